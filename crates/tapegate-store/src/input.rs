@@ -20,11 +20,20 @@ pub type WaitNotice = fn(&Path);
 /// How long a pipe is waited for in silence.
 const SILENCE_SECONDS: i64 = 1;
 
+/// Is told the name of a file or pipe that is opened.
+pub type OpenNotice = fn(&Path);
+
 static WAIT_NOTICE: OnceLock<WaitNotice> = OnceLock::new();
+static OPEN_NOTICE: OnceLock<OpenNotice> = OnceLock::new();
 
 /// Sets who is told of pipes that are waited for. Only the first call counts.
 pub fn on_wait(notice: WaitNotice) {
     WAIT_NOTICE.set(notice).ok();
+}
+
+/// Sets who is told of what is opened. Only the first call counts.
+pub fn on_open(notice: OpenNotice) {
+    OPEN_NOTICE.set(notice).ok();
 }
 
 /// Opens a file or a pipe. Returns when a pipe has something to read, or its writer is gone.
@@ -39,6 +48,7 @@ pub fn stdin() -> io::Result<File> {
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let metadata = file.metadata()?;
     refuse(metadata.file_type())?;
+    OPEN_NOTICE.get().into_iter().for_each(|notice| notice(Path::new("standard input")));
     if !metadata.is_file() {
         wait_for_input(file.as_fd(), Path::new("standard input"))?;
     }
@@ -76,6 +86,7 @@ fn open_checked(path: &Path) -> io::Result<File> {
     let at_once = OFlags::NONBLOCK | OFlags::NOCTTY;
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(at_once.bits() as i32).open(path)?;
+    OPEN_NOTICE.get().into_iter().for_each(|notice| notice(path));
     // Something else may have taken the place of what was looked at.
     let kind = file.metadata()?.file_type();
     if kind.is_fifo() || is_terminal(path) {

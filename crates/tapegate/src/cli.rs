@@ -3,18 +3,22 @@
 //! `record`, `tape` and `shim` stand between an agent and its server, often a dozen at a time, so they
 //! are parsed by themselves, before the full command line is built.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::Instant;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::called;
 use crate::cmd::{
     approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
     replay, serve, shim, show, stats, verify,
 };
-use crate::exit::{self, Exit};
+use crate::environment;
+use crate::exit::{self, Exit, Failure};
 use crate::talk;
+use crate::verbosity::{self, VerbosityArgs};
 use crate::views::visible;
 
 /// Records, replays and gates what an AI agent and its MCP servers say to each other.
@@ -24,8 +28,11 @@ use crate::views::visible;
 /// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's config,
 /// and use the client as before.
 #[derive(Debug, Parser)]
-#[command(name = "tapegate", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "tapegate", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = AFTER_HELP, after_long_help = format!("{AFTER_HELP}\n\n{}", environment::HELP))]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    verbosity: VerbosityArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -72,14 +79,19 @@ enum Command {
 
 /// Runs the command that `argv` names.
 pub(crate) fn run(argv: Vec<OsString>) -> Exit {
-    let argv = by_link(argv);
+    let started = Instant::now();
+    called::remember(&argv);
+    if called::is_missing() {
+        return exit::explain(&not_here().into());
+    }
+    let argv = as_serve(command_first(by_link(argv)));
     let done = match argv.get(1).and_then(|word| word.to_str()) {
-        Some("record") => alone::<record::RecordArgs>("record", &argv).map(record::record),
-        Some("tape") => alone::<record::TapeArgs>("tape", &argv).map(record::tape),
-        Some("shim") => alone::<shim::Args>("shim", &argv).map(shim::run),
-        _ => Cli::try_parse_from(&argv).map(|cli| dispatch(cli.command)),
+        Some("record") => alone::<record::RecordArgs>("record", &argv, record::record),
+        Some("tape") => alone::<record::TapeArgs>("tape", &argv, record::tape),
+        Some("shim") => alone::<shim::Args>("shim", &argv, shim::run),
+        word => whole(word.unwrap_or_default(), &argv),
     };
-    match done {
+    let exit = match done {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),
         Err(error) => {
@@ -89,7 +101,18 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
             }
             exit
         }
-    }
+    };
+    let millis = started.elapsed().as_millis();
+    talk::detail(&format!("ended with exit code {} after {millis} ms", exit.code()));
+    exit
+}
+
+/// Parses the whole command line and runs what it names.
+fn whole(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Exit>> {
+    let matches = command().try_get_matches_from(argv)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let chosen = verbosity::choose(cli.verbosity, word);
+    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| dispatch(cli.command)))
 }
 
 fn dispatch(command: Command) -> anyhow::Result<Exit> {
@@ -119,29 +142,70 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
 
 /// The whole command line, for everything that is generated from it.
 pub(crate) fn command() -> clap::Command {
-    Cli::command()
+    called::named(Cli::command().name(called::name()))
 }
 
-/// Parses one command by itself.
+/// Parses one command by itself and runs it.
 fn alone<A: clap::Args + FromArgMatches>(
     name: &'static str,
     argv: &[OsString],
-) -> clap::error::Result<A> {
-    let command = clap::Command::new(name).bin_name(format!("tapegate {name}")).max_term_width(100);
-    let matches = A::augment_args(command).try_get_matches_from(&argv[1..])?;
-    A::from_arg_matches(&matches)
+    run: fn(A) -> anyhow::Result<Exit>,
+) -> clap::error::Result<anyhow::Result<Exit>> {
+    let command = clap::Command::new(name)
+        .bin_name(called::command(name))
+        .version(env!("CARGO_PKG_VERSION"))
+        .max_term_width(100);
+    let command = called::named(A::augment_args(VerbosityArgs::augment_args(command)));
+    let matches = command.try_get_matches_from(&argv[1..])?;
+    let (args, verbosity) =
+        (A::from_arg_matches(&matches)?, VerbosityArgs::from_arg_matches(&matches)?);
+    let chosen = verbosity::choose(verbosity, name);
+    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| run(args)))
 }
 
-/// Rewrites the command line of a seed's name, by which we may be called through a link.
-fn by_link(argv: Vec<OsString>) -> Vec<OsString> {
-    let name = argv.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
-    match name {
-        Some("overwatch-mcp-tape") => {
-            let tape = [OsString::from("tapegate"), OsString::from("tape")];
-            tape.into_iter().chain(argv.into_iter().skip(1)).collect()
-        }
-        _ => as_serve(argv),
+/// Puts `tape` on the command line of the link that stands for it.
+fn by_link(mut argv: Vec<OsString>) -> Vec<OsString> {
+    if called::is_tape() {
+        argv.insert(1, OsString::from("tape"));
     }
+    argv
+}
+
+/// Puts the command's name before global flags that stand before it, where the rest expects it.
+fn command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
+    let mut at = 1;
+    while let Some(word) = argv.get(at).and_then(|word| word.to_str()) {
+        at += match word {
+            "--quiet" | "--verbose" => 1,
+            "--log-format" => 2,
+            _ if word.starts_with("--log-format=") => 1,
+            _ if is_short_flags(word) => 1,
+            _ => break,
+        };
+    }
+    match argv.get(at).and_then(|word| word.to_str()) {
+        // What follows `help` is the name of a command.
+        Some("help") => drop(argv.drain(1..at)),
+        Some(word) if !word.starts_with('-') => argv[1..=at].rotate_right(1),
+        _ => {}
+    }
+    argv
+}
+
+/// Whether a word is nothing but short global flags, such as `-q`.
+fn is_short_flags(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|flags| !flags.is_empty() && flags.bytes().all(|flag| b"qv".contains(&flag)))
+}
+
+/// Why a name that we have among others does nothing yet.
+fn not_here() -> Failure {
+    let name = called::name();
+    let words = format!("`{name}` is not part of this version: it does not record shell sessions");
+    let product = called::PRODUCT;
+    Failure::new(Exit::Usage, words).hint(format!(
+        "`{product} --help` lists what there is; `{product} show` reads the recordings of {name}"
+    ))
 }
 
 /// Rewrites what the seed calls `server run`, `server validate`, `server list` and `scenarios list`,
@@ -161,29 +225,59 @@ fn as_serve(mut argv: Vec<OsString>) -> Vec<OsString> {
 
 fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     // Help and version go to standard output and are not an error.
-    match misread(argv).filter(|_| error.use_stderr()) {
-        Some(shown) => talk::plain(&shown.render().to_string()),
-        None => error.print().unwrap_or_default(),
+    if error.kind() == ErrorKind::DisplayVersion {
+        let shown = writeln!(std::io::stdout(), "{}", version());
+        return shown.map_or(Exit::Io, |()| Exit::Ok);
     }
+    if !error.use_stderr() {
+        return error.print().map_or(Exit::Io, |()| Exit::Ok);
+    }
+    let words: Vec<&str> = argv.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+    verbosity::choose_unparsed(&words);
+    let hint = usage_hint(error, argv);
+    match misread(argv) {
+        Some(shown) => talk::misuse(&shown.render().to_string(), hint.as_deref()),
+        None if verbosity::is_json() => {
+            talk::misuse(&error.render().to_string(), hint.as_deref());
+        }
+        None => {
+            error.print().unwrap_or_default();
+            hint.iter().for_each(|hint| talk::hint(hint));
+        }
+    }
+    Exit::Usage
+}
+
+/// The version, under the name we were called by.
+fn version() -> String {
+    let (name, version) = (called::name(), env!("CARGO_PKG_VERSION"));
+    match name == called::PRODUCT {
+        true => format!("{name} {version}"),
+        false => format!("{name} {version} ({})", called::PRODUCT),
+    }
+}
+
+/// The way out of a wrong command line.
+fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
     let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     let stray =
         stray.filter(|word| error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-'));
-    match (argv.get(1).and_then(|word| word.to_str()), stray) {
+    let hint = match (argv.get(1).and_then(|word| word.to_str()), stray) {
         (Some("record" | "tape" | "shim"), Some(_)) => {
-            talk::hint("the server's command line goes after `--`");
+            "the server's command line goes after `--`".to_owned()
         }
         (Some("replay" | "verify" | "convert"), Some(_)) if !names_a_tape(argv) => {
-            talk::hint("the tape goes after `-r`");
+            "the tape goes after `-r`".to_owned()
         }
         (Some("replay" | "verify"), Some(_)) => {
-            talk::hint("a server's command line goes after `--`");
+            "a server's command line goes after `--`".to_owned()
         }
-        (Some("policy"), None) if argv.get(2).is_some_and(|word| word == "check") => {
-            talk::hint("policies are checked by `tapegate check tapegate.yaml`");
+        (Some("policy"), None) if argv[2..].iter().any(|word| word == "check") => {
+            format!("policies are checked by `{}`", called::command("check tapegate.yaml"))
         }
-        _ => {}
-    }
-    if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+        _ => return None,
+    };
+    Some(hint)
 }
 
 /// What is wrong with a command line that has letters in it which a terminal would obey: the same, with the letters
@@ -192,7 +286,7 @@ fn misread(argv: &[OsString]) -> Option<clap::Error> {
     let shown =
         |word: &OsString| OsString::from(visible::inline(&word.to_string_lossy(), usize::MAX));
     let shown: Vec<OsString> = argv.iter().map(shown).collect();
-    if shown == argv { None } else { Cli::try_parse_from(shown).err() }
+    if shown == argv { None } else { command().try_get_matches_from(shown).err() }
 }
 
 /// Whether a tape to be played is named on the command line.

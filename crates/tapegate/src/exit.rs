@@ -48,19 +48,26 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The number for it.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Findings => 1,
+            Self::Invalid => 2,
+            Self::Io => 3,
+            Self::Transport => 4,
+            Self::Aborted => 5,
+            Self::Diverged => 6,
+            Self::Usage => 64,
+            Self::Code(code) => code,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Ok => 0,
-            Exit::Findings => 1,
-            Exit::Invalid => 2,
-            Exit::Io => 3,
-            Exit::Transport => 4,
-            Exit::Aborted => 5,
-            Exit::Diverged => 6,
-            Exit::Usage => 64,
-            Exit::Code(code) => code,
-        })
+        Self::from(exit.code())
     }
 }
 

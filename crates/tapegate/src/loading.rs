@@ -11,6 +11,7 @@ use tapegate_core::tape::{Header, Severity};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::loaded::{LoadError, Loaded};
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::redaction::RedactArgs;
 use crate::views::plural;
@@ -40,11 +41,12 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
         let failure = Failure::new(exit, &error);
         if exit == Exit::Invalid && sniff::seems_a_scenario(path) {
             let name = path.display();
-            return failure
-                .hint(format!("this seems to be a scenario: run `tapegate serve {name}`"));
+            let line = called::command(format!("serve {name}"));
+            return failure.hint(format!("this seems to be a scenario: run `{line}`"));
         }
         match error.hint() {
-            Some(hint) => failure.hint(hint),
+            // The library knows the product's name alone.
+            Some(hint) => failure.hint(called::in_help(hint)),
             None => failure,
         }
     })?;

@@ -2,46 +2,14 @@
 //! object for machines. What was decided is logged in full by the activity log; here is said what
 //! somebody should notice.
 
-use std::io::IsTerminal;
-
 use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use crate::exit::{Exit, Failure};
-use crate::settings::Surroundings;
+use crate::called;
+use crate::exit::Failure;
 use crate::talk;
-
-/// What can be said about logs on a command line.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct LogArgs {
-    /// The form of what is said on standard error [default: human on a terminal, else json]
-    #[arg(long, value_enum, value_name = "FORM")]
-    pub(crate) log_format: Option<FormatWord>,
-    /// Say also what is passed on; TAPEGATE_LOG=debug does the same
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
-    /// Say nothing but errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub(crate) quiet: bool,
-}
-
-/// The form of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FormatWord {
-    /// A line for people
-    Human,
-    /// One JSON object a line
-    Json,
-}
-
-/// How much something matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    Error,
-    Warn,
-    Info,
-    Debug,
-}
+use crate::verbosity;
+pub(crate) use crate::verbosity::Level;
 
 /// Says what happens.
 #[derive(Debug, Clone)]
@@ -55,27 +23,19 @@ pub(crate) struct Log {
 
 impl Log {
     /// The log that was asked for.
-    pub(crate) fn new(
-        args: &LogArgs,
-        around: &Surroundings<'_>,
-        component: &'static str,
-        server_id: &str,
-    ) -> Result<Self, Failure> {
-        let least = match (args.quiet, args.verbose) {
-            (true, _) => Level::Error,
-            (_, true) => Level::Debug,
-            _ => least(around)?,
-        };
-        Ok(Self { least, ..Self::unset(args, component, server_id) })
+    pub(crate) fn new(component: &'static str, server_id: &str) -> Result<Self, Failure> {
+        verbosity::level_in_environment()?;
+        Ok(Self::unset(component, server_id))
     }
 
-    /// The log whose level nobody has set.
-    pub(crate) fn unset(args: &LogArgs, component: &'static str, server_id: &str) -> Self {
-        let json = match args.log_format {
-            Some(word) => word == FormatWord::Json,
-            None => !std::io::stderr().is_terminal(),
-        };
-        Self { json, least: Level::Warn, component, server_id: server_id.to_owned() }
+    /// The log that was asked for, whatever the environment has.
+    pub(crate) fn unset(component: &'static str, server_id: &str) -> Self {
+        Self {
+            json: verbosity::is_log_json(),
+            least: verbosity::chosen_level().unwrap_or(Level::Warn),
+            component,
+            server_id: server_id.to_owned(),
+        }
     }
 
     /// Whether anything is said at this level.
@@ -94,13 +54,13 @@ impl Log {
             return;
         }
         if self.json {
-            return talk::line(&self.object(now_us(), level, words));
+            return talk::line(&self.object(level, words));
         }
         let words = talk::shown(words);
         talk::line(&match level {
             Level::Error => format!("error: {words}"),
-            Level::Warn => format!("tapegate: warning: {words}"),
-            Level::Info | Level::Debug => format!("tapegate: {words}"),
+            Level::Warn => format!("{}: warning: {words}", called::name()),
+            Level::Info | Level::Debug => format!("{}: {words}", called::name()),
         });
     }
 
@@ -108,51 +68,47 @@ impl Log {
     pub(crate) fn announce(&self, words: &str) {
         match (self.least, self.json) {
             (Level::Error, _) => {}
-            (_, true) => talk::line(&self.object(now_us(), Level::Info, words)),
-            (_, false) => talk::say(words),
+            (_, true) => talk::line(&self.object(Level::Info, words)),
+            (_, false) => talk::line(&format!("{}: {}", called::name(), talk::shown(words))),
         }
     }
 
-    fn object(&self, wall_us: i64, level: Level, words: &str) -> String {
+    fn object(&self, level: Level, words: &str) -> String {
+        let server_id = Some(self.server_id.as_str());
+        LogLine { level, component: self.component, server_id, message: words, hint: None }.json()
+    }
+}
+
+/// One line of a log for machines.
+pub(crate) struct LogLine<'l> {
+    pub(crate) level: Level,
+    pub(crate) component: &'l str,
+    /// The server that is spoken of, in a process that stands before one.
+    pub(crate) server_id: Option<&'l str>,
+    pub(crate) message: &'l str,
+    pub(crate) hint: Option<&'l str>,
+}
+
+impl LogLine<'_> {
+    /// The line, without its end.
+    pub(crate) fn json(&self) -> String {
         let mut out = b"{\"timestamp\":\"".to_vec();
-        write_rfc3339(&mut out, wall_us, SubSecond::Micros);
+        write_rfc3339(&mut out, now_us(), SubSecond::Micros);
         out.push(b'"');
         let members = [
-            ("level", level.name()),
-            ("component", self.component),
-            ("server_id", &self.server_id),
-            ("message", words),
+            ("level", Some(self.level.name())),
+            ("component", Some(self.component)),
+            ("server_id", self.server_id),
+            ("message", Some(self.message)),
+            ("hint", self.hint),
         ];
-        for (name, value) in members {
+        for (name, value) in members.iter().filter_map(|(name, value)| Some((name, (*value)?))) {
             out.extend_from_slice(format!(",\"{name}\":").as_bytes());
             write_str(&mut out, value);
         }
         out.push(b'}');
         String::from_utf8_lossy(&out).into_owned()
     }
-}
-
-impl Level {
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
-}
-
-/// The least of what is said, as the environment has it.
-fn least(around: &Surroundings<'_>) -> Result<Level, Failure> {
-    let Some(value) = around.first(&["TAPEGATE_LOG"]) else { return Ok(Level::Warn) };
-    let known = [Level::Error, Level::Warn, Level::Info, Level::Debug];
-    let found = known.into_iter().find(|level| value.eq_ignore_ascii_case(level.name()));
-    found.ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("the log level `{}` is unknown", value.display()))
-            .hint("TAPEGATE_LOG is `error`, `warn`, `info` or `debug`")
-    })
 }
 
 fn now_us() -> i64 {

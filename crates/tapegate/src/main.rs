@@ -1,8 +1,10 @@
 //! The `tapegate` command.
 
+mod called;
 mod cli;
 mod cmd;
 mod disk;
+mod environment;
 mod exit;
 mod loading;
 mod logs;
@@ -21,6 +23,7 @@ mod talk;
 mod taping;
 mod trust;
 mod upstream;
+mod verbosity;
 mod views;
 mod watching;
 mod wiring;
@@ -36,5 +39,6 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tapegate_store::input::on_wait(talk::waiting_for);
+    tapegate_store::input::on_open(talk::reading);
     cli::run(std::env::args_os().collect()).into()
 }

@@ -19,6 +19,7 @@ use tapegate_store::user_state::PrivateDir;
 
 use rustix::termios::{QueueSelector, tcflush};
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::settings::user_state::user_state_dir;
@@ -63,7 +64,8 @@ pub(crate) fn require_exported_key(
     let own = PrivateDir::path_of(&user_state_dir()?, state_folder).join("key");
     if is_same_file(key_file, &own) {
         let words = format!("`{}` is the key that Tapegate keeps for itself", key_file.display());
-        let hint = "`tapegate approvals export-key FILE` makes a copy for scripts";
+        let line = called::command("approvals export-key FILE");
+        let hint = format!("`{line}` makes a copy for scripts");
         return Err(Failure::new(Exit::Findings, words).hint(hint));
     }
     Ok(())

@@ -10,6 +10,7 @@ use tapegate_core::time::read_rfc3339;
 use tapegate_store::source::{Plain, Source};
 use tapegate_store::writer;
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::views::visible;
@@ -142,7 +143,7 @@ impl Feed<'_, '_> {
 
     fn not_a_tape(&self) -> anyhow::Error {
         let words = format!("`{}` is not a tape: nothing in it is an entry", self.name);
-        let hint = "activity logs are shown by `tapegate log FILE`";
+        let hint = format!("activity logs are shown by `{}`", called::command("log FILE"));
         Failure::new(Exit::Invalid, words).hint(hint).into()
     }
 }

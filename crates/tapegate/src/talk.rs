@@ -7,28 +7,80 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::called;
+use crate::logs::LogLine;
+use crate::verbosity::{self, Level};
 use crate::views::palette::{Palette, Surroundings};
 use crate::views::visible;
 
 /// Says what went wrong, and the way out after a blank line.
 pub(crate) fn error(words: &str, hint: Option<&str>) {
+    if verbosity::is_json() {
+        return say_object(Level::Error, words, hint);
+    }
     let hint = hint.map(|hint| format!("\nhint: {}\n", shown(hint))).unwrap_or_default();
     say_raw(&format!("error: {}\n{hint}", shown(words)));
 }
 
 /// Says the way out of what went wrong.
 pub(crate) fn hint(words: &str) {
+    if verbosity::is_json() {
+        return say_object(Level::Error, "", Some(words));
+    }
     say_raw(&format!("\nhint: {}\n", shown(words)));
 }
 
-/// Says a text that has a form of its own, such as how a command is used.
-pub(crate) fn plain(text: &str) {
+/// Says what may be done next, where nothing went wrong.
+pub(crate) fn advise(words: &str) {
+    if verbosity::says(Level::Info) {
+        match verbosity::is_json() {
+            true => say_object(Level::Info, words, None),
+            false => hint(words),
+        }
+    }
+}
+
+/// Says what is wrong with a command line, in a text that has a form of its own.
+pub(crate) fn misuse(text: &str, hint: Option<&str>) {
+    if verbosity::is_json() {
+        let words = text.trim_end();
+        return say_object(Level::Error, words.strip_prefix("error: ").unwrap_or(words), hint);
+    }
     say_raw(&shown(text));
+    hint.into_iter().for_each(self::hint);
 }
 
 /// Says something worth knowing.
 pub(crate) fn say(words: &str) {
-    say_raw(&format!("tapegate: {}\n", shown(words)));
+    say_at(Level::Info, words);
+}
+
+/// Says a detail, to whoever asked for details.
+pub(crate) fn detail(words: &str) {
+    // Among the lines of a log a detail has their form.
+    let is_log = ["shim", "hub"].contains(&verbosity::component());
+    match verbosity::is_verbose() && is_log && verbosity::is_log_json() {
+        true => say_object(Level::Debug, words, None),
+        false => say_at(Level::Debug, words),
+    }
+}
+
+fn say_at(level: Level, words: &str) {
+    if !verbosity::says(level) {
+        return;
+    }
+    if verbosity::is_json() {
+        return say_object(level, words, None);
+    }
+    let warning = if level == Level::Warn { "warning: " } else { "" };
+    say_raw(&format!("{}: {warning}{}\n", called::name(), shown(words)));
+}
+
+/// Says something as one JSON object on a line.
+fn say_object(level: Level, words: &str, hint: Option<&str>) {
+    let component = verbosity::component();
+    let line = LogLine { level, component, server_id: None, message: words, hint };
+    say_raw(&format!("{}\n", line.json()));
 }
 
 /// Says a line as it is, for a log that has a form of its own. If whoever should read it does not, it
@@ -62,7 +114,12 @@ pub(crate) fn waiting_for(pipe: &Path) {
 
 /// Says that something is amiss.
 pub(crate) fn warn(words: &str) {
-    say_raw(&format!("tapegate: warning: {}\n", shown(words)));
+    say_at(Level::Warn, words);
+}
+
+/// Says which file is read, to whoever asked for details.
+pub(crate) fn reading(path: &Path) {
+    detail(&format!("reading {}", visible::path(path)));
 }
 
 /// Whether what is said may be in colour.
@@ -90,7 +147,8 @@ fn palette_for(terminal: bool) -> Palette {
 /// person is looking.
 pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
     let (started, name) = (Instant::now(), visible::path(name));
-    let watched = std::io::stderr().is_terminal();
+    let watched =
+        std::io::stderr().is_terminal() && !verbosity::is_quiet() && !verbosity::is_json();
     let mut shown = 0;
     Box::new(move |done, total| {
         let percent = done * 100 / total.max(1);

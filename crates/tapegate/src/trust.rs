@@ -21,6 +21,7 @@ use tapegate_policy::redact::Key;
 use tapegate_policy::tighten::{MayLoosen, tightens};
 use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
 
+use crate::called;
 use crate::cmd::shim::rulebook::Found;
 use crate::exit::{Exit, Failure};
 use crate::settings::user_state::user_state_dir;
@@ -148,9 +149,10 @@ impl Trust {
         copy.found.files = std::mem::take(&mut file.found.files);
         let why = match (&copy.found.rule, &file.found.rule) {
             (None, _) => {
-                let why = "the accepted copy of the policy no longer loads; `tapegate policy \
-                           accept` accepts the file instead";
-                return copy.refused(why.to_owned());
+                return copy.refused(format!(
+                    "the accepted copy of the policy no longer loads; `{}` accepts the file instead",
+                    called::command("policy accept")
+                ));
             }
             (Some(_), None) => "the file is gone".to_owned(),
             (Some(_), Some(_)) => {

@@ -179,7 +179,7 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
         }
     }
     if entries.is_empty() && args.format == Format::Text {
-        talk::hint(&format!("looked in `{}`; {}", project.state.display(), find::ELSEWHERE));
+        talk::advise(&format!("looked in `{}`; {}", project.state.display(), find::ELSEWHERE));
     }
     match args.format {
         Format::Text => {

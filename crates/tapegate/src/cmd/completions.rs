@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::called;
 use crate::cli;
 use crate::exit::Exit;
 
@@ -17,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "tapegate", &mut text);
+    clap_complete::generate(args.shell, &mut cli::command(), called::name(), &mut text);
     out.write_all(&text)?;
     Ok(Exit::Ok)
 }

@@ -60,9 +60,6 @@ pub(crate) struct Args {
     /// How the summary is printed
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Say nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 const EXAMPLES: &str = "\

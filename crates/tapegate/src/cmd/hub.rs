@@ -16,6 +16,7 @@ use tapegate_hub::token::Tokens;
 use tapegate_store::state_dir;
 use tapegate_wire::http::listen::{ListenError, Listener};
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::person::Attempt;
@@ -26,7 +27,7 @@ use policy::Shelf;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let around = Surroundings::ours()?;
-    let log = Rc::new(Log::new(&args.log, &around, "hub", "")?);
+    let log = Rc::new(Log::new("hub", "")?);
     let state = match &args.state {
         Some(state) => around.folder.join(state),
         None => around.state_folder(args.project.config.as_deref())?,
@@ -50,7 +51,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let shelf = Rc::new(Shelf::new(&args.project, required, &around, own_files.to_vec())?);
     if required && shelf.path().is_none() {
         let words = "no policy found, and one is required";
-        let hint = "`tapegate init` writes one, and --config FILE names one";
+        let line = called::command("init");
+        let hint = format!("`{line}` writes one, and --config FILE names one");
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
     if args.state.is_none() {
@@ -110,9 +112,10 @@ fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
             Err(failure)
         }
         Err(failure) => Ok(Some(format!(
-            "nobody decides about calls through this hub: {}; `tapegate approvals` does, and so does a \
+            "nobody decides about calls through this hub: {}; `{}` does, and so does a \
              hub with --non-interactive and --key-file",
-            failure.words
+            failure.words,
+            called::command("approvals")
         ))),
     }
 }
@@ -141,8 +144,10 @@ fn start(options: Options) -> Result<Rc<Hub>, Failure> {
     Hub::new(options).map_err(|error| {
         let words = error.to_string();
         match error {
-            StartError::Policy(_) => Failure::new(Exit::Invalid, words)
-                .hint("nothing is governed by half a policy; `tapegate check` shows the same"),
+            StartError::Policy(_) => Failure::new(Exit::Invalid, words).hint(format!(
+                "nothing is governed by half a policy; `{}` shows the same",
+                called::command("check")
+            )),
             StartError::Log(error) => match error.hint() {
                 Some(hint) => Failure::new(Exit::Io, words).hint(hint),
                 None => Failure::new(Exit::Io, words),

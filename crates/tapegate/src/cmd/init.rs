@@ -18,6 +18,7 @@ use tapegate_yaml::finding::Severity;
 use super::policy::accept_written;
 use super::policy::backtest::shelf::{self, Tape};
 use super::policy::generate::{head, make, may_write, observe, write};
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::{person, talk};
@@ -142,8 +143,10 @@ fn make_parent(policy: &Path) -> Result<(), Failure> {
 fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if args.from_tapes && found.is_empty() {
         let words = "there are no tapes in `.tapegate/tapes`, `tapes` or this folder";
-        let hint =
-            "name one by --from-tape TAPE, or record one: tapegate record -o tapes/ -- SERVER";
+        let hint = format!(
+            "name one by --from-tape TAPE, or record one: {}",
+            called::command("record -o tapes/ -- SERVER")
+        );
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
     let found = if args.from_tapes { found } else { &[] };

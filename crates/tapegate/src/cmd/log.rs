@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use tapegate_store::activity::{self, Events, Follower, Logged, NotAnEvent};
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::screen;
 use crate::settings::state_folder::StateChoice;
@@ -131,7 +132,8 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
 fn tell_of_former(former: &[PathBuf]) {
     for folder in former.iter().filter(|folder| Follower::new(folder).has_files()) {
         let name = folder.display();
-        talk::hint(&format!("earlier events are in `{name}`: tapegate log --state {name}"));
+        let line = called::command(format!("log --state {name}"));
+        talk::advise(&format!("earlier events are in `{name}`: {line}"));
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap_mangen::Man;
 
+use crate::called;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             let found = whole.get_subcommands().find(|command| command.get_name() == name).cloned();
             let unknown = || {
                 Failure::new(Exit::Usage, format!("there is no command `{name}`"))
-                    .hint("`tapegate --help` lists them")
+                    .hint(format!("`{}` lists them", called::command("--help")))
             };
             Man::new(found.ok_or_else(unknown)?)
         }

@@ -12,14 +12,16 @@ use tapegate_core::verifier::Options;
 pub(crate) use args::Args;
 
 use crate::exit::{Exit, Failure};
+use crate::verbosity;
 use crate::{loading, reporting};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let upstream = args.upstream.wanted("to verify")?.link(args.upstream.headers());
     reporting::look_for_places(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();
-    let tape = loading::load(&args.recording, &signer, args.quiet)?;
-    let redactor = loading::redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;
+    let tape = loading::load(&args.recording, &signer, verbosity::is_quiet())?;
+    let redactor =
+        loading::redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
     upstream.look_for().map_err(|error| Failure::new(session::exit_of(&error), error))?;
     let options = Options {
         calls: args.calls.into(),

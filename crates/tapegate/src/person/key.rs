@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use super::{key_file, require, require_exported_key};
+use crate::called;
 use crate::exit::Failure;
 use crate::settings::user_state::project_key;
 
 /// What a script may do instead.
-const WAY_OUT: &str = "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
-                       --key-file FILE, with a key from `tapegate approvals export-key FILE`";
+fn way_out() -> String {
+    format!(
+        "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
+         --key-file FILE, with a key from `{}`",
+        called::command("approvals export-key FILE")
+    )
+}
 
 /// How a script shows that it may decide.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -31,7 +37,7 @@ impl KeyArgs {
     /// terminal, or by the project's key.
     pub(crate) fn authorize(&self, what: &str, state_folder: &Path) -> Result<(), Failure> {
         match &self.key_file {
-            None => require(what, WAY_OUT),
+            None => require(what, &way_out()),
             Some(path) => {
                 require_exported_key(what, path, state_folder)?;
                 key_file::check(path, &project_key(state_folder)?)

@@ -11,6 +11,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tapegate_store::user_state::{KEY_BYTES, ProjectKey};
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 
 /// Makes sure that a file is private and holds this key.
@@ -19,8 +20,11 @@ pub(super) fn check(path: &Path, key: &ProjectKey) -> Result<(), Failure> {
     let given = <[u8; KEY_BYTES]>::try_from(read(path)?).ok().map(ProjectKey::new);
     match given.as_ref() == Some(key) {
         true => Ok(()),
-        false => Err(Failure::new(Exit::Findings, format!("`{name}` is not this project's key"))
-            .hint("`tapegate approvals export-key FILE` makes a copy of it")),
+        false => {
+            Err(Failure::new(Exit::Findings, format!("`{name}` is not this project's key")).hint(
+                format!("`{}` makes a copy of it", called::command("approvals export-key FILE")),
+            ))
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use tapegate_store::accepted::{Acceptance, AcceptedPolicy, PolicyPaths};
 
 use super::accepting::paths;
 use super::{Governing, LoadedTexts, Standing, Texts, Trust, compare, is_taken_unasked, read_file};
+use crate::called;
 use crate::settings::Surroundings;
 use crate::talk;
 
@@ -108,8 +109,8 @@ pub(crate) fn warn_if_not_in_force(path: &Path) {
         let fault = found.rule.and_then(|_| fault(path, &texts, false, &others));
         if let Some(fault) = fault {
             talk::warn(&format!(
-                "{fault}; no session starts here until a person runs `tapegate policy accept {}`",
-                path.display()
+                "{fault}; no session starts here until a person runs `{}`",
+                called::command(format!("policy accept {}", path.display()))
             ));
         }
         return;
@@ -125,8 +126,9 @@ pub(crate) fn warn_if_not_in_force(path: &Path) {
     }
     let (path, have) = (path.display(), if changed.len() == 1 { "has" } else { "have" });
     talk::warn(&format!(
-        "`{path}` is not the policy in force: {} {have} changed since it was accepted; `tapegate \
-         policy accept {path}` puts it in force",
-        changed.join(", ")
+        "`{path}` is not the policy in force: {} {have} changed since it was accepted; `{}` puts it \
+         in force",
+        changed.join(", "),
+        called::command(format!("policy accept {path}"))
     ));
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tapegate_store::accepted::Acceptance;
 
 use super::{Governing, Standing};
+use crate::called;
 
 /// How a policy's file stands to the policy in force, as it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +65,8 @@ impl PolicyNotice {
             }
             NoticeKind::NotAccepted { why } => format!(
                 "`{path}` is not what was accepted, and the accepted policy stays in force: {why}; a \
-                 person accepts the change by `tapegate policy accept {path}` in a terminal"
+                 person accepts the change by `{}` in a terminal",
+                called::command(format!("policy accept {path}"))
             ),
             NoticeKind::InsteadOf(other) => format!(
                 "`{path}` is new, permits nothing more than the accepted policy `{}` that it takes \

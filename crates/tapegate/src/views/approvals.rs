@@ -13,6 +13,7 @@ use tapegate_store::approvals::{Entry, Request, Ruling};
 use super::columns::{fit, pad, width};
 use super::json::Writer;
 use super::{readable, visible};
+use crate::called;
 use crate::zone::Zone;
 
 /// Longer arguments are cut in the table.
@@ -206,7 +207,10 @@ fn hidden(request: &Request) -> String {
              as they are{}",
             match request.params_hash.is_empty() {
                 true => String::new(),
-                false => format!("; `tapegate approvals show {} --reveal` shows them", request.id),
+                false => {
+                    let line = format!("approvals show {} --reveal", request.id);
+                    format!("; `{}` shows them", called::command(line))
+                }
             }
         ),
     }

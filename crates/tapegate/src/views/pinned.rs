@@ -12,6 +12,7 @@ use tapegate_policy::pins::{Difference, Shadow};
 use super::json::{self as json_view, Writer};
 use super::palette::Palette;
 use super::{diff as diff_view, visible};
+use crate::called;
 
 /// How many fields of a definition are compared.
 const FIELDS_MAX: usize = 100;
@@ -65,7 +66,8 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
         (total, accepted) if written && !pinned.is_in_force => writeln!(
             out,
             "{accepted} of {total} differences written to {lock}, which is not in force; \
-                 `tapegate policy accept` puts it in force"
+                 `{}` puts it in force",
+            called::command("policy accept")
         )
         .ok(),
         (total, accepted) => {

@@ -113,7 +113,11 @@ fn what_follows_a_torn_tail_fits_the_overwatch_schema() {
     pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
     let whole = fs::read(&tape).unwrap();
     fs::write(&tape, &whole[..whole.len() - 9]).unwrap();
-    pipe(&["tape", "--tape"], &tape, "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n");
+    pipe(
+        &["tape", "--if-exists", "append", "--tape"],
+        &tape,
+        "{\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n",
+    );
     let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
     let said = String::from_utf8_lossy(&check.stdout);
     assert!(check.status.success(), "{said}");

@@ -1,4 +1,4 @@
-//! `tapegate tape`: the overwatch dialect, which is appended to.
+//! `tapegate tape`: the overwatch dialect.
 
 use std::fs;
 
@@ -6,10 +6,25 @@ use tapegate_core::tape::{Line, Reader};
 
 use crate::support::{check, request, tape};
 
+const APPEND: [&str; 2] = ["--if-exists", "append"];
+
 #[test]
-fn an_overwatch_tape_is_appended_to() {
+fn a_tape_that_exists_stays_as_it_is_and_the_next_free_name_is_used() {
     let first = tape(&["serve"]).run(request(1).as_bytes()).exits(0);
-    let second = tape(&["serve"]).tape_at(first.run.tape_path()).run(request(2).as_bytes());
+    let (path, before) = (first.run.tape_path(), fs::read(first.run.tape_path()).unwrap());
+    let second = tape(&["serve"]).tape_at(path).run(request(2).as_bytes()).exits(0);
+    let next = path.with_file_name("t-2.jsonl");
+    second.complains(&format!("exists, so this session is recorded to `{}`", next.display()));
+    assert_eq!(fs::read(path).unwrap(), before);
+    let text = fs::read_to_string(&next).unwrap();
+    assert!(text.contains("\"id\":2") && !text.contains("\"id\":1"), "{text}");
+}
+
+#[test]
+fn an_overwatch_tape_is_appended_to_if_that_is_asked_for() {
+    let first = tape(&["serve"]).run(request(1).as_bytes()).exits(0);
+    let second = tape(&["serve"]).flags(&APPEND).tape_at(first.run.tape_path());
+    let second = second.run(request(2).as_bytes());
     second.exits(0).checks();
     let ids: Vec<String> = first.tape().iter().map(|kept| kept.text()).collect();
     assert_eq!(ids.len(), 4);
@@ -24,7 +39,8 @@ fn ec_rec_002_a_torn_overwatch_tape_is_ended_marked_and_appended_to() {
     for cut in [1, 2, 30, whole.len() - 3] {
         fs::write(path, &whole[..whole.len() - cut]).unwrap();
         let torn = check(path, 0);
-        let second = tape(&["serve"]).tape_at(path).run(request(2).as_bytes()).exits(0);
+        let second = tape(&["serve"]).flags(&APPEND).tape_at(path);
+        let second = second.run(request(2).as_bytes()).exits(0);
         let bytes = fs::read(path).unwrap();
         assert!(bytes.starts_with(&whole[..whole.len() - cut]), "what was there is kept");
         assert_eq!(bytes[whole.len() - cut], b'\n');
@@ -47,7 +63,7 @@ fn nothing_is_appended_to_something_else() {
         "{\"a\":1}\n",
         "{\"ts",
     ] {
-        let setup = tape(&["serve"]);
+        let setup = tape(&["serve"]).flags(&APPEND);
         fs::write(setup.tape_path(), other).unwrap();
         let ours = other == "{\"ts";
         let end = setup.start().end_of_input().exits(0);

@@ -210,7 +210,7 @@ fn dependencies(manifest: &str) -> Vec<String> {
 }
 
 /// Every Rust file below `crates`, by its path from the root.
-fn sources() -> Vec<(PathBuf, String)> {
+pub(crate) fn sources() -> Vec<(PathBuf, String)> {
     let root = root();
     let mut found = Vec::new();
     let mut open = vec![root.join("crates")];
@@ -234,6 +234,6 @@ fn folders(path: &Path) -> Vec<PathBuf> {
     entries.filter(|path| path.is_dir()).collect()
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }

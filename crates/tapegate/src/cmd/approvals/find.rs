@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tapegate_store::approvals::Entry;
 
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::state::now_us;
 use crate::views::approvals::is_pending;
@@ -29,7 +30,8 @@ pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, 
             "`{shown}` is too short to tell which request is meant: give at least {LETTERS_MIN} \
              letters after `{BEGINNING}`"
         );
-        return Err(Failure::new(Exit::Invalid, words).hint("`tapegate approvals` lists them"));
+        return Err(Failure::new(Exit::Invalid, words)
+            .hint(format!("`{}` lists them", called::command("approvals"))));
     }
     let is_meant = |entry: &&Entry| {
         let id = entry.request.id.as_str();
@@ -43,7 +45,10 @@ pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, 
     match &meant[..] {
         [] => {
             let words = format!("there is no request `{shown}` in `{}`", state.display());
-            let hint = format!("`tapegate approvals --all` lists those there were; {ELSEWHERE}");
+            let hint = format!(
+                "`{}` lists those there were; {ELSEWHERE}",
+                called::command("approvals --all")
+            );
             Err(Failure::new(Exit::Invalid, words).hint(hint))
         }
         [entry] => Ok((*entry).clone()),

@@ -7,6 +7,7 @@ use tapegate_store::approvals::{Approvals, Entry};
 
 use super::decide::{self, is_of_project};
 use super::failure;
+use crate::called;
 use crate::exit::Failure;
 use crate::settings::user_state::user_state_dir;
 use crate::state::{log_event, now_us};
@@ -64,7 +65,8 @@ impl Project {
             if count > 0 {
                 talk::warn(&format!(
                     "{count} call(s) of this project wait in `{name}`, where its state was before: \
-                     tapegate approvals --state {name}"
+                     {}",
+                    called::command(format!("approvals --state {name}"))
                 ));
             }
         }

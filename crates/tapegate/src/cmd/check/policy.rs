@@ -10,6 +10,7 @@ use tapegate_yaml::node::Spot;
 
 use super::findings::Found;
 use super::{Args, Format, counted, verdict};
+use crate::called;
 use crate::disk::Disk;
 use crate::settings::{HUB_VARIABLES, Surroundings};
 use crate::trust;
@@ -74,13 +75,17 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
 /// Telemetry, where no hub is known that would send it.
 fn unsent_telemetry(policy: &Policy) -> Option<Finding> {
     let has_hub = Surroundings::ours().is_ok_and(|around| around.first(&HUB_VARIABLES).is_some());
-    let words =
-        "only a hub sends telemetry; a shim without one sends nothing (`tapegate hub` starts one)";
+    let words = || {
+        let line = called::command("hub");
+        format!(
+            "only a hub sends telemetry; a shim without one sends nothing (`{line}` starts one)"
+        )
+    };
     (policy.telemetry.enabled && !has_hub).then(|| Finding {
         severity: Severity::Warning,
         spot: Spot::default(),
         path: "telemetry".to_owned(),
-        words: words.to_owned(),
+        words: words(),
     })
 }
 

@@ -18,6 +18,7 @@ use super::assets::Folder;
 use super::tape::{self, refused};
 use super::{Args, Format, StyleWord, readback};
 use crate::exit::{Exit, Failure};
+use crate::verbosity;
 use crate::views::json::Writer;
 use crate::{loading, talk};
 
@@ -93,7 +94,8 @@ fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
         session.write(tape::TOOL, &mut text);
         return Ok((index(&text), Box::new(Memory(text))));
     }
-    let loaded = loading::load_without_too_long(&args.recording, &Signer::default(), args.quiet)?;
+    let loaded =
+        loading::load_without_too_long(&args.recording, &Signer::default(), verbosity::is_quiet())?;
     if let Some(number) = args.session
         && number as usize > loaded.index.sessions().len()
     {
@@ -172,7 +174,7 @@ fn name_of(path: &Path) -> String {
 }
 
 fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
-    for warning in summary.warnings.iter().filter(|_| !args.quiet) {
+    for warning in summary.warnings.iter().filter(|_| !verbosity::is_quiet()) {
         talk::warn(warning);
     }
     let text = match args.format {
@@ -181,7 +183,7 @@ fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> an
             text.push(b'\n');
             text
         }
-        Format::Text if args.quiet => Vec::new(),
+        Format::Text if verbosity::is_quiet() => Vec::new(),
         Format::Text => words(args, summary).into_bytes(),
     };
     match args.to_stdout() {

@@ -17,6 +17,7 @@ use tapegate_store::{OpenError, document, input, writer};
 use super::{Args, DialectWord, Format};
 use crate::exit::{Exit, Failure};
 use crate::talk;
+use crate::verbosity;
 use crate::views::json::Writer;
 
 /// The program that writes tapes, as headers name it.
@@ -292,7 +293,7 @@ fn tell(args: &Args, done: Translated, out: &mut dyn Write) -> anyhow::Result<()
         });
         out.write_all(&text)?;
         writeln!(out)?;
-    } else if !args.quiet {
+    } else if !verbosity::is_quiet() {
         let (messages, frames) = (counted(messages, "message"), counted(anomalies, "frame"));
         let verb = if anomalies == 1 { "is" } else { "are" };
         writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;

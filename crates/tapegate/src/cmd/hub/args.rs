@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use tapegate_hub::corner::NamedTokenFiles;
 
-use crate::logs::LogArgs;
 use crate::person::KeyArgs;
 use crate::settings::{ProjectArgs, Surroundings};
 
@@ -40,8 +39,6 @@ pub(crate) struct Args {
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) key: KeyArgs,
-    #[command(flatten)]
-    pub(super) log: LogArgs,
 }
 
 const EXAMPLES: &str = "\

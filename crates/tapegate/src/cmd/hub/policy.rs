@@ -7,6 +7,7 @@ use tapegate_hub::governed::{Loading, Texts};
 use tapegate_policy::model::Profile;
 use tapegate_policy::redact::Key;
 
+use crate::called;
 use crate::cmd::shim::rulebook::Found;
 use crate::exit::Failure;
 use crate::redaction;
@@ -121,9 +122,11 @@ impl Shelf {
     }
 
     fn nothing(&self) -> Loading {
-        let words = "no tapegate.yaml: observing only, everything is let through and logged; \
-                     `tapegate init` writes one";
-        let warnings = if self.told.replace(true) { Vec::new() } else { vec![words.to_owned()] };
+        let words = format!(
+            "no tapegate.yaml: observing only, everything is let through and logged; `{}` writes one",
+            called::command("init")
+        );
+        let warnings = if self.told.replace(true) { Vec::new() } else { vec![words] };
         let here = std::env::current_dir().unwrap_or_default();
         self.files.replace(vec![here.join("tapegate.yaml"), here.join("thoughtgate.yaml")]);
         Loading { warnings, files: self.files(), ..Loading::default() }

@@ -7,6 +7,7 @@ use tapegate_core::json::write_str;
 
 use super::clients::{Found, Scope, Server, Target};
 use super::snippets::{Paths, Snippet, indented, shell, short, snippet};
+use crate::called;
 use crate::views::visible;
 
 /// What was found and done.
@@ -141,11 +142,13 @@ impl Summary<'_> {
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
         let name = visible::path(self.policy);
-        writeln!(out, "\nWhat to do next:\n  tapegate check {}", shell(&name.to_string()))?;
+        let file = shell(&name.to_string());
+        writeln!(out, "\nWhat to do next:\n  {}", called::command(format!("check {file}")))?;
         let is_open = |server: &&Server| !server.entry.is_disabled && !server.entry.is_governed;
         let open: Vec<&Server> = self.found.servers.iter().filter(is_open).collect();
         if open.is_empty() && self.found.servers.is_empty() {
-            writeln!(out, "  tapegate shim --require-policy --server-id NAME -- SERVER ARGS")?;
+            let line = "shim --require-policy --server-id NAME -- SERVER ARGS";
+            writeln!(out, "  {}", called::command(line))?;
             writeln!(out, "      in the place of `SERVER ARGS` in your client's config")?;
         }
         let local = |server: &&&Server| matches!(server.entry.target, Target::Command(_));
@@ -153,18 +156,19 @@ impl Summary<'_> {
             && let Target::Command(argv) = &server.entry.target
         {
             let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
-            writeln!(out, "  tapegate policy pin --server-id {} -- {}", server.id, line.join(" "))?;
+            let line = format!("policy pin --server-id {} -- {}", server.id, line.join(" "));
+            writeln!(out, "  {}", called::command(line))?;
             let then = match self.is_from_tapes {
                 true => "a tool that changes is then refused",
                 false => "tools that are pinned and read-only then pass unasked",
             };
             writeln!(out, "      to accept the tools as they are; {then}")?;
         }
-        writeln!(out, "  tapegate policy accept {}", shell(&name.to_string()))?;
+        writeln!(out, "  {}", called::command(format!("policy accept {file}")))?;
         writeln!(out, "      after each change; until then what was accepted stays in force")?;
         if open.iter().any(|server| server.scope == Scope::User && server.client.starts_in_project)
         {
-            writeln!(out, "  tapegate init ~/.config/tapegate/tapegate.yaml")?;
+            writeln!(out, "  {}", called::command("init ~/.config/tapegate/tapegate.yaml"))?;
             writeln!(
                 out,
                 "      for user-wide servers, which are also started in folders without a policy"
@@ -172,7 +176,7 @@ impl Summary<'_> {
         }
         if self.taped.is_empty() {
             let tapes = if self.tapes.is_empty() { "--from-tape TAPE" } else { "--from-tapes" };
-            writeln!(out, "  tapegate init --force {tapes}")?;
+            writeln!(out, "  {}", called::command(format!("init --force {tapes}")))?;
             writeln!(
                 out,
                 "      once the work is on tape, to let through what it used and nothing else"

@@ -5,6 +5,7 @@ use std::path::Path;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_store::activity::Follower;
 
+use crate::called;
 use crate::cmd::shim::reload::NO_POLICY;
 use crate::talk;
 
@@ -19,7 +20,7 @@ pub(super) fn warn(folder: &Path, now_us: i64) {
         1 => "no policy: 1 session today ran ungoverned".to_owned(),
         many => format!("no policy: {many} sessions today ran ungoverned"),
     };
-    talk::warn(&format!("{words}; `tapegate init` writes a policy"));
+    talk::warn(&format!("{words}; `{}` writes a policy", called::command("init")));
 }
 
 fn count(folder: &Path, today: &str) -> usize {

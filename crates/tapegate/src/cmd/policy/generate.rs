@@ -13,6 +13,7 @@ use tapegate_store::source::Source;
 
 use super::accept::accept_written;
 use super::backtest::shelf::{self, Tape};
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::settings::id_from;
 use crate::talk;
@@ -71,7 +72,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             accept_written(path)?;
             let name = path.display();
             writeln!(out, "{name}: written from {}", told(&traffic))?;
-            talk::hint(&format!("read it, then try it: tapegate check {name}"));
+            let line = called::command(format!("check {name}"));
+            talk::advise(&format!("read it, then try it: {line}"));
         }
         None => out.write_all(made.policy.as_bytes())?,
     }

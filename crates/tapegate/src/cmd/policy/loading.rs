@@ -10,6 +10,7 @@ use tapegate_policy::redact::{Key, Redactor};
 use tapegate_store::input;
 use tapegate_yaml::finding::{Finding, Severity};
 
+use crate::called;
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 use crate::settings::{ProfileWord, Surroundings, own_places, own_sources};
@@ -57,7 +58,7 @@ pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
             Exit::Invalid,
             "there is no tapegate.yaml here, in a folder above or in the user's config folder",
         )
-        .hint("name one by --config FILE, or write one by `tapegate init`")
+        .hint(format!("name one by --config FILE, or write one by `{}`", called::command("init")))
     };
     match path(named)? {
         Some(path) => Ok(path),

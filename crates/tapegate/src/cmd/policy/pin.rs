@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let left: usize = differences(&lock).values().map(Vec::len).sum();
     if left > 0 && !args.check && args.format == Format::Text {
-        talk::hint("accept everything by --all, or some of it by --accept NAME");
+        talk::advise("accept everything by --all, or some of it by --accept NAME");
     }
     Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }

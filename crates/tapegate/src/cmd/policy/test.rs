@@ -10,8 +10,10 @@ use tapegate_wire::clock::Clock;
 use tapegate_yaml::finding::Severity;
 
 use super::loading::{self, Found};
+use crate::called;
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::verbosity;
 use crate::views::report::Report;
 use crate::views::report::cases as report;
 use crate::views::tested::{self, Ran};
@@ -62,9 +64,6 @@ pub(crate) struct Args {
     /// Print the JSON Schema of test files, which editors complete and check by
     #[arg(long, exclusive = true)]
     schema: bool,
-    /// Print nothing but what is not as expected
-    #[arg(short, long)]
-    quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -102,7 +101,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match args.format {
         Format::Text => {
             let palette = talk::palette_of_output();
-            out.write_all(tested::text(&ran, &unreached, args.quiet, palette).as_bytes())?;
+            out.write_all(
+                tested::text(&ran, &unreached, verbosity::is_quiet(), palette).as_bytes(),
+            )?;
         }
         Format::Json => out.write_all(&json_report::write(&report))?,
         Format::Junit => out.write_all(&junit::write(&report))?,
@@ -121,8 +122,10 @@ impl Args {
             return Ok(vec![FILE.into()]);
         }
         let none = || {
-            Failure::new(Exit::Invalid, format!("there is no {FILE} here"))
-                .hint("name one: `tapegate policy test FILE`; --help shows what is in it")
+            Failure::new(Exit::Invalid, format!("there is no {FILE} here")).hint(format!(
+                "name one: `{}`; --help shows what is in it",
+                called::command("policy test FILE")
+            ))
         };
         let config = loading::path(self.config.as_deref())?.ok_or_else(none)?;
         let beside = config.with_file_name(FILE);

@@ -29,12 +29,13 @@ pub(crate) struct RecordArgs {
 
 /// Record like `record`, in the overwatch dialect
 ///
-/// One JSON object a frame, good or bad, with its exact bytes, and no header. A tape that exists
-/// already is appended to, unless --if-exists says otherwise.
+/// One JSON object a frame, good or bad, with its exact bytes, and no header. If the tape exists, the
+/// next free name is used, unless --if-exists says otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAPE_EXAMPLES)]
 pub(crate) struct TapeArgs {
-    /// The tape to write or append to [default: a new file in --tape-dir]
+    /// The tape to write; if it exists, the next free name is used (see --if-exists) [default: a new
+    /// file in --tape-dir]
     #[arg(long, visible_alias = "out", value_name = "FILE")]
     pub(super) tape: Option<PathBuf>,
     /// The folder for tapes without a name
@@ -79,24 +80,18 @@ pub(crate) struct WireArgs {
     /// Leave out `raw` of good frames in the overwatch dialect, which halves the tape
     #[arg(long)]
     pub(super) no_raw: bool,
-    /// What happens if the tape exists already [default: number; `tape`: append]
-    #[arg(long, value_enum, value_name = "WAY")]
-    pub(super) if_exists: Option<IfExistsWord>,
+    /// What happens if the tape exists already
+    #[arg(long, value_enum, value_name = "WAY", default_value = "number")]
+    if_exists: IfExistsWord,
     /// The same as --if-exists overwrite
     #[arg(long, conflicts_with = "if_exists")]
     pub(super) force: bool,
-    /// Say nothing but errors
-    #[arg(short, long)]
-    pub(super) quiet: bool,
 }
 
 impl WireArgs {
-    /// What happens if the tape exists already, if nobody says otherwise.
-    pub(super) fn if_exists(&self, default: IfExistsWord) -> IfExistsWord {
-        match self.force {
-            true => IfExistsWord::Overwrite,
-            false => self.if_exists.unwrap_or(default),
-        }
+    /// What happens if the tape exists already.
+    pub(super) fn if_exists(&self) -> IfExistsWord {
+        if self.force { IfExistsWord::Overwrite } else { self.if_exists }
     }
 }
 

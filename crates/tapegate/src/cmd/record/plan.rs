@@ -47,7 +47,7 @@ impl Plan {
         // In a folder the name becomes part of the file's.
         let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
         require_kept(dialect, &args.wire, is_unkept)?;
-        let if_exists = args.wire.if_exists(IfExistsWord::Number);
+        let if_exists = args.wire.if_exists();
         Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
@@ -70,7 +70,7 @@ impl Plan {
                     .into());
             }
         };
-        let if_exists = args.wire.if_exists(IfExistsWord::Append);
+        let if_exists = args.wire.if_exists();
         Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
@@ -97,7 +97,7 @@ impl Plan {
                 | OpenError::Busy { .. }
                 | OpenError::NotATape { .. }),
             ) if existing != Existing::Refuse => {
-                self.say(&error.to_string());
+                talk::say(&error.to_string());
                 self.open_at(path.clone(), Existing::Number)?
             }
             done => done,
@@ -105,15 +105,9 @@ impl Plan {
         let tape = opened.map_err(|error| refused(&error))?;
         if tape.path() != path {
             let (wanted, got) = (path.display(), tape.path().display());
-            self.say(&format!("`{wanted}` exists, so this session is recorded to `{got}`"));
+            talk::say(&format!("`{wanted}` exists, so this session is recorded to `{got}`"));
         }
         Ok(tape)
-    }
-
-    fn say(&self, words: &str) {
-        if !self.wire.quiet {
-            talk::say(words);
-        }
     }
 
     fn open_at(

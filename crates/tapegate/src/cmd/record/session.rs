@@ -11,6 +11,7 @@ use crate::runtime;
 use crate::session::{self, Ended, Keeper, Route};
 use crate::talk;
 use crate::taping::SharedTape;
+use crate::verbosity;
 use crate::views::visible;
 
 /// How much is shown of a line that the server wrote to standard error.
@@ -30,7 +31,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
         message_bytes_max: plan.wire.max_message_bytes,
         patience: Patience::default(),
         keeps_stderr: true,
-        quiet: plan.wire.quiet,
+        quiet: verbosity::is_quiet(),
     };
     let mut recording = Recording { plan: &plan, tape: None };
     match runtime.block_on(session::run(&route, signals, &mut recording))? {
@@ -60,7 +61,7 @@ impl Keeper for Recording<'_> {
     }
 
     fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit {
-        conclude(deck, self.tape.as_ref(), outcome, self.plan.wire.quiet)
+        conclude(deck, self.tape.as_ref(), outcome, verbosity::is_quiet())
     }
 }
 
@@ -68,7 +69,9 @@ impl Keeper for Recording<'_> {
 fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet: bool) -> Exit {
     let closed = deck.close();
     if let Some(error) = deck.lost() {
-        talk::warn(&format!("the session was not recorded to its end: {error}"));
+        let words = format!("the session was not recorded to its end: {error}");
+        // Whoever wants nothing but errors wants to know this.
+        if quiet { talk::error(&words, None) } else { talk::warn(&words) }
     }
     if let (false, Some(tape)) = (quiet, tape) {
         summarise(&tape.0.borrow());

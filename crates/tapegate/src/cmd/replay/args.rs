@@ -85,12 +85,6 @@ pub(crate) struct Args {
     /// The largest message that is taken, such as 10MB
     #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
-    /// Say how requests were matched
-    #[arg(short, long)]
-    pub(super) verbose: bool,
-    /// Say nothing but errors
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub(super) quiet: bool,
 }
 
 /// Which session of the tape is played.

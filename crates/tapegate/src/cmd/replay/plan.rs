@@ -15,6 +15,7 @@ use crate::loading::{load, redactor};
 use crate::reporting;
 use crate::talk;
 use crate::upstream::Upstream;
+use crate::verbosity;
 
 /// What is to be played, and how.
 pub(super) struct Plan {
@@ -52,9 +53,9 @@ impl Plan {
         }
         reporting::look_for_places(&args.report, &args.recording, "tape")?;
         let signer = Signer::new(args.ignore.clone());
-        let mut tape = load(&args.recording, &signer, args.quiet)?;
+        let mut tape = load(&args.recording, &signer, verbosity::is_quiet())?;
         choose_session(&mut tape.index, &args)?;
-        let redactor = redactor(&tape.index, args.redact_key_file.clone(), args.quiet)?;
+        let redactor = redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
         Ok(Self { args, tape, redactor, upstream, signer })
     }
 
@@ -81,7 +82,7 @@ fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
     match args.session {
         TapeSession::All => {
             let asked = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
-            if asked > 1 && args.http.is_none() && !args.quiet {
+            if asked > 1 && args.http.is_none() && !verbosity::is_quiet() {
                 talk::say(&format!(
                     "the tape has {count} sessions, and the first is played; --session N or \
                      --session last plays another"

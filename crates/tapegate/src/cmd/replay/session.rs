@@ -24,6 +24,7 @@ use crate::runtime;
 use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
+use crate::verbosity;
 use crate::views::report::Report;
 use crate::views::report::replay::{break_off, fill};
 use crate::views::summary;
@@ -49,11 +50,11 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let exit = match &args.http {
         Some(address) => runtime.block_on(show.by_http(address, signals, &args, end))?,
         None => {
-            greet(args.quiet);
+            greet(verbosity::is_quiet());
             runtime.block_on(show.on_stdio(signals, end))?
         }
     };
-    copy.iter().filter(|_| !args.quiet).for_each(copy::say);
+    copy.iter().filter(|_| !verbosity::is_quiet()).for_each(copy::say);
     Ok(exit)
 }
 
@@ -94,7 +95,7 @@ impl Show<'_> {
         let station = Station::new(deck, self.message_bytes_max);
         let servers = Servers::Stage(self.stage);
         let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
-        announce(&listener, args.quiet)?;
+        announce(&listener, verbosity::is_quiet())?;
         let cause = http::serve(listener, bridge, &station, signals).await;
         end(&cause, recorded.then_some(&mut *station.deck()))
     }
@@ -127,7 +128,7 @@ fn conclude(
     clock: Clock,
 ) -> anyhow::Result<Exit> {
     let summary = player.summary();
-    if !args.quiet {
+    if !verbosity::is_quiet() {
         talk::say(summary::text(&summary).trim_end());
     }
     let copied = deck.map_or(Ok(()), |deck| copy::finish(player, deck));
@@ -141,7 +142,7 @@ fn conclude(
         let mut report = fill(&summary, &Teller::new(args).divergence(), report);
         broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
-        reporting::add_to_all(&mut report, &args.report, &args.run, args.quiet)?;
+        reporting::add_to_all(&mut report, &args.report, &args.run, verbosity::is_quiet())?;
     }
     if let Some(failure) = broken {
         return Err(failure.into());

@@ -5,6 +5,7 @@ use tapegate_core::signature::Signer;
 
 use super::args::{Args, OnUnmatchedWord};
 use crate::talk;
+use crate::verbosity;
 use crate::views::divergence;
 use crate::views::palette::Palette;
 use crate::views::visible;
@@ -33,8 +34,8 @@ impl Teller {
             mode: args.mode(),
             signer: Signer::new(args.ignore.clone()),
             palette: talk::palette(),
-            verbose: args.verbose,
-            quiet: args.quiet,
+            verbose: verbosity::is_verbose(),
+            quiet: verbosity::is_quiet(),
             fatal: args.on_unmatched == OnUnmatchedWord::Error,
             warnings: 0,
         }

@@ -12,12 +12,14 @@ use tapegate_scenario::node::{Key, Node, Spot, Value};
 
 use super::args::Args;
 use super::{danger, library};
+use crate::called;
 use crate::disk::{self, Disk};
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 use crate::reporting;
 use crate::sniff;
 use crate::talk;
+use crate::verbosity;
 use crate::views::visible;
 
 /// What is to be served, and how.
@@ -65,12 +67,14 @@ impl Plan {
             let name = path.display();
             return Err(Failure::new(Exit::Invalid, format!("`{name}` is a tape, not a scenario"))
                 .hint(format!(
-                    "`tapegate replay -r {name}` plays it; `tapegate convert -r {name}` makes a scenario of it"
+                    "`{}` plays it; `{}` makes a scenario of it",
+                    called::command(format!("replay -r {name}")),
+                    called::command(format!("convert -r {name}"))
                 ))
                 .into());
         }
         let found = origin.load(&args);
-        found.tell(args.quiet);
+        found.tell(verbosity::is_quiet());
         if let Some(path) = &args.events_file
             && found.files.iter().any(|file| is_same_file(file, path))
         {
@@ -115,7 +119,7 @@ impl Origin {
                     let near = tapegate_scenario::shape::near(name, library::names());
                     let hint = match near {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => "`tapegate serve --list` names them all".to_owned(),
+                        None => format!("`{}` names them all", called::command("serve --list")),
                     };
                     Err(Failure::new(Exit::Usage, words).hint(hint))
                 }

@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::reporting;
 use crate::runtime;
 use crate::talk;
+use crate::verbosity;
 use crate::views::report::Report;
 use crate::views::report::serve::fill;
 use crate::views::verdict;
@@ -53,7 +54,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
 fn observer(plan: &Plan) -> anyhow::Result<Observer> {
     let Plan { args, scenario, .. } = plan;
     let judge = args.expect.then(|| Judge::new(&scenario.expect));
-    let volume = (args.verbose, args.quiet);
+    let volume = (verbosity::is_verbose(), verbosity::is_quiet());
     Ok(Observer::new(judge, args.events_file.as_deref(), &scenario.logging, volume)?)
 }
 
@@ -79,14 +80,14 @@ async fn serve(
     (clock, signals): (Clock, Signals),
 ) -> anyhow::Result<Cause> {
     let Some(address) = &args.http else {
-        greet(args.quiet);
+        greet(verbosity::is_quiet());
         return Ok(stage::run_stdio(stage, client_ports()?, None, signals).await);
     };
     let listener = listen(address).await?.allowing(args.listen.allowed());
     let station = Station::new(Deck::silent(clock), args.max_message_bytes);
     let servers = Servers::Stage(Rc::clone(stage));
     let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
-    announce(&listener, args.quiet)?;
+    announce(&listener, verbosity::is_quiet())?;
     let cause = http::serve(listener, bridge, &station, signals).await;
     observer.missed(station.unread());
     Ok(cause)
@@ -106,14 +107,14 @@ async fn reload(
     loop {
         watch.changed().await;
         let found = origin.load(args);
-        found.tell(args.quiet);
+        found.tell(verbosity::is_quiet());
         watch.also(found.files);
         match found.scenario {
             Some(scenario) => {
                 observer.relog(&scenario.logging);
                 engine.borrow_mut().reload(Rc::new(scenario));
                 stage.wake();
-                if !args.quiet {
+                if !verbosity::is_quiet() {
                     talk::say("the scenario was loaded anew");
                 }
             }
@@ -127,7 +128,7 @@ fn stage_options(args: &Args) -> StageOptions {
         message_bytes_max: args.max_message_bytes,
         behind: None,
         patience: Patience::default(),
-        notice: if args.quiet { Rc::new(|_| ()) } else { Rc::new(talk::warn) },
+        notice: if verbosity::is_quiet() { Rc::new(|_| ()) } else { Rc::new(talk::warn) },
         farewell: "the scenario has ended".to_owned(),
     }
 }
@@ -147,12 +148,12 @@ fn conclude(
     }
     let judged = verdict.as_ref().map(Verdict::outcome);
     if let Some(verdict) = verdict {
-        if !args.quiet || judged == Some(Outcome::Broken) {
+        if !verbosity::is_quiet() || judged == Some(Outcome::Broken) {
             talk::say(verdict::text(&verdict, talk::palette()).trim_end());
         }
         let report = Report::new("serve", &origin.path(), clock.now());
         let mut report = fill(&verdict, report.of_start(args.run.run_id.as_deref()));
-        reporting::add_to_all(&mut report, &args.report, &args.run, args.quiet)?;
+        reporting::add_to_all(&mut report, &args.report, &args.run, verbosity::is_quiet())?;
     }
     Ok(match (judged, failure, cause) {
         (Some(Outcome::Broken), ..) => Exit::Diverged,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::logs::LogArgs;
 use crate::settings::ProjectArgs;
 use crate::upstream::UpstreamArgs;
 
@@ -41,8 +40,6 @@ pub(crate) struct Args {
     /// Log a request as an orphan that is not answered within so many seconds; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub(super) answer_timeout: u64,
-    #[command(flatten)]
-    pub(super) log: LogArgs,
 }
 
 const EXAMPLES: &str = "\

@@ -31,6 +31,7 @@ use super::refusal::{log_failure, refuse_to_start, stand_in};
 use super::reload::Reload;
 use super::rulebook::{self, Found, Options, Rule, TelemetryFate};
 use super::session::{self, serve};
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use desk::Counter;
@@ -43,15 +44,17 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// What a person can do about a hub that does not answer.
-const NO_HUB_HINT: &str =
-    "start one by `tapegate hub`, and check --governance-endpoint and --token-file";
+fn no_hub_hint() -> String {
+    let line = called::command("hub");
+    format!("start one by `{line}`, and check --governance-endpoint and --token-file")
+}
 
 /// Governs by the policy of a hub.
 pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
     let client = match Client::new(&place.endpoint, &place.token_file) {
         Ok(client) => Arc::new(client),
         Err(error) => {
-            let failure = Failure::new(Exit::Usage, error).hint(NO_HUB_HINT);
+            let failure = Failure::new(Exit::Usage, error).hint(no_hub_hint());
             return refuse_to_start(&plan, FailureKind::Settings, failure).await;
         }
     };
@@ -75,7 +78,8 @@ pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
     };
     if plan.policy_required && rule.regime.policy.is_none() {
         let words = format!("the hub at {} has no policy, and one is required", place.endpoint);
-        let hint = "write a tapegate.yaml where the hub runs; `tapegate init` does";
+        let line = called::command("init");
+        let hint = format!("write a tapegate.yaml where the hub runs; `{line}` does");
         let failure = Failure::new(Exit::Invalid, words).hint(hint);
         return refuse_to_start(&plan, FailureKind::Policy, failure).await;
     }
@@ -159,8 +163,8 @@ async fn no_hub(
     let words = format!("the governance service is not available: {error}");
     let old = tapegate_hub::corner::old_token_file(&plan.state);
     let hint = match old.exists() {
-        false => NO_HUB_HINT.to_owned(),
-        true => format!("{NO_HUB_HINT}; `{}` is not read: agents can read it", old.display()),
+        false => no_hub_hint(),
+        true => format!("{}; `{}` is not read: agents can read it", no_hub_hint(), old.display()),
     };
     log_failure(plan, FailureKind::Hub, &words);
     if plan.args.http.is_none() {

@@ -12,6 +12,7 @@ use super::args::Args;
 use super::rulebook::{Found, Rule};
 use super::settings_faults::SettingsFaults;
 use super::tapes;
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
@@ -89,8 +90,8 @@ impl Plan {
                 given.and_then(|id| id.into_string().ok()).or_else(made).unwrap_or_default()
             }
         };
-        let log = Log::new(&args.log, &around, "shim", &server_id);
-        let log = faults.or(log, Log::unset(&args.log, "shim", &server_id));
+        let log = Log::new("shim", &server_id);
+        let log = faults.or(log, Log::unset("shim", &server_id));
         let (state, no_state) = match around.state_folder(args.project.config.as_deref()) {
             Ok(state) => (state, None),
             Err(failure) => (PathBuf::new(), Some(failure)),
@@ -207,25 +208,26 @@ fn missing() -> Failure {
          the user's config folder",
         here.display()
     );
-    Failure::new(Exit::Invalid, words).hint(
-        "`tapegate init` in the project writes one, --config FILE names one; without \
+    Failure::new(Exit::Invalid, words).hint(format!(
+        "`{}` in the project writes one, --config FILE names one; without \
          --require-policy calls are only recorded",
-    )
+        called::command("init")
+    ))
 }
 
 /// The policy would take the place of an accepted one, and nobody has accepted it.
 fn unaccepted(path: &Path, faults: &[String]) -> Failure {
     Failure::new(Exit::Invalid, faults.join("\n")).hint(format!(
-        "a person runs `tapegate policy accept {}` in a terminal, or removes the file",
-        path.display()
+        "a person runs `{}` in a terminal, or removes the file",
+        called::command(format!("policy accept {}", path.display()))
     ))
 }
 
 fn refused(path: &Path, faults: &[String]) -> Failure {
     let words = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
     Failure::new(Exit::Invalid, words).hint(format!(
-        "nothing is governed by half a policy; `tapegate check {}` shows the same",
-        path.display()
+        "nothing is governed by half a policy; `{}` shows the same",
+        called::command(format!("check {}", path.display()))
     ))
 }
 

@@ -21,6 +21,7 @@ use super::rulebook::Rule;
 use super::session::{activity, journal, remember_state};
 use crate::exit::{Exit, Failure};
 use crate::talk;
+use crate::verbosity;
 use crate::wiring::{announce, client_ports, listen};
 
 /// Tells why the session cannot start: on standard error, in the log, and to the client.
@@ -77,7 +78,7 @@ pub(super) async fn stand_in(
     let stand_in = StandIn {
         http: plan.args.http.as_deref(),
         message_bytes_max: plan.args.max_message_bytes,
-        quiet: plan.args.log.quiet,
+        quiet: verbosity::is_quiet(),
         clock: plan.clock,
     };
     stand_in.run(failure, signals).await

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use super::journal::{Journal, quoted};
 use super::plan::Plan;
 use super::rulebook::{Found, Rule};
+use crate::called;
 use crate::logs::Level;
 use crate::settings::Surroundings;
 use crate::trust::{Governing, Moment, PolicyNotice, Standing};
@@ -174,9 +175,11 @@ impl Reload<'_> {
         let (what, word) = match &version {
             Some(version) => (format!("policy {version} {word}"), word),
             None => (
-                "no policy: observing only, calls are recorded and sent on; `tapegate init` \
-                 writes a policy, --require-policy refuses to start without one"
-                    .to_owned(),
+                format!(
+                    "no policy: observing only, calls are recorded and sent on; `{}` writes a \
+                     policy, --require-policy refuses to start without one",
+                    called::command("init")
+                ),
                 NO_POLICY,
             ),
         };

@@ -11,6 +11,7 @@ use tapegate_policy::warden::Regime;
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::{Finding, Severity};
 
+use crate::called;
 use crate::settings::{own_places, own_sources, spellings};
 use crate::views::visible;
 
@@ -95,8 +96,10 @@ pub(crate) fn hide_values(loaded: &mut load::Loaded, main: &str, without_values:
     }
     let plain = load::load(main, without_values).findings;
     for finding in loaded.findings.iter_mut().filter(|finding| !plain.contains(finding)) {
-        finding.words =
-            "the value of a variable does not fit here; `tapegate check` says more".into();
+        finding.words = format!(
+            "the value of a variable does not fit here; `{}` says more",
+            called::command("check")
+        );
     }
 }
 
@@ -115,7 +118,8 @@ pub(crate) fn found(main: &str, loaded: load::Loaded, options: Options<'_>) -> F
         if policy.telemetry.enabled && telemetry == TelemetryFate::NotAccepted {
             warnings.push(format!(
                 "telemetry is off, since no person has accepted the policy `{main}`: a person runs \
-                 `tapegate policy accept {main}` in a terminal"
+                 `{}` in a terminal",
+                called::command(format!("policy accept {main}"))
             ));
         }
         policy.telemetry.enabled &=

@@ -23,6 +23,7 @@ use super::refusal::{note_failure, refuse_to_start, stand_in};
 use super::reload::Reload;
 use super::rulebook::Rule;
 use super::tapes;
+use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::logs::Level;
 use crate::runtime;
@@ -30,6 +31,7 @@ use crate::session::{self, Ended, Route};
 use crate::settings::Surroundings;
 use crate::talk;
 use crate::upstream::Upstream;
+use crate::verbosity;
 use crate::watching::Watch;
 
 /// How often it is seen to that memory is given back that nobody needs.
@@ -187,8 +189,11 @@ fn warn_of_exposure(plan: &Plan, journal: &Journal) {
 /// Telemetry is sent by a hub, which this session is not joined to.
 fn warn_of_unsent_telemetry(plan: &Plan, rule: &Rule, journal: &Journal) {
     if rule.regime.policy.as_ref().is_some_and(|policy| policy.telemetry.enabled) {
-        let words = "the policy has `telemetry`, which only a hub sends, and this session has none: nothing is \
-                     sent; start one by `tapegate hub`, or take `telemetry` out of the policy";
+        let words = format!(
+            "the policy has `telemetry`, which only a hub sends, and this session has none: nothing is \
+             sent; start one by `{}`, or take `telemetry` out of the policy",
+            called::command("hub")
+        );
         journal.keep(Event {
             wall_us: plan.clock.now().wall_us,
             level: "warn",
@@ -243,7 +248,7 @@ pub(super) async fn serve(
         message_bytes_max: plan.args.max_message_bytes,
         patience: Patience::orderly(),
         keeps_stderr: false,
-        quiet: plan.args.log.quiet,
+        quiet: verbosity::is_quiet(),
     };
     let ended = match session::run(&route, signals, guard).await {
         Ok(ended) => ended,

@@ -51,9 +51,6 @@ pub(crate) struct Args {
     /// The largest message that is taken, such as 10MB
     #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
-    /// Print nothing but changes, and say nothing but errors
-    #[arg(short, long)]
-    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]

@@ -16,6 +16,7 @@ use tokio::task::LocalSet;
 use super::args::{Args, Format};
 use crate::exit::{Exit, Failure};
 use crate::runtime;
+use crate::verbosity;
 use crate::views::report::Report;
 use crate::views::report::verify::fill;
 use crate::views::{json_report, junit, sarif, verified, visible};
@@ -41,7 +42,7 @@ pub(super) fn run(
     let clock = Clock::start();
     let mut verifier = Verifier::new(&tape.index, Box::new(tape.reel), options);
     let mut watch: Box<dyn FnMut(u64, u64)> =
-        if args.quiet { Box::new(|_, _| ()) } else { talk::progress(&args.recording) };
+        if verbosity::is_quiet() { Box::new(|_, _| ()) } else { talk::progress(&args.recording) };
     let timeout = args.timeout;
     let terms = Terms { upstream, link: link(args), clock, timeout, watch: &mut *watch };
     let played = verifying::run(&mut verifier, terms, &mut signals);
@@ -59,7 +60,8 @@ pub(super) fn run(
 }
 
 fn link(args: &Args) -> LinkOptions {
-    let notice: Rc<dyn Fn(&str)> = if args.quiet { Rc::new(|_| ()) } else { Rc::new(talk::warn) };
+    let notice: Rc<dyn Fn(&str)> =
+        if verbosity::is_quiet() { Rc::new(|_| ()) } else { Rc::new(talk::warn) };
     // Everything has been said, so nothing is lost by a server that is told to go.
     let patience = Patience { grace: GRACE, ..Patience::default() };
     LinkOptions { message_bytes_max: args.max_message_bytes, patience, notice }
@@ -85,7 +87,7 @@ fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> an
 fn print(args: &Args, found: &Found, out: &mut dyn Write) -> std::io::Result<()> {
     let changes = verified::changes(found, talk::palette_of_output(), args.details);
     out.write_all(changes.as_bytes())?;
-    if args.quiet {
+    if verbosity::is_quiet() {
         return Ok(());
     }
     let between = if changes.is_empty() { "" } else { "\n" };

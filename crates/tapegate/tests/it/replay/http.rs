@@ -279,7 +279,8 @@ impl Player {
         let mut process = command.arg("--http").arg(":0").stderr(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        let rest = said.strip_prefix("tapegate: listening on http://127.0.0.1:").unwrap();
+        // The line begins with the name that was called.
+        let (_, rest) = said.split_once(": listening on http://127.0.0.1:").unwrap();
         let port = rest.split_once('/').unwrap().0.parse().unwrap();
         Self { process, port }
     }

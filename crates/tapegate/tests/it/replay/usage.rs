@@ -245,11 +245,12 @@ fn every_flag_of_the_help_is_taken() {
             "--report" => "report.xml",
             "--redact-key-file" => "key",
             "--max-message-bytes" => "1MB",
+            "--log-format" => "json",
             "--strict-params" | "--strict-reads" | "--verbose" | "--quiet" => "",
             // These have tests of their own.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
             | "--header-env" | "--force" | "--help" | "--allow-host" | "--allow-origin"
-            | "--report-mode" | "--run-id" => continue,
+            | "--report-mode" | "--run-id" | "--version" => continue,
             other => panic!("{other} is new: try it here"),
         };
         let mut args = vec!["-r", "t.jsonl", flag, value];

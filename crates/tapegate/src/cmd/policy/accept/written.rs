@@ -9,6 +9,7 @@ use std::path::Path;
 use tapegate_store::accepted::Acceptance;
 use tapegate_store::input;
 
+use crate::called;
 use crate::cmd::policy::loading::LOCK_BYTES_MAX;
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
@@ -60,10 +61,11 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
     let is_in_force =
         accepted.texts == texts || trust::is_taken_unasked(&path, &accepted.texts, &texts);
     if !is_in_force {
-        talk::warn(
+        talk::warn(&format!(
             "the lock file is written but not in force: shims go by the one that was accepted, until a \
-             person runs `tapegate policy accept` in a terminal",
-        );
+             person runs `{}` in a terminal",
+            called::command("policy accept")
+        ));
     }
     Ok(is_in_force)
 }
@@ -85,7 +87,8 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
         by_person = accepted.by_person || written == Written::Policy;
         let diff = unified::diffs(&accepted.texts, &texts, talk::palette());
         if !person::confirm(&format!("{diff}\nPut this change of `{name}` in force?"))? {
-            talk::say("it is written, and not in force; `tapegate policy accept` accepts it");
+            let line = called::command("policy accept");
+            talk::say(&format!("it is written, and not in force; `{line}` accepts it"));
             return Ok(false);
         }
     }
@@ -100,6 +103,8 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
 fn not_looked_up(path: &Path, why: &str) -> Failure {
     let name = visible::path(path);
     let words = format!("`{name}` is written, but not accepted: {why}");
-    Failure::new(Exit::Io, words)
-        .hint(format!("`tapegate policy accept {name}` shows and accepts it"))
+    Failure::new(Exit::Io, words).hint(format!(
+        "`{}` shows and accepts it",
+        called::command(format!("policy accept {name}"))
+    ))
 }

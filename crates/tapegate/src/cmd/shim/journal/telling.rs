@@ -2,6 +2,7 @@
 
 use tapegate_store::activity::Event;
 
+use crate::called;
 use crate::logs::{Level, Log};
 use crate::talk;
 use crate::views::visible;
@@ -36,7 +37,8 @@ fn words(event: &Event<'_>) -> String {
         ("forward", _) => format!("{what} is sent on"),
         ("deny", _) => format!("{what} is denied"),
         ("pending_approval", Some(id)) => {
-            format!("{what} waits for approval: tapegate approvals approve {id}")
+            let line = called::command(format!("approvals approve {id}"));
+            format!("{what} waits for approval: {line}")
         }
         ("pending_approval", None) => format!("{what} waits for approval"),
         _ if event.kind == "session" || event.kind == "policy" => String::new(),

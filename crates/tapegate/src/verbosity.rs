@@ -1,0 +1,145 @@
+//! How much is said on standard error, and in which form: the flags that every command takes.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+use crate::exit::{Exit, Failure};
+
+// The flags of every command, before or after its name. A doc comment would become the help's first line.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct VerbosityArgs {
+    /// Say nothing but errors on standard error
+    #[arg(short, long, global = true, help_heading = HEADING)]
+    quiet: bool,
+    /// Say more on standard error: which files are read, how the command ended, and what it does
+    /// meanwhile; TAPEGATE_LOG=debug does the same
+    #[arg(short, long, global = true, help_heading = HEADING)]
+    verbose: bool,
+    /// The form of what is said on standard error [default: human; what shim and hub log is json
+    /// unless standard error is a terminal]
+    #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = HEADING)]
+    log_format: Option<FormatWord>,
+}
+
+const HEADING: &str = "Global options";
+
+/// The form of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FormatWord {
+    /// A line for people
+    #[value(alias = "text")]
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+/// How much something matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+/// What was chosen for this process.
+#[derive(Debug, Clone)]
+struct Verbosity {
+    /// The least of what is said, if that was chosen.
+    least: Option<Level>,
+    format: Option<FormatWord>,
+    /// The command that runs.
+    component: String,
+}
+
+static CHOSEN: OnceLock<Verbosity> = OnceLock::new();
+
+/// Chooses for this process. Only the first call counts.
+pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure> {
+    if args.quiet && args.verbose {
+        return Err(Failure::new(Exit::Usage, "--quiet and --verbose exclude each other"));
+    }
+    let named = level_in_environment();
+    let least = match (args.quiet, args.verbose, &named) {
+        (true, ..) => Some(Level::Error),
+        (_, true, _) => Some(Level::Debug),
+        (_, _, named) => named.as_ref().ok().copied().flatten(),
+    };
+    let format = args.log_format;
+    CHOSEN.set(Verbosity { least, format, component: component.to_owned() }).ok();
+    // A session between a client and its server tells the client of a wrong setting itself.
+    if component == "shim" { Ok(()) } else { named.map(|_| ()) }
+}
+
+/// Chooses the form by what stands on a command line that cannot be parsed.
+pub(crate) fn choose_unparsed(words: &[&str]) {
+    let own = || words.iter().take_while(|word| **word != "--");
+    let values = own().skip(1);
+    let is_json = own().any(|word| *word == "--log-format=json")
+        || own().zip(values).any(|pair| pair == (&"--log-format", &"json"));
+    let format = is_json.then_some(FormatWord::Json);
+    let component = words.get(1).filter(|word| !word.starts_with('-')).unwrap_or(&"").to_string();
+    CHOSEN.set(Verbosity { least: None, format, component }).ok();
+}
+
+/// Whether something of this level is said by a command that says all but details.
+pub(crate) fn says(level: Level) -> bool {
+    level <= chosen_level().unwrap_or(Level::Info)
+}
+
+/// Whether nothing but errors is said.
+pub(crate) fn is_quiet() -> bool {
+    !says(Level::Warn)
+}
+
+/// Whether details are said.
+pub(crate) fn is_verbose() -> bool {
+    says(Level::Debug)
+}
+
+/// The least of what is said, if that was chosen.
+pub(crate) fn chosen_level() -> Option<Level> {
+    CHOSEN.get().and_then(|chosen| chosen.least)
+}
+
+/// Whether what is said is JSON.
+pub(crate) fn is_json() -> bool {
+    CHOSEN.get().and_then(|chosen| chosen.format) == Some(FormatWord::Json)
+}
+
+/// Whether the lines of a log are JSON: a log goes to a file or a collector more often than not.
+pub(crate) fn is_log_json() -> bool {
+    match CHOSEN.get().and_then(|chosen| chosen.format) {
+        Some(word) => word == FormatWord::Json,
+        None => !std::io::stderr().is_terminal(),
+    }
+}
+
+/// The command that runs.
+pub(crate) fn component() -> &'static str {
+    CHOSEN.get().map_or("", |chosen| chosen.component.as_str())
+}
+
+impl Level {
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// The least of what is said, as the environment has it.
+pub(crate) fn level_in_environment() -> Result<Option<Level>, Failure> {
+    let value = std::env::var_os("TAPEGATE_LOG").filter(|value| !value.is_empty());
+    let Some(value) = value else { return Ok(None) };
+    let known = [Level::Error, Level::Warn, Level::Info, Level::Debug];
+    let found = known.into_iter().find(|level| value.eq_ignore_ascii_case(level.name()));
+    found.map(Some).ok_or_else(|| {
+        Failure::new(Exit::Usage, format!("the log level `{}` is unknown", value.display()))
+            .hint("TAPEGATE_LOG is `error`, `warn`, `info` or `debug`")
+    })
+}
