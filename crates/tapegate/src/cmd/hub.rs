@@ -51,8 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let shelf = Rc::new(Shelf::new(&args.project, required, &around, own_files.to_vec())?);
     if required && shelf.path().is_none() {
         let words = "no policy found, and one is required";
-        let line = called::command("init");
-        let hint = format!("`{line}` writes one, and --config FILE names one");
+        let hint = format!("`{}` writes one, --config FILE names one", called::command("init"));
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
     if args.state.is_none() {
