@@ -13,8 +13,10 @@
 //! approvals/unmasked/ap_…        the whole params, while the request is pending
 //! approvals/calls/<hash>/ap_…    which requests are about the same call
 //! approvals/refused-…            a file that was set aside
+//! approvals/clock                shows the time of the file system
 //! ```
 
+mod age;
 mod check;
 mod clean;
 mod error;

@@ -75,7 +75,7 @@ impl Hub {
             if answer.status != TaskStatus::Pending || answer.shutdown || Instant::now() >= until {
                 return Ok(answer);
             }
-            let left_us = request.expires_us.saturating_sub(self.clock.now().wall_us).max(0);
+            let left_us = request.expires_us.saturating_sub(self.asker_now_us(&request)).max(0);
             let expiry = Instant::now() + Duration::from_micros(left_us as u64);
             tokio::select! {
                 _ = news.changed() => {}
@@ -144,7 +144,8 @@ impl Hub {
         }
         let (request, _) = self.look(id)?;
         let ruling = if approve { Ruling::Approved } else { Ruling::Denied };
-        let decided = self.decided(ruling, &who.by, who.reason);
+        let at_us = self.asker_now_us(&request);
+        let decided = Decided { at_us, ..self.decided(ruling, &who.by, who.reason) };
         // What cannot be logged now is logged by the next sweep that can.
         let log = || self.log_settled(&request, &decided, "");
         self.tasks.approvals.decide_logged(id, &decided, log)?.ok();
@@ -161,8 +162,11 @@ impl Hub {
     /// How a task stands now. One that is too late has expired, whether or not anybody has noticed.
     fn look(&self, id: &str) -> Result<(Request, TaskAnswer), Refusal> {
         let request = self.tasks.approvals.request(id)?;
-        let now_us = self.clock.now().wall_us;
         let mut decided = self.tasks.approvals.decision(id)?;
+        let now_us = match decided {
+            None => self.asker_now_us(&request),
+            Some(_) => self.clock.now().wall_us,
+        };
         if decided.is_none() && now_us >= request.expires_us {
             self.expire(&request);
             decided = self.tasks.approvals.decision(id)?;
@@ -186,6 +190,11 @@ impl Hub {
             shutdown: self.is_stopping(),
         };
         Ok((request, answer))
+    }
+
+    /// What the clock of whoever asked shows: it need not be that of the hub.
+    fn asker_now_us(&self, request: &Request) -> i64 {
+        self.tasks.approvals.asker_now_us(request, self.clock.now().wall_us)
     }
 
     fn decided(&self, ruling: Ruling, by: &str, reason: Option<String>) -> Decided {

@@ -50,7 +50,7 @@ pub struct RefusedFile {
 }
 
 /// A request, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// What is asked.
     pub request: Request,
@@ -58,6 +58,8 @@ pub struct Entry {
     pub decided: Option<Decided>,
     /// Whether the call has been let through because of it.
     pub used: bool,
+    /// How long ago it was asked by the clock of the file system, if nothing was decided.
+    pub age_us: Option<i64>,
 }
 
 impl Approvals {
@@ -135,7 +137,7 @@ impl Approvals {
         if let Some(before) = self.decision_for(&request)? {
             return Err(already(before));
         }
-        check::may_decide(&request, decided)?;
+        self.may_decide(&request, decided)?;
         let file =
             DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
         match self.publish(&name(id, DECISION)?, &self.decision_text(id, file)?)? {
@@ -151,8 +153,10 @@ impl Approvals {
         }
     }
 
-    /// Whether `decided.by` may decide so about a request, now.
+    /// Whether `decided.by` may decide so about a request, and is in time: `decided.at_us` is a time by
+    /// the clock of whoever asked ([`Approvals::asker_now_us`]).
     pub fn may_decide(&self, request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
+        check::is_in_time(request, decided)?;
         check::may_decide(request, decided)
     }
 
@@ -249,17 +253,16 @@ impl Approvals {
 
     /// The requests that can still be decided about, oldest first.
     pub fn pending(&self, now_us: i64) -> Result<Vec<Request>, ApprovalError> {
-        let entries = self.all()?.into_iter();
-        let open =
-            entries.filter(|entry| entry.decided.is_none() && now_us < entry.request.expires_us);
+        let open = self.all()?.into_iter().filter(|entry| entry.is_pending(now_us));
         Ok(open.map(|entry| entry.request).collect())
     }
 
     /// All requests, oldest first.
     pub fn all(&self) -> Result<Vec<Entry>, ApprovalError> {
         let mut entries = Vec::new();
+        let folder_now_us = self.folder_now_us();
         for id in self.ids()? {
-            match self.entry(&id) {
+            match self.entry_at(&id, folder_now_us) {
                 Ok(entry) => entries.push(entry),
                 // It was removed, or set aside.
                 Err(ApprovalError::Unknown { .. }) => {}
@@ -292,10 +295,16 @@ impl Approvals {
 
     /// A request and what became of it.
     pub fn entry(&self, id: &str) -> Result<Entry, ApprovalError> {
+        self.entry_at(id, self.folder_now_us())
+    }
+
+    fn entry_at(&self, id: &str, folder_now_us: Option<i64>) -> Result<Entry, ApprovalError> {
         let request = self.request(id)?;
         let decided = self.decision_for(&request)?;
         let used = decided.is_some() && self.is_used(&request)?;
-        Ok(Entry { request, decided, used })
+        let now = folder_now_us.filter(|_| decided.is_none());
+        let age_us = now.and_then(|now| self.age_us(&request, now));
+        Ok(Entry { request, decided, used, age_us })
     }
 
     /// The files that were set aside by this process since the last call.
@@ -318,4 +327,4 @@ fn name(id: &str, end: &str) -> Result<String, ApprovalError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -121,6 +121,7 @@ impl Approvals {
                 continue;
             }
             let current = Request { approvers: call.approvers.clone(), ..request };
+            // In time it is, by the clock of this caller.
             if check::may_decide(&current, &decided).is_ok() && self.consume(&current.id)? {
                 return Ok(Some((current.id, decided)));
             }
@@ -191,7 +192,7 @@ impl Approvals {
         }
     }
 
-    fn existing_call(&self, call: &Request) -> Result<Option<Folder>, ApprovalError> {
+    pub(super) fn existing_call(&self, call: &Request) -> Result<Option<Folder>, ApprovalError> {
         let path = self.call_path(call);
         match Folder::open(&path) {
             Ok(folder) => Ok(Some(folder)),

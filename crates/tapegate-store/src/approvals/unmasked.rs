@@ -94,7 +94,7 @@ impl Approvals {
         let mut removed = 0;
         for name in folder.names().map_err(io)?.iter().filter(|name| is_id(name)) {
             let is_pending = match self.entry(name) {
-                Ok(entry) => entry.decided.is_none() && now_us < entry.request.expires_us,
+                Ok(entry) => entry.is_pending(now_us),
                 Err(ApprovalError::Unknown { .. }) => false,
                 Err(error) => return Err(error),
             };
@@ -196,7 +196,9 @@ mod tests {
     #[test]
     fn stale_params_are_found() {
         let (_folder, approvals, request) = asked();
-        assert_eq!(approvals.forget_stale_unmasked(request.expires_us).unwrap(), 1);
+        assert_eq!(approvals.forget_stale_unmasked(request.expires_us).unwrap(), 0);
+        crate::approvals::folder::tests::set_age(&approvals, &request, 61);
+        assert_eq!(approvals.forget_stale_unmasked(NOW).unwrap(), 1);
         assert!(!file(&approvals, &request).exists());
         let (_folder, approvals, request) = asked();
         // Its writer was killed before it had asked.

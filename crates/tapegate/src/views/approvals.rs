@@ -31,7 +31,7 @@ const MOMENT_US: i64 = 2_000_000;
 
 /// Whether somebody can still decide.
 pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
-    entry.decided.is_none() && now_us < entry.request.expires_us
+    entry.is_pending(now_us)
 }
 
 /// One request a line, below a heading, as wide as there is room.
@@ -54,7 +54,7 @@ fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> S
     heads.extend(with_caller.then_some("CALLER"));
     heads.extend(with_state.then_some("STATE"));
     let cells = |entry: &Entry| {
-        let request = &entry.request;
+        let (request, now_us) = (&entry.request, entry.asker_now_us(now_us));
         let left = match is_pending(entry, now_us) {
             true => span(request.expires_us - now_us),
             false => "-".to_owned(),
@@ -101,7 +101,7 @@ fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
     heads.extend(["FOLDER", "POLICY", "ARGUMENTS"]);
     let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for entry in entries {
-        let request = &entry.request;
+        let (request, now_us) = (&entry.request, entry.asker_now_us(now_us));
         let left = match is_pending(entry, now_us) {
             true => span(request.expires_us - now_us),
             false => "-".to_owned(),
@@ -124,6 +124,7 @@ fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
 /// All about one request.
 pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
     let Entry { request, decided, .. } = entry;
+    let now_us = entry.asker_now_us(now_us);
     let mut out = String::new();
     let mut line = |key: &str, text: String| {
         if !text.is_empty() {
@@ -218,7 +219,7 @@ fn hidden(request: &Request) -> String {
 
 /// A request as one line of JSON. The keys are a promise (docs/approvals.md).
 pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
-    let Entry { request, decided, used } = entry;
+    let Entry { request, decided, used, .. } = entry;
     let object = Writer::object(|json| {
         json.text("id", &request.id);
         let state = match decided {

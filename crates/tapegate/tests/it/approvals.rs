@@ -5,7 +5,7 @@ mod deciders;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
@@ -53,6 +53,19 @@ impl State {
         };
         change(&mut request);
         self.approvals().ask(&request).unwrap();
+        self.set_asked(&request.id, request.created_us);
+    }
+
+    /// Has the file system say when a request was asked.
+    fn set_asked(&self, id: &str, at_us: i64) {
+        let at = UNIX_EPOCH + Duration::from_micros(at_us as u64);
+        let calls = std::fs::read_dir(self.approvals().path().join("calls")).unwrap();
+        for call in calls {
+            let entry = call.unwrap().path().join(id);
+            if let Ok(file) = std::fs::File::options().write(true).open(entry) {
+                file.set_modified(at).unwrap();
+            }
+        }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -384,7 +397,7 @@ fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
         let mut command = state.command(&["approve", id]);
         command.args(key_flags(state.path())).stdout(Stdio::null()).stderr(Stdio::null());
         let mut command = command.spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_micros(dice.below(40_000)));
+        std::thread::sleep(Duration::from_micros(dice.below(40_000)));
         command.kill().unwrap();
         command.wait().unwrap();
     }
@@ -398,4 +411,33 @@ fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
     let left: Vec<String> =
         names.filter(|name| name.starts_with(".tmp-") || name.ends_with(".unlogged")).collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn an_approver_whose_clock_is_an_hour_off_sees_and_decides_what_waits() {
+    const HOUR_US: i64 = 3_600_000_000;
+    for shift_us in [-HOUR_US, HOUR_US] {
+        let state = State::new();
+        let (waits, over) = ("ap_aaaaaaaaaaaaaaaa", "ap_bbbbbbbbbbbbbbbb");
+        // By the clock of whoever asked, ten minutes of which one and eleven are over.
+        for (id, minutes) in [(waits, 1), (over, 11)] {
+            state.ask(id, |request| {
+                request.call_hash = id.to_owned();
+                request.created_us = now_us() + shift_us - minutes * 60_000_000;
+                request.expires_us = request.created_us + 600_000_000;
+            });
+            state.set_asked(id, now_us() - minutes * 60_000_000);
+        }
+        let (list, _) = state.says(&[], 0);
+        assert!(list.contains(waits) && !list.contains(over), "{shift_us}: {list}");
+        let (shown, _) = state.says(&["show", waits, "--format", "jsonl"], 0);
+        assert!(shown.contains("\"pending\""), "{shown}");
+        state.says(&["approve", over], 1);
+        state.says(&["approve", waits], 0);
+        let approvals = state.approvals();
+        let decided = approvals.decision(waits).unwrap().expect("a decision that counts");
+        assert_eq!(approvals.take_refused(), []);
+        let request = approvals.request(waits).unwrap();
+        assert!((request.created_us..request.expires_us).contains(&decided.at_us));
+    }
 }

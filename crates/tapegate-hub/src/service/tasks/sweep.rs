@@ -79,12 +79,16 @@ impl Hub {
 
     /// Takes note of how a request stands.
     fn saw(&self, entry: Entry, now_us: i64) {
+        let is_pending = entry.is_pending(now_us);
+        // The hub looks again when the request expires, which is told by its own clock.
+        let left_us = entry.request.expires_us.saturating_sub(entry.asker_now_us(now_us));
         let Entry { request, decided, .. } = entry;
         match decided {
             Some(decided) => self.settled(&request, &decided),
-            None if now_us >= request.expires_us => self.expire(&request),
+            None if !is_pending => self.expire(&request),
             None => {
                 let id = request.id.clone();
+                let request = Request { expires_us: now_us.saturating_add(left_us), ..request };
                 if self.tasks.open.borrow_mut().insert(id, request).is_none() {
                     let name = "thoughtgate_tasks_created_total";
                     self.metrics.borrow_mut().count(name, &["approval"]);

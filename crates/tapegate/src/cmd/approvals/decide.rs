@@ -49,7 +49,9 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     for Entry { request, .. } in &meant {
         let ruling = if args.verb == Verb::Approve { Ruling::Approved } else { Ruling::Denied };
         let reason = args.reason.clone();
-        let decided = Decided { ruling, by: by.clone(), at_us: now_us(), reason };
+        // By the clock of whoever waits, since ours may be off.
+        let at_us = approvals.asker_now_us(request, now_us());
+        let decided = Decided { ruling, by: by.clone(), at_us, reason };
         let log = || project.log(&event(request, &decided));
         match approvals.decide_logged(&request.id, &decided, log) {
             Ok(logged) => {
@@ -160,7 +162,8 @@ fn tell(
             writeln!(out, "{} {}: {words}", decided.ruling.word(), request.id)
         }
         Format::Json | Format::Jsonl => {
-            let entry = Entry { request: request.clone(), decided: Some(decided), used: false };
+            let entry =
+                Entry { request: request.clone(), decided: Some(decided), ..Entry::default() };
             out.write_all(&view::json(&entry, now_us()))
         }
     }

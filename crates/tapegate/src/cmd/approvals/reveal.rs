@@ -56,8 +56,8 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
 
 /// Only those who may decide are shown what they decide about.
 fn may_see(approvals: &Approvals, request: &Request, by: &str) -> Result<(), Failure> {
-    let decided =
-        Decided { ruling: Ruling::Denied, by: by.to_owned(), at_us: now_us(), reason: None };
+    let at_us = approvals.asker_now_us(request, now_us());
+    let decided = Decided { ruling: Ruling::Denied, by: by.to_owned(), at_us, reason: None };
     approvals.may_decide(request, &decided).map_err(failure)
 }
 

@@ -24,7 +24,7 @@ fn entry() -> Entry {
         policy: "/home/u/shop/tapegate.yaml".to_owned(),
         ..Request::default()
     };
-    Entry { request, decided: None, used: false }
+    Entry { request, ..Entry::default() }
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_has_expired_was_not_given_up_and_nobody_decided_it() {
     let ruling = Ruling::Expired;
     let decided = Decided { ruling, by: "shim".to_owned(), at_us: late, reason: None };
     let request = Request { waiting: 0, left_us: Some(late + 1000), ..request };
-    let expired = Entry { request, decided: Some(decided), used: false };
+    let expired = Entry { request, decided: Some(decided), ..Entry::default() };
     assert_eq!(state(&expired, late), "expired");
     assert_eq!(caller(&expired.request, late), "waited to the end");
 }

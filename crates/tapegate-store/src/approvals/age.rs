@@ -1,0 +1,80 @@
+//! How long ago something was asked, whatever the clocks of those who ask and decide show.
+//!
+//! Whoever decides may have a clock that is an hour off. So the age of a request is taken from the file
+//! system alone: from when its entry among the calls was made until now, both by the one clock that
+//! gives files their times. Whether it is too late is for the process that holds the call to say.
+
+use rustix::fs::{OFlags, Stat, Timespec, Timestamps, futimens};
+
+use super::Request;
+use super::folder::{Approvals, Entry};
+
+/// Its modification time is what the clock of the file system shows.
+const CLOCK: &str = "clock";
+
+impl Approvals {
+    /// What the clock of whoever asked shows now; if that cannot be told, `now_us`.
+    pub fn asker_now_us(&self, request: &Request, now_us: i64) -> i64 {
+        let age_us = self.folder_now_us().and_then(|now| self.age_us(request, now));
+        shifted(request, age_us, now_us)
+    }
+
+    /// How long ago a request was asked, at this time of the file system.
+    pub(super) fn age_us(&self, request: &Request, folder_now_us: i64) -> Option<i64> {
+        let folder = self.existing_call(request).ok().flatten()?;
+        let asked = folder.stat(&request.id).ok().flatten()?;
+        Some(folder_now_us.saturating_sub(mtime_us(&asked)).max(0))
+    }
+
+    /// What the clock of the file system shows.
+    pub(super) fn folder_now_us(&self) -> Option<i64> {
+        let file = self.folder().file(CLOCK, OFlags::WRONLY | OFlags::CREATE).ok()?;
+        let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        futimens(&file, &Timestamps { last_access: now, last_modification: now }).ok()?;
+        Some(mtime_us(&rustix::fs::fstat(&file).ok()?))
+    }
+}
+
+impl Entry {
+    /// What the clock of whoever asked showed when the entry was read; if that cannot be told, `now_us`.
+    pub fn asker_now_us(&self, now_us: i64) -> i64 {
+        shifted(&self.request, self.age_us, now_us)
+    }
+
+    /// Whether it can still be decided about.
+    pub fn is_pending(&self, now_us: i64) -> bool {
+        self.decided.is_none() && self.asker_now_us(now_us) < self.request.expires_us
+    }
+}
+
+fn shifted(request: &Request, age_us: Option<i64>, now_us: i64) -> i64 {
+    age_us.map_or(now_us, |age_us| request.created_us.saturating_add(age_us))
+}
+
+fn mtime_us(stat: &Stat) -> i64 {
+    stat.st_mtime.saturating_mul(1_000_000).saturating_add(stat.st_mtime_nsec as i64 / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::approvals::folder::tests::{NOW, asked, desk, set_age};
+
+    #[test]
+    fn how_long_ago_something_was_asked_is_told_by_no_clock_of_a_process() {
+        let (_folder, approvals) = desk();
+        let request = asked(&approvals);
+        for shift_us in [-3_600_000_000, 0, 3_600_000_000] {
+            let now_us = approvals.asker_now_us(&request, NOW + shift_us);
+            assert!((NOW..NOW + 30_000_000).contains(&now_us), "{shift_us}: {now_us}");
+            let entry = approvals.entry(&request.id).unwrap();
+            assert!(entry.is_pending(NOW + shift_us), "{shift_us}");
+        }
+        set_age(&approvals, &request, 61);
+        for shift_us in [-3_600_000_000, 0, 3_600_000_000] {
+            assert!(
+                !approvals.entry(&request.id).unwrap().is_pending(NOW + shift_us),
+                "{shift_us}"
+            );
+        }
+    }
+}
