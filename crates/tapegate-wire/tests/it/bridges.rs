@@ -329,26 +329,15 @@ fn a_compressed_body_reaches_a_process_as_its_text() {
     let bridge = Inward::open("packed");
     let session = bridge.session();
     let post = |coding: &str, body: &[u8]| {
-        let mut stream = TcpStream::connect(("127.0.0.1", bridge.port)).unwrap();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n{}\r\n{session}\r\ncontent-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
-            bridge.port,
-            JSON.join("\r\n"),
-            body.len()
-        );
-        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        web::reply(&mut BufReader::new(stream))
+        let coding = format!("content-encoding: {coding}");
+        let headers = [JSON, &[&session, &coding]].concat();
+        web::reply(&mut web::send(bridge.port, "POST /mcp", &headers, body))
     };
-    let packed = |text: &str| {
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(text.as_bytes()).unwrap();
-        packer.finish().unwrap()
-    };
-    assert_eq!(post("gzip", &packed(&call(1, "x"))).body, answer(1, "x"));
-    assert_eq!(post("gzip", &packed(&call(2, "deny"))).body, refused(2, "denied"));
+    assert_eq!(post("gzip", &web::gzip(&call(1, "x"))).body, answer(1, "x"));
+    assert_eq!(post("gzip", &web::gzip(&call(2, "deny"))).body, refused(2, "denied"));
     assert!(post("gzip", b"no gzip").head.starts_with("HTTP/1.1 415"));
-    assert!(post("br", &packed(&call(3, "x"))).head.starts_with("HTTP/1.1 415"));
-    let bomb = packed(&call(4, &"x".repeat(2 << 20)));
+    assert!(post("br", &web::gzip(&call(3, "x"))).head.starts_with("HTTP/1.1 415"));
+    let bomb = web::gzip(&call(4, &"x".repeat(2 << 20)));
     assert!(post("gzip", &bomb).head.starts_with("HTTP/1.1 413"));
     assert_eq!(bridge.heard(), ["x"]);
 }

@@ -149,28 +149,18 @@ fn what_cannot_be_read_is_refused_and_what_was_judged_is_what_is_sent() {
     let server = answering("{}");
     let gate = Gate::before(&server.url());
     let post = |encoding: &[&str], body: &[u8]| {
-        let mut stream = TcpStream::connect(("127.0.0.1", gate.port)).unwrap();
-        let lines: String =
-            encoding.iter().map(|one| format!("content-encoding: {one}\r\n")).collect();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n{lines}content-length: {}\r\n\r\n",
-            gate.port,
-            body.len()
-        );
-        stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
-        web::reply(&mut BufReader::new(stream))
-    };
-    let packed = |text: &str| {
-        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(text.as_bytes()).unwrap();
-        packer.finish().unwrap()
+        let lines: Vec<String> =
+            encoding.iter().map(|one| format!("content-encoding: {one}")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let headers = [&["content-type: application/json"], &lines[..]].concat();
+        web::reply(&mut web::send(gate.port, "POST /mcp", &headers, body))
     };
     for encoding in [&["br"][..], &["gzip, gzip"], &["identity", "gzip"], &["zstd"]] {
-        let reply = post(encoding, &packed(&call(1, "deny")));
+        let reply = post(encoding, &web::gzip(&call(1, "deny")));
         assert!(reply.head.starts_with("HTTP/1.1 415"), "{encoding:?} {reply:?}");
     }
-    assert_eq!(post(&["gzip"], &packed(&call(1, "deny"))).body, refused(1, "denied"));
-    assert!(post(&["gzip"], &packed(&call(2, "x"))).body.contains("result"));
+    assert_eq!(post(&["gzip"], &web::gzip(&call(1, "deny"))).body, refused(1, "denied"));
+    assert!(post(&["gzip"], &web::gzip(&call(2, "x"))).body.contains("result"));
     let seen = server.wait("POST");
     assert_eq!((seen.body.as_str(), seen.header("content-encoding")), (&*call(2, "x"), None));
     // Chunks hide nothing.

@@ -115,14 +115,28 @@ pub(crate) fn read(reader: &mut impl BufRead) -> Option<Seen> {
 }
 
 /// Sends a request of these header lines and this body, and leaves the reply to the caller.
-pub(crate) fn send(port: u16, line: &str, headers: &[&str], body: &str) -> BufReader<TcpStream> {
+pub(crate) fn send(
+    port: u16,
+    line: &str,
+    headers: &[&str],
+    body: impl AsRef<[u8]>,
+) -> BufReader<TcpStream> {
+    let body = body.as_ref();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(GUARD)).unwrap();
     let length = body.len();
     let head = format!("{line} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-length: {length}");
     let headers: String = headers.iter().map(|line| format!("\r\n{line}")).collect();
-    stream.write_all(format!("{head}{headers}\r\n\r\n{body}").as_bytes()).unwrap();
+    let head = format!("{head}{headers}\r\n\r\n");
+    stream.write_all(&[head.as_bytes(), body].concat()).unwrap();
     BufReader::new(stream)
+}
+
+/// A text as a compressed body.
+pub(crate) fn gzip(text: &str) -> Vec<u8> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(text.as_bytes()).unwrap();
+    packer.finish().unwrap()
 }
 
 /// Reads the head of a reply.

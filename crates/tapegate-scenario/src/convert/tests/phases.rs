@@ -102,18 +102,15 @@ fn names(tools: &[std::rc::Rc<Item>]) -> Vec<&str> {
     tools.iter().map(|item| item.name.as_str()).collect()
 }
 
+/// The beginning of a tape on which a tool is added after the first call.
+fn changed() -> Tape1 {
+    let tape = Tape1::new().hello().tools(&["a"]).call("a", "a1");
+    tape.tools(&["a", "x"]).call("x", "x1")
+}
+
 #[test]
 fn each_change_of_the_tools_is_a_phase_and_a_tool_is_there_only_while_it_was_listed() {
-    let tape = Tape1::new()
-        .hello()
-        .tools(&["a"])
-        .call("a", "a1")
-        .tools(&["a", "x"])
-        .call("x", "x1")
-        .call("a", "a2")
-        .tools(&["a", "y"])
-        .call("y", "y1")
-        .call("a", "a3");
+    let tape = changed().call("a", "a2").tools(&["a", "y"]).call("y", "y1").call("a", "a3");
     let it = made(&tape, &PHASED);
     assert_eq!(it.summary.phases, ["benign", "change-1", "attack"]);
     let Scenario { baseline, phases, .. } = &it.scenario;
@@ -130,15 +127,7 @@ fn each_change_of_the_tools_is_a_phase_and_a_tool_is_there_only_while_it_was_lis
 
 #[test]
 fn an_attack_after_the_change_has_the_tools_of_the_change_and_one_before_it_those_of_later() {
-    let tape = Tape1::new()
-        .hello()
-        .tools(&["a"])
-        .call("a", "a1")
-        .tools(&["a", "x"])
-        .call("x", "x1")
-        .tools(&["a"])
-        .call("a", "a2")
-        .call("a", "a3");
+    let tape = changed().tools(&["a"]).call("a", "a2").call("a", "a3");
     let late = made(&tape, &Options { phase_after: Some(3), ..PHASED });
     assert_eq!(late.summary.phases, ["benign", "change-1", "change-2", "attack"]);
     let states: Vec<_> = late.scenario.phases.iter().map(|it| names(&it.state.tools)).collect();
