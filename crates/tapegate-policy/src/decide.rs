@@ -3,6 +3,8 @@
 //! Whoever asks, the shim, the hub, a backtest or a person who wants to know why, asks here. An
 //! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
 
+mod cedar;
+mod drift;
 mod gates;
 mod name;
 mod readings;

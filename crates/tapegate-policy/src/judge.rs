@@ -5,6 +5,7 @@
 
 mod callers;
 mod completion;
+mod deciding;
 mod hidden;
 mod judgement;
 mod lists;
@@ -18,21 +19,15 @@ use std::sync::Arc;
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
 use tapegate_core::side::Side;
 
-use crate::decide::{Call, Decision, Facts, GateName, Outcome};
-use crate::decide::{decide_from, decide_nameless, explain_from, names_own_file};
+use crate::decide::{Decision, GateName, Outcome};
 use crate::gated::Gated;
 use crate::inspect::{Carrier, Fault, Target, inspect, targets};
 use crate::methods::{Duty, sender};
 use crate::model::{EmbeddedMessages, Policy, Profile};
-use crate::pins;
-use state::LastDecision;
 
 pub use judgement::{Calls, JudgedCall, Judgement};
 pub use state::SessionState;
 pub use visibility::hidden_by;
-
-/// The longest name whose decision is kept.
-const NAME_BYTES_MAX: usize = 256;
 
 /// Judges the messages of one server.
 #[derive(Debug, Clone, Copy)]
@@ -273,92 +268,6 @@ impl<'p> Judge<'p> {
             .into_iter()
             .filter_map(|method| self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), state));
         calls.collect::<Vec<_>>().into()
-    }
-
-    /// Decides about a call of something that the server offers.
-    ///
-    /// An agent calls the same thing time and again, and most policies decide the same every time.
-    fn gated_decision(
-        &self,
-        now: &Judging<'_, '_>,
-        gated: Gated,
-        name: &str,
-        state: &mut SessionState,
-    ) -> Option<Arc<Decision>> {
-        let policy = self.policy?;
-        let offer = gated.offer(name);
-        let SessionState { watch, drift, last, .. } = state;
-        let drift = drift.as_deref();
-        let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
-        let arguments = match gated {
-            Gated::Complete => now.params(),
-            _ => now.envelope.arguments,
-        };
-        if let Some(last) = last
-            && drift.is_none()
-            && !self.explains
-            && !policy.own_files.may_name(arguments)
-            && (last.gated == gated && last.name == name)
-        {
-            return Some(Arc::clone(&last.decision));
-        }
-        let drift =
-            drift.map(|drift| pins::told(drift, &policy.pins.lock, self.source, offer, name));
-        let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
-        if decision.by_name && name.len() <= NAME_BYTES_MAX {
-            let (name, decision) = (name.to_owned(), Arc::clone(&decision));
-            state.last = Some(LastDecision { gated, name, decision });
-        }
-        Some(decision)
-    }
-
-    /// The file of ours that a client's message names, if its method has no arguments of its own, in which
-    /// [`decide_from`] looks.
-    fn own_file(&self, now: &Judging<'_, '_>, method: &str) -> Option<String> {
-        let duty = Duty::of(method, now.arrival.from);
-        let looks = match duty {
-            Duty::Gated(gated) => matches!(gated, Gated::Complete | Gated::Listen),
-            Duty::Conversation => false,
-            Duty::Housekeeping | Duty::Logged | Duty::Unknown => true,
-        };
-        let policy = self.policy.filter(|_| looks && now.arrival.from == Side::Client)?;
-        policy.own_files.named_in_any(now.params())
-    }
-
-    fn decision(
-        &self,
-        now: &Judging<'_, '_>,
-        method: &str,
-        name: Option<&str>,
-        drift: Option<&str>,
-        state: &mut SessionState,
-    ) -> Option<Arc<Decision>> {
-        let policy = self.policy?;
-        let Arrival { from, session, wall_us, .. } = now.arrival;
-        if let Some(found) = self.own_file(now, method) {
-            return Some(Arc::new(names_own_file(self.profile, &found)));
-        }
-        let principal = Some(state.callers.caller(session, now.envelope));
-        let facts = Facts { wall_us, principal, drift };
-        let completed = now.envelope.params.filter(|_| method == Gated::Complete.method());
-        let completed = completed.and_then(completion::arguments);
-        let arguments = completed.as_deref().or(now.envelope.arguments);
-        let call = Call { source: self.source, method, name: name.unwrap_or_default(), arguments };
-        let Some(name) = name else {
-            let decision = decide_nameless(policy, self.profile, &call, &facts, self.explains);
-            return Some(Arc::new(decision));
-        };
-        if !self.explains {
-            return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));
-        }
-        let mut decision = explain_from(policy, self.profile, from, &call, &facts);
-        if decision.gate == GateName::Visibility
-            && let Some(by) = hidden_by(policy, self.source, method, name)
-        {
-            let first = decision.steps.len().min(1);
-            decision.steps.insert(first, format!("visibility: it is {by}"));
-        }
-        Some(Arc::new(decision))
     }
 }
 

@@ -6,6 +6,8 @@
 //! [`Reins`]; it takes effect between two messages.
 
 mod calls;
+mod forms;
+mod gate;
 mod holding;
 mod ids;
 mod listing;
@@ -18,18 +20,15 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use tapegate_core::frame::{self, Envelope, Frame, Kind};
-use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
+use tapegate_core::gate::{Case, Gate, Verdict};
 use tapegate_core::json::Edits;
-use tapegate_core::pending::Unanswered;
-use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::RecordError;
-use tapegate_core::time::At;
+use tapegate_core::side::Side;
 
-use crate::decide::{GateName, Outcome, Principal};
-use crate::inspect::{Carrier, Fault};
-use crate::judge::{Arrival, Judge, Judgement, SessionState, is_plain_answer};
+use crate::decide::{Outcome, Principal};
+use crate::inspect::Carrier;
+use crate::judge::{Arrival, Judge, Judgement, SessionState};
 use crate::model::Profile;
-use crate::note::{Note, NoteKind, Notes};
+use crate::note::{Note, Notes};
 use crate::people::People;
 use crate::refuse::Subject;
 use holding::Held;
@@ -216,83 +215,6 @@ impl Warden {
         }
     }
 
-    /// Notes faults that stop a message, or would in production.
-    fn note_faults(
-        &mut self,
-        case: &Case<'_>,
-        frame: &Frame<'_>,
-        faults: &[Fault],
-        begun_ns: Option<u64>,
-    ) -> Subject {
-        let first = faults.first().copied().unwrap_or(Fault::NotJson);
-        let strict = self.strict();
-        let word = match (strict, first.would()) {
-            (false, would) => would,
-            (true, "WOULD_DROP") => "drop",
-            (true, _) => "reject",
-        };
-        self.note_form(case, frame, faults, (word, !strict), begun_ns)
-    }
-
-    /// Notes what is odd about the form of a message, under this word, and whether it is sent on.
-    fn note_form(
-        &mut self,
-        case: &Case<'_>,
-        frame: &Frame<'_>,
-        faults: &[Fault],
-        (word, sent): (&'static str, bool),
-        begun_ns: Option<u64>,
-    ) -> Subject {
-        let said = frame.envelope();
-        let method = said.and_then(|said| said.method).map(|method| method.decode());
-        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let subject = self.subject("tool", name.as_deref().unwrap_or_default());
-        let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
-        let reason = reasons.join("; ");
-        let latency_ns = self.latency(begun_ns);
-        let mut note = Note {
-            kind: NoteKind::Framing { faults: faults.to_vec() },
-            word,
-            method: method.as_deref().and_then(Note::text),
-            name: name.as_deref().and_then(Note::text),
-            id: Note::raw(said.and_then(|said| said.id)),
-            reason: Some(Cow::Owned(reason)),
-            forwarded: Some(sent),
-            latency_ns,
-            correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
-            gate: Some(GateName::Framing),
-            raw: Note::start(frame.bytes()),
-            ..noted(case)
-        };
-        self.hands.note(&self.regime, &mut note);
-        subject
-    }
-
-    /// Notes a message that goes nowhere, or would go nowhere, for a reason that is not its form.
-    fn note_rejection(&mut self, about: Note<'_>, frame: &Frame<'_>, why: &str, refused: bool) {
-        let said = frame.envelope();
-        let method = said.and_then(|said| said.method).map(|method| method.decode());
-        let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
-        let Note { at, lane, from, .. } = about;
-        let mut note = Note {
-            kind: NoteKind::Framing { faults: Vec::new() },
-            word: match (refused, self.regime.policy.is_some()) {
-                (true, _) => "reject",
-                (false, true) => "WOULD_REJECT",
-                (false, false) => "warn",
-            },
-            method: method.as_deref().and_then(Note::text),
-            name: name.as_deref().and_then(Note::text),
-            id: Note::raw(said.and_then(|said| said.id)),
-            reason: Some(Cow::Borrowed(why)),
-            forwarded: Some(!refused),
-            gate: Some(GateName::Framing),
-            raw: Note::start(frame.bytes()),
-            ..Note::new(at, lane, from)
-        };
-        self.hands.note(&self.regime, &mut note);
-    }
-
     fn subject(&mut self, word: &'static str, name: &str) -> Subject {
         Subject { word, name: name.to_owned(), correlation_id: self.hands.ids.next().to_owned() }
     }
@@ -342,125 +264,6 @@ impl Now<'_, '_> {
 
 fn noted<'n>(case: &Case<'_>) -> Note<'n> {
     Note::new(case.at, case.lane, case.from)
-}
-
-impl Gate for Warden {
-    fn judge(&mut self, case: &Case<'_>) -> Verdict {
-        self.refresh();
-        self.before_judging(case);
-        // What is neither noted nor masked need not be carried out.
-        if self.regime.redactor.is_none()
-            && is_plain_answer(case.frame, self.settings.arrival(case))
-        {
-            return Verdict::Forward;
-        }
-        // Answers are looked into only if something may be hidden or masked in them.
-        let lists = || case.frame.envelope().is_none_or(|said| said.lists);
-        let timed = case.from == Side::Client || self.regime.redactor.is_some() || lists();
-        let begun_ns = timed.then(|| (self.hands.clock)());
-        let mut judgement = self.judged(case);
-        match self.list_first(case, &judgement) {
-            Ok(Some(first)) => return Verdict::ListFirst(first),
-            Ok(None) => {}
-            Err(why) => {
-                self.state.set_drift(Some(why));
-                judgement = self.judged(case);
-            }
-        }
-        if judgement.elements.is_empty() {
-            return self.message(case, case.frame, &judgement, begun_ns, false);
-        }
-        if !judgement.faults.is_empty() {
-            self.note_faults(case, case.frame, &judgement.faults, begun_ns);
-        }
-        let verdict = self.batch(case, &judgement, begun_ns);
-        if !judgement.anomalies.is_empty() {
-            let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
-            self.note_form(case, case.frame, &judgement.anomalies, ("warn", sent), begun_ns);
-        }
-        verdict
-    }
-
-    fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
-        self.lists.forget(ticket);
-        self.unheld(at, ticket, how);
-    }
-
-    fn own_answer(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
-        self.refresh();
-        self.own_listed(at, ticket, answer)
-    }
-
-    fn own_failed(&mut self, _: At, ticket: Ticket, why: &str) {
-        self.own_list_failed(ticket, why);
-    }
-
-    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]) {
-        let reason = format!("a message of {bytes_total} bytes is over the limit");
-        let mut note = Note {
-            kind: NoteKind::Oversized { bytes_total },
-            word: "reject",
-            reason: Some(Cow::Owned(reason)),
-            forwarded: Some(false),
-            gate: Some(GateName::Framing),
-            raw: Note::start(head),
-            ..Note::new(at, lane, from)
-        };
-        self.hands.note(&self.regime, &mut note);
-    }
-
-    fn orphan_reply(&mut self, at: At, lane: Lane, from: Side, id: &[u8]) {
-        self.note_orphan_reply(at, lane, from, id);
-    }
-
-    fn orphan_request(&mut self, at: At, asker: Side, request: &Unanswered) {
-        self.note_orphan_request(at, asker, request);
-    }
-
-    fn answer_timeout_ns(&self) -> Option<u64> {
-        let timeout_ms = self.settings.answer_timeout_ms;
-        (timeout_ms > 0).then(|| timeout_ms.saturating_mul(1_000_000))
-    }
-
-    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) {
-        self.note_rejection(Note::new(at, lane, from), frame, why, true);
-    }
-
-    fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool {
-        // Without a policy nothing is refused that the server would take.
-        let refused = self.enforces();
-        self.note_rejection(Note::new(at, lane, from), frame, why, refused);
-        refused
-    }
-
-    fn plain_exchange(&mut self, at: At, lane: Lane, what: &str) {
-        let mut note = Note {
-            kind: NoteKind::Http,
-            reason: Note::text(what),
-            forwarded: Some(true),
-            ..Note::new(at, lane, Side::Client)
-        };
-        self.hands.note(&self.regime, &mut note);
-    }
-
-    fn masks(&mut self) -> bool {
-        self.refresh();
-        self.regime.redactor.is_some()
-    }
-
-    fn mask_text(&mut self, at: At, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
-        self.refresh();
-        self.masked_text((at, lane), what, text)
-    }
-
-    fn enforces(&mut self) -> bool {
-        self.refresh();
-        self.strict() && self.regime.policy.is_some()
-    }
-
-    fn commit(&mut self) -> Result<(), RecordError> {
-        self.hands.notes.commit()
-    }
 }
 
 impl fmt::Debug for Warden {

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tapegate_cedar::{Answer, Caller, Question};
-
+use super::cedar::ask_cedar;
+use super::drift::{held_for_drift, on_drift};
 use super::name::{Name, NamedCall};
-use super::readings::{self, stricter};
+use super::readings::stricter;
 use super::rules::{Hit, Range, RuleScope, has_relative_path, passes_otherwise, rule, verb};
 use super::steps::Steps;
 use super::{Decision, Facts, GateName, Outcome};
@@ -14,10 +14,6 @@ use crate::gated::{Gated, Offer};
 use crate::methods::Duty;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 use crate::own_files::OWN_FILES;
-use crate::uri::is_url;
-
-/// Who calls if nobody has said.
-const NOBODY: &str = "unknown";
 
 /// What production does with a call whose arguments name `own_file` of ours, if they do.
 pub(super) fn ask(
@@ -240,79 +236,13 @@ fn act(
         Act::Deny => said(Outcome::Deny, GateName::Governance, why()),
         Act::Approve { workflow } => hold(policy, workflow.as_deref(), why(), steps),
         Act::Policy { policy_id, workflow } => {
-            cedar(policy, policy_id, workflow.as_deref(), call, facts, steps)
+            ask_cedar(policy, policy_id, workflow.as_deref(), call, facts, steps)
         }
     }
 }
 
-/// Asks Cedar.
-fn cedar(
-    policy: &Policy,
-    policy_id: &str,
-    workflow: Option<&str>,
-    call: &NamedCall<'_>,
-    facts: &Facts<'_>,
-    steps: &mut impl Steps,
-) -> Decision {
-    let Some(cedar) = &policy.cedar else {
-        let why = "there are no Cedar policies".to_owned();
-        steps.add(|| format!("cedar: {why}"));
-        return said(Outcome::Deny, GateName::Policy, why.into());
-    };
-    let caller =
-        facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
-            name: &principal.name,
-            namespace: &principal.namespace,
-            service_account: &principal.service_account,
-            roles: &principal.roles,
-            client: principal.client.as_deref(),
-        });
-    // What is typed so far can have a completion forbidden, but not permitted.
-    let typed = call.arguments.filter(|_| Gated::of(call.method) == Some(Gated::Complete));
-    let question = Question {
-        caller,
-        server: call.source,
-        method: call.method,
-        name: call.name,
-        arguments: call.arguments.filter(|_| typed.is_none()),
-        policy_id,
-        wall_us: facts.wall_us,
-        url_reader: Some(url_readings),
-    };
-    let mut answer = cedar.ask(&question);
-    if answer.permit {
-        // A forbid is also about what many servers take for the same URI; a permit is not.
-        let forbids = |name, arguments| {
-            Some(cedar.ask(&Question { name, arguments, ..question.clone() })).filter(forbids)
-        };
-        let by_typed = typed.and_then(|_| forbids(call.name, typed));
-        let mut short = call.as_read.shortened();
-        let by_short = || short.find_map(|name| forbids(name, call.arguments));
-        answer = by_typed.or_else(by_short).unwrap_or(answer);
-    }
-    steps.add(|| format!("cedar: {}", answer.reason));
-    let decision = if !answer.permit {
-        said(Outcome::Deny, GateName::Policy, answer.reason.into())
-    } else if let Some(workflow) = workflow.or(answer.approval.as_deref()) {
-        hold(policy, Some(workflow), answer.reason.into(), steps)
-    } else {
-        said(Outcome::Forward, GateName::Policy, answer.reason.into())
-    };
-    Decision { policies: answer.policies, by_name: false, ..decision }
-}
-
-/// Whether Cedar refuses because a policy forbids, and not only because none permits.
-fn forbids(answer: &Answer) -> bool {
-    !answer.permit && !answer.policies.is_empty()
-}
-
-/// What a URL in an argument may be read as.
-fn url_readings(text: &str) -> Option<Vec<String>> {
-    if is_url(text) { readings::url_readings(text).ok() } else { Some(Vec::new()) }
-}
-
 /// Has people asked; if nobody can be, the call goes nowhere.
-fn hold(
+pub(super) fn hold(
     policy: &Policy,
     workflow: Option<&str>,
     reason: Arc<str>,
@@ -326,38 +256,6 @@ fn hold(
     };
     steps.add(|| format!("approval: workflow `{workflow}` is asked"));
     said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
-}
-
-/// Has people asked about something whose definition has changed, unless it is denied anyway. Those whom a
-/// rule has asked are told of the change; if others are to be asked about it, the call is denied.
-fn held_for_drift(
-    policy: &Policy,
-    decision: Decision,
-    drift: &str,
-    steps: &mut impl Steps,
-) -> Decision {
-    let asked_by_rule = match &decision.strict {
-        Outcome::Forward => None,
-        Outcome::Deny => return decision,
-        Outcome::Hold { workflow } => Some(workflow.as_str()),
-    };
-    if let Some(asked) = asked_by_rule {
-        if policy.pins.workflow.as_deref() == Some(asked) {
-            let reason = format!("{}; {drift}", decision.reason).into();
-            return Decision { drift: true, by_name: false, reason, ..decision };
-        }
-        steps.add(|| "pins: another workflow is to be asked about the change; denied".to_owned());
-        let denied = said(Outcome::Deny, GateName::Governance, drift.into());
-        return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
-    }
-    let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
-    Decision {
-        drift: true,
-        by_name: false,
-        rule: decision.rule,
-        policies: decision.policies,
-        ..held
-    }
 }
 
 pub(super) fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decision {
@@ -374,14 +272,5 @@ pub(super) fn said(strict: Outcome, gate: GateName, reason: Arc<str>) -> Decisio
         relative_path: false,
         by_name: true,
         steps: Vec::new(),
-    }
-}
-
-fn on_drift(what: OnDrift) -> &'static str {
-    match what {
-        OnDrift::Ignore => "ignored",
-        OnDrift::Warn => "only logged",
-        OnDrift::Deny => "denied",
-        OnDrift::Approve => "people are asked",
     }
 }

@@ -1,0 +1,48 @@
+//! What becomes of a call of something that is not what was accepted.
+
+use super::gates::{hold, said};
+use super::steps::Steps;
+use super::{Decision, GateName, Outcome};
+use crate::model::{OnDrift, Policy};
+
+/// Has people asked about something whose definition has changed, unless it is denied anyway. Those whom a
+/// rule has asked are told of the change; if others are to be asked about it, the call is denied.
+pub(super) fn held_for_drift(
+    policy: &Policy,
+    decision: Decision,
+    drift: &str,
+    steps: &mut impl Steps,
+) -> Decision {
+    let asked_by_rule = match &decision.strict {
+        Outcome::Forward => None,
+        Outcome::Deny => return decision,
+        Outcome::Hold { workflow } => Some(workflow.as_str()),
+    };
+    if let Some(asked) = asked_by_rule {
+        if policy.pins.workflow.as_deref() == Some(asked) {
+            let reason = format!("{}; {drift}", decision.reason).into();
+            return Decision { drift: true, by_name: false, reason, ..decision };
+        }
+        steps.add(|| "pins: another workflow is to be asked about the change; denied".to_owned());
+        let denied = said(Outcome::Deny, GateName::Governance, drift.into());
+        return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
+    }
+    let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
+    Decision {
+        drift: true,
+        by_name: false,
+        rule: decision.rule,
+        policies: decision.policies,
+        ..held
+    }
+}
+
+/// What is done about it, in words.
+pub(super) fn on_drift(what: OnDrift) -> &'static str {
+    match what {
+        OnDrift::Ignore => "ignored",
+        OnDrift::Warn => "only logged",
+        OnDrift::Deny => "denied",
+        OnDrift::Approve => "people are asked",
+    }
+}

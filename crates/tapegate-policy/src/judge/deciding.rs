@@ -1,0 +1,104 @@
+//! Putting the calls of a message to the policy.
+
+use std::sync::Arc;
+
+use tapegate_core::side::Side;
+
+use super::state::LastDecision;
+use super::{Arrival, Judge, Judging, SessionState, completion, hidden_by};
+use crate::decide::{Call, Decision, Facts, GateName};
+use crate::decide::{decide_from, decide_nameless, explain_from, names_own_file};
+use crate::gated::Gated;
+use crate::methods::Duty;
+use crate::pins;
+
+/// The longest name whose decision is kept.
+const NAME_BYTES_MAX: usize = 256;
+
+impl Judge<'_> {
+    /// Decides about a call of something that the server offers.
+    ///
+    /// An agent calls the same thing time and again, and most policies decide the same every time.
+    pub(super) fn gated_decision(
+        &self,
+        now: &Judging<'_, '_>,
+        gated: Gated,
+        name: &str,
+        state: &mut SessionState,
+    ) -> Option<Arc<Decision>> {
+        let policy = self.policy?;
+        let offer = gated.offer(name);
+        let SessionState { watch, drift, last, .. } = state;
+        let drift = drift.as_deref();
+        let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
+        let arguments = match gated {
+            Gated::Complete => now.params(),
+            _ => now.envelope.arguments,
+        };
+        if let Some(last) = last
+            && drift.is_none()
+            && !self.explains
+            && !policy.own_files.may_name(arguments)
+            && (last.gated == gated && last.name == name)
+        {
+            return Some(Arc::clone(&last.decision));
+        }
+        let drift =
+            drift.map(|drift| pins::told(drift, &policy.pins.lock, self.source, offer, name));
+        let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
+        if decision.by_name && name.len() <= NAME_BYTES_MAX {
+            let (name, decision) = (name.to_owned(), Arc::clone(&decision));
+            state.last = Some(LastDecision { gated, name, decision });
+        }
+        Some(decision)
+    }
+
+    /// The file of ours that a client's message names, if its method has no arguments of its own, in which
+    /// [`decide_from`] looks.
+    pub(super) fn own_file(&self, now: &Judging<'_, '_>, method: &str) -> Option<String> {
+        let duty = Duty::of(method, now.arrival.from);
+        let looks = match duty {
+            Duty::Gated(gated) => matches!(gated, Gated::Complete | Gated::Listen),
+            Duty::Conversation => false,
+            Duty::Housekeeping | Duty::Logged | Duty::Unknown => true,
+        };
+        let policy = self.policy.filter(|_| looks && now.arrival.from == Side::Client)?;
+        policy.own_files.named_in_any(now.params())
+    }
+
+    pub(super) fn decision(
+        &self,
+        now: &Judging<'_, '_>,
+        method: &str,
+        name: Option<&str>,
+        drift: Option<&str>,
+        state: &mut SessionState,
+    ) -> Option<Arc<Decision>> {
+        let policy = self.policy?;
+        let Arrival { from, session, wall_us, .. } = now.arrival;
+        if let Some(found) = self.own_file(now, method) {
+            return Some(Arc::new(names_own_file(self.profile, &found)));
+        }
+        let principal = Some(state.callers.caller(session, now.envelope));
+        let facts = Facts { wall_us, principal, drift };
+        let completed = now.envelope.params.filter(|_| method == Gated::Complete.method());
+        let completed = completed.and_then(completion::arguments);
+        let arguments = completed.as_deref().or(now.envelope.arguments);
+        let call = Call { source: self.source, method, name: name.unwrap_or_default(), arguments };
+        let Some(name) = name else {
+            let decision = decide_nameless(policy, self.profile, &call, &facts, self.explains);
+            return Some(Arc::new(decision));
+        };
+        if !self.explains {
+            return Some(Arc::new(decide_from(policy, self.profile, from, &call, &facts)));
+        }
+        let mut decision = explain_from(policy, self.profile, from, &call, &facts);
+        if decision.gate == GateName::Visibility
+            && let Some(by) = hidden_by(policy, self.source, method, name)
+        {
+            let first = decision.steps.len().min(1);
+            decision.steps.insert(first, format!("visibility: it is {by}"));
+        }
+        Some(Arc::new(decision))
+    }
+}

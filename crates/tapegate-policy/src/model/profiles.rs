@@ -1,0 +1,93 @@
+//! Profiles, and what is otherwise under each.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{OnDrift, Policy, Workflow};
+
+/// How strictly a policy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Profile {
+    /// What is refused goes nowhere.
+    #[default]
+    Production,
+    /// What would be refused is logged, and sent on.
+    Development,
+}
+
+/// What is otherwise under a profile. What is `None` is as the policy says elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// How long an answer may take, in every workflow.
+    pub timeout: Option<Duration>,
+    /// How long a call over HTTP is held, in every workflow.
+    pub blocking_timeout: Option<Duration>,
+    /// Whether calls are sent on when nobody has answered, in every workflow.
+    pub forward_on_timeout: Option<bool>,
+    /// Whether results are redacted on the wire.
+    pub redact_on_wire: Option<bool>,
+    /// What becomes of drift.
+    pub on_drift: Option<OnDrift>,
+    /// Whether tapes are kept.
+    pub recording: Option<bool>,
+    /// Whether anything is exported.
+    pub telemetry: Option<bool>,
+}
+
+/// What holds under one profile.
+pub(crate) struct Settled {
+    pub(crate) workflows: BTreeMap<String, Workflow>,
+    pub(crate) redact_on_wire: bool,
+    pub(crate) on_drift: OnDrift,
+    pub(crate) recording: bool,
+    pub(crate) telemetry: bool,
+}
+
+impl Policy {
+    /// Lets hold what the policy says of this profile alone. Whoever knows the profile calls this
+    /// once, before the policy is used.
+    pub fn settle(&mut self, profile: Profile) {
+        let settled = self.settled(profile);
+        self.workflows = settled.workflows;
+        self.redaction.on_wire = settled.redact_on_wire;
+        self.pins.on_drift = settled.on_drift;
+        self.recording.enabled = settled.recording;
+        self.telemetry.enabled = settled.telemetry;
+    }
+
+    /// What holds under this profile of all that a profile may change.
+    pub(crate) fn settled(&self, profile: Profile) -> Settled {
+        let Overrides {
+            timeout,
+            blocking_timeout,
+            forward_on_timeout,
+            redact_on_wire,
+            on_drift,
+            recording,
+            telemetry,
+        } = self.profiles.get(&profile).cloned().unwrap_or_default();
+        let mut workflows = self.workflows.clone();
+        for workflow in workflows.values_mut() {
+            workflow.timeout = timeout.unwrap_or(workflow.timeout);
+            workflow.blocking_timeout = blocking_timeout.unwrap_or(workflow.blocking_timeout);
+            workflow.forward_on_timeout = forward_on_timeout.unwrap_or(workflow.forward_on_timeout);
+        }
+        Settled {
+            workflows,
+            redact_on_wire: redact_on_wire.unwrap_or(self.redaction.on_wire),
+            on_drift: on_drift.unwrap_or(self.pins.on_drift),
+            recording: recording.unwrap_or(self.recording.enabled),
+            telemetry: telemetry.unwrap_or(self.telemetry.enabled),
+        }
+    }
+}
+
+impl Profile {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Production => "production",
+            Self::Development => "development",
+        }
+    }
+}

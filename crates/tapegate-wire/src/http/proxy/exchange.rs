@@ -1,0 +1,118 @@
+//! What an exchange knows of its conversation, and what it leaves behind.
+
+use http::Response;
+use tapegate_core::frame::{self, Body, Frame};
+use tapegate_core::lines::Oversize;
+use tapegate_core::relay::{CODE_TOO_LARGE, Event, Permitted};
+use tapegate_core::side::{Lane, Side};
+
+use super::super::headers;
+use super::super::station::Stopped;
+use super::super::{Outbound, ReplyBody};
+use super::{Exchange, Scope, is_message};
+use crate::deck::Outgoing;
+
+impl Exchange {
+    /// The lane of a message that is about to be recorded, which may open a session.
+    pub(super) fn lane_for(&mut self, frame: &Frame<'_>) -> Lane {
+        let initialize = frame.envelope().is_some_and(|said| said.is_method("initialize"));
+        let lane = match self.lane {
+            Some(lane) => lane,
+            None if initialize => {
+                self.scope = Scope::Opening;
+                self.proxy.station.open_session()
+            }
+            None => self.proxy.station.open_exchange(),
+        };
+        self.lane = Some(lane);
+        lane
+    }
+
+    /// Whether a body is sent to where messages belong.
+    pub(super) fn is_to_endpoint(&self) -> bool {
+        let is_moved = || self.proxy.moved.borrow().as_ref() == Some(&self.path);
+        let own = self.proxy.upstream.path().path();
+        self.scope == Scope::Session || self.path.path() == own || is_moved()
+    }
+
+    /// Whether a body is a message, or ought to be because of where it is sent.
+    pub(super) fn carries_messages(&self, frame: &Frame<'_>) -> bool {
+        let to_endpoint = self.is_to_endpoint();
+        match frame.body() {
+            Body::Message(said) => to_endpoint || is_message(said),
+            Body::Batch => {
+                let elements = frame::elements(frame.bytes());
+                to_endpoint || elements.iter().any(|one| one.envelope().is_some_and(is_message))
+            }
+            Body::Garbage(_) => to_endpoint,
+        }
+    }
+
+    /// The lane of what comes back, which may be the first to be recorded.
+    pub(super) fn lane(&mut self) -> Lane {
+        *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
+    }
+
+    /// Refuses a body that is too large. If it was an answer, the server gets what is returned in
+    /// its place, or it would wait for ever.
+    pub(super) fn refuse(
+        &mut self,
+        message: Oversize,
+    ) -> Result<Outbound, Box<Response<ReplyBody>>> {
+        let (bytes_max, bytes_total) =
+            (self.proxy.station.message_bytes_max(), message.bytes_total);
+        let lane = self.lane();
+        let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
+        let answer = match self.proxy.station.pass(event) {
+            Ok(outgoing) => outgoing.into_iter().next(),
+            Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
+        };
+        let refused = |reply| Err(Box::new(headers::last(reply)));
+        let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
+        match answer {
+            Some(Outgoing { to: Side::Server, message, .. }) => Ok(Outbound::message(message)),
+            Some(Outgoing { message, .. }) => refused(headers::json(413, message)),
+            None => refused(headers::error(413, b"null", CODE_TOO_LARGE, &words())),
+        }
+    }
+
+    /// Answers for a server that cannot be reached. Several answers make a batch.
+    pub(super) fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
+        match self.dismiss(Some(why)) {
+            Ok(answers) => match headers::one_message(answers) {
+                Some(message) => headers::json(502, message),
+                None => headers::refusal(502, why),
+            },
+            Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
+        }
+    }
+
+    /// Forgets what was asked and would be answered here; with a reason, answers it too.
+    pub(super) fn dismiss(
+        &mut self,
+        why: Option<&str>,
+    ) -> Result<Vec<Permitted<'static>>, Stopped> {
+        let asked = self.asked.take();
+        let Some(lane) = self.lane.filter(|_| asked.is_some() || self.answers_all) else {
+            return Ok(Vec::new());
+        };
+        let event = Event::Dismissed { lane, asker: Side::Client, bytes: asked.as_deref(), why };
+        let outgoing = self.proxy.station.pass(event)?;
+        Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
+            self.proxy.inboxes.borrow_mut().remove(&lane);
+            if self.proxy.station.is_governed() {
+                // It was the only stream of the session: nobody waits for what is held.
+                self.proxy.forget(lane);
+            }
+        }
+        if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
+            self.proxy.forget(lane);
+        }
+    }
+}
