@@ -81,6 +81,7 @@ impl Governed {
             files: self.texts.files.clone(),
             env: self.texts.env.clone(),
             state_folder: Some(state_folder),
+            log_id: None,
             own_files: own_files.to_owned(),
             recording: self.recording(),
         }

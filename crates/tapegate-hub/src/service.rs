@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::ActivityError;
+use tapegate_store::activity::{ActivityError, Shipped};
 use tapegate_store::approvals::ApprovalError;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::BodyBudget;
@@ -114,6 +114,8 @@ pub struct Hub {
     attempts: Attempts,
     /// The names of what shims have sent last for the log.
     batches: RefCell<VecDeque<String>>,
+    /// What was written down of the logs of shims elsewhere.
+    shipped: RefCell<Shipped>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,
     /// Streams end when this is true.
@@ -154,6 +156,9 @@ impl Hub {
         }
         let governed = Governed::new(loading, options.profile);
         let journal = Journal::open(&options.state_folder, governed.policy.as_deref())?;
+        let state = &options.state_folder;
+        let shipped = Shipped::open(state)
+            .map_err(|source| ActivityError::Open { path: state.clone(), source })?;
         let hub = Self {
             bodies: BodyBudget::new(body::BODY_BYTES_MAX),
             journal,
@@ -166,6 +171,7 @@ impl Hub {
             shims: RefCell::default(),
             attempts: Attempts::default(),
             batches: RefCell::default(),
+            shipped: RefCell::new(shipped),
             pushes: broadcast::Sender::new(PUSHES_MAX),
             stopping: watch::Sender::new(false),
             closing: watch::Sender::new(false),

@@ -13,6 +13,7 @@ mod line;
 mod log;
 mod notice;
 mod rotation;
+mod shipped;
 mod tail;
 mod verify;
 
@@ -21,7 +22,10 @@ pub use events::{Events, Logged, NotAnEvent};
 pub use files::{CURRENT, Part, is_line, open_file, parts};
 pub use follow::Follower;
 pub use form::Differing;
+pub use line::EXTRA_BYTES_MAX;
 pub use log::{ActivityError, ActivityLog, Options};
+pub(crate) use shipped::new_log_id;
+pub use shipped::{Shipped, is_log_id, log_id};
 pub use verify::{Fault, Found, Report, Verifier, verify};
 
 use std::borrow::Cow;

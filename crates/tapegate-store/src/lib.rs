@@ -18,6 +18,8 @@ pub mod followed;
 pub mod input;
 /// A tape that is ready to be played.
 pub mod loaded;
+/// A log whose lines go to a hub elsewhere.
+pub mod outbox;
 /// The bodies of a tape.
 pub mod reel;
 /// A tape that is written anew as a whole.

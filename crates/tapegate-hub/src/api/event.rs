@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, read_rfc3339, write_rfc3339};
 use tapegate_store::activity;
 
@@ -13,6 +14,10 @@ pub struct EventsRequest {
     /// A name by which they are written down only once, however often they are sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
+    /// The log that they come from. Each then has its number there, in `shipped_seq`, and is written down
+    /// unless one with this number or a higher one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shipped_from: Option<String>,
     /// The events.
     pub events: Vec<EventLine>,
 }
@@ -103,6 +108,9 @@ pub struct EventLine {
     /// W3C trace context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Its number in the log that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shipped_seq: Option<u64>,
     /// Anything else: an object whose members are written as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Box<RawValue>>,
@@ -117,6 +125,44 @@ pub struct StrangeWord {
     expected: String,
 }
 
+/// Appends a member to an object that has no end yet.
+fn put_member(object: &mut Vec<u8>, key: &str, value: &[u8]) {
+    object.push(if object.is_empty() { b'{' } else { b',' });
+    write_str(object, key);
+    object.push(b':');
+    object.extend_from_slice(value);
+}
+
+/// The keys of a line that have a field.
+const KEYS: &[&str] = &[
+    "timestamp",
+    "level",
+    "kind",
+    "component",
+    "server_id",
+    "direction",
+    "method",
+    "tool",
+    "message_id",
+    "governance_decision",
+    "gate",
+    "rule",
+    "policies",
+    "policy_reason",
+    "policy_version",
+    "profile",
+    "forwarded",
+    "auto_approved",
+    "latency_us",
+    "principal",
+    "approval_id",
+    "decided_by",
+    "connection_id",
+    "request_id",
+    "tape_session_id",
+    "tape_seq",
+    "traceparent",
+];
 const LEVELS: &[&str] = &["info", "warn", "error"];
 const KINDS: &[&str] = &[
     "decision",
@@ -174,8 +220,51 @@ impl EventLine {
             tape_session_id: text(&event.tape_session_id),
             tape_seq: event.tape_seq,
             traceparent: text(&event.traceparent),
+            shipped_seq: None,
             extra,
         }
+    }
+
+    /// A line of a log that is to be written to another one.
+    pub fn shipped(seq: u64, line: &activity::Logged) -> Self {
+        let (mut known, mut extra) = (Vec::new(), Vec::new());
+        for (key, value) in line.members() {
+            match key {
+                // The links of its chain are those of the log that it was written to.
+                "seq" | "prev" | "hash" => {}
+                key if KEYS.contains(&key) => put_member(&mut known, key, value),
+                key => put_member(&mut extra, key, value),
+            }
+        }
+        // What a log says about itself has neither.
+        for (key, word) in [("component", "\"shim\""), ("profile", "\"production\"")] {
+            if line.raw(key).is_none() {
+                put_member(&mut known, key, word.as_bytes());
+            }
+        }
+        known.push(b'}');
+        let read = serde_json::from_slice::<Self>(&known);
+        let line = read.unwrap_or_else(|_| {
+            // A line that cannot be read so is kept as a text, for whoever looks at the log.
+            let mut text = Vec::new();
+            write_str(&mut text, &String::from_utf8_lossy(line.text()));
+            extra.clear();
+            put_member(&mut extra, "line", &text);
+            Self {
+                timestamp: "1970-01-01T00:00:00Z".to_owned(),
+                level: "warn".to_owned(),
+                kind: "log".to_owned(),
+                component: "shim".to_owned(),
+                profile: "production".to_owned(),
+                ..Self::default()
+            }
+        });
+        let extra = (!extra.is_empty()).then(|| {
+            extra.push(b'}');
+            RawValue::from_string(String::from_utf8_lossy(&extra).into_owned())
+        });
+        let extra = extra.and_then(Result::ok);
+        Self { shipped_seq: Some(seq), extra, ..line }
     }
 
     /// The event that is to be written.

@@ -127,6 +127,9 @@ pub struct Snapshot {
     /// Where the activity log, approvals and tapes lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_folder: Option<String>,
+    /// The name of the activity log there. A folder with that path is the hub's if its log has this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_id: Option<String>,
     /// Files of the hub that calls may not name, beside those that every shim knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_files: Vec<String>,

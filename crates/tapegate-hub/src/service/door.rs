@@ -14,7 +14,7 @@ use super::attempts::DecidingRequest;
 use super::route::{self, Found, Route};
 use super::stream::parameter;
 use super::{Hub, OPENAPI, body};
-use crate::api::{GovernanceEvaluateRequest, ShutdownResponse};
+use crate::api::{GovernanceEvaluateRequest, ShutdownResponse, Snapshot};
 use crate::token::Caller;
 
 impl Hub {
@@ -91,7 +91,9 @@ impl Hub {
             Route::Heartbeat => Ok(json(&self.heartbeat(parse(body)?))),
             Route::Snapshot => {
                 let folder = self.options.state_folder.to_string_lossy().into_owned();
-                Ok(json(&self.governed().snapshot(folder, &self.options.own_files)))
+                let snapshot = self.governed().snapshot(folder, &self.options.own_files);
+                let log_id = Some(self.shipped.borrow().id().to_owned());
+                Ok(json(&Snapshot { log_id, ..snapshot }))
             }
             Route::Stream => Ok(self.stream(query)),
             Route::Shutdown => {

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use tapegate_store::activity::{CURRENT, Event, Logged};
+use tapegate_store::activity::{CURRENT, Event, Logged, Shipped, is_log_id};
 
 use super::Hub;
 use super::answer::Refusal;
 use crate::api::{
-    EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
+    EventLine, EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
 
 /// How often the log is looked at.
@@ -101,20 +101,14 @@ impl Hub {
 
     /// Has events of a shim written down, all of them or none, and once however often they are sent.
     pub(super) fn events(&self, sent: EventsRequest) -> Result<EventsAnswer, Refusal> {
+        if let Some(from) = sent.shipped_from {
+            return self.take_over(&from, sent.events);
+        }
         if sent.batch.as_ref().is_some_and(|name| self.batches.borrow().contains(name)) {
             return Ok(EventsAnswer { written: sent.events.len() });
         }
-        let lines = sent.events.into_iter().enumerate();
-        let read = lines.map(|(place, line)| {
-            let words = |error| Refusal::bad_request(&format!("events[{place}]: {error}"));
-            line.read().map_err(words)
-        });
-        let events = read.collect::<Result<Vec<Event>, Refusal>>()?;
-        self.journal.write(&events).map_err(|why| {
-            (self.options.notice)(super::Level::Error, &why);
-            let status = http::StatusCode::SERVICE_UNAVAILABLE;
-            Refusal::new(status, "service_unavailable", &why)
-        })?;
+        let events = read_all(sent.events)?;
+        self.journal.write(&events).map_err(|why| self.unwritable(&why))?;
         if let Some(name) = sent.batch {
             let mut batches = self.batches.borrow_mut();
             batches.push_back(name);
@@ -123,6 +117,36 @@ impl Hub {
             }
         }
         Ok(EventsAnswer { written: events.len() })
+    }
+
+    /// Has lines of another log written down, all of them or none, each once. What was written is told
+    /// by the lines themselves, so it is known after a crash, too.
+    fn take_over(&self, from: &str, sent: Vec<EventLine>) -> Result<EventsAnswer, Refusal> {
+        if !is_log_id(from) {
+            return Err(Refusal::bad_request("`shipped_from` is not the name of a log"));
+        }
+        let written = sent.len();
+        let numbers: Option<Vec<u64>> = sent.iter().map(|line| line.shipped_seq).collect();
+        let Some(numbers) = numbers.filter(|numbers| numbers.is_sorted_by(|one, two| one < two))
+        else {
+            let words = "`shipped_seq` must be in every event, and must increase";
+            return Err(Refusal::bad_request(words));
+        };
+        let last = self.shipped.borrow().last(from);
+        let is_new = |seq: &u64| *seq > last;
+        let events = read_all(sent)?.into_iter().zip(&numbers).filter(|(_, seq)| is_new(seq));
+        let events: Vec<(Event, String)> =
+            events.map(|(event, seq)| (event, Shipped::members(from, *seq))).collect();
+        if let Some(end) = numbers.last().filter(|seq| is_new(seq)) {
+            let head = self.journal.take_over(&events).map_err(|why| self.unwritable(&why))?;
+            self.shipped.borrow_mut().note(from, *end, head);
+        }
+        Ok(EventsAnswer { written })
+    }
+
+    fn unwritable(&self, why: &str) -> Refusal {
+        (self.options.notice)(super::Level::Error, why);
+        Refusal::new(http::StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", why)
     }
 
     /// Counts what was asked of the hub itself.
@@ -189,6 +213,15 @@ impl Hub {
             metrics.count("thoughtgate_cedar_evaluations_total", &[allowed, &policy]);
         }
     }
+}
+
+/// Reads events that were sent, all of them or none.
+fn read_all(sent: Vec<EventLine>) -> Result<Vec<Event<'static>>, Refusal> {
+    let read = sent.into_iter().enumerate().map(|(place, line)| {
+        let words = |error| Refusal::bad_request(&format!("events[{place}]: {error}"));
+        line.read().map_err(words)
+    });
+    read.collect()
 }
 
 /// The texts of a list in a line.

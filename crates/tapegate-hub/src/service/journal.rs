@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::redact::{Key, Redactor};
-use tapegate_store::activity::{ActivityError, ActivityLog, Event, Options};
+use tapegate_store::activity::{ActivityError, ActivityLog, EXTRA_BYTES_MAX, Event, Options};
 
 /// The activity log.
 pub(super) struct Journal {
@@ -74,6 +74,27 @@ impl Journal {
         let written = log.commit().map_err(|error| error.to_string());
         self.trouble.replace(written.clone().err());
         written
+    }
+
+    /// Writes down events of another log, all of them or none, each with members that nothing masks;
+    /// the number of the last line.
+    pub(super) fn take_over(&self, events: &[(Event<'_>, String)]) -> Result<u64, String> {
+        let mut log = self.log.borrow_mut();
+        for (event, members) in events {
+            let masked = self.masked_event(event);
+            let extra = match masked.extra.trim() {
+                "" => members.clone(),
+                extra if extra.len() + members.len() < EXTRA_BYTES_MAX => {
+                    format!("{extra},{members}")
+                }
+                // The members must not be left out, so the rest is.
+                extra => format!("\"extra_bytes\":{},{members}", extra.len()),
+            };
+            log.append(&Event { extra: extra.into(), ..masked });
+        }
+        let written = log.commit().map_err(|error| error.to_string());
+        self.trouble.replace(written.clone().err());
+        written.map(|()| log.head().seq)
     }
 
     /// Why it cannot be written, if it cannot.

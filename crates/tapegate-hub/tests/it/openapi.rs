@@ -275,7 +275,8 @@ async fn shims(held: &mut Held, hub: &Running) {
     );
     held.ask(hub, "POST", "/governance/heartbeat", beat).await;
     let line = held.full("EventLine", event());
-    let events = held.full("EventsRequest", json!({"batch": "b", "events": [line]}));
+    let events = held
+        .full("EventsRequest", json!({"batch": "b", "shipped_from": "log_x", "events": [line]}));
     held.ask(hub, "POST", "/governance/events", events).await;
     for path in ["/governance/snapshot", "/metrics", "/openapi.json", "/healthz", "/readyz"] {
         held.ask(hub, "GET", path, Value::Null).await;
@@ -295,6 +296,7 @@ fn event() -> Value {
         "profile": "production", "forwarded": true, "auto_approved": false, "latency_us": 1,
         "principal": "n", "approval_id": "a", "decided_by": "b", "connection_id": "c",
         "request_id": "r", "tape_session_id": "s", "tape_seq": 1, "traceparent": "t",
+        "shipped_seq": 1,
         "extra": {"x": 1}
     })
 }

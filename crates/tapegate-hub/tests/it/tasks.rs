@@ -165,21 +165,65 @@ fn events_of_a_shim_are_written_down_all_or_none() {
         };
         let good = EventLine::of(&event);
         let bad = EventLine { level: "loud".to_owned(), ..good.clone() };
-        let sent = EventsRequest { batch: None, events: vec![good.clone(), bad] };
+        let sent =
+            EventsRequest { batch: None, shipped_from: None, events: vec![good.clone(), bad] };
         let error = running.client.events(&sent).await.unwrap_err();
         assert!(error.to_string().contains("events[1]: `level`"), "{error}");
         let log = || std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
         assert!(!log().contains("far"));
         // An answer may be lost; then the same is sent again.
         let batch = Some("one".to_owned());
-        let sent = EventsRequest { batch, events: vec![good.clone(), good.clone()] };
+        let sent =
+            EventsRequest { batch, shipped_from: None, events: vec![good.clone(), good.clone()] };
         for _ in 0..2 {
             assert_eq!(running.client.events(&sent).await.unwrap().written, 2);
             assert_eq!(log().matches(r#""server_id":"far""#).count(), 2);
         }
-        let sent = EventsRequest { batch: None, events: vec![good] };
+        let sent = EventsRequest { batch: None, shipped_from: None, events: vec![good] };
         assert_eq!(running.client.events(&sent).await.unwrap().written, 1);
         assert_eq!(log().matches(r#""server_id":"far""#).count(), 3);
+    });
+}
+
+#[test]
+fn a_line_of_another_log_is_written_once_by_its_number_there() {
+    with_hub(loaded, |running| async move {
+        let event = tapegate_store::activity::Event {
+            wall_us: 1_700_000_000_000_000,
+            level: "info",
+            kind: "decision",
+            component: "shim",
+            profile: "production",
+            extra: "\"x\":1".into(),
+            ..Default::default()
+        };
+        let line = |seq| EventLine { shipped_seq: Some(seq), ..EventLine::of(&event) };
+        let send = async |from: &str, numbers: std::ops::RangeInclusive<u64>| {
+            let (shipped_from, events) = (Some(from.to_owned()), numbers.map(line).collect());
+            running.client.events(&EventsRequest { batch: None, shipped_from, events }).await
+        };
+        for (from, numbers) in [
+            ("log_a", 1..=3),
+            ("log_a", 1..=3),
+            ("log_a", 2..=5),
+            ("log_b", 4..=4),
+            ("log_a", 5..=5),
+        ] {
+            let count = numbers.clone().count();
+            assert_eq!(send(from, numbers).await.unwrap().written, count);
+        }
+        let log = std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
+        for (from, numbers) in [("log_a", 1..=5), ("log_b", 4..=4)] {
+            let key = format!("\"x\":1,\"shipped_from\":\"{from}\",\"shipped_seq\":");
+            let found = log.split(&key).skip(1).map(|rest| rest.split(',').next().unwrap());
+            let wanted: Vec<String> = numbers.map(|number| number.to_string()).collect();
+            assert_eq!(found.collect::<Vec<_>>(), wanted);
+        }
+        assert!(send("not a name", 1..=1).await.is_err());
+        let events = vec![line(9), line(8)];
+        let shipped_from = Some("log_a".to_owned());
+        let sent = EventsRequest { batch: None, shipped_from, events };
+        assert!(running.client.events(&sent).await.is_err(), "numbers increase");
     });
 }
 

@@ -14,7 +14,7 @@ use super::chain::put_number;
 /// What is longer is cut: a caller can name a tool as long as it likes, and a log must not grow by it.
 const TEXT_BYTES_MAX: usize = 2048;
 /// More than this beside the known keys is left out.
-const EXTRA_BYTES_MAX: usize = 64 * 1024;
+pub const EXTRA_BYTES_MAX: usize = 64 * 1024;
 
 /// A key between two members.
 macro_rules! key {

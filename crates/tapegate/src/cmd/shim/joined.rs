@@ -17,6 +17,7 @@ use tapegate_hub::api::Snapshot;
 use tapegate_hub::client::{Client, ClientError};
 use tapegate_policy::model::Profile;
 use tapegate_policy::warden::Reins;
+use tapegate_store::activity;
 use tapegate_wire::signals::Signals;
 use tapegate_yaml::files::Held;
 use tokio::sync::{Notify, mpsc};
@@ -214,7 +215,8 @@ fn stricter(hub: Option<Profile>, own: Option<Profile>) -> Option<Profile> {
     }
 }
 
-/// Moves to the state folder of the hub, if it can be reached; else events go to the hub by HTTP.
+/// Moves to the state folder of the hub, if it can be reached; else events are written here and go to the
+/// hub by HTTP.
 fn at_home(
     mut plan: Plan,
     snapshot: &Snapshot,
@@ -222,8 +224,14 @@ fn at_home(
     client: &Arc<Client>,
 ) -> (Plan, Sink, Option<Mail>) {
     plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
+    let own = plan.state.clone();
     let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);
-    let opened = theirs.filter(|folder| folder.is_dir()).map(|folder| {
+    // On another machine a folder may have the same path and not be the hub's.
+    let is_theirs = |folder: &PathBuf| {
+        let there = || activity::log_id(folder);
+        folder.is_dir() && snapshot.log_id.as_ref().is_none_or(|id| there().as_ref() == Some(id))
+    };
+    let opened = theirs.filter(is_theirs).map(|folder| {
         plan.state.clone_from(&folder);
         session::activity(&plan, rule)
     });
@@ -234,6 +242,8 @@ fn at_home(
         }
         None => {}
     }
-    let (sink, mail) = mail::posted(client, &plan.connection_id, &plan.log);
-    (plan, sink, Some(mail))
+    match mail::posted(client, &own, snapshot.log_id.as_deref(), &plan.log) {
+        Ok((sink, mail)) => (plan, sink, Some(mail)),
+        Err(words) => (plan, Sink::Nowhere(words), None),
+    }
 }

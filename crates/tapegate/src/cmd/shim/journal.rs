@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tapegate_core::gate::Ticket;
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
-use tapegate_hub::api::EventLine;
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
@@ -25,7 +24,7 @@ use tapegate_store::activity::{Differing, Event};
 
 use self::details::{details, level, list_of};
 use self::pen::Pen;
-pub(super) use self::sink::{Posted, Sink};
+pub(super) use self::sink::{ShippedLog, Sink};
 use super::tally::Tally;
 use crate::logs::{Level, Log};
 
@@ -231,14 +230,14 @@ impl Inner {
         );
         // What somebody should notice is told each time.
         let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
-        let kept = quiet && matches!(self.sink, Sink::File(_));
+        let kept = quiet && !matches!(self.sink, Sink::Nowhere(_));
         self.last = kept.then(|| note.clone().into_owned());
     }
 
     /// Keeps what a note tells that says the same as the last one; false if it does not.
     fn note_like(&mut self, note: &Note<'_>) -> bool {
         let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
-        let Sink::File(log) = &mut self.sink else { return false };
+        let Some(log) = self.sink.log() else { return false };
         if !alike || self.log.says(Level::Info) {
             return false;
         }
@@ -265,17 +264,13 @@ impl Inner {
         if !said {
             telling::tell(&self.log, &event);
         }
-        match &mut self.sink {
-            Sink::File(log) => log.append(&event),
-            // If nobody takes events any more, the session is over.
-            Sink::Hub(posted) => drop(posted.events.send(EventLine::of(&event))),
-            Sink::Nowhere(_) => {}
+        if let Some(log) = self.sink.log() {
+            log.append(&event);
         }
     }
 
     fn commit(&mut self) -> Result<(), String> {
-        let Sink::File(log) = &mut self.sink else { return Ok(()) };
-        log.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
+        self.sink.commit().map_err(|error| format!("the activity log cannot be written: {error}"))
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod impostor;
 mod scripted;
+mod shipping;
 
 use std::fs;
 use std::net::TcpListener;

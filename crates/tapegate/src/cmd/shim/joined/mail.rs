@@ -1,172 +1,206 @@
 //! Events on their way to a hub whose activity log cannot be written from here.
 //!
-//! They go in their order, and go again until the hub has taken them; what it has taken already it takes
-//! no second time. While it does not take them there is trouble, in which production lets no call pass.
-//! What waits is bounded. When a session ends, what is left has some time to arrive.
+//! They are written to an outbox on this machine first, like to any log, and are sent from there: in
+//! their order, and again until the hub has taken them; what it has taken already it takes no second
+//! time. Shims of one state folder share an outbox, and one of them sends for all. While the hub does not
+//! take events there is trouble, in which production lets no call pass. When a session ends, what is left
+//! has some time to arrive; the rest stays in the outbox, for the next shim.
 
-use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tapegate_hub::api::{EventLine, EventsRequest};
 use tapegate_hub::client::{Client, ClientError};
-use tokio::sync::{mpsc, oneshot};
+use tapegate_store::activity::Logged;
+use tapegate_store::outbox::{Outbox, Sender};
+use tapegate_store::user_state::PrivateDir;
+use tokio::sync::Notify;
 
-use super::super::journal::{Posted, Sink};
+use super::super::journal::{ShippedLog, Sink};
 use crate::logs::{Level, Log};
+use crate::settings::user_state::user_state_dir;
 
-/// How many events go to the hub at once.
+/// How much goes to the hub at once.
 const EVENTS_MAX: usize = 256;
-/// How many may wait.
-const WAITING_MAX: usize = 16 * 1024;
+const BYTES_MAX: usize = 256 * 1024;
 /// How long it takes until the hub is tried again, at first and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How long what is left has at the end.
+/// How often it is looked for lines of other shims, and whether it is for this one to send.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long what is left has at the end, and how often it is looked whether it has arrived.
 const LAST: Duration = Duration::from_secs(2);
+const LAST_LOOK: Duration = Duration::from_millis(10);
+
+/// The folder of outboxes, in the private folder of the project.
+const OUTBOXES: &str = "to-hub";
+/// The outbox for hubs that do not say which log is theirs.
+const UNNAMED: &str = "hub";
 
 /// Where it can be waited for that events arrive.
 pub(super) struct Mail {
-    waiters: mpsc::UnboundedSender<oneshot::Sender<()>>,
+    outbox: Arc<Outbox>,
+    news: Arc<Notify>,
     log: Log,
 }
 
 /// Who carries events to the hub.
 struct Carrier {
     client: Arc<Client>,
-    events: Events,
-    /// What is being sent; it stays the same until it has arrived.
-    under_way: Option<EventsRequest>,
-    /// The name of the session, by which its letters are known.
-    session: String,
-    letters: u64,
+    outbox: Arc<Outbox>,
+    news: Arc<Notify>,
     trouble: Arc<Mutex<Option<String>>>,
     log: Log,
 }
 
-/// Events that were handed in.
-struct Events {
-    coming: mpsc::UnboundedReceiver<EventLine>,
-    waiting: VecDeque<EventLine>,
-    lost: u64,
-}
-
-/// Has events go to the hub.
-pub(super) fn posted(client: &Arc<Client>, session: &str, log: &Log) -> (Sink, Mail) {
-    let (events, coming) = mpsc::unbounded_channel();
-    let (waiters, asked) = mpsc::unbounded_channel();
-    let trouble = Arc::new(Mutex::new(None));
+/// Has events go to the hub with this log, by way of the outbox of a state folder.
+pub(super) fn posted(
+    client: &Arc<Client>,
+    state: &Path,
+    log_id: Option<&str>,
+    log: &Log,
+) -> Result<(Sink, Mail), String> {
+    let path = outbox_path(state, log_id)?;
+    let words = |error: &dyn std::fmt::Display| {
+        format!("events for the hub cannot be kept in `{}`: {error}", path.display())
+    };
+    let outbox = Arc::new(Outbox::open(&path).map_err(|error| words(&error))?);
+    let written = outbox.log().map_err(|error| words(&error))?;
+    let (trouble, news) = (Arc::new(Mutex::new(None)), Arc::new(Notify::new()));
     let carrier = Carrier {
         client: Arc::clone(client),
-        events: Events { coming, waiting: VecDeque::new(), lost: 0 },
-        under_way: None,
-        session: session.to_owned(),
-        letters: 0,
+        outbox: Arc::clone(&outbox),
+        news: Arc::clone(&news),
         trouble: Arc::clone(&trouble),
         log: log.clone(),
     };
-    tokio::spawn(carrier.run(asked));
-    (Sink::Hub(Posted { events, trouble }), Mail { waiters, log: log.clone() })
+    tokio::spawn(carrier.run());
+    let sink = Sink::Shipped(Box::new(ShippedLog { log: written, trouble, news: news.clone() }));
+    Ok((sink, Mail { outbox, news, log: log.clone() }))
+}
+
+fn outbox_path(state: &Path, log_id: Option<&str>) -> Result<PathBuf, String> {
+    let user_state = user_state_dir().map_err(|failure| failure.words)?;
+    let private = PrivateDir::open(&user_state, state).map_err(|error| error.to_string())?;
+    let name = log_id.filter(|id| tapegate_store::activity::is_log_id(id)).unwrap_or(UNNAMED);
+    Ok(private.path().join(OUTBOXES).join(name))
 }
 
 impl Mail {
-    /// Waits until everything has arrived that was handed in, as long as that is worth it.
+    /// Waits until everything has arrived that was written, as long as that is worth it.
     pub(super) async fn last(&self) {
-        let (done, arrived) = oneshot::channel();
-        self.waiters.send(done).ok();
-        if !matches!(tokio::time::timeout(LAST, arrived).await, Ok(Ok(()))) {
-            self.log.say(Level::Error, "the last events could not be sent to the hub and are lost");
+        let began = Instant::now();
+        // Other shims may go on writing.
+        let Ok(end) = self.outbox.end() else { return };
+        loop {
+            let count = self.outbox.waiting(end);
+            if count == 0 {
+                return;
+            }
+            self.news.notify_one();
+            if began.elapsed() >= LAST {
+                let path = self.outbox.path().display();
+                let words = format!(
+                    "{count} events could not be sent to the hub; they wait in `{path}` for the next shim"
+                );
+                return self.log.say(Level::Warn, &words);
+            }
+            tokio::time::sleep(LAST_LOOK).await;
         }
     }
 }
 
 impl Carrier {
-    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
-        let mut waiters = Vec::new();
+    async fn run(self) {
+        loop {
+            match self.outbox.sender() {
+                Ok(Some(sender)) => self.carry(sender).await,
+                // Another shim sends, for this one too.
+                Ok(None) => {}
+                Err(error) => self.note(Some(format!("events cannot be sent: {error}"))),
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Sends what there is and what comes, until the outbox cannot be read.
+    async fn carry(&self, mut sender: Sender) {
+        loop {
+            let lines = match sender.next_lines(EVENTS_MAX, BYTES_MAX) {
+                Ok(lines) => lines,
+                Err(error) => return self.note(Some(format!("events cannot be sent: {error}"))),
+            };
+            if lines.is_empty() {
+                tokio::time::timeout(LOOK, self.news.notified()).await.ok();
+                continue;
+            }
+            if let Err(error) = self.send_all(&mut sender, lines).await {
+                return self.note(Some(format!("events cannot be sent: {error}")));
+            }
+        }
+    }
+
+    /// Sends lines until the hub has taken them. Of those that it will never take, the others go
+    /// without them.
+    async fn send_all(
+        &self,
+        sender: &mut Sender,
+        lines: Vec<(u64, Logged)>,
+    ) -> std::io::Result<()> {
+        let mut rest = &lines[..];
+        let mut count = rest.len();
+        while !rest.is_empty() {
+            count = count.min(rest.len());
+            let (now, later) = rest.split_at(count);
+            let last = now.last().map_or(0, |(seq, _)| *seq);
+            match self.send(sender.id(), now).await {
+                Ok(()) => {}
+                Err(error) if count == 1 => {
+                    let path = self.outbox.path().display();
+                    let words = format!("the hub refuses line {last} of `{path}`: {error}");
+                    self.log.say(Level::Error, &words);
+                }
+                Err(_) => {
+                    count = 1;
+                    continue;
+                }
+            }
+            sender.confirm(last)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Sends lines again and again, until the hub has taken them or says that it never will.
+    async fn send(&self, from: &str, lines: &[(u64, Logged)]) -> Result<(), ClientError> {
+        let events = lines.iter().map(|(seq, line)| EventLine::shipped(*seq, line)).collect();
+        let ends = [lines.first(), lines.last()].map(|line| line.map_or(0, |(seq, _)| *seq));
+        // A hub of an earlier version knows what it has taken by this name.
+        let batch = Some(format!("{from}-{}-{}", ends[0], ends[1]));
+        let letter = EventsRequest { batch, shipped_from: Some(from.to_owned()), events };
         let mut pause = AGAIN.0;
         loop {
-            self.events.gather();
-            if self.under_way.is_none() && self.events.waiting.is_empty() {
-                waiters.drain(..).for_each(|done: oneshot::Sender<()>| _ = done.send(()));
-                tokio::select! {
-                    event = self.events.coming.recv() => match event {
-                        Some(event) => self.events.keep(event),
-                        None => return,
-                    },
-                    Some(done) = asked.recv() => waiters.push(done),
+            match self.client.events(&letter).await {
+                Ok(_) => {
+                    self.note(None);
+                    return Ok(());
                 }
-                continue;
+                Err(error @ ClientError::Status { status: 400 | 413 | 422, .. }) => {
+                    return Err(error);
+                }
+                Err(error) => self.note(Some(format!("events cannot be sent: {error}"))),
             }
-            if self.send().await {
-                pause = AGAIN.0;
-                continue;
-            }
-            tokio::select! {
-                () = self.events.meanwhile(tokio::time::sleep(pause)) => {}
-                Some(done) = asked.recv() => waiters.push(done),
-            }
+            tokio::time::sleep(pause).await;
             pause = (pause * 2).min(AGAIN.1);
         }
     }
 
-    /// Sends what is next; false if it has to be sent again.
-    async fn send(&mut self) -> bool {
-        let letter = self.under_way.take().unwrap_or_else(|| {
-            let count = self.events.waiting.len().min(EVENTS_MAX);
-            self.letters += 1;
-            let batch = Some(format!("{}-{}", self.session, self.letters));
-            EventsRequest { batch, events: self.events.waiting.drain(..count).collect() }
-        });
-        let sent = self.events.meanwhile(self.client.events(&letter)).await;
-        let words = sent.as_ref().err().map(|error| format!("events cannot be sent: {error}"));
+    /// Takes note of trouble, or that there is none any more. The first is said.
+    fn note(&self, words: Option<String>) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(words), None) = (&words, &*trouble) {
             self.log.say(Level::Error, words);
         }
         *trouble = words;
-        drop(trouble);
-        match sent {
-            Ok(_) => self.tell_lost(),
-            // It will never take these.
-            Err(ClientError::Status { status: 400..=499, .. }) => {
-                self.events.lost += letter.events.len() as u64;
-            }
-            Err(_) => self.under_way = Some(letter),
-        }
-        self.under_way.is_none()
-    }
-
-    fn tell_lost(&mut self) {
-        let lost = std::mem::take(&mut self.events.lost);
-        if lost > 0 {
-            self.log
-                .say(Level::Error, &format!("{lost} events did not reach the hub and are lost"));
-        }
-    }
-}
-
-impl Events {
-    /// Takes in what was handed in.
-    fn gather(&mut self) {
-        while let Ok(event) = self.coming.try_recv() {
-            self.keep(event);
-        }
-    }
-
-    fn keep(&mut self, event: EventLine) {
-        match self.waiting.len() < WAITING_MAX {
-            true => self.waiting.push_back(event),
-            false => self.lost += 1,
-        }
-    }
-
-    /// Waits for something, and takes in events meanwhile.
-    async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> T {
-        tokio::pin!(something);
-        loop {
-            tokio::select! {
-                done = &mut something => return done,
-                Some(event) = self.coming.recv() => self.keep(event),
-            }
-        }
     }
 }

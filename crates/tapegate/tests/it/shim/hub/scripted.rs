@@ -154,12 +154,12 @@ fn what_a_far_hub_is_owed_at_the_end_of_a_session_still_arrives() {
 }
 
 #[test]
-fn a_far_hub_that_is_gone_at_the_end_is_not_waited_for_without_end_and_the_loss_is_told() {
+fn a_far_hub_that_is_gone_at_the_end_is_not_waited_for_without_end_and_what_is_left_is_told() {
     let hub = far(Arc::new(AtomicBool::new(false)));
     let mut run = far_shim(&hub, &["serve"]);
     run.send(ask(1, "ping").as_bytes());
     answer(&run, 1);
-    run.end_of_input().exits(0).complains("could not be sent to the hub and are lost");
+    run.end_of_input().exits(0).complains("could not be sent to the hub; they wait in");
 }
 
 const ASKS: &str = "schema: 1\ngovernance:\n  defaults: { action: forward }\n  rules:\n    - { match: ask, action: approve }\n";

@@ -1,0 +1,224 @@
+//! What a log has taken over from logs elsewhere, so that each of their lines is in it once.
+//!
+//! A line that was taken over says from which log it came and which number it had there
+//! (`shipped_from`, `shipped_seq`). These members are the truth. A small file beside the log says how far
+//! every other log was taken over, so that only what was written since has to be looked through; it may
+//! be older than the log, and is never newer. It also has the name by which the log itself is known.
+//!
+//! ```text
+//! <state folder>/hub-log     id <name>
+//!                            seq <the last line of the log that this file knows of>
+//!                            <name of another log> <the last number that was taken over>
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::chain::Chained;
+use super::events::{Line, Lines, Logged};
+use super::files::{self, Part, parts};
+use crate::approvals::new_id;
+use crate::private::Folder;
+use crate::temporary::Temporary;
+
+/// The file.
+const FILE: &str = "hub-log";
+/// A larger file was not written by us.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often files may be put aside while they are looked through.
+const TRIES_MAX: usize = 10;
+/// The longest name of a log.
+const NAME_CHARS_MAX: usize = 64;
+
+/// How far other logs were taken over by a log.
+#[derive(Debug)]
+pub struct Shipped {
+    folder: Folder,
+    id: String,
+    /// The last line of the log that is known.
+    seq: u64,
+    last: BTreeMap<String, u64>,
+}
+
+/// The name of the log in a folder, if it takes over others.
+pub fn log_id(folder: &Path) -> Option<String> {
+    read(&Folder::open(folder).ok()?).ok()?.map(|(id, ..)| id)
+}
+
+/// Whether a text can be the name of a log.
+pub fn is_log_id(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.bytes().all(is_plain)
+}
+
+/// A name for a log.
+pub(crate) fn new_log_id() -> io::Result<String> {
+    Ok(new_id()?.replacen("ap_", "log_", 1))
+}
+
+impl Shipped {
+    /// What the log in `folder` has taken over.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let handle = Folder::make(folder)?;
+        let found = read(&handle)?;
+        let is_new = found.is_none();
+        let (id, seq, last) = match found {
+            Some(found) => found,
+            None => (new_log_id()?, 0, BTreeMap::new()),
+        };
+        let mut shipped = Self { folder: handle, id, seq, last };
+        shipped.look_through()?;
+        if is_new {
+            shipped.save()?;
+        }
+        Ok(shipped)
+    }
+
+    /// The name by which the log is known.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The last number that was taken over from the log with this name; 0 if none was.
+    pub fn last(&self, from: &str) -> u64 {
+        self.last.get(from).copied().unwrap_or(0)
+    }
+
+    /// The members that a line has which is taken over.
+    pub fn members(from: &str, seq: u64) -> String {
+        format!("\"shipped_from\":\"{from}\",\"shipped_seq\":{seq}")
+    }
+
+    /// Notes that lines up to `seq` were taken over, and that the log now ends in line `end`. If this
+    /// cannot be written, the log itself is looked through the next time.
+    pub fn note(&mut self, from: &str, seq: u64, end: u64) {
+        let last = self.last.entry(from.to_owned()).or_default();
+        *last = seq.max(*last);
+        self.seq = end.max(self.seq);
+        self.save().ok();
+    }
+
+    fn save(&self) -> io::Result<()> {
+        let mut text = format!("id {}\nseq {}\n", self.id, self.seq);
+        self.last.iter().for_each(|(from, seq)| text.push_str(&format!("{from} {seq}\n")));
+        let mut temporary = Temporary::inside(&self.folder, FILE)?;
+        temporary.write(text.as_bytes())?;
+        temporary.replace(FILE)
+    }
+
+    /// Finds what was taken over since the file was written, newest files first.
+    fn look_through(&mut self) -> io::Result<()> {
+        for _ in 0..TRIES_MAX {
+            let before = parts(self.folder.path())?;
+            let found = self.look_through_parts(&before);
+            // A file that was put aside meanwhile has been missed, or was looked through twice.
+            match found {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) if parts(self.folder.path())? == before => return Ok(()),
+                _ => {}
+            }
+        }
+        Err(io::Error::other("its files are put aside faster than they are read"))
+    }
+
+    fn look_through_parts(&mut self, parts: &[Part]) -> io::Result<()> {
+        let known = self.seq;
+        for part in parts.iter().rev() {
+            let mut lines = Lines::new(BufReader::new(files::open(&part.path)?));
+            let mut first = None;
+            while let Some(line) = lines.next()? {
+                let Line::Whole(line) = line else { continue };
+                let Some(chained) = Chained::read(line) else { continue };
+                first.get_or_insert(chained.seq);
+                if chained.seq > known {
+                    self.take_note_of(line);
+                }
+                self.seq = self.seq.max(chained.seq);
+            }
+            // What came before is known.
+            if first.is_some_and(|first| first <= known.saturating_add(1)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_note_of(&mut self, line: &[u8]) {
+        const KEY: &[u8] = b"\"shipped_seq\":";
+        // Most lines are of this log alone, and need not be read.
+        if !line.windows(KEY.len()).any(|window| window == KEY) {
+            return;
+        }
+        let Ok(logged) = Logged::read(0, line) else { return };
+        let from = logged.str("shipped_from").filter(|from| is_log_id(from));
+        if let Some((from, seq)) = from.zip(logged.number("shipped_seq")) {
+            let last = self.last.entry(from.into_owned()).or_default();
+            *last = seq.max(*last);
+        }
+    }
+}
+
+type Found = (String, u64, BTreeMap<String, u64>);
+
+fn read(folder: &Folder) -> io::Result<Option<Found>> {
+    let file = match folder.file(FILE, OFlags::RDONLY) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let id = lines.next().filter(|(key, id)| *key == "id" && is_log_id(id));
+    let seq = lines.next().filter(|(key, _)| *key == "seq").and_then(|(_, seq)| seq.parse().ok());
+    // A file that is not as we write it says nothing; the log does.
+    let Some(((_, id), seq)) = id.zip(seq) else { return Ok(None) };
+    let last = lines.filter_map(|(from, seq)| Some((from.to_owned(), seq.parse().ok()?)));
+    Ok(Some((id.to_owned(), seq, last.collect())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activity::{ActivityLog, Event, Options};
+
+    fn take_over(log: &mut ActivityLog, from: &str, seq: u64) {
+        let extra = Shipped::members(from, seq).into();
+        log.append(&Event { kind: "decision", extra, ..Event::default() });
+        log.commit().unwrap();
+    }
+
+    #[test]
+    fn what_was_taken_over_is_found_in_the_log_even_if_it_was_not_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { rotate_bytes: 700, retention: None };
+        let mut log = ActivityLog::open(folder.path(), options).unwrap();
+        let mut shipped = Shipped::open(folder.path()).unwrap();
+        let id = shipped.id().to_owned();
+        (1..10).for_each(|seq| take_over(&mut log, "log_a", seq));
+        shipped.note("log_a", 5, log.head().seq - 4);
+        (1..=3).for_each(|seq| take_over(&mut log, "log_b", seq));
+        let again = Shipped::open(folder.path()).unwrap();
+        assert_eq!((again.last("log_a"), again.last("log_b"), again.last("log_c")), (9, 3, 0));
+        assert_eq!((again.id(), log_id(folder.path()).as_deref()), (&*id, Some(&*id)));
+        // Without the file everything is looked through.
+        std::fs::remove_file(folder.path().join(FILE)).unwrap();
+        let again = Shipped::open(folder.path()).unwrap();
+        assert_eq!((again.last("log_a"), again.last("log_b")), (9, 3));
+        assert_ne!(again.id(), id);
+    }
+
+    #[test]
+    fn files_whose_lines_were_removed_are_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let mut shipped = Shipped::open(folder.path()).unwrap();
+        take_over(&mut log, "log_a", 7);
+        shipped.note("log_a", 7, log.head().seq);
+        std::fs::remove_file(log.path()).unwrap();
+        assert_eq!(Shipped::open(folder.path()).unwrap().last("log_a"), 7);
+    }
+}
