@@ -144,6 +144,14 @@ impl Child {
         Ok((Self { process, group, sentry: None, status: None, stderr }, pipes))
     }
 
+    /// Makes sure that the server ends however we end. To be called before anything that the server
+    /// says is passed on: who hears of it may kill us.
+    pub(crate) fn guarded(&mut self) {
+        if let Some(sentry) = &mut self.sentry {
+            sentry.stands_by();
+        }
+    }
+
     /// Waits until the server's first process has ended.
     pub async fn exited(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {

@@ -86,7 +86,8 @@ impl Link {
     pub fn open(upstream: &Upstream, options: &LinkOptions) -> Result<(Self, Pipes), LinkError> {
         let (life, pipes) = match upstream {
             Upstream::Command(argv) => {
-                let (child, pipes) = Child::spawn(argv)?;
+                let (mut child, pipes) = Child::spawn(argv)?;
+                child.guarded();
                 (Life::Process(Box::new(child)), pipes)
             }
             Upstream::Http { url, headers } => {

@@ -39,8 +39,9 @@ pub struct Duty {
 /// A sentry that stands by; it is let go by dropping this.
 #[derive(Debug)]
 pub(crate) struct Sentry {
-    /// It is started beside the session, which need not wait for it.
+    /// It is started beside the session, which waits for it only before anybody hears of the server.
     starting: Option<JoinHandle<io::Result<Child>>>,
+    process: Option<Child>,
 }
 
 /// What we were started for, if it is to be a sentry. A program that asks this first may have sentries.
@@ -76,14 +77,22 @@ impl Sentry {
     pub(crate) fn stand_by(group: Pid) -> Option<Self> {
         let start = move || command(group).spawn();
         let starting = KNOWN.load(Ordering::Relaxed).then(|| thread::Builder::new().spawn(start));
-        Some(Self { starting: starting?.ok() })
+        Some(Self { starting: starting?.ok(), process: None })
+    }
+
+    /// Waits until it stands by. Killed before that, we would leave a server that ignores the kernel.
+    pub(crate) fn stands_by(&mut self) {
+        let started = self.starting.take().and_then(|starting| starting.join().ok());
+        if let Some(Ok(process)) = started {
+            self.process = Some(process);
+        }
     }
 }
 
 impl Drop for Sentry {
     fn drop(&mut self) {
-        let started = self.starting.take().and_then(|starting| starting.join().ok());
-        if let Some(Ok(mut process)) = started {
+        self.stands_by();
+        if let Some(process) = &mut self.process {
             // Killed before its pipe closes, it does nothing.
             process.kill().ok();
             process.wait().ok();

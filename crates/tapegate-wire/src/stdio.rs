@@ -106,7 +106,10 @@ impl Session<'_> {
         let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
         let governed = self.deck.is_governed();
         tokio::select! {
-            turn = self.down.turn(), if down_moves => self.moved(Side::Server, turn),
+            turn = self.down.turn(), if down_moves => {
+                child.guarded();
+                self.moved(Side::Server, turn);
+            }
             turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();

@@ -168,6 +168,18 @@ fn killing_us_ends_a_server_and_its_children_that_do_not_want_to_end() {
 }
 
 #[test]
+fn killing_us_as_soon_as_the_server_is_heard_ends_it_though_it_does_not_want_to() {
+    let script = "trap '' TERM HUP INT; echo '{}'; exec sleep 300";
+    for round in 0..40 {
+        let setup = if round % 2 == 0 { record(&[]) } else { shim("", &[]) };
+        let run = setup.sh(script).start();
+        run.lines(1);
+        run.signal(Signal::KILL);
+        run.end().leaves_no_process();
+    }
+}
+
+#[test]
 fn an_ordinary_end_leaves_no_sentry_behind() {
     for run in stubborn("echo $$ >pid; echo >up; cat >/dev/null") {
         run.until("a sentry", |run| sentries(run) == 1);

@@ -76,6 +76,7 @@ async fn read(
             () = linger => 0,
         };
         lines.filled(count);
+        server.guarded();
         board.pass_lines(lines, count == 0).await?;
         if count == 0 {
             return Ok(());

@@ -96,6 +96,13 @@ impl Server {
         }
     }
 
+    /// Makes sure that the server ends however we end, before anything that it says is passed on.
+    pub(super) fn guarded(&mut self) {
+        if let Self::Process(child) = self {
+            child.guarded();
+        }
+    }
+
     /// Waits until the server has ended, if that may be before its output does.
     pub(super) async fn exited(&mut self) {
         match self {
