@@ -452,6 +452,12 @@ fn a_call_that_was_cancelled_is_cancelled_after_what_it_had_said() {
     assert_eq!(shown(&done), "");
     let methods = methods(&done);
     assert_eq!(methods, ["server/discover", "tools/call slow", "notifications/cancelled", "ping"]);
+    // A server that hears of it late has said more.
+    let more = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
+        true => vec![said.to_owned(), said.replace("\"progress\":1", "\"progress\":2")],
+        false => vec![said.to_owned()],
+    });
+    assert_eq!(shown(&more), "");
     // Without it, it is waited for as long as it took, twice, and some more.
     let without = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
         true => Vec::new(),
