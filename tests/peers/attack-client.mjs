@@ -15,7 +15,7 @@ client.setRequestHandler(CreateMessageRequestSchema, (request) => {
 });
 // What it cannot read it passes over.
 client.onerror = () => {};
-const patience = { timeout: 30000 };
+const patience = { timeout: 120000 };
 await client.connect(new StreamableHTTPClientTransport(new URL(process.argv[2])));
 try {
   shown.tools = (await client.listTools({}, patience)).tools.map((tool) => tool.name);

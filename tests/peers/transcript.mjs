@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 
-const WAIT_MS_MAX = 10_000;
+const WAIT_MS_MAX = 60_000;
 const UUID = /[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}/g;
 
 export class Transcript {

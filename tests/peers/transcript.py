@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-WAIT_S_MAX = 10
+WAIT_S_MAX = 60
 LONG = 2000
 # Announced before an HTTP client has a stream to hear it on, see everything.mjs.
 UNHEARD = "notifications/tools/list_changed"

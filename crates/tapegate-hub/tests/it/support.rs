@@ -23,7 +23,7 @@ use tapegate_yaml::finding::Severity;
 use tempfile::TempDir;
 
 /// How long a test may take.
-pub(crate) const GUARD: Duration = Duration::from_secs(30);
+pub(crate) const GUARD: Duration = Duration::from_secs(120);
 
 /// A hub that listens.
 pub(crate) struct Running {

@@ -21,7 +21,8 @@ use crate::web::{self, Seen, Server};
 const MIB: usize = 1 << 20;
 /// Long enough for what must not happen meanwhile.
 const LONG: Duration = Duration::from_secs(600);
-const SHORT: Duration = Duration::from_millis(300);
+/// Longer than a busy machine keeps a peer waiting for its turn.
+const SHORT: Duration = Duration::from_secs(2);
 
 /// A proxy whose clients share `bodies` and as many connections.
 fn bounded(server: &Server, connections_max: usize, bodies: BodyBudget) -> u16 {

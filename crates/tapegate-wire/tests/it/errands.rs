@@ -1,7 +1,8 @@
 //! Errands: programs that are run and servers that are asked for an actor.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::guard::PATIENCE;
 use crate::house::House;
 use crate::web::Server;
 
@@ -28,10 +29,8 @@ fn an_errand_is_waited_for_even_when_the_client_says_no_more() {
 #[test]
 fn a_program_that_takes_too_long_says_too_much_fails_or_is_not_there_has_failed() {
     let mut house = House::open();
-    let begin = Instant::now();
-    house.say("run sleep 60\n");
+    house.say("run sleep 600\n");
     assert_eq!(house.line(), "done 7 failed no answer within 500 ms");
-    assert!(begin.elapsed() < Duration::from_secs(30));
     house.say("run head -c 1001 /dev/zero\n");
     assert_eq!(house.line(), "done 7 failed it said more than 1000 bytes");
     house.say("run false\n");
@@ -59,7 +58,7 @@ fn wait_for_the_end_of(pid: &str) {
     let status = format!("/proc/{}/stat", pid.trim());
     let begin = Instant::now();
     while std::fs::read_to_string(&status).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it still runs");
+        assert!(begin.elapsed() < PATIENCE, "it still runs");
         std::thread::yield_now();
     }
 }
@@ -74,7 +73,7 @@ fn nothing_of_an_errand_outlives_its_seat() {
     house.say(&format!("run sh {}\n", script.display()));
     let begin = Instant::now();
     while std::fs::read_to_string(&file).map_or(true, |pid| pid.trim().is_empty()) {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it does not start");
+        assert!(begin.elapsed() < PATIENCE, "it does not start");
         std::thread::yield_now();
     }
     let pid = std::fs::read_to_string(&file).unwrap();
@@ -108,8 +107,7 @@ fn redirects_are_not_followed_and_faults_are_told() {
     house.say("post ftp://127.0.0.1/\n");
     let line = house.line();
     assert!(line.starts_with("done 8 failed `ftp://127.0.0.1/` is no URL"), "{line}");
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    house.say(&format!("post http://127.0.0.1:{nobody}/\n"));
+    house.say("post http://127.0.0.1:1/\n");
     let line = house.line();
     assert!(line.starts_with("done 8 failed cannot reach 127.0.0.1"), "{line}");
 }

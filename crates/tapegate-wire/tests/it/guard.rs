@@ -19,7 +19,7 @@ use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::{Deck, OnTapeError};
 
 /// How long something that must happen may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a client says of itself that takes JSON.
 pub(crate) const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];

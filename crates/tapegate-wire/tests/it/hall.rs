@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
@@ -17,6 +17,7 @@ use tapegate_wire::stdio::Patience;
 
 use crate::cast::Log;
 use crate::clerk::Clerk;
+use crate::guard::PATIENCE;
 use crate::house::{MESSAGE_BYTES_MAX, options};
 use crate::web::{self, Seen};
 
@@ -104,7 +105,7 @@ impl Hall {
         let begin = Instant::now();
         while !self.log.lock().unwrap().iter().any(|line| is_it(line)) {
             let told_so_far = self.log.lock().unwrap().clone();
-            assert!(begin.elapsed() < Duration::from_secs(30), "not {told:?}: {told_so_far:?}");
+            assert!(begin.elapsed() < PATIENCE, "not {told:?}: {told_so_far:?}");
             std::thread::yield_now();
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn options(behind: Option<Upstream>) -> StageOptions {
     StageOptions {
         message_bytes_max: MESSAGE_BYTES_MAX,
         behind,
-        patience: Patience { grace: Duration::from_millis(300), ..Patience::default() },
+        patience: Patience { grace: Duration::from_millis(1500), ..Patience::default() },
         notice: Rc::new(|_| ()),
         farewell: "the play is over".to_owned(),
     }

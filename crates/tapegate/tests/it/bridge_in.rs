@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::support::GUARD;
 use crate::tape_faults::Disk;
 use crate::web::{Got, WebRecorder, ask, send};
 
@@ -80,7 +81,7 @@ fn until(stream: &mut BufReader<TcpStream>, wanted: &str) -> String {
 
 /// Tries until `done` is true.
 fn wait(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + GUARD;
     while !done() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(10));

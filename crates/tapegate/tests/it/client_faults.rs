@@ -50,8 +50,12 @@ fn signals_end_the_session_with_their_code_and_no_answer_is_invented() {
 #[test]
 fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
     // Codex kills its servers some 40 ms after it asked them to end; the footer must be there first.
-    for (asked, is_awaited) in [(vec![request(1)], false), (vec![request(1), request(2)], true)] {
-        let mut run = record(&["answer=1", "eof", "sleep=100", "say={}"]).start();
+    // A server that is not handed the signal at once says more after the end of its input.
+    for (asked, is_awaited, pause) in [
+        (vec![request(1)], false, "sleep=30000"),
+        (vec![request(1), request(2)], true, "sleep=100"),
+    ] {
+        let mut run = record(&["answer=1", "eof", pause, "say={}"]).start();
         run.send(asked.concat().as_bytes());
         run.lines(1);
         run.signal(Signal::TERM);

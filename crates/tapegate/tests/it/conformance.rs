@@ -160,7 +160,7 @@ pub(crate) fn suite(arguments: &[&str]) -> String {
 }
 
 fn conformance(arguments: &[&str]) -> Command {
-    let mut command = peers::bounded("120");
+    let mut command = peers::bounded("600");
     command.args([peers::node(), peers::peer("conformance.mjs")]).args(arguments);
     command
 }

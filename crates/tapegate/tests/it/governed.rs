@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::peers::{self, Server};
 
 /// Nobody waits longer than this for a call that should be held.
-const ASK_S_MAX: &str = "60";
+const ASK_S_MAX: &str = "300";
 const SECRET: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
 
 const POLICY: &str = "\

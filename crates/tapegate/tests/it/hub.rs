@@ -13,6 +13,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -41,6 +42,8 @@ struct Place {
 struct Run {
     child: Child,
     said: Arc<Mutex<String>>,
+    /// Hears until the hub has closed its standard error.
+    listener: Option<JoinHandle<()>>,
     address: String,
     /// The shims' token.
     token: String,
@@ -150,15 +153,19 @@ impl Run {
         let mut child = command.spawn().unwrap();
         let said: Arc<Mutex<String>> = Arc::default();
         let (mut stderr, heard) = (child.stderr.take().unwrap(), Arc::clone(&said));
-        std::thread::spawn(move || {
+        let listener = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = stderr.read(&mut buffer) {
                 heard.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
             }
         });
         let (address, token, approver_token) = Default::default();
-        let mut run = Self { child, said, address, token, approver_token };
-        run.says("listening on http://");
+        let listener = Some(listener);
+        let mut run = Self { child, said, listener, address, token, approver_token };
+        // What stands behind this is said before it and with it, up to the end of the line.
+        run.hears("where it listens", |said| {
+            said.split_once("listening on http://").is_some_and(|(_, rest)| rest.contains('\n'))
+        });
         let said = run.said.lock().unwrap().clone();
         let after = |words: &str| said.split(words).nth(1).unwrap().split(';').next().unwrap();
         after("listening on http://").clone_into(&mut run.address);
@@ -170,10 +177,20 @@ impl Run {
 
     /// Waits until something was said on standard error.
     fn says(&mut self, words: &str) {
+        self.hears(words, |said| said.contains(words));
+    }
+
+    fn hears(&mut self, words: &str, is_said: impl Fn(&str) -> bool) {
         let began = Instant::now();
-        while !self.said.lock().unwrap().contains(words) {
+        while !is_said(&self.said.lock().unwrap()) {
+            // What a hub has said before it ended may be heard after it has.
+            if self.child.try_wait().unwrap().is_some() {
+                self.listener.take().map(JoinHandle::join);
+                let said = self.said.lock().unwrap();
+                assert!(is_said(&said), "the hub has ended: {said}");
+                return;
+            }
             let said = self.said.lock().unwrap().clone();
-            assert!(self.child.try_wait().unwrap().is_none(), "the hub has ended: {said}");
             assert!(began.elapsed() < GUARD, "`{words}` was never said: {said}");
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -215,7 +215,7 @@ fn recipes() -> Vec<(String, String)> {
 fn prepare(folder: &Path) {
     let record = |command: &[&str], tape: &str| {
         let mut record = Command::new("timeout");
-        record.args(["-k", "2", "60", TAPEGATE]).args(command).arg(folder.join(tape));
+        record.args(["-k", "2", "600", TAPEGATE]).args(command).arg(folder.join(tape));
         record.args(["--", TAPEGATE, "demo", "--serve"]);
         talk(record, TALK);
     };

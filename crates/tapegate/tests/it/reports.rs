@@ -179,7 +179,7 @@ pub(crate) fn assert_junit(file: &Path) -> Vec<Value> {
 pub(crate) fn assert_sarif(file: &Path) -> Value {
     let validator = tools("npm/node_modules/@microsoft/sarif-multitool-linux");
     let run = Command::new("timeout")
-        .args(["-k", "2", "60", &format!("{validator}/Sarif.Multitool"), "validate"])
+        .args(["-k", "2", "600", &format!("{validator}/Sarif.Multitool"), "validate"])
         .arg(file)
         .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
         .output()

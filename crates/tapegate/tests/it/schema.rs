@@ -382,7 +382,7 @@ fn pipe(command: &[&str], tape: &Path, input: &str) {
 
 fn bounded(command: &[&str], tape: &Path, server: &[&str]) -> Command {
     let mut bounded = Command::new("timeout");
-    bounded.args(["-k", "2", "60", TAPEGATE]).args(command).arg(tape).args(LIMIT);
+    bounded.args(["-k", "2", "600", TAPEGATE]).args(command).arg(tape).args(LIMIT);
     bounded.arg("--").args(server);
     bounded
 }

@@ -60,7 +60,7 @@ fn too_few_descriptors_are_an_error_that_says_what_to_do() {
         for arguments in ["record -o t/ -- cat", "shim -- cat", "serve --scenario rug-pull", "hub"]
         {
             // A hub that starts after all is ended.
-            let script = format!("ulimit -n {limit}; exec timeout 5 \"$0\" {arguments}");
+            let script = format!("ulimit -n {limit}; exec timeout 60 \"$0\" {arguments}");
             let mut command = Command::new("bash");
             command.args(["-c", &script, TAPEGATE]).current_dir(folder.path()).stdin(Stdio::null());
             command.env("HOME", folder.path()).env("TAPEGATE_HOME", folder.path().join("state"));

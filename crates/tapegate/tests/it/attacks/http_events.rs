@@ -100,7 +100,7 @@ fn the_typescript_sdk_is_shown_nothing_that_was_not_judged() {
             )
         });
         let run = before(&server, POLICY);
-        let mut client = peers::bounded("90");
+        let mut client = peers::bounded("600");
         let url = format!("http://127.0.0.1:{}/mcp", run.port());
         client.args([&peers::node(), &peers::peer("attack-client.mjs"), &url]);
         let output = client.output().unwrap();

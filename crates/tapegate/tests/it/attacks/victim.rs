@@ -17,7 +17,7 @@ use crate::web::{Got, ask, ask_raw, send};
 pub(crate) const JSON: &str = "content-type: application/json";
 pub(crate) const ACCEPT: &str = "accept: application/json, text/event-stream";
 /// No server outlives this, even if its test is killed.
-pub(crate) const SERVER_S_MAX: &str = "300";
+pub(crate) const SERVER_S_MAX: &str = "1800";
 /// What only the denied tool says.
 const HARM: &str = "ran danger";
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+
+use crate::support::GUARD;
 
 pub(super) struct Agent {
     child: Child,
@@ -102,7 +103,7 @@ impl Agent {
     }
 
     pub(super) fn hear(&self) -> String {
-        self.lines.recv_timeout(Duration::from_secs(30)).expect("a line")
+        self.lines.recv_timeout(GUARD).expect("a line")
     }
 
     pub(super) fn signal(&self, signal: rustix::process::Signal) {

@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::agent::{Agent, INITIALIZE, modern, result};
-use super::server::{Server, json, opens, piece, reply, stream, wait_for};
+use super::server::{Server, hang, json, opens, piece, reply, stream, wait_for};
+use crate::support::GUARD;
 
 const TOOLS: &str = r#"{"tools":[{"name":"q","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}]}"#;
 
@@ -111,7 +112,7 @@ fn a_subscription_stays_open_and_ends_with_the_client() {
                 format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"n{number}\"}}\n\n").as_bytes(),
             );
         }
-        std::thread::sleep(Duration::from_secs(20));
+        hang();
     });
     let mut agent = Agent::start(&server.origin, &[]);
     agent.say(&modern(1, "subscriptions/listen", ""));
@@ -123,14 +124,14 @@ fn a_subscription_stays_open_and_ends_with_the_client() {
     let began = Instant::now();
     let ended = agent.leave();
     assert_eq!((ended.code, ended.rest.len()), (Some(0), 0), "{:?}", ended.rest);
-    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(began.elapsed() < GUARD, "the subscription was waited for");
 }
 
 #[test]
 fn a_probe_that_is_never_answered_does_not_keep_initialize_back() {
     let server = Server::start(|asked, out| {
         if asked.says("server/discover") {
-            std::thread::sleep(Duration::from_secs(30));
+            hang();
         } else if !opens(asked, out) {
             json(out, &result(asked.id(), "x"));
         }

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::support::GUARD;
 use crate::web::{Seen, WebServer};
 
 /// What a client asked.
@@ -124,13 +125,16 @@ pub(super) fn opens(asked: &Asked, stream: &mut TcpStream) -> bool {
     true
 }
 
-/// Waits for `test`, at most ten seconds.
+/// Waits for `test`.
 pub(super) fn wait_for(what: &str, test: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if test() {
-            return;
-        }
+    let began = Instant::now();
+    while !test() {
+        assert!(began.elapsed() < GUARD, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("{what} did not happen");
+}
+
+/// Says no more, for longer than any test goes on.
+pub(super) fn hang() {
+    std::thread::sleep(2 * GUARD);
 }

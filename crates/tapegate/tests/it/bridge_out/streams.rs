@@ -5,7 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::agent::{Agent, result};
-use super::server::{Server, accepted, end, json, opens, piece, stream, wait_for};
+use super::server::{Server, accepted, end, hang, json, opens, piece, stream, wait_for};
+use crate::support::GUARD;
 
 #[test]
 fn a_stream_in_any_shape_gives_every_message_in_order_and_the_call_runs_once() {
@@ -57,7 +58,7 @@ fn a_server_that_asks_before_it_answers_is_answered() {
         }
         stream(out);
         piece(out, b"data: {\"jsonrpc\":\"2.0\",\"id\":\"ask\",\"method\":\"roots/list\"}\n\n");
-        heard.lock().unwrap().recv_timeout(Duration::from_secs(10)).unwrap();
+        heard.lock().unwrap().recv_timeout(GUARD).unwrap();
         piece(out, format!("data: {}\n\n", result("1", "done")).as_bytes());
         end(out);
     });
@@ -156,7 +157,7 @@ fn a_server_may_speak_first_and_again_after_a_break() {
             }
             Some(_) => {
                 piece(out, b"id: g2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"two\"}\n\n");
-                std::thread::sleep(Duration::from_secs(20));
+                hang();
             }
         }
     });
@@ -178,7 +179,7 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
         // As servers do that drop a cancelled call: the stream stays open for ever.
         stream(out);
         piece(out, b": working\n\n");
-        std::thread::sleep(Duration::from_secs(20));
+        hang();
     });
     let mut agent = Agent::open(&server.origin, &[]);
     agent.call(1, "x");
@@ -187,7 +188,7 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
     let began = Instant::now();
     let ended = agent.leave();
     assert_eq!((ended.code, ended.rest.len()), (Some(0), 0));
-    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(began.elapsed() < GUARD, "the call was waited for");
     assert_eq!(server.count(|asked| asked.says("notifications/cancelled")), 1);
 }
 

@@ -139,7 +139,7 @@ fn server(package: &str, args: &[String]) -> Vec<String> {
 fn calls(requests: &[Value]) -> impl Fn(Link, &[String]) -> Option<String> + use<> {
     let requests = Value::from(requests.to_vec()).to_string();
     move |_, line| {
-        let mut command = peers::bounded("60");
+        let mut command = peers::bounded("600");
         command.arg(peers::node()).arg(peers::peer("calls.mjs")).arg(&requests).args(line);
         peers::transcript(command);
         None

@@ -16,9 +16,9 @@ use super::{SECRET, Stand, assert_told, calls, command_of};
 use crate::peers::{self, Running};
 
 /// An agent needs a few seconds.
-const RUN_MAX: Duration = Duration::from_secs(60);
-const MODEL_S_MAX: &str = "90";
-const HOLD_MAX: Duration = Duration::from_secs(30);
+const RUN_MAX: Duration = Duration::from_secs(300);
+const MODEL_S_MAX: &str = "600";
+const HOLD_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy)]
 enum Agent {

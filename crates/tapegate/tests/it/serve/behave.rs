@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::rogue::{Rogue, answer, call};
+use crate::support::GUARD;
 
 #[test]
 fn a_dripped_answer_is_whole_and_what_comes_meanwhile_waits_for_its_end() {
@@ -52,10 +53,10 @@ fn side_effects_do_not_keep_requests_waiting() {
     let rest = rogue.rest();
     let lines: Vec<&str> = rest.lines().collect();
     let place = lines.iter().position(|line| *line == answer(2, "call 1")).unwrap();
-    assert!(place < 1900, "the flood had to end first: {place}");
+    assert!(place < 5900, "the flood had to end first: {place}");
     // A busy machine may let some of them go.
     let count = lines.iter().filter(|line| line.contains("notifications/message")).count();
-    assert!((1000..2000).contains(&count), "{count}");
+    assert!((1000..6000).contains(&count), "{count}");
     assert_eq!(rogue.end(), Some(0));
 }
 
@@ -129,7 +130,7 @@ fn ec_trans_013_a_signal_in_the_middle_of_an_answer_ends_the_server_at_once() {
     rogue.signal(Signal::TERM);
     let rest = rogue.rest();
     rogue.end();
-    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < GUARD, "{:?}", begin.elapsed());
     assert!(answer(1, "slow")[1..].starts_with(&rest) && rest.len() < 12, "{rest}");
 }
 

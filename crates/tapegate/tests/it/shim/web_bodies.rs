@@ -1,8 +1,8 @@
 //! Bodies by HTTP: headers that do not fit them, compressed ones, and calls that are taken back.
 
 use std::io::Write;
+use std::sync::{Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tapegate_policy::pins::Lock;
@@ -96,11 +96,14 @@ fn a_cancellation_of_a_refused_call_does_not_reach_the_server() {
 #[test]
 fn without_a_session_a_call_that_waits_for_the_list_of_tools_can_be_taken_back() {
     const TOOLS: &str = r#"{"tools":[{"name":"a"}]}"#;
-    let upstream = WebServer::start(|seen: &Seen, stream| {
+    let (list, listed) = mpsc::channel::<()>();
+    let listed = Mutex::new(listed);
+    let upstream = WebServer::start(move |seen: &Seen, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         let id = &asked["id"];
         if asked["method"] == "tools/list" {
-            thread::sleep(Duration::from_secs(2));
+            // It comes once the call that waits for it was taken back.
+            listed.lock().unwrap().recv().ok();
         }
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{TOOLS}}}"#);
         stream.write_all(&reply("", &text)).is_ok()
@@ -124,6 +127,7 @@ fn without_a_session_a_call_that_waits_for_the_list_of_tools_can_be_taken_back()
     let taken = post(&run, "/mcp", &[JSON, ACCEPT, MODERN], cancel(7).trim_end());
     assert_eq!(taken.status, 202, "{taken:?}");
     assert_eq!(called.join().unwrap().status, 202);
+    drop(list);
     // The next call is sent once the list is there, so everything before it has been.
     post(&run, "/mcp", &[JSON, ACCEPT], call(8, "a").trim_end());
     let bodies: Vec<String> = upstream

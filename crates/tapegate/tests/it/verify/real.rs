@@ -95,7 +95,7 @@ fn called(
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
     let server: Vec<&str> = server.iter().map(String::as_str).collect();
-    let mut command = peers::bounded("60");
+    let mut command = peers::bounded("600");
     command.arg(peers::node()).arg(peers::peer("calls.mjs")).arg(requests.to_string());
     command.arg(peers::tapegate()).args(["record", "-o"]).arg(&tape).args(words(&server));
     peers::transcript(command);

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use tapegate_hub::corner::{approver_token_file, token_file};
 
-use super::Hub;
 use super::scripted::{health, token};
+use super::{Hub, port_for_later};
 use crate::shim::stand::{FORWARD, answer, ask, call, call_with, is_refused, rules, server_got};
 use crate::support::shim;
 use crate::web::{Seen, WebServer, json};
@@ -44,7 +44,8 @@ fn got_no_token(seen: &[Seen], token: &str) {
 #[test]
 fn a_program_on_the_port_of_a_hub_that_ended_gets_no_token_and_governs_nothing() {
     use std::io::Write;
-    let mut hub = Hub::start(&rules(&[("no", "deny")]), &[]);
+    let port = port_for_later().to_string();
+    let mut hub = Hub::start(&rules(&[("no", "deny")]), &["--port", &port]);
     // A hub that is killed leaves its files behind.
     hub.signal(Signal::KILL);
     hub.process.wait().unwrap();
