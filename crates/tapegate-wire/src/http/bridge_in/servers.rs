@@ -29,7 +29,7 @@ pub enum Servers {
 
 /// A server that runs.
 pub(super) enum Server {
-    Process(Child),
+    Process(Box<Child>),
     Seat(Sitting),
 }
 
@@ -39,7 +39,7 @@ impl Servers {
         Ok(match self {
             Self::Processes(launch) => {
                 let (child, pipes) = Child::launch(launch)?;
-                (Server::Process(child), pipes)
+                (Server::Process(Box::new(child)), pipes)
             }
             Self::Stage(stage) => {
                 let (sitting, pipes) = stage.seat(kind == Kind::Shared, kind != Kind::Old);
