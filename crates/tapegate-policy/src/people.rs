@@ -63,12 +63,13 @@ impl Asking<'_> {
 }
 
 /// Members of `_meta` that clients set anew for each call, turn or session.
-const CALL_IDS: [&str; 14] = [
+const CALL_IDS: [&str; 16] = [
     "agent_id",
     "baggage",
     "callId",
     "claudecode/toolUseId",
     "conversation_id",
+    "itemId",
     "progressToken",
     "sessionID",
     "sessionId",
@@ -77,6 +78,7 @@ const CALL_IDS: [&str; 14] = [
     "traceparent",
     "tracestate",
     "turnId",
+    "windowId",
     "x-codex-turn-metadata",
 ];
 
@@ -175,9 +177,9 @@ mod tests {
         ] {
             assert_ne!(one, hash(other), "{other}");
         }
-        for meta in
-            [r#"{"progressToken":7}"#, r#"{"claudecode/toolUseId":"t","traceparent":"x"}"#, "{}"]
-        {
+        let of_codex = r#"{"callId":"c","x-codex-turn-metadata":{"turn_id":"t"},"threadId":"t","sessionId":"s","windowId":"w:0","itemId":"fc_1","progressToken":1}"#;
+        let of_claude = r#"{"claudecode/toolUseId":"t","traceparent":"x"}"#;
+        for meta in [r#"{"progressToken":7}"#, of_claude, of_codex, "{}"] {
             let meta = format!(r#"{{"_meta":{meta},"name":"rm","arguments":{{"a":1}}}}"#);
             assert_eq!(one, hash(&meta));
         }
