@@ -163,6 +163,10 @@ impl Maker {
         token: Option<usize>,
     ) -> String {
         let (id, method) = (pick(IDS, id), pick(REQUESTS, method));
+        if method == "initialize" {
+            // Another session begins, in which nothing of an earlier one is answered.
+            *self = Self::default();
+        }
         // Whatever else it asks, each request is told from every other.
         let mut params = pick(PARAMS, variant).to_owned();
         let meta = token.map_or(String::new(), |token| format!(r#","progressToken":{token}"#));
