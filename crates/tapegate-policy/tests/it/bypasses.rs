@@ -479,35 +479,3 @@ governance:
     let words = said("other", "{}");
     assert!(words.contains("is denied by the policy's default"), "{words}");
 }
-
-#[test]
-fn a_refusal_of_a_relative_path_says_that_an_absolute_one_is_wanted() {
-    let rule = |action: &str, test: &str| {
-        let default = if action == "deny" { "forward" } else { "deny" };
-        format!(
-            "schema: 1\ngovernance:\n  defaults: {{ action: {default} }}\n  rules:\n    \
-             - {{ match: read, action: {action}, arguments: {{ path: {test} }} }}\n"
-        )
-    };
-    let said = |text: &str, path: &str| {
-        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
-        let line = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
-        );
-        refused(rig.judge(Side::Client, None, line.as_bytes())).message
-    };
-    for (action, test, absolute) in [
-        ("forward", "{ under: /data }", "/etc/a"),
-        ("deny", "{ under: /etc }", "/etc/a"),
-        ("deny", "{ not: { under: /data } }", "/etc/a"),
-        ("forward", "{ not: { under: /etc } }", "/etc/a"),
-    ] {
-        let text = rule(action, test);
-        let words = said(&text, "../etc/a");
-        assert!(words.contains("not with these arguments"), "{action} {test}: {words}");
-        assert!(words.contains("Use an absolute path"), "{action} {test}: {words}");
-        assert!(!words.contains("/data") && !words.contains("/etc"), "no pattern: {words}");
-        let words = said(&text, absolute);
-        assert!(!words.contains("absolute path"), "{action} {test}: {words}");
-    }
-}

@@ -119,7 +119,7 @@ pub(crate) fn send(
     port: u16,
     line: &str,
     headers: &[&str],
-    body: impl AsRef<[u8]>,
+    body: &(impl AsRef<[u8]> + ?Sized),
 ) -> BufReader<TcpStream> {
     let body = body.as_ref();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
