@@ -4,6 +4,7 @@
 //! its own, and carries out what it wants done, in order.
 
 use crate::lines::Oversize;
+use crate::tape::Provenance;
 use crate::time::At;
 
 /// One client in front of an actor, or many clients without sessions that speak through one door.
@@ -63,6 +64,16 @@ pub enum Act<'a> {
         about: &'a [u8],
         /// What is said, as with [`Act::Say`].
         parts: &'a [&'a [u8]],
+    },
+    /// The same for what a tape has, or what is said in the place of its server: a new tape tells
+    /// where it is from.
+    Play {
+        /// The id of the request because of which it is said, if it is not the answer to it.
+        about: Option<&'a [u8]>,
+        /// What is said, as with [`Act::Say`].
+        parts: &'a [&'a [u8]],
+        /// Where it is from.
+        provenance: Provenance,
     },
     /// End the stream on which the request with this id is to be answered, if it has one: what is
     /// said with it from now on is for a client that comes back for the rest.

@@ -16,6 +16,7 @@ mod live;
 mod order;
 mod reads;
 mod relists;
+mod replies;
 mod report;
 mod run;
 mod scene;
@@ -33,7 +34,8 @@ use crate::tape::index::{Bodies, Index, NONE, Slot};
 use crate::time::At;
 use desk::Desk;
 use live::Live;
-pub use report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
+pub use replies::{ChangedReply, ReplyChange};
+pub use report::{Differing, Divergence, ExtraRead, Near, Notice, Reason, Summary, Unused};
 use run::{Part, Run};
 use tape::Tape;
 use turn::Turn;
@@ -112,6 +114,8 @@ pub struct Options {
     pub strict_params: bool,
     /// Whether lists and the like must come as often as they were recorded.
     pub strict_reads: bool,
+    /// Whether every answer of the client must be as it was recorded.
+    pub strict_replies: bool,
     /// What the tape was redacted with.
     pub mask: Option<Box<dyn Mask>>,
     /// What the index was signed with.

@@ -26,7 +26,7 @@ use crate::frame::{self, Body, Envelope, Frame, Kind};
 use crate::gate::{Gate, Ticket, Topic};
 use crate::pending::Pending;
 use crate::side::{Lane, Side};
-use crate::tape::{Element, Entry, Fate, Reply, UNDELIVERED, What};
+use crate::tape::{Element, Entry, Fate, Provenance, Reply, UNDELIVERED, What};
 use crate::time::At;
 use gating::topic_of;
 use holds::Holds;
@@ -75,6 +75,7 @@ struct Way {
     from: Side,
     terminated: bool,
     resumed: bool,
+    provenance: Provenance,
 }
 
 impl Relay {
@@ -87,18 +88,24 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn for<'r> FnMut(Action<'r, 'e>),
     ) {
+        let provenance = Provenance::default();
         match event {
             Event::Received { lane, from, bytes, terminated } => {
-                let way = Way { at, lane, from, terminated, resumed: false };
+                let way = Way { at, lane, from, terminated, resumed: false, provenance };
                 self.pass(way, &read(bytes, gate), gate, emit);
             }
             Event::Resumed { lane, bytes, terminated } => {
-                let way = Way { at, lane, from: Side::Server, terminated, resumed: true };
+                let from = Side::Server;
+                let way = Way { at, lane, from, terminated, resumed: true, provenance };
+                self.pass(way, &read(bytes, gate), gate, emit);
+            }
+            Event::Played { lane, from, bytes, resumed, provenance } => {
+                let way = Way { at, lane, from, terminated: true, resumed, provenance };
                 self.pass(way, &read(bytes, gate), gate, emit);
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
                 gate.oversized(at, lane, from, message.bytes_total, &message.head);
-                let way = Way { at, lane, from, terminated: true, resumed: false };
+                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
                 let own = message.said.id.clone().filter(|_| from == Side::Server);
                 self.refuse_large(way, message, bytes_max, emit);
                 if let Some(id) = own {
@@ -112,12 +119,12 @@ impl Relay {
                 if !delivered && gate.governs() {
                     gate.unsent(at, lane, from, &Frame::read(bytes), why);
                 }
-                let way = Way { at, lane, from, terminated: true, resumed: false };
+                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
                 let what = What::Garbage(reason);
                 emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
             }
             Event::TurnedAway { lane, from, bytes, why } => {
-                let way = Way { at, lane, from, terminated: true, resumed: false };
+                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
                 self.turn_away(way, &Frame::read(bytes), why, emit);
             }
             Event::Dismissed { lane, asker, bytes, why } => {
@@ -195,7 +202,11 @@ impl Relay {
             }
             (Kind::Response | Kind::Error, Some(id)) => {
                 let asked = self.asked_by(from.other()).answer(lane, id);
-                reply = asked.map(|asked| Reply { to: asked.n, latency_ms: at.ms_since(asked.at) });
+                reply = asked.map(|asked| {
+                    let recorded_ms = way.provenance.latency_ms();
+                    let latency_ms = recorded_ms.unwrap_or_else(|| at.ms_since(asked.at));
+                    Reply { to: asked.n, latency_ms }
+                });
             }
             (Kind::Notification, _) if said.is_method("notifications/cancelled") => {
                 if let Some(id) = said.request_id {
@@ -216,7 +227,8 @@ impl Relay {
         emit: &mut Emit<'_, '_>,
     ) {
         let element = Frame::read(message.bytes()).envelope().map(|envelope| {
-            let way = Way { at, lane, from: to.other(), terminated: true, resumed: false };
+            let (from, provenance) = (to.other(), Provenance::OWN);
+            let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
             self.note_message(way, envelope, true)
         });
         if let Some(element) = element {

@@ -122,6 +122,30 @@ pub struct Reply {
     pub latency_ms: u64,
 }
 
+/// Where a message comes from that is not said live by a server: what a tape of a replay tells of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// Whether it is Tapegate's own, and not the server's.
+    pub ours: bool,
+    /// Of a played answer, how long it took when it was recorded, in microseconds.
+    pub latency_us: Option<u64>,
+}
+
+impl Provenance {
+    /// Of a message that Tapegate says in the server's place.
+    pub const OWN: Self = Self { ours: true, latency_us: None };
+
+    /// The latency in whole milliseconds, as a tape has it. An index knows moments to some 16 us.
+    pub fn latency_ms(self) -> Option<u64> {
+        self.latency_us.map(|us| us.saturating_add(50) / 1000)
+    }
+
+    /// Of messages that are said together.
+    pub fn joined(self, other: Self) -> Self {
+        Self { ours: self.ours || other.ours, latency_us: self.latency_us.max(other.latency_us) }
+    }
+}
+
 /// Keeps what happened. The wire hands entries over; where they go is the store's business.
 pub trait Recorder {
     /// Takes an entry. Nothing may be sent before [`Recorder::commit`] has returned.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tapegate_core::frame::Kind;
 use tapegate_core::side::Side;
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::Index;
+use tapegate_core::tape::index::{Bodies, Index, NONE};
 use tapegate_core::tape::{Header, Severity};
 use tapegate_policy::redact::Redactor;
 use tapegate_store::loaded::{LoadError, Loaded};
@@ -14,8 +14,12 @@ use tapegate_store::loaded::{LoadError, Loaded};
 use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::redaction::RedactArgs;
+use crate::views::divergence::subject_of;
 use crate::views::plural;
 use crate::{sniff, talk};
+
+/// How many answers of our own are named.
+const OWN_NAMED_MAX: usize = 5;
 
 /// Loads a tape and says what is unusual about it.
 pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
@@ -33,7 +37,7 @@ pub(crate) fn load_without_too_long(
 
 /// Says what is unusual about a tape, or why it cannot be loaded.
 fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<Loaded, Failure> {
-    let loaded = loaded.map_err(|error| {
+    let mut loaded = loaded.map_err(|error| {
         let exit = match error {
             LoadError::Io { .. } | LoadError::TooLong { .. } => Exit::Io,
             LoadError::Refused { .. } => Exit::Invalid,
@@ -61,23 +65,51 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
             _ => talk::warn(&format!("{place}{}", finding.words)),
         }
     }
-    warn_of_own_answers(&loaded.index, &name.to_string(), quiet);
+    if !quiet {
+        warn_of_own_answers(&mut loaded, &name.to_string());
+    }
     Ok(loaded)
 }
 
 /// Warns of answers that are not the server's: they would be played, compared or converted as if they were.
-fn warn_of_own_answers(index: &Index, name: &str, quiet: bool) {
-    let is_own = |slot: &u32| {
-        let slot = index.slot(*slot);
-        slot.ours && slot.from == Side::Server && matches!(slot.kind, Kind::Response | Kind::Error)
-    };
-    let count = (0..index.len() as u32).filter(is_own).count() as u64;
-    if count > 0 && !quiet {
-        let (answers, are) = (plural(count, "answer"), if count == 1 { "is" } else { "are" });
-        talk::warn(&format!(
-            "{name}: {answers} on this tape {are} Tapegate's own (`\"by\":\"tapegate\"`), not the server's"
-        ));
+fn warn_of_own_answers(loaded: &mut Loaded, name: &str) {
+    let Loaded { index, reel, .. } = loaded;
+    let (mut count, mut named) = (0, Vec::<String>::new());
+    for slot in (0..index.len() as u32).map(|number| index.slot(number)) {
+        let is_answer = matches!(slot.kind, Kind::Response | Kind::Error);
+        if !slot.ours || slot.from != Side::Server || !is_answer {
+            continue;
+        }
+        count += 1;
+        if named.len() <= OWN_NAMED_MAX {
+            let what = subject_of_answered(index, reel, slot.pair);
+            if !named.contains(&what) {
+                named.push(what);
+            }
+        }
     }
+    if count == 0 {
+        return;
+    }
+    if named.len() > OWN_NAMED_MAX {
+        named[OWN_NAMED_MAX] = "and more".to_owned();
+    }
+    let (answers, are) = (plural(count, "answer"), if count == 1 { "is" } else { "are" });
+    let named = named.join(", ");
+    talk::warn(&format!(
+        "{name}: {answers} on this tape {are} Tapegate's own (`\"by\":\"tapegate\"`), not the server's: \
+         {named}"
+    ));
+}
+
+/// What the request asked for that an answer belongs to.
+fn subject_of_answered(index: &Index, bodies: &mut dyn Bodies, request: u32) -> String {
+    if request == NONE {
+        return "an answer to no request".to_owned();
+    }
+    let slot = index.slot(request);
+    // What cannot be read now is told of when it is played.
+    bodies.body(slot.offset, slot.length).map(subject_of).unwrap_or_default()
 }
 
 /// What the tape was redacted with, so that what is said live can be compared with it.

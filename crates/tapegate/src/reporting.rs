@@ -53,43 +53,77 @@ enum ReportMode {
     New,
 }
 
+/// The numbers by which a start is in reports from its beginning, in the order of the reports.
+#[derive(Debug, Default)]
+pub(crate) struct Registration(Vec<Option<u64>>);
+
+/// Puts a start that has only begun into every report that was named, so that one that is killed is
+/// not missing there.
+pub(crate) fn register(
+    report: Report,
+    paths: &[PathBuf],
+    run: &RunArgs,
+    quiet: bool,
+) -> Result<Registration, Failure> {
+    let mut report = report.unfinished();
+    let mut numbers = Vec::new();
+    for path in paths {
+        // What goes down a pipe cannot be taken back.
+        let is_file = path.metadata().map_or(true, |there| there.is_file());
+        let number = if is_file { Some(add(&mut report, path, run, quiet)?) } else { None };
+        numbers.push(number);
+    }
+    Ok(Registration(numbers))
+}
+
 /// Adds a start of a server to every report that was named, so that it hides nothing that earlier
 /// starts of the same run have found.
 pub(crate) fn add_to_all(
     report: &mut Report,
     paths: &[PathBuf],
     run: &RunArgs,
+    registration: &Registration,
     quiet: bool,
 ) -> Result<(), Failure> {
-    for path in paths {
-        let mut said = None;
-        let next = |there: Option<Vec<u8>>| {
-            let there = there.filter(|there| {
-                run.report_mode == ReportMode::Merge && !there.trim_ascii().is_empty()
-            });
-            let Some(there) = there else { return report.written_for(path) };
-            let name = path.display();
-            if let Some(bytes) = report.written_after(path, &there) {
-                let number = report.start.as_ref().map_or(1, |start| start.number);
-                said = Some(format!(
-                    "added to the report `{name}` as start {number}; delete the file to begin a new run"
-                ));
-                return bytes;
-            }
-            if run.run_id.is_none() {
-                let command = report.command;
-                said = Some(format!("`{name}` is not a report of `{command}`, and is replaced"));
-            }
-            report.written_for(path)
-        };
-        document::update(path, next).map_err(|error| unwritable(path, &error))?;
-        said.iter().filter(|_| !quiet).for_each(|words| talk::say(words));
-        // The next file has starts and a run of its own.
-        if let Some(start) = &mut report.start {
-            (start.number, start.run_id) = (1, run.run_id.clone());
-        }
+    for (place, path) in paths.iter().enumerate() {
+        let number = registration.0.get(place).copied().flatten();
+        report.start.iter_mut().for_each(|start| start.registered = number);
+        add(report, path, run, quiet)?;
     }
     Ok(())
+}
+
+/// Adds a start to one report, and returns its number there.
+fn add(report: &mut Report, path: &Path, run: &RunArgs, quiet: bool) -> Result<u64, Failure> {
+    let (mut said, begins) = (None, report.is_unfinished());
+    let next = |there: Option<Vec<u8>>| {
+        let there = there
+            .filter(|there| run.report_mode == ReportMode::Merge && !there.trim_ascii().is_empty());
+        let Some(there) = there else { return report.written_for(path) };
+        let name = path.display();
+        if let Some(bytes) = report.written_after(path, &there) {
+            let number = report.start.as_ref().map_or(1, |start| start.number);
+            said = (number > 1 && !begins).then(|| {
+                format!(
+                    "added to the report `{name}` as start {number}; delete the file to begin a new run"
+                )
+            });
+            return bytes;
+        }
+        if run.run_id.is_none() {
+            let command = report.command;
+            said = Some(format!("`{name}` is not a report of `{command}`, and is replaced"));
+        }
+        report.written_for(path)
+    };
+    document::update(path, next).map_err(|error| unwritable(path, &error))?;
+    said.iter().filter(|_| !quiet).for_each(|words| talk::say(words));
+    let number = report.start.as_ref().map_or(1, |start| start.number);
+    // The next file has starts and a run of its own.
+    if let Some(start) = &mut report.start {
+        (start.number, start.run_id) = (1, run.run_id.clone());
+    }
+    Ok(number)
 }
 
 fn run_id(text: &str) -> Result<String, String> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tapegate_wire::child::{Child, Launch, SpawnError};
 use tapegate_wire::deck::Deck;
-use tapegate_wire::http::bridge_in::{Bridge, Servers};
+use tapegate_wire::http::bridge_in::{Bridge, OnServerEnd, Servers};
 use tapegate_wire::http::proxy::Proxy;
 use tapegate_wire::http::{self, Station, bridge_out};
 use tapegate_wire::signals::{ASKED, Signals};
@@ -41,6 +41,11 @@ pub(crate) trait Keeper {
 
     /// There will be no session, because the server cannot be started.
     fn discard(&mut self);
+
+    /// What is told of a server that ends while others may go on, as there may be many by HTTP.
+    fn on_server_end(&self) -> Option<OnServerEnd> {
+        None
+    }
 
     /// The session is over.
     fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit;
@@ -128,7 +133,8 @@ async fn bridge_in(
 ) -> anyhow::Result<Exit> {
     let listener = listen(address).await?;
     let station = Station::new(keeper.open()?, route.message_bytes_max);
-    let servers = Servers::Processes(launch(route, argv));
+    let launch = Launch { keeps_stderr: route.keeps_stderr, ..launch(route, argv) };
+    let servers = Servers::Processes(launch, keeper.on_server_end());
     let bridge = Bridge::new(Rc::clone(&station), servers, route.patience);
     announce(&listener, route.quiet)?;
     let cause = http::serve(listener, bridge, &station, signals).await;

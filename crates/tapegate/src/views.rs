@@ -35,6 +35,8 @@ pub(crate) mod palette;
 pub(crate) mod pinned;
 /// JSON that people read.
 pub(crate) mod readable;
+/// Answers of a client that are not the recorded ones.
+pub(crate) mod replied;
 /// What a run found, for machines.
 pub(crate) mod report;
 /// The report for code scanning.

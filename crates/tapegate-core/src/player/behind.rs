@@ -10,6 +10,7 @@ use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Frame, Kind, error_reply};
 use crate::json::{self, Edits};
 use crate::pending::IdKey;
+use crate::tape::Provenance;
 
 /// What may wait for the server's greeting.
 const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -196,12 +197,14 @@ impl Live {
         let number = std::str::from_utf8(id).ok().and_then(|digits| digits.parse::<u64>().ok());
         let passed = number.and_then(|number| self.behind.waiting.remove(&number));
         let Some(Passed { id: theirs, batch }) = passed else { return };
+        let mut provenance = Provenance::default();
         if let Some(why) = own_error(text) {
             self.behind.failed.get_or_insert((0, why)).0 += 1;
+            provenance = Provenance::OWN;
         }
         let mut edits = Edits::new(text);
         edits.replace(id, &theirs);
-        self.give(edits.finish().into_owned(), batch, act);
+        self.give((edits.finish().into_owned(), provenance), batch, act);
     }
 
     fn ask_from_behind(&mut self, text: &[u8], id: &[u8], act: &mut dyn FnMut(Act<'_>)) {
@@ -233,7 +236,7 @@ impl Live {
         act: &mut dyn FnMut(Act<'_>),
     ) {
         self.behind.failed.get_or_insert_with(|| (0, why.to_owned())).0 += 1;
-        self.give(gone(id, why), batch, act);
+        self.give((gone(id, why), Provenance::OWN), batch, act);
     }
 }
 

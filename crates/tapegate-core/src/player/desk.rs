@@ -3,7 +3,8 @@
 use std::io;
 
 use super::fuzzy::Leaves;
-use super::report::{Differing, Divergence, Near, Notice, Reason, Summary, Unused};
+use super::replies::ChangedReply;
+use super::report::{Differing, Divergence, ExtraRead, Near, Notice, Reason, Summary, Unused};
 use super::run::Bits;
 use super::tape::{Asked, Tape, named};
 use crate::frame::{Envelope, Frame};
@@ -23,7 +24,7 @@ const NEAREST_MAX: usize = 3;
 pub(super) struct Desk {
     notice: Box<dyn FnMut(Notice<'_>)>,
     counts: Summary,
-    /// How large the divergences are that are kept.
+    /// How large the divergences and changed answers are that are kept.
     kept_bytes: usize,
     /// What was asked for at least once.
     asked: Bits,
@@ -80,6 +81,7 @@ impl Desk {
     pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
         let what = subject(asked.said);
         self.warn(format!("{what} comes out of turn, and is answered as #{number}"));
+        self.extra(number, asked, false);
     }
 
     /// A read was made more often than recorded.
@@ -88,6 +90,28 @@ impl Desk {
         self.warn(format!(
             "{what} comes more often than recorded, and is answered as #{number} again"
         ));
+        self.extra(number, asked, true);
+    }
+
+    fn extra(&mut self, number: u32, asked: &Asked<'_>, again: bool) {
+        self.counts.extra_reads += 1;
+        if self.counts.extra_reads_first.len() < KEPT_MAX {
+            let asked = asked.text.to_vec();
+            self.counts.extra_reads_first.push(ExtraRead { number, asked, again });
+        }
+    }
+
+    /// The client has answered the server otherwise than recorded.
+    pub(super) fn reply_changed(&mut self, reply: ChangedReply) {
+        (self.notice)(Notice::Replied(&reply));
+        self.counts.changed_replies += 1;
+        self.counts.failed_replies += u64::from(reply.fails);
+        let bytes = reply.recorded.len() + reply.live.len();
+        let kept = self.counts.changed_replies_first.len();
+        if kept == 0 || kept < KEPT_MAX && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
+            self.kept_bytes += bytes;
+            self.counts.changed_replies_first.push(reply);
+        }
     }
 
     /// A recorded read was left out.

@@ -57,7 +57,8 @@ pub(super) struct Live {
     batches: Map<u32, Batch>,
     batches_made: u32,
     missing: HashSet<String>,
-    missing_new: Vec<String>,
+    /// The first recorded request of each sort that it cannot answer, until that is told.
+    missing_new: Vec<u32>,
 }
 
 impl Live {
@@ -195,15 +196,15 @@ impl Live {
         capabilities.and_then(|all| json::member(all, capability)).is_some_and(|one| one != b"null")
     }
 
-    /// Notes that the client cannot answer a request of the server.
-    pub(super) fn missing(&mut self, method: &str) {
+    /// Notes that the client cannot answer a recorded request of the server.
+    pub(super) fn missing(&mut self, method: &str, request: u32) {
         if self.missing.len() < NAMES_MAX && self.missing.insert(method.to_owned()) {
-            self.missing_new.push(method.to_owned());
+            self.missing_new.push(request);
         }
     }
 
     /// What the client turned out not to be able to answer since the last look.
-    pub(super) fn take_missing(&mut self) -> Vec<String> {
+    pub(super) fn take_missing(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.missing_new)
     }
 }

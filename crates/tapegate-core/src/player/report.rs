@@ -1,5 +1,7 @@
 //! What a replay has to tell: to a person as it goes, and at its end.
 
+use super::replies::ChangedReply;
+
 /// Something worth telling a person while a tape is played.
 #[derive(Debug)]
 pub enum Notice<'a> {
@@ -27,6 +29,8 @@ pub enum Notice<'a> {
     },
     /// A request was not on the tape.
     Diverged(&'a Divergence),
+    /// The client has answered the server otherwise than recorded.
+    Replied(&'a ChangedReply),
 }
 
 /// A request that the tape has no answer to.
@@ -107,8 +111,30 @@ pub struct Summary {
     pub unused: u64,
     /// The first of them.
     pub unused_first: Vec<Unused>,
+    /// Answers of the client that were not the recorded ones.
+    pub changed_replies: u64,
+    /// Those among them that count as divergences.
+    pub failed_replies: u64,
+    /// The first of them.
+    pub changed_replies_first: Vec<ChangedReply>,
+    /// Reads that were made more often than recorded, or not in their turn.
+    pub extra_reads: u64,
+    /// The first of them.
+    pub extra_reads_first: Vec<ExtraRead>,
     /// How many sessions there were.
     pub sessions: u32,
+}
+
+/// A read, such as `tools/list`, that was answered from the tape though its turn had not come or it
+/// had been made as often as recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtraRead {
+    /// The recorded request's `seq`, or its line where there is none.
+    pub number: u32,
+    /// The live request, redacted as the tape is.
+    pub asked: Vec<u8>,
+    /// Whether it was made more often than recorded.
+    pub again: bool,
 }
 
 /// A request that was answered with what was recorded for other params.

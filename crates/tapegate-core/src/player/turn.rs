@@ -9,12 +9,14 @@ use std::io;
 use super::Context;
 use super::desk::Desk;
 use super::live::Live;
+use super::replies::ReplyChange;
 use super::run::Run;
-use super::scene::Scene;
+use super::scene::{Scene, Wait};
 use crate::actor::Act;
 use crate::frame::{self, Body, Envelope, Kind, error_reply};
 use crate::lines::Oversize;
 use crate::signature::Signature;
+use crate::tape::Provenance;
 use crate::tape::index::NONE;
 use crate::time::At;
 
@@ -53,11 +55,10 @@ impl Turn<'_, '_> {
                 };
                 self.desk.warn(format!("the client has said something that is {words}"));
                 let answer = error_reply(b"null", CODE_PARSE, &words, "{\"by\":\"tapegate\"}");
-                (self.act)(Act::Say(&[&answer]));
+                self.live.give((answer, Provenance::OWN), None, self.act);
             }
         }
-        self.tell_missing();
-        Ok(())
+        self.tell_missing()
     }
 
     fn batch(&mut self, line: &[u8]) -> io::Result<()> {
@@ -65,7 +66,7 @@ impl Turn<'_, '_> {
         if parts.is_empty() {
             let answer =
                 error_reply(b"null", CODE_INVALID, "an empty batch", "{\"by\":\"tapegate\"}");
-            (self.act)(Act::Say(&[&answer]));
+            self.live.give((answer, Provenance::OWN), None, self.act);
         }
         let batch = Some(self.live.open_batch());
         for part in &parts {
@@ -130,6 +131,7 @@ impl Turn<'_, '_> {
             self.desk.debug(format!("the client answers {id}, which nobody asked"));
             return Ok(());
         };
+        self.compare_reply(request, text, said)?;
         let Some(mut scene) = self.live.take(number) else { return Ok(()) };
         if scene.replied(request, self.at, self.context.tape) {
             self.play_on(scene)
@@ -149,6 +151,9 @@ impl Turn<'_, '_> {
             ));
         }
         for mut scene in self.live.take_unreplied() {
+            if let Wait::Reply(request, _) = scene.wait {
+                self.reply_changed(request, ReplyChange::LeftBefore, Default::default())?;
+            }
             scene.wait_no_longer(self.at, self.context.tape);
             self.play_on(scene)?;
         }
@@ -165,24 +170,23 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    fn tell_missing(&mut self) {
-        for method in self.live.take_missing() {
-            self.desk.warn(format!(
-                "the tape has the server ask for {method}, which this client cannot answer; left out"
-            ));
+    fn tell_missing(&mut self) -> io::Result<()> {
+        for request in self.live.take_missing() {
+            self.reply_changed(request, ReplyChange::CannotAnswer, Default::default())?;
         }
+        Ok(())
     }
 
     fn result(&mut self, id: &[u8], result: &[u8], batch: Option<u32>) {
         let parts: [&[u8]; 5] =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":", result, b"}"];
         self.live.expect(batch);
-        self.live.give(parts.concat(), batch, self.act);
+        self.live.give((parts.concat(), Provenance::OWN), batch, self.act);
     }
 
     fn refuse(&mut self, id: &[u8], code: i32, words: &str, batch: Option<u32>) {
         let answer = error_reply(id, code, words, "{\"by\":\"tapegate\"}");
         self.live.expect(batch);
-        self.live.give(answer, batch, self.act);
+        self.live.give((answer, Provenance::OWN), batch, self.act);
     }
 }

@@ -5,7 +5,7 @@ use super::permit::Permitted;
 use crate::gate::{Settlement, Ticket};
 use crate::lines::Oversize;
 use crate::side::{Lane, Side};
-use crate::tape::Entry;
+use crate::tape::{Entry, Provenance};
 
 /// Something that happened on the wire.
 #[derive(Debug)]
@@ -29,6 +29,19 @@ pub enum Event<'a> {
         bytes: &'a [u8],
         /// Whether its line end arrived too.
         terminated: bool,
+    },
+    /// A message of a tape was played, or something was said in the place of its server.
+    Played {
+        /// The conversation.
+        lane: Lane,
+        /// Who sent it when it was recorded.
+        from: Side,
+        /// Its exact bytes, line end not included.
+        bytes: &'a [u8],
+        /// Whether it is said on a stream that had ended early and is gone on with.
+        resumed: bool,
+        /// Where it is from.
+        provenance: Provenance,
     },
     /// A message arrived that is over the limit; it was drained and is not forwarded.
     TooLarge {

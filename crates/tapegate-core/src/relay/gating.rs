@@ -195,7 +195,8 @@ fn too_many() -> Refusal {
 impl Way {
     /// How a message stands on the tape that came this way.
     pub(super) fn entry<'a>(self, bytes: Cow<'a, [u8]>, what: What, fate: Fate) -> Entry<'a> {
-        let Self { at, lane, from, terminated, resumed } = self;
-        Entry { at, lane, from, bytes, what, terminated, ours: false, resumed, fate }
+        let Self { at, lane, from, terminated, resumed, provenance } = self;
+        let ours = provenance.ours;
+        Entry { at, lane, from, bytes, what, terminated, ours, resumed, fate }
     }
 }

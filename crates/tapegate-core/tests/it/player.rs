@@ -63,6 +63,7 @@ pub(crate) fn options(words: &str) -> Options {
         server_messages: ServerMessages::All,
         strict_params: false,
         strict_reads: false,
+        strict_replies: false,
         mask: None,
         signer: Signer::default(),
     };
@@ -82,6 +83,7 @@ pub(crate) fn options(words: &str) -> Options {
             "no-server-messages" => options.server_messages = ServerMessages::None,
             "strict-params" => options.strict_params = true,
             "strict-reads" => options.strict_reads = true,
+            "strict-replies" => options.strict_replies = true,
             word => {
                 let path = word.strip_prefix("ignore=").unwrap_or_else(|| panic!("{word}?"));
                 options.signer = Signer::new(vec![Path::read(path).unwrap()]);
@@ -159,7 +161,7 @@ fn play(book: &str) -> String {
         let seat = Seat(word.parse().unwrap());
         let mut act = |act: Act<'_>| {
             let line = match act {
-                Act::Say(parts) | Act::Tell { parts, .. } => {
+                Act::Say(parts) | Act::Tell { parts, .. } | Act::Play { parts, .. } => {
                     format!("say {}", String::from_utf8_lossy(&parts.concat()))
                 }
                 Act::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
@@ -208,6 +210,11 @@ fn tell(out: &mut String, notice: &Notice<'_>) {
         Notice::Debug(words) => writeln!(out, "<< debug: {words}"),
         Notice::Warn(words) => writeln!(out, "<< warning: {words}"),
         Notice::Differs { number, .. } => writeln!(out, "<< differs from {number}"),
+        Notice::Replied(reply) => {
+            let (method, words) = (&reply.method, reply.change.words());
+            let fails = if reply.fails { ", which fails" } else { "" };
+            writeln!(out, "<< replied: {method} of {}: {words}{fails}", reply.number)
+        }
         Notice::Diverged(divergence) => {
             let nearest: Vec<String> = divergence
                 .nearest

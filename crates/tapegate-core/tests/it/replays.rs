@@ -149,7 +149,7 @@ fn replay(recorded: &Conversation, words: &str) -> (Conversation, u64) {
             Cue::Said(text.as_bytes())
         });
         player.handle(at, seat, cue, &mut |act| {
-            if let Act::Say(parts) | Act::Tell { parts, .. } = act {
+            if let Act::Say(parts) | Act::Tell { parts, .. } | Act::Play { parts, .. } = act {
                 let text = String::from_utf8(parts.concat()).unwrap();
                 happened.borrow_mut().push((Side::Server, text));
             }

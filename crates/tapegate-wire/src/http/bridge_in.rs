@@ -41,7 +41,7 @@ use super::{Outbound, ReplyBody, Station, headers};
 use crate::child::SpawnError;
 use crate::stdio::Patience;
 use board::{Board, Kind};
-pub use servers::Servers;
+pub use servers::{OnServerEnd, Servers};
 
 /// How long servers that end of their own accord may take for their last words.
 const LAST_WORDS: Duration = Duration::from_secs(5);

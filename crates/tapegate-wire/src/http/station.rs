@@ -127,9 +127,9 @@ impl Station {
     /// Feeds a message of `from`.
     pub(crate) fn judge<'e>(&self, event: Event<'e>, from: Side) -> Result<Judged<'e>, Stopped> {
         let asked = match event {
-            Event::Received { lane, bytes, .. } | Event::Resumed { lane, bytes, .. } => {
-                Some((lane, bytes))
-            }
+            Event::Received { lane, bytes, .. }
+            | Event::Resumed { lane, bytes, .. }
+            | Event::Played { lane, bytes, .. } => Some((lane, bytes)),
             _ => None,
         };
         let mut said = self.pass(event)?;

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::tape::Provenance;
+
 use super::outbox::Outbox;
 pub(crate) use super::piece::ActorPiece;
 
@@ -18,6 +20,10 @@ const RAW_END: u8 = 0x1c;
 /// Behind a start: the client is left, in order or not.
 const LEAVE: u8 = 0x04;
 const BREAK: u8 = 0x18;
+/// Behind a start: a message whose provenance is known, which stands before the address.
+const PLAYED: u8 = 0x05;
+/// Between a provenance and an address.
+const APART: u8 = b';';
 /// Before a byte that stands for another one.
 const ESCAPE: u8 = 0x10;
 const LINE_FEED: u8 = b'n';
@@ -26,7 +32,14 @@ const LINE_FEED: u8 = b'n';
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
     /// A message, perhaps because of a request.
-    Message(Option<&'a [u8]>, &'a [u8]),
+    Message {
+        /// The id of the request.
+        about: Option<&'a [u8]>,
+        /// The message.
+        text: &'a [u8],
+        /// Where it is from, if it is not said live.
+        provenance: Provenance,
+    },
     /// The stream of a request ends early.
     Part(&'a [u8]),
     /// Bytes that need not be a message: of the body that answers a request, or of an event.
@@ -53,6 +66,28 @@ pub(super) fn add(out: &mut Outbox, about: &[u8], parts: &[&[u8]]) {
     out.add(&[&address, parts].concat());
 }
 
+/// Adds a line that is played or our own, and may belong to the request with the id `about`. Returns
+/// the message.
+pub(super) fn add_played<'a>(
+    out: &'a mut Outbox,
+    about: Option<&[u8]>,
+    parts: &[&[u8]],
+    provenance: Provenance,
+) -> &'a [u8] {
+    let ours: &[u8] = if provenance.ours { b"o" } else { b"" };
+    let latency = provenance.latency_us.map(|us| us.to_string()).unwrap_or_default();
+    let id = about.unwrap_or_default();
+    let played: [&[u8]; 6] = [&[START, PLAYED], ours, latency.as_bytes(), &[APART], id, &[END]];
+    let addressed: [&[u8]; 3] = [&[START], id, &[END]];
+    let address: &[&[u8]] = match (about, provenance == Provenance::default()) {
+        (None, true) => &[],
+        (Some(_), true) => &addressed,
+        (_, false) => &played,
+    };
+    let start = address.iter().map(|part| part.len()).sum();
+    &out.add(&[address, parts].concat())[start..]
+}
+
 /// Adds bytes that need not be a message.
 pub(super) fn add_raw(out: &mut Outbox, about: Option<&[u8]>, bytes: &[u8], ends: bool) {
     let start = [START, if ends { RAW_END } else { RAW }];
@@ -67,9 +102,9 @@ pub(super) fn add_leave(out: &mut Outbox, about: Option<&[u8]>, abrupt: bool) {
 
 /// What a line says.
 pub(crate) fn read(line: &[u8]) -> Said<'_> {
-    let plain = Said::Message(None, line);
-    let Some(rest) = line.strip_prefix(&[START]) else { return plain };
-    let Some(end) = rest.iter().position(|byte| *byte == END) else { return plain };
+    let message = |about, text| Said::Message { about, text, provenance: Provenance::default() };
+    let Some(rest) = line.strip_prefix(&[START]) else { return message(None, line) };
+    let Some(end) = rest.iter().position(|byte| *byte == END) else { return message(None, line) };
     let (address, text) = (&rest[..end], &rest[end + 1..]);
     match address.split_first() {
         Some((sort @ (&LEAVE | &BREAK), id)) => {
@@ -79,9 +114,21 @@ pub(crate) fn read(line: &[u8]) -> Said<'_> {
             let piece = ActorPiece::new(unescaped(text));
             Said::Raw { about: named(id), piece, ends: *sort == RAW_END }
         }
+        Some((&PLAYED, played)) => {
+            let apart = played.iter().position(|byte| *byte == APART).unwrap_or(played.len());
+            let (known, id) = (&played[..apart], played.get(apart + 1..).unwrap_or_default());
+            Said::Message { about: named(id), text, provenance: provenance(known) }
+        }
         _ if text.is_empty() => Said::Part(address),
-        _ => Said::Message(Some(address), text),
+        _ => message(Some(address), text),
     }
+}
+
+fn provenance(known: &[u8]) -> Provenance {
+    let latency = known.strip_prefix(b"o");
+    let digits = std::str::from_utf8(latency.unwrap_or(known)).ok();
+    let latency_us = digits.and_then(|digits| digits.parse().ok());
+    Provenance { ours: latency.is_some(), latency_us }
 }
 
 fn named(id: &[u8]) -> Option<&[u8]> {
@@ -137,10 +184,25 @@ mod tests {
     #[test]
     fn an_address_is_read_as_it_was_written_and_other_lines_are_left_alone() {
         let addressed = line(|out| add(out, b"\"a\"", &[b"{\"x\":", b"1}"]));
-        assert_eq!(read(&addressed), Said::Message(Some(b"\"a\""), b"{\"x\":1}"));
+        let provenance = Provenance::default();
+        let text = &b"{\"x\":1}"[..];
+        assert_eq!(read(&addressed), Said::Message { about: Some(b"\"a\""), text, provenance });
         assert_eq!(read(&line(|out| add(out, b"7", &[]))), Said::Part(b"7"));
         for line in [&b"{}"[..], b"", b"\x1e", b"\x1ex"] {
-            assert_eq!(read(line), Said::Message(None, line));
+            assert_eq!(read(line), Said::Message { about: None, text: line, provenance });
+        }
+    }
+
+    #[test]
+    fn a_played_message_keeps_its_provenance() {
+        for about in [None, Some(&b"\"a;o7\""[..]), Some(b"7")] {
+            for (ours, latency_us) in
+                [(false, None), (true, None), (false, Some(70)), (true, Some(0))]
+            {
+                let provenance = Provenance { ours, latency_us };
+                let coded = line(|out| _ = add_played(out, about, &[b"{", b"}"], provenance));
+                assert_eq!(read(&coded), Said::Message { about, text: b"{}", provenance });
+            }
         }
     }
 

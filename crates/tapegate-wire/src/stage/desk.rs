@@ -7,7 +7,7 @@ use tapegate_core::frame::{Frame, error_reply};
 use tapegate_core::lines::{Cut, Lines, Oversize};
 use tapegate_core::relay::{CODE_GONE, Event};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{RecordError, TOO_LARGE};
+use tapegate_core::tape::{Provenance, RecordError, TOO_LARGE};
 use tapegate_core::time::At;
 
 use super::errands::{ERRANDS_MAX, Errands};
@@ -130,12 +130,22 @@ impl<'d> Desk<'d> {
         stage.actor.borrow_mut().handle(at, *number, cue, &mut |act| match act {
             _ if *left => {}
             Act::Tell { about, parts } if *addresses => address::add(out, about, parts),
-            Act::Say(parts) | Act::Tell { parts, .. } => {
+            Act::Play { about, parts, provenance } if inside => {
+                let about = about.filter(|_| *addresses);
+                let notifies = is_notification(address::add_played(out, about, parts, provenance));
+                if about.is_none() {
+                    out.mark(notifies);
+                }
+            }
+            Act::Say(parts) | Act::Tell { parts, .. } | Act::Play { parts, .. } => {
                 let bytes = out.add(parts);
                 let notifies = is_notification(bytes);
                 if let Some(deck) = deck {
                     raw.cut(|line| record(deck, at, Side::Server, line, false));
-                    record(deck, at, Side::Server, bytes, true);
+                    match act {
+                        Act::Play { provenance, .. } => play(deck, at, bytes, provenance),
+                        _ => record(deck, at, Side::Server, bytes, true),
+                    }
                 }
                 out.mark(notifies);
                 raw.close();
@@ -246,6 +256,11 @@ impl Drop for Desk<'_> {
         let at = self.now();
         self.feed(at, Cue::Empty);
     }
+}
+
+fn play(deck: &mut Deck, at: At, bytes: &[u8], provenance: Provenance) {
+    let (lane, from, resumed) = (Lane::ONLY, Side::Server, false);
+    deck.feed(at, Event::Played { lane, from, bytes, resumed, provenance }, &mut |_| ());
 }
 
 fn record(deck: &mut Deck, at: At, from: Side, bytes: &[u8], terminated: bool) {

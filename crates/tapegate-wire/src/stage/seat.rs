@@ -247,6 +247,7 @@ impl<'d> Seat<'d> {
 
     /// Writes everything that is to be said.
     async fn write_all(&mut self) {
+        self.handover.hurry();
         while !self.gone {
             if !self.handover.pass(&mut self.desk.out, &self.output) {
                 sleep(self.handover.next_look()).await;

@@ -64,7 +64,7 @@ impl Inward {
                 let listener = Listener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.address().unwrap().port()).unwrap();
                 let station = Station::new(deck(Clock::start()), 1 << 20);
-                let servers = Servers::Processes(Launch { argv, ..Launch::default() });
+                let servers = Servers::Processes(Launch { argv, ..Launch::default() }, None);
                 let bridge = Bridge::new(Rc::clone(&station), servers, Patience::default());
                 serve(listener, bridge, &station, Signals::never()).await;
             });

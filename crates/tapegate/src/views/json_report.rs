@@ -38,6 +38,22 @@ impl<'a> EarlierReport<'a> {
     pub(crate) fn starts(&self) -> u64 {
         self.starts.len() as u64
     }
+
+    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
+        let is_own = |start: &&[u8]| {
+            number_of(start, "start") == Some(number)
+                && number_of(start, "pid") == Some(u64::from(pid))
+                && !is_finished(start)
+        };
+        let count = self.starts.len();
+        self.starts.retain(|start| !is_own(start));
+        let forgotten = self.starts.len() < count;
+        if forgotten {
+            self.cases.retain(|case| number_of(case, "start") != Some(number));
+        }
+        forgotten
+    }
 }
 
 /// The report as JSON.
@@ -53,6 +69,8 @@ pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u
         .as_ref()
         .map(|start| Writer::item(ITEM_DEPTH, |json| write_start(json, report, start)));
     starts.extend(start.as_deref());
+    // One that had begun earlier may end later.
+    starts.sort_by_key(|start| number_of(start, "start"));
     let cases = written_cases(report);
     let cases: Vec<&[u8]> = cases.iter().map(Vec::as_slice).collect();
     let (cases, unused) = join_cases(report, earlier, cases, &starts);
@@ -98,6 +116,10 @@ fn write_start(json: &mut Writer, report: &Report, start: &Start) {
     json.number("duration_ms", report.duration_ms);
     json.number("pid", u64::from(start.pid));
     json.number("parent_pid", u64::from(start.parent_pid));
+    json.raw("finished", if start.finished { b"true" } else { b"false" });
+    if !start.finished {
+        return;
+    }
     report.counts.iter().for_each(|(key, count)| json.number(key, *count));
 }
 
@@ -128,11 +150,13 @@ fn join_cases<'a>(
         return (cases, None);
     }
     let tape = report.tape.to_string_lossy();
-    let is_same_tape =
-        |start: &[u8]| text_of(start, report.about()).is_some_and(|other| other == tape);
+    let is_same_tape = |start: &[u8]| {
+        is_finished(start) && text_of(start, report.about()).is_some_and(|other| other == tape)
+    };
     let of_same_tape = |case: &[u8]| {
-        let place = number_of(case, "start").unwrap_or_default().saturating_sub(1);
-        earlier.starts.get(place as usize).is_some_and(|start| is_same_tape(start))
+        let number = number_of(case, "start");
+        let own = earlier.starts.iter().find(|start| number_of(start, "start") == number);
+        own.is_some_and(|start| is_same_tape(start))
     };
     let is_unused = |case: &&[u8]| text_of(case, "rule").as_deref() == Some("unused");
     let (unused_now, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_unused);
@@ -142,7 +166,11 @@ fn join_cases<'a>(
     // A case without a number stands for all that were too many to list.
     let numbers: Vec<Option<u64>> =
         unused_now.iter().map(|case| number_of(case, "number")).collect();
-    let still = |case: &&[u8]| !of_same_tape(case) || numbers.contains(&number_of(case, "number"));
+    // Of a start that has not ended nobody knows what it has asked for.
+    let is_known = !report.is_unfinished();
+    let still = |case: &&[u8]| {
+        !is_known || !of_same_tape(case) || numbers.contains(&number_of(case, "number"))
+    };
     let mut unused: Vec<&[u8]> = unused_then.into_iter().filter(still).collect();
     if !earlier.starts.iter().any(|start| is_same_tape(start)) {
         unused.extend(unused_now);
@@ -187,6 +215,11 @@ fn write_case(json: &mut Writer, suite: &str, case: &Case) {
     if !case.details.is_empty() {
         json.text("details", &case.details);
     }
+}
+
+/// Whether a start has ended in order; of a report that does not tell, all have.
+fn is_finished(start: &[u8]) -> bool {
+    member(start, "finished") != Some(b"false")
 }
 
 fn outcome_of(start: &[u8]) -> Option<RunOutcome> {

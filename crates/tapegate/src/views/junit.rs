@@ -86,6 +86,9 @@ fn write_properties(out: &mut String, report: &Report) {
         unread.iter().for_each(|(_, count)| property(out, "unread", &count.to_string()));
         property(out, "pid", &start.pid.to_string());
         property(out, "parent_pid", &start.parent_pid.to_string());
+        if !start.finished {
+            property(out, "finished", "false");
+        }
         start.run_id.iter().for_each(|run_id| property(out, "run_id", run_id));
     }
     out.push_str("    </properties>\n");

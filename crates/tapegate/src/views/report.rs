@@ -147,6 +147,20 @@ impl Report {
         Self { start: Some(start), ..self }
     }
 
+    /// The same of a start that has only begun: `counts` are named and nothing is known of them.
+    pub(crate) fn unfinished(mut self) -> Self {
+        self.duration_ms = 0;
+        self.counts.iter_mut().for_each(|(_, count)| *count = 0);
+        self.suites = vec![Start::unfinished_suite()];
+        self.start.iter_mut().for_each(|start| start.finished = false);
+        self
+    }
+
+    /// Whether it is of a start that has not ended.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| !start.finished)
+    }
+
     /// What came of it. That nothing failed does not mean that a server tested its client.
     pub(crate) fn outcome(&self) -> RunOutcome {
         let any = |outcome| self.cases().any(|case| case.outcome == outcome);
@@ -198,31 +212,45 @@ impl Report {
         let command = self.command;
         match Format::of(file) {
             Format::Json => {
-                let (earlier, run_id) = json_report::EarlierReport::read(text, command)?;
-                self.follow(earlier.starts(), run_id)?;
+                let (mut earlier, run_id) = json_report::EarlierReport::read(text, command)?;
+                let own = self.registered().filter(|own| earlier.forget(*own));
+                self.follow(earlier.starts(), own, run_id)?;
                 Some(json_report::write_after(self, &earlier))
             }
             Format::Junit => {
-                let (earlier, run_id) = junit::EarlierSuites::read(text, command)?;
-                self.follow(earlier.starts(), run_id)?;
+                let (mut earlier, run_id) = junit::EarlierSuites::read(text, command)?;
+                let own = self.registered().filter(|own| earlier.forget(*own));
+                self.follow(earlier.starts(), own, run_id)?;
                 Some(junit::write_after(self, &earlier))
             }
             Format::Sarif => {
-                let (earlier, run_id) = sarif::EarlierRun::read(text, command)?;
-                self.follow(earlier.starts(), run_id)?;
+                let (mut earlier, run_id) = sarif::EarlierRun::read(text, command)?;
+                let own = self.registered().filter(|own| earlier.forget(*own));
+                self.follow(earlier.starts(), own, run_id)?;
                 Some(sarif::write_after(self, &earlier))
             }
         }
     }
 
-    /// Counts this start after earlier ones of the same run; `None` if they are of another. A start
-    /// that names no run belongs to the one that is there.
-    fn follow(&mut self, starts: u64, run_id: Option<String>) -> Option<()> {
+    /// The number and the process by which this start is in a report already.
+    fn registered(&self) -> Option<(u64, u32)> {
+        let start = self.start.as_ref()?;
+        Some((start.registered?, start.pid))
+    }
+
+    /// Counts this start after earlier ones of the same run, unless it has a number of its `own`;
+    /// `None` if they are of another. A start that names no run belongs to the one that is there.
+    fn follow(
+        &mut self,
+        starts: u64,
+        own: Option<(u64, u32)>,
+        run_id: Option<String>,
+    ) -> Option<()> {
         let start = self.start.as_mut()?;
         if start.run_id.is_some() && start.run_id != run_id {
             return None;
         }
-        (start.number, start.run_id) = (starts + 1, run_id);
+        (start.number, start.run_id) = (own.map_or(starts + 1, |(number, _)| number), run_id);
         Some(())
     }
 }

@@ -93,13 +93,16 @@ fn write_rule(json: &mut Writer, rule: &Rule) {
 fn write_invocation(json: &mut Writer, report: &Report) {
     json.text("startTimeUtc", &report.started_at());
     // Findings are no failure of the run.
-    json.raw("executionSuccessful", b"true");
+    json.raw("executionSuccessful", if report.is_unfinished() { b"false" } else { b"true" });
     let Some(start) = &report.start else { return };
     json.nested("properties", |json| {
         json.number("start", start.number);
         json.text("verdict", report.outcome().word(report.command));
         json.number("pid", u64::from(start.pid));
         json.number("parent_pid", u64::from(start.parent_pid));
+        if !start.finished {
+            return;
+        }
         report.counts.iter().for_each(|(key, count)| json.number(key, *count));
     });
 }

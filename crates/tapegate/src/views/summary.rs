@@ -17,6 +17,7 @@ pub(crate) fn text(summary: &Summary) -> String {
         (summary.differing, "matched with other params"),
         (summary.passed_on, "passed on to the live server"),
         (summary.server_failed, "not answered by it"),
+        (summary.changed_replies, "answered otherwise by the client"),
         (summary.courtesies, "answered as any server would, such as ping"),
         (u64::from(summary.sessions), "sessions"),
     ];

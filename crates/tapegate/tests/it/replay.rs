@@ -14,6 +14,7 @@ mod http;
 mod leniency;
 mod matching;
 mod redacted;
+mod replies;
 mod reporting;
 mod roundtrip;
 mod scenes;

@@ -2,9 +2,11 @@
 
 use std::io::Read;
 
+use rustix::process::Signal;
 use tapegate_core::side::Side;
 
 use crate::support::{Kept, check, record, reply, request, tape};
+use crate::web::ask;
 
 /// Lines no JSON parser likes, and lines that parsers change when they write them again.
 const ODD_LINES: &[&[u8]] = &[
@@ -132,6 +134,44 @@ fn ec_stdio_010_a_server_that_dies_is_told_of_on_standard_error_and_no_answer_is
     let end = end.complains(words).client_got(reply(1).as_bytes());
     assert!(end.stderr.starts_with("first\nno module named x\n"), "{}", end.stderr);
     assert_eq!(end.said(Side::Server), reply(1).as_bytes());
+}
+
+#[test]
+fn a_server_that_dies_behind_http_is_told_of_on_standard_error_too() {
+    let steps = ["read=1", "err=first\n", "err=no module named x\n", "exit=7"];
+    let killed = "read line; echo first >&2; echo no module named x >&2; kill -9 $$";
+    for (setup, how) in
+        [(record(&steps), "exit status: 7"), (record(&[]).sh(killed), "signal: 9 (SIGKILL)")]
+    {
+        let run = setup.flags(&["--http", "127.0.0.1:0"]).start();
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+        let headers = ["content-type: application/json", "accept: application/json"];
+        let got = ask(run.port(), "POST /mcp", &headers, hello);
+        assert!(got.body.contains("\"by\":\"tapegate\""), "{got:?}");
+        run.says(&format!(
+            "error: the MCP server ended ({how}) and left 1 request unanswered; \
+             its last lines on standard error:\n  first\n  no module named x\n"
+        ));
+        run.signal(Signal::TERM);
+        let end = run.end().exits(143).checks().leaves_no_process();
+        assert!(end.stderr.contains("first\nno module named x\n"), "{}", end.stderr);
+    }
+}
+
+#[test]
+fn a_server_that_is_ended_with_its_session_is_not_told_of() {
+    let setup = record(&["serve"]).flags(&["--http", "127.0.0.1:0"]);
+    let run = setup.start();
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    let headers = ["content-type: application/json", "accept: application/json"];
+    let got = ask(run.port(), "POST /mcp", &headers, hello);
+    let session = format!("mcp-session-id: {}", got.header("mcp-session-id").unwrap());
+    let gone = ask(run.port(), "DELETE /mcp", &[session.as_str()], "");
+    assert!(gone.status < 300, "{gone:?}");
+    run.until("the end of the server", |run| run.others().is_empty());
+    run.signal(Signal::TERM);
+    let end = run.end().exits(143);
+    assert!(!end.stderr.contains("the MCP server ended"), "{}", end.stderr);
 }
 
 #[test]

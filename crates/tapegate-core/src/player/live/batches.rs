@@ -3,19 +3,22 @@
 use super::Live;
 use crate::actor::Act;
 use crate::json::{self, Edits};
+use crate::tape::Provenance;
 
 /// Answers that are given together.
 #[derive(Default)]
 pub(super) struct Batch {
     waiting: usize,
     answers: Vec<Vec<u8>>,
+    /// Where the answers are from.
+    provenance: Provenance,
 }
 
 impl Live {
     /// Begins a batch of answers.
     pub(in crate::player) fn open_batch(&mut self) -> u32 {
         self.batches_made = self.batches_made.wrapping_add(1);
-        self.batches.insert(self.batches_made, Batch { waiting: 1, answers: Vec::new() });
+        self.batches.insert(self.batches_made, Batch { waiting: 1, ..Batch::default() });
         self.batches_made
     }
 
@@ -34,17 +37,18 @@ impl Live {
         if batch.waiting > 0 {
             return;
         }
-        let answers = self.batches.remove(&number).unwrap_or_default().answers;
+        let Batch { answers, provenance, .. } = self.batches.remove(&number).unwrap_or_default();
         if !answers.is_empty() {
-            act(Act::Say(&[b"[", &answers.join(&b","[..]), b"]"]));
+            let parts: &[&[u8]] = &[b"[", &answers.join(&b","[..]), b"]"];
+            act(Act::Play { about: None, parts, provenance });
         }
     }
 
-    /// Gives an answer, in which `recorded` is the id, with the id of the live request, now or
-    /// with its batch.
+    /// Gives an answer of the tape, in which `recorded` is the id, with the id of the live request,
+    /// now or with its batch.
     pub(in crate::player) fn answer(
         &mut self,
-        line: &[u8],
+        (line, provenance): (&[u8], Provenance),
         recorded: Option<&[u8]>,
         id: Option<&[u8]>,
         batch: Option<u32>,
@@ -54,25 +58,27 @@ impl Live {
         if batch.is_some() {
             let mut edits = Edits::new(line);
             edits.replace(recorded, id);
-            return self.give(edits.finish().into_owned(), batch, act);
+            return self.give((edits.finish().into_owned(), provenance), batch, act);
         }
         let Some(place) = json::place_of(recorded, line) else { return };
-        act(Act::Say(&[&line[..place.start], id, &line[place.end..]]));
+        let parts: &[&[u8]] = &[&line[..place.start], id, &line[place.end..]];
+        act(Act::Play { about: None, parts, provenance });
     }
 
     /// Gives an answer as it is, now or with its batch.
     pub(in crate::player) fn give(
         &mut self,
-        answer: Vec<u8>,
+        (answer, provenance): (Vec<u8>, Provenance),
         number: Option<u32>,
         act: &mut dyn FnMut(Act<'_>),
     ) {
         match number.and_then(|number| self.batches.get_mut(&number)) {
             Some(batch) => {
                 batch.answers.push(answer);
+                batch.provenance = batch.provenance.joined(provenance);
                 self.settle(number, act);
             }
-            None => act(Act::Say(&[&answer])),
+            None => act(Act::Play { about: None, parts: &[&answer], provenance }),
         }
     }
 }

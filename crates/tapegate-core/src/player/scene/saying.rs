@@ -10,6 +10,7 @@ use crate::actor::Act;
 use crate::frame::{Frame, Kind, same_id};
 use crate::json::{self, Edits};
 use crate::pending::{IdKey, Small};
+use crate::tape::Provenance;
 use crate::tape::index::Slot;
 
 impl Scene {
@@ -27,11 +28,12 @@ impl Scene {
                 let line = context.tape.line(slot)?;
                 let last = slot.repeated.then(|| json::member(&line, "id"));
                 let recorded = last.unwrap_or_else(|| json::first_member(&line, "id"));
-                live.answer(&line, recorded, self.id.as_ref().map(Small::bytes), self.batch, act);
+                let id = self.id.as_ref().map(Small::bytes);
+                live.answer((&line, provenance(slot)), recorded, id, self.batch, act);
             }
             Kind::Notification if context.options.server_messages != ServerMessages::None => {
                 let line = context.tape.line(slot)?;
-                self.notify(live, &line, act);
+                self.notify(live, (&line, provenance(slot)), act);
             }
             Kind::Request => self.ask(context.options, context.tape, live, slot, act)?,
             _ => {}
@@ -39,7 +41,12 @@ impl Scene {
         Ok(())
     }
 
-    fn notify(&self, live: &Live, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
+    fn notify(
+        &self,
+        live: &Live,
+        (line, provenance): (&[u8], Provenance),
+        act: &mut dyn FnMut(Act<'_>),
+    ) {
         let frame = Frame::read(line);
         let Some(said) = frame.envelope() else { return };
         let mut edits = Edits::new(line);
@@ -61,15 +68,13 @@ impl Scene {
                 None => return,
             }
         }
-        self.tell(&edits.finish(), act);
+        self.tell(&edits.finish(), provenance, act);
     }
 
     /// Says something that is no answer.
-    fn tell(&self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
-        match self.id.as_ref().map(Small::bytes) {
-            Some(about) => act(Act::Tell { about, parts: &[line] }),
-            None => act(Act::Say(&[line])),
-        }
+    fn tell(&self, line: &[u8], provenance: Provenance, act: &mut dyn FnMut(Act<'_>)) {
+        let about = self.id.as_ref().map(Small::bytes);
+        act(Act::Play { about, parts: &[line], provenance });
     }
 
     fn live_token<'a>(&'a self, live: &'a Live, token: &[u8]) -> Option<&'a [u8]> {
@@ -98,7 +103,7 @@ impl Scene {
         let Some(said) = frame.envelope() else { return Ok(()) };
         let (Some(id), Some(method)) = (said.id, said.method) else { return Ok(()) };
         if !live.can(&method.bytes()) {
-            live.missing(&method.decode());
+            live.missing(&method.decode(), number);
             self.asked.push((number, true));
             return Ok(());
         }
@@ -106,8 +111,13 @@ impl Scene {
         let name = live.name_for(id);
         let mut edits = Edits::new(&line);
         edits.replace(id, &name);
-        self.tell(&edits.finish(), act);
+        self.tell(&edits.finish(), provenance(slot), act);
         live.ask(IdKey::new(&name), self.number, number);
         Ok(())
     }
+}
+
+/// Where a recorded message is from: what was not the server's then is not its own now.
+fn provenance(slot: &Slot) -> Provenance {
+    Provenance { ours: slot.ours, latency_us: slot.latency_us }
 }

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::super::order::Group;
+use super::super::replies::ReplyChange;
 use super::super::scene::{Scene, Wait};
 use super::Turn;
 use crate::tape::index::NONE;
@@ -52,8 +53,7 @@ impl Turn<'_, '_> {
                 continue;
             }
             if let Wait::Reply(request, _) = scene.wait {
-                let number = self.context.tape.index.slot(request).number;
-                self.desk.warn(format!("the client does not answer the server's request {number}"));
+                self.reply_changed(request, ReplyChange::Missing, Default::default())?;
                 scene.wait_no_longer(self.at, self.context.tape);
             }
             self.play_on(scene)?;
@@ -61,7 +61,6 @@ impl Turn<'_, '_> {
         if self.live.queue.due().is_some() && self.live.queue.is_quiet(self.at.mono_ns) {
             self.play_turns()?;
         }
-        self.tell_missing();
-        Ok(())
+        self.tell_missing()
     }
 }

@@ -13,6 +13,7 @@ use crate::actor::Act;
 use crate::frame::{Envelope, Frame, error_reply};
 use crate::json;
 use crate::signature::Signature;
+use crate::tape::Provenance;
 use crate::tape::index::NONE;
 
 /// The code of the error for a request that is not on the tape.
@@ -220,7 +221,7 @@ impl Turn<'_, '_> {
         let words = format!("no recorded answer for {method}{name} ({})", reason.words());
         let data = String::from_utf8_lossy(&data);
         let answer = error_reply(said.id.unwrap_or(b"null"), CODE_UNMATCHED, &words, &data);
-        self.live.give(answer, batch, self.act);
+        self.live.give((answer, Provenance::OWN), batch, self.act);
         if on_unmatched == OnUnmatched::Error {
             (self.act)(Act::Stop);
         }

@@ -7,6 +7,7 @@ use tapegate_core::frame::{Body, Envelope, Frame, Kind as MessageKind, envelopes
 use tapegate_core::lines::{Cut, Lines, Oversize};
 use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
 use tapegate_core::side::Side;
+use tapegate_core::tape::Provenance;
 use tokio::time::Instant;
 
 use super::board::{Board, Kind};
@@ -42,10 +43,16 @@ pub(super) async fn run(board: Rc<Board>, mut server: Server, output: Port, pati
         Err(end) => (end, None),
         Ok(()) => (End { why: server.farewell().await, grace: patience.grace }, Some(SERVER_ENDED)),
     };
+    let unanswered = board.unanswered();
     board.close(&why, error_type);
     loop {
         tokio::select! {
-            () = server.end(grace, patience) => return,
+            () = server.end(grace, patience) => {
+                if error_type.is_some() {
+                    server.tell_end(unanswered).await;
+                }
+                return;
+            }
             sooner = board.end_before(grace) => grace = sooner.grace,
             () = read_rest(&board, &output, &mut lines) => {}
         }
@@ -126,9 +133,13 @@ impl Board {
 
     /// Records a line and hands it on.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
-        let said = if self.addressed { address::read(line) } else { Said::Message(None, line) };
-        let (about, line) = match said {
-            Said::Message(about, line) => (about, line),
+        let provenance = Provenance::default();
+        let said = match self.addressed {
+            true => address::read(line),
+            false => Said::Message { about: None, text: line, provenance },
+        };
+        let (about, line, provenance) = match said {
+            Said::Message { about, text, provenance } => (about, text, provenance),
             Said::Part(id) => {
                 self.part(id);
                 return Ok(());
@@ -155,7 +166,11 @@ impl Board {
         let text = edits.finish();
         let lane = places.iter().find_map(Place::lane).unwrap_or(self.lane);
         let bytes = &text[..];
-        let received = match places.iter().any(Place::is_parted) {
+        let resumed = places.iter().any(Place::is_parted);
+        let received = match resumed {
+            _ if provenance != Provenance::default() => {
+                Event::Played { lane, from, bytes, resumed, provenance }
+            }
             true => Event::Resumed { lane, bytes, terminated },
             false => Event::Received { lane, from, bytes, terminated },
         };

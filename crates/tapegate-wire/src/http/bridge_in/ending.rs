@@ -36,6 +36,12 @@ impl Board {
         }
     }
 
+    /// How many requests of clients wait for an answer.
+    pub(super) fn unanswered(&self) -> usize {
+        let book = self.book.borrow();
+        book.exchanges().iter().map(|exchange| book.unanswered(exchange).len()).sum()
+    }
+
     /// Takes nothing more, and tells everybody who waits why no answer comes.
     pub(super) fn close(&self, why: &str, error_type: Option<&str>) {
         self.ended.set(true);

@@ -8,7 +8,7 @@ use tapegate_core::lines::Lines;
 use super::board::Kind;
 use crate::child::{Child, Launch, Pipes, SpawnError};
 use crate::stage::{Sitting, Stage};
-use crate::stdio::{EXIT_NEWS, Patience, server_ended};
+use crate::stdio::{Cause, EXIT_NEWS, Outcome, Patience, server_ended};
 
 /// How many processes there may be at once.
 const PROCESSES_MAX: usize = 64;
@@ -21,15 +21,18 @@ const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
 pub enum Servers {
-    /// Each is a process that is started so.
-    Processes(Launch),
+    /// Each is a process that is started so. Who wants to know is told of one that ends by itself.
+    Processes(Launch, Option<OnServerEnd>),
     /// Each is a seat of this stage.
     Stage(Rc<Stage>),
 }
 
+/// Is told how a server has ended that nobody has asked to end.
+pub type OnServerEnd = Rc<dyn Fn(&Outcome)>;
+
 /// A server that runs.
 pub(super) enum Server {
-    Process(Box<Child>),
+    Process(Box<Child>, Option<OnServerEnd>),
     Seat(Sitting),
 }
 
@@ -37,9 +40,9 @@ impl Servers {
     /// Starts a server for one client, or for all that have no session.
     pub(super) fn start(&self, kind: Kind) -> Result<(Server, Pipes), SpawnError> {
         Ok(match self {
-            Self::Processes(launch) => {
+            Self::Processes(launch, on_end) => {
                 let (child, pipes) = Child::launch(launch)?;
-                (Server::Process(Box::new(child)), pipes)
+                (Server::Process(Box::new(child), on_end.clone()), pipes)
             }
             Self::Stage(stage) => {
                 let (sitting, pipes) = stage.seat(kind == Kind::Shared, kind != Kind::Old);
@@ -51,7 +54,7 @@ impl Servers {
     /// How many sessions there may be at once.
     pub(super) fn sessions_max(&self) -> usize {
         match self {
-            Self::Processes(_) => PROCESSES_MAX,
+            Self::Processes(..) => PROCESSES_MAX,
             Self::Stage(_) => SEATS_MAX,
         }
     }
@@ -60,7 +63,7 @@ impl Servers {
     pub(super) fn farewell(&self) -> Option<&str> {
         match self {
             Self::Stage(stage) if stage.is_stopping() => Some(stage.farewell()),
-            Self::Stage(_) | Self::Processes(_) => None,
+            Self::Stage(_) | Self::Processes(..) => None,
         }
     }
 
@@ -68,7 +71,7 @@ impl Servers {
     pub(super) async fn stopped(&self) {
         match self {
             Self::Stage(stage) => stage.stopped().await,
-            Self::Processes(_) => std::future::pending().await,
+            Self::Processes(..) => std::future::pending().await,
         }
     }
 }
@@ -82,7 +85,7 @@ impl Server {
     /// How many bytes of past events are kept for its client.
     pub(super) fn history_bytes_max(&self) -> usize {
         match self {
-            Self::Process(_) => PROCESS_HISTORY_BYTES_MAX,
+            Self::Process(..) => PROCESS_HISTORY_BYTES_MAX,
             Self::Seat(_) => SEAT_HISTORY_BYTES_MAX,
         }
     }
@@ -90,7 +93,7 @@ impl Server {
     /// What cuts its output into lines.
     pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
         match self {
-            Self::Process(_) => Lines::new(line_bytes_max),
+            Self::Process(..) => Lines::new(line_bytes_max),
             // What it says is in memory already, and it has been measured by whoever wrote it.
             Self::Seat(_) => Lines::sparing(usize::MAX),
         }
@@ -98,7 +101,7 @@ impl Server {
 
     /// Makes sure that the server ends however we end, before anything that it says is passed on.
     pub(super) fn guarded(&mut self) {
-        if let Self::Process(child) = self {
+        if let Self::Process(child, _) = self {
             child.guarded();
         }
     }
@@ -107,7 +110,7 @@ impl Server {
     pub(super) async fn exited(&mut self) {
         match self {
             // Nothing more can be learnt about a process that cannot be waited for.
-            Self::Process(child) => drop(child.exited().await),
+            Self::Process(child, _) => drop(child.exited().await),
             Self::Seat(_) => std::future::pending().await,
         }
     }
@@ -115,7 +118,7 @@ impl Server {
     /// What clients are told whose requests are not answered because the output has ended.
     pub(super) async fn farewell(&mut self) -> String {
         match self {
-            Self::Process(child) => {
+            Self::Process(child, _) => {
                 // An exit that came with the end of the output makes a better reason than the end alone.
                 drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
                 server_ended(child.status())
@@ -124,11 +127,20 @@ impl Server {
         }
     }
 
+    /// Tells of the end of a server that nobody has asked to end and that is gone, with how many
+    /// requests it has left unanswered.
+    pub(super) async fn tell_end(&self, unanswered: usize) {
+        let Self::Process(child, Some(on_end)) = self else { return };
+        let (cause, status) = (Cause::Server, child.status());
+        let stderr_tail = child.stderr_tail().await;
+        on_end(&Outcome { cause, status, unanswered, stderr_tail });
+    }
+
     /// Ends the server, which has `grace` to do so by itself. Its input must be closed.
     pub(super) async fn end(&mut self, grace: Duration, patience: Patience) {
         match self {
             // Nothing more can be done about a process that cannot be waited for.
-            Self::Process(child) => drop(child.end(grace, patience.after_term).await),
+            Self::Process(child, _) => drop(child.end(grace, patience.after_term).await),
             Self::Seat(sitting) => sitting.end(grace).await,
         }
     }

@@ -1,7 +1,10 @@
 //! A recording, from its start to its exit code.
 
+use std::rc::Rc;
+
 use tapegate_store::writer::TapeWriter;
 use tapegate_wire::deck::Deck;
+use tapegate_wire::http::bridge_in::OnServerEnd;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::{Cause, Outcome, Patience};
 
@@ -58,6 +61,11 @@ impl Keeper for Recording<'_> {
         if let Some(tape) = self.tape.take() {
             tape.discard();
         }
+    }
+
+    fn on_server_end(&self) -> Option<OnServerEnd> {
+        let quiet = verbosity::is_quiet();
+        Some(Rc::new(move |outcome| tell_of_server(outcome, quiet)))
     }
 
     fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit {

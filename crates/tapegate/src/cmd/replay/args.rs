@@ -58,6 +58,10 @@ pub(crate) struct Args {
     /// for a request that is not on the tape, instead of warning about it
     #[arg(long)]
     pub(super) strict_reads: bool,
+    /// Take every answer of the client to a request of the server that is not the recorded one for a
+    /// divergence, also what a model says and which roots there are, instead of warning about these
+    #[arg(long)]
+    pub(super) strict_replies: bool,
     /// Listen here for clients by HTTP, instead of serving one on standard input and output;
     /// without a host, on loopback. Ends by Ctrl-C
     #[arg(long, value_name = "[HOST:]PORT")]

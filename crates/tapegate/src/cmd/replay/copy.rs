@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::player::Player;
 use tapegate_core::relay::Event;
-use tapegate_core::tape::{Dialect, RecordError, ScribeOptions};
+use tapegate_core::tape::{Dialect, Provenance, RecordError, ScribeOptions};
 use tapegate_core::time::At;
 use tapegate_store::writer::Existing;
 use tapegate_wire::clock::Clock;
@@ -78,17 +78,15 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
     let (lane, now) = (deck.open_session(), deck.now());
     let (mut first_us, mut fed, mut done) = (None, 0u64, Ok(()));
     player.each_unused(&mut |slot, bytes| {
-        let (from, at_us, terminated) = (slot.from, slot.at_us, true);
+        let (from, at_us, resumed) = (slot.from, slot.at_us, slot.resumed);
         // Latencies are as they were; the moments are those of the copying.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
         let at = At {
             wall_us: now.wall_us.saturating_add_unsigned(since),
             mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
         };
-        let event = match slot.resumed {
-            true => Event::Resumed { lane, bytes, terminated },
-            false => Event::Received { lane, from, bytes, terminated },
-        };
+        let provenance = Provenance { ours: slot.ours, latency_us: slot.latency_us };
+        let event = Event::Played { lane, from, bytes, resumed, provenance };
         deck.feed(at, event, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {

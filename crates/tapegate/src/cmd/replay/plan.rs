@@ -70,6 +70,7 @@ impl Plan {
             server_messages: args.server_messages.into(),
             strict_params: args.strict_params,
             strict_reads: args.strict_reads,
+            strict_replies: args.strict_replies,
             mask: self.redactor.clone().map(|redactor| Box::new(redactor) as Box<dyn Mask>),
             signer: self.signer.clone(),
         }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
-use tapegate_core::player::{Notice, Options, Player};
+use tapegate_core::player::{Notice, Options, Player, Summary};
 use tapegate_store::loaded::Loaded;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::deck::Deck;
@@ -14,12 +14,12 @@ use tapegate_wire::signals::Signals;
 use tapegate_wire::stage::{self, Stage, StageOptions};
 use tapegate_wire::stdio::{Cause, Patience};
 
-use super::args::Args;
+use super::args::{Args, OnUnmatchedWord};
 use super::copy;
 use super::plan::Plan;
 use super::telling::Teller;
 use crate::exit::{Exit, Failure};
-use crate::reporting;
+use crate::reporting::{self, Registration};
 use crate::runtime;
 use crate::talk;
 use crate::taping::SharedTape;
@@ -35,6 +35,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let copy = copy::open(&plan, clock)?;
     let options = plan.options();
+    let registration = register(&plan.args, clock)?;
     let Plan { args, tape, upstream, .. } = plan;
     let runtime = runtime::start()?;
     let _inside = runtime.enter();
@@ -45,7 +46,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let show =
         Show { stage, copy: copy.as_ref(), clock, message_bytes_max: args.max_message_bytes };
     let end = |cause: &Cause, deck: Option<&mut Deck>| {
-        conclude(&args, &mut player.borrow_mut(), deck, cause, clock)
+        conclude(&args, &mut player.borrow_mut(), deck, cause, (clock, &registration))
     };
     let exit = match &args.http {
         Some(address) => runtime.block_on(show.by_http(address, signals, &args, end))?,
@@ -119,13 +120,26 @@ fn player(args: &Args, tape: Loaded, options: Options) -> Player {
     Player::new(tape.index, Box::new(tape.reel), options, notice)
 }
 
+/// Puts this start into the reports that are wanted, before anything is played.
+fn register(args: &Args, clock: Clock) -> Result<Registration, Failure> {
+    let report = report(args, &Summary::default(), clock);
+    reporting::register(report, &args.report, &args.run, verbosity::is_quiet())
+}
+
+/// The report of what came of the replay.
+fn report(args: &Args, summary: &Summary, clock: Clock) -> Report {
+    let report = Report::new("replay", &args.recording, clock.now());
+    let report = report.of_start(args.run.run_id.as_deref());
+    fill(summary, &Teller::new(args).divergence(), report)
+}
+
 /// Says what came of the replay, writes it down, and finds the exit code.
 fn conclude(
     args: &Args,
     player: &mut Player,
     deck: Option<&mut Deck>,
     cause: &Cause,
-    clock: Clock,
+    (clock, registration): (Clock, &Registration),
 ) -> anyhow::Result<Exit> {
     let summary = player.summary();
     if !verbosity::is_quiet() {
@@ -137,21 +151,30 @@ fn conclude(
         Failure::new(Exit::Io, words)
     });
     if !args.report.is_empty() {
-        let report = Report::new("replay", &args.recording, clock.now())
-            .of_start(args.run.run_id.as_deref());
-        let mut report = fill(&summary, &Teller::new(args).divergence(), report);
+        let mut report = report(args, &summary, clock);
         broken.iter().for_each(|failure| break_off(&mut report, &failure.words));
         reporting::locate(&mut report);
-        reporting::add_to_all(&mut report, &args.report, &args.run, verbosity::is_quiet())?;
+        reporting::add_to_all(
+            &mut report,
+            &args.report,
+            &args.run,
+            registration,
+            verbosity::is_quiet(),
+        )?;
     }
     if let Some(failure) = broken {
         return Err(failure.into());
     }
     copied.map_err(|error| Failure::new(Exit::Io, error))?;
+    let goes_on = matches!(args.on_unmatched, OnUnmatchedWord::Warn);
     Ok(match cause {
         // Whatever ended the replay, the server that was to be asked did not answer.
         Cause::Client | Cause::Signal(_) | Cause::Actor if summary.server_failed > 0 => {
             Exit::Transport
+        }
+        // What the client has answered made another session of it, though the tape went on.
+        Cause::Client | Cause::Signal(_) if summary.failed_replies > 0 && !goes_on => {
+            Exit::Diverged
         }
         Cause::Signal(number) => Exit::of_signal(*number),
         Cause::Actor => Exit::Diverged,

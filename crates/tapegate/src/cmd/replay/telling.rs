@@ -8,6 +8,7 @@ use crate::talk;
 use crate::verbosity;
 use crate::views::divergence;
 use crate::views::palette::Palette;
+use crate::views::replied;
 use crate::views::visible;
 
 /// How many warnings are said in full.
@@ -61,6 +62,14 @@ impl Teller {
                 let (teller, text) = (self.divergence(), self.divergence().text(divergence));
                 if self.fatal {
                     talk::error(text.trim_end(), Some(&teller.hint(divergence)));
+                } else {
+                    self.warn(text.trim_end());
+                }
+            }
+            Notice::Replied(reply) => {
+                let text = replied::text(reply, self.palette);
+                if reply.fails && self.fatal {
+                    talk::error(text.trim_end(), Some(replied::HINT));
                 } else {
                     self.warn(text.trim_end());
                 }

@@ -18,8 +18,8 @@ use tapegate_wire::stdio::{Cause, Patience};
 use super::args::Args;
 use super::observer::Observer;
 use super::plan::{Origin, Plan};
-use crate::exit::Exit;
-use crate::reporting;
+use crate::exit::{Exit, Failure};
+use crate::reporting::{self, Registration};
 use crate::runtime;
 use crate::talk;
 use crate::verbosity;
@@ -35,6 +35,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let observer = Rc::new(observer(&plan)?);
     let engine = Rc::new(RefCell::new(engine(&plan, clock, &observer)));
     let Plan { args, origin, files, .. } = plan;
+    let registration = register(&args, &origin, observer.verdict().as_ref(), clock)?;
     let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
@@ -47,7 +48,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
             never = reloads => match never {},
         }
     })?;
-    conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, clock)
+    conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, (clock, &registration))
 }
 
 /// What hears what happens.
@@ -133,6 +134,28 @@ fn stage_options(args: &Args) -> StageOptions {
     }
 }
 
+/// Puts this start into the reports that are wanted, before anything is served.
+fn register(
+    args: &Args,
+    origin: &Origin,
+    verdict: Option<&Verdict>,
+    clock: Clock,
+) -> Result<Registration, Failure> {
+    let Some(verdict) = verdict else { return Ok(Registration::default()) };
+    reporting::register(
+        report(args, origin, verdict, clock),
+        &args.report,
+        &args.run,
+        verbosity::is_quiet(),
+    )
+}
+
+/// The report of what the expectations came to.
+fn report(args: &Args, origin: &Origin, verdict: &Verdict, clock: Clock) -> Report {
+    let report = Report::new("serve", &origin.path(), clock.now());
+    fill(verdict, report.of_start(args.run.run_id.as_deref()))
+}
+
 /// Says what came of it, writes it down, and finds the exit code.
 fn conclude(
     args: &Args,
@@ -140,7 +163,7 @@ fn conclude(
     engine: &Engine,
     verdict: Option<Verdict>,
     cause: &Cause,
-    clock: Clock,
+    (clock, registration): (Clock, &Registration),
 ) -> anyhow::Result<Exit> {
     let failure = engine.failure();
     if let Some(words) = &failure {
@@ -151,9 +174,14 @@ fn conclude(
         if !verbosity::is_quiet() || judged == Some(Outcome::Broken) {
             talk::say(verdict::text(&verdict, talk::palette()).trim_end());
         }
-        let report = Report::new("serve", &origin.path(), clock.now());
-        let mut report = fill(&verdict, report.of_start(args.run.run_id.as_deref()));
-        reporting::add_to_all(&mut report, &args.report, &args.run, verbosity::is_quiet())?;
+        let mut report = report(args, origin, &verdict, clock);
+        reporting::add_to_all(
+            &mut report,
+            &args.report,
+            &args.run,
+            registration,
+            verbosity::is_quiet(),
+        )?;
     }
     Ok(match (judged, failure, cause) {
         (Some(Outcome::Broken), ..) => Exit::Diverged,

@@ -50,6 +50,24 @@ impl EarlierSuites {
         (earlier.starts > 0).then_some((earlier, run_id))
     }
 
+    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
+        let (number, pid) = (number.to_string(), pid.to_string());
+        let is_own = |suite: &String| {
+            property(suite, "start") == Some(&number)
+                && property(suite, "pid") == Some(&pid)
+                && property(suite, "finished") == Some("false")
+        };
+        let Some(place) = self.suites.iter().position(is_own) else { return false };
+        self.outcomes.remove(place);
+        let suite = self.suites.remove(place);
+        let head = suite.lines().next().unwrap_or_default();
+        let count = |name| attribute(head, name).and_then(|text| text.parse::<u64>().ok());
+        self.tests = self.tests.saturating_sub(count("tests").unwrap_or_default());
+        self.failures = self.failures.saturating_sub(count("failures").unwrap_or_default());
+        true
+    }
+
     pub(crate) fn starts(&self) -> u64 {
         self.starts
     }

@@ -1,13 +1,16 @@
 //! The report of a replay: requests that the tape had no answer to fail, those that were answered
-//! with other params are warned of, and recorded ones that nobody asked for are skipped.
+//! with other params are warned of, and recorded ones that nobody asked for are skipped. Answers of
+//! the client that are not the recorded ones fail or are warned of.
 
-use tapegate_core::player::{Differing, Divergence, Reason, Summary, Unused};
+use tapegate_core::player::{
+    ChangedReply, Differing, Divergence, ExtraRead, Reason, Summary, Unused,
+};
 
 use super::{Case, Outcome, Place, Report, Rule, Suite};
 use crate::views::divergence::{Teller, differences, subject, subject_of};
 use crate::views::json::{self, Writer};
 use crate::views::palette::Palette;
-use crate::views::{plural, visible};
+use crate::views::{plural, replied, visible};
 
 /// How many differences are listed of each recorded request that comes near.
 const DIFFERENCES_MAX: usize = 50;
@@ -47,6 +50,16 @@ static OTHER_PARAMS: Rule = Rule::new(
     "other-params",
     "A request was answered with what was recorded for other params.",
     "Refuse such requests by --strict-params, or ignore what differs by --ignore.",
+);
+static OTHER_REPLY: Rule = Rule::new(
+    "other-reply",
+    "The client answered a request of the server otherwise than recorded.",
+    "See why the client answers otherwise, or record the session again.",
+);
+static EXTRA_READ: Rule = Rule::new(
+    "extra-read",
+    "A list or the like was asked for more often than recorded, or not in its turn.",
+    "Refuse such requests by --strict-reads, or record the session again.",
 );
 static UNUSED: Rule = Rule::new(
     "unused",
@@ -90,10 +103,14 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
         ("server_failed", summary.server_failed),
         ("unused", summary.unused),
         ("sessions", u64::from(summary.sessions)),
+        ("changed_replies", summary.changed_replies),
+        ("extra_reads", summary.extra_reads),
     ];
     let mut cases = Vec::new();
     let differing = &summary.differing_first;
-    let answered = summary.matched + summary.courtesies - differing.len() as u64;
+    let extra = &summary.extra_reads_first;
+    let apart = (differing.len() + extra.len()) as u64;
+    let answered = (summary.matched + summary.courtesies).saturating_sub(apart);
     if answered > 0 {
         let name = format!("{answered} answered");
         cases.push(Case { name, ..Case::default() });
@@ -110,7 +127,12 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
     );
     cases.extend((summary.server_failed > 0).then(|| server_failed(summary)));
     cases.extend(differing.iter().map(|one| differs(one, teller)));
+    cases.extend(extra.iter().map(extra_read));
     report.suites.push(Suite { name: "asked".to_owned(), cases });
+    let replies = replied(summary);
+    if !replies.is_empty() {
+        report.suites.push(Suite { name: "replied".to_owned(), cases: replies });
+    }
     let mut cases: Vec<Case> = summary.unused_first.iter().map(unused).collect();
     let more = summary.unused.saturating_sub(cases.len() as u64);
     cases.extend((more > 0).then(|| rest(more, "unused", Outcome::Skipped, &UNUSED)));
@@ -175,6 +197,55 @@ fn differs(one: &Differing, teller: &Teller<'_>) -> Case {
         message: format!("it was answered as #{} was, with other params", one.number),
         details: teller.apart(&one.recorded, &one.asked),
         place: Place { number: Some(one.number), line: None },
+        facts,
+        ..Case::default()
+    }
+}
+
+fn extra_read(read: &ExtraRead) -> Case {
+    let number = read.number;
+    Case {
+        name: subject_of(&read.asked),
+        outcome: Outcome::Warning,
+        rule: Some((&EXTRA_READ).into()),
+        message: match read.again {
+            true => {
+                format!("it came more often than recorded, and was answered as #{number} again")
+            }
+            false => format!("it came out of turn, and was answered as #{number}"),
+        },
+        place: Place { number: Some(number), line: None },
+        facts: vec![("request", read.asked.clone())],
+        ..Case::default()
+    }
+}
+
+/// The answers of the client that were not the recorded ones.
+fn replied(summary: &Summary) -> Vec<Case> {
+    let first = &summary.changed_replies_first;
+    let mut cases: Vec<Case> = first.iter().map(changed_reply).collect();
+    let listed = |fails: bool| first.iter().filter(|reply| reply.fails == fails).count() as u64;
+    let failed = summary.failed_replies.saturating_sub(listed(true));
+    let warned = summary.changed_replies - summary.failed_replies;
+    let warned = warned.saturating_sub(listed(false));
+    let word = "replies changed";
+    cases.extend((failed > 0).then(|| rest(failed, word, Outcome::Failed, &OTHER_REPLY)));
+    cases.extend((warned > 0).then(|| rest(warned, word, Outcome::Warning, &OTHER_REPLY)));
+    cases
+}
+
+fn changed_reply(reply: &ChangedReply) -> Case {
+    let raw = |text: &[u8]| if text.is_empty() { b"null".to_vec() } else { text.to_vec() };
+    let mut facts = vec![("recorded", raw(&reply.recorded)), ("answered", raw(&reply.live))];
+    let found = replied::differences(reply, DIFFERENCES_MAX);
+    facts.extend(found.iter().flat_map(json::differences));
+    Case {
+        name: replied::subject(reply),
+        outcome: if reply.fails { Outcome::Failed } else { Outcome::Warning },
+        rule: Some((&OTHER_REPLY).into()),
+        message: format!("{}, to #{}", reply.change.words(), reply.number),
+        details: replied::details(reply, Palette::Plain),
+        place: Place { number: Some(reply.number), line: None },
         facts,
         ..Case::default()
     }

@@ -3,6 +3,8 @@
 //! A client may start its server more than once. Each start adds itself to the report that is there,
 //! and the worst of them decides, so that a later start never hides what an earlier one found.
 
+use super::{Case, Outcome, Rule, Suite};
+
 /// One start of a server, as its report names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
@@ -13,14 +15,40 @@ pub(crate) struct Start {
     pub(crate) pid: u32,
     /// Most often the client.
     pub(crate) parent_pid: u32,
+    /// Whether it has ended in order. A start is in the report from its beginning, so that one that
+    /// is killed is seen there.
+    pub(crate) finished: bool,
+    /// The number that it was given at its beginning, if it was.
+    pub(crate) registered: Option<u64>,
 }
+
+/// What a start fails to keep that has not ended.
+pub(crate) static UNFINISHED: Rule = Rule::new(
+    "unfinished",
+    "A start has not ended in order, so what it found is not known.",
+    "See who killed it, or whether it still runs; then delete the report and run it again.",
+);
 
 impl Start {
     /// This process, as the first start of a run.
     pub(crate) fn of_this_process(run_id: Option<String>) -> Self {
         let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
         let parent_pid = u32::try_from(parent).unwrap_or_default();
-        Self { number: 1, run_id, pid: std::process::id(), parent_pid }
+        let (pid, finished, registered) = (std::process::id(), true, None);
+        Self { number: 1, run_id, pid, parent_pid, finished, registered }
+    }
+
+    /// What is known of a start that has not ended.
+    pub(super) fn unfinished_suite() -> Suite {
+        let case = Case {
+            name: "start".to_owned(),
+            outcome: Outcome::Failed,
+            rule: Some((&UNFINISHED).into()),
+            message: "this start has not ended in order: it was killed, failed, or still runs"
+                .to_owned(),
+            ..Case::default()
+        };
+        Suite { name: "start".to_owned(), cases: vec![case] }
     }
 }
 

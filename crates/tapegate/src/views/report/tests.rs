@@ -22,7 +22,14 @@ static CHANGED: Rule = Rule::new(
 
 fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
     let (tape, counts, suites) = (tape.into(), Vec::new(), Vec::new());
-    let start = Some(Start { number: 1, run_id: None, pid: 4242, parent_pid: 4200 });
+    let start = Some(Start {
+        number: 1,
+        run_id: None,
+        pid: 4242,
+        parent_pid: 4200,
+        finished: true,
+        registered: None,
+    });
     let (started_us, duration_ms) = (1_763_200_953_488_000, 1234);
     Report { command, tape, started_us, duration_ms, counts, suites, start }
 }
@@ -69,6 +76,7 @@ fn replayed() -> Report {
             },
         ],
         sessions: 1,
+        ..Summary::default()
     };
     let signer = Signer::default();
     let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Colour };

@@ -41,6 +41,23 @@ impl<'a> EarlierRun<'a> {
         self.invocations.len() as u64
     }
 
+    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
+        let of = |item: &[u8], key: &str| number_of(member(item, "properties")?, key);
+        let is_own = |start: &&[u8]| {
+            of(start, "start") == Some(number)
+                && of(start, "pid") == Some(u64::from(pid))
+                && member(start, "executionSuccessful") == Some(b"false")
+        };
+        let count = self.invocations.len();
+        self.invocations.retain(|start| !is_own(start));
+        let forgotten = self.invocations.len() < count;
+        if forgotten {
+            self.results.retain(|result| of(result, "start") != Some(number));
+        }
+        forgotten
+    }
+
     pub(super) fn outcomes(&self) -> impl Iterator<Item = RunOutcome> {
         self.invocations.iter().filter_map(|invocation| {
             let properties = member(invocation, "properties")?;

@@ -44,6 +44,9 @@ fn the_summary_is_as_the_golden_has_it() {
             unused: 2,
             unused_first: vec![unused(3), unused(9)],
             sessions: 4,
+            changed_replies: 2,
+            failed_replies: 1,
+            ..Summary::default()
         },
     ];
     let told: Vec<String> = all.iter().map(text).collect();

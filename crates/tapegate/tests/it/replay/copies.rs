@@ -68,6 +68,62 @@ fn the_new_tape_has_what_was_played_what_was_passed_on_and_what_is_left() {
 }
 
 #[test]
+fn played_answers_keep_their_latencies_though_nothing_takes_time() {
+    for mode in MODES {
+        let (setup, new) = copying(&["--match-mode", mode]);
+        let live = [call(7, "a", 1), call(8, "b", 2), call(9, "c", 3)];
+        let end = setup.run(lines(&live).as_bytes()).exits(0);
+        let latencies: Vec<u64> = kept(&new).iter().filter_map(|kept| kept.latency_ms).collect();
+        assert_eq!(latencies, [20, 30, 0], "{mode}");
+        check(&new, 0);
+        // And so does a copy of the copy.
+        let setup = replay(fs::read(&new).unwrap());
+        let newer = setup.folder().join("newer.jsonl");
+        let setup = setup.flags(&["--record-to", newer.to_str().unwrap()]);
+        let _folder = setup.run(lines(&live).as_bytes()).exits(0);
+        let latencies: Vec<u64> = kept(&newer).iter().filter_map(|kept| kept.latency_ms).collect();
+        assert_eq!(latencies, [20, 30, 0], "{mode}");
+        drop(end);
+    }
+}
+
+#[test]
+fn what_tapegate_says_itself_is_marked_on_the_new_tape_and_warned_of() {
+    let (setup, new) = copying(&["--on-unmatched", "warn"]);
+    let batch = format!("[{},{}]", call(5, "b", 2), ask(6, "ping"));
+    let live = [call(1, "a", 1), ask(2, "ping"), call(3, "z", 1), "junk".to_owned(), batch];
+    let end = setup.run(lines(&live).as_bytes()).exits(0);
+    let ours: Vec<bool> = kept(&new)
+        .iter()
+        .filter(|kept| kept.from == Side::Server && kept.text().contains("\"id\":"))
+        .map(|kept| kept.ours)
+        .collect();
+    // One is played, three are our own, one batch has both, and one is left over.
+    assert_eq!(ours, [false, true, true, true, true, true, false], "{:?}", said(&new));
+    let again = replay(fs::read(&new).unwrap()).run(b"").exits(0);
+    drop(end);
+    again.complains(
+        "5 answers on this tape are Tapegate's own (`\"by\":\"tapegate\"`), not the server's: \
+         ping, tools/call z, an answer to no request, tools/call b",
+    );
+}
+
+#[test]
+fn answers_of_tapegate_keep_their_mark_from_copy_to_copy() {
+    let own = format!("{},\"by\":\"tapegate\"}}", answer(2, "two"));
+    let marked = old().replace(&format!("{}}}", answer(2, "two")), &own);
+    for live in [vec![call(1, "a", 1)], vec![call(1, "a", 1), call(2, "b", 2)]] {
+        let setup = replay(marked.clone());
+        let new = setup.folder().join("new.jsonl");
+        let setup = setup.flags(&["--record-to", new.to_str().unwrap()]);
+        let _folder = setup.run(lines(&live).as_bytes()).exits(0);
+        let ours: Vec<String> =
+            kept(&new).iter().filter(|kept| kept.ours).map(|kept| kept.text()).collect();
+        assert_eq!(ours, [answer(2, "two")]);
+    }
+}
+
+#[test]
 fn what_is_left_keeps_its_marks() {
     let line_end = format!("{}}}", answer(2, "two"));
     let marked = format!("{},\"resumed\":true}}", answer(2, "two"));

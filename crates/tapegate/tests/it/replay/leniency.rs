@@ -25,6 +25,19 @@ fn one_list_more_is_a_warning_and_a_flag_makes_it_count() {
         let got = [answer(1, "tools"), answer(2, "one"), answer(3, "tools"), answer(4, "two")];
         let end = end.client_got(lines(&got).as_bytes());
         end.complains("warning: tools/list comes more often than recorded").complains("matched 4");
+        let setup = replay(session()).flags(&["--match-mode", mode]);
+        let path = setup.folder().join("r.json");
+        let setup = setup.flags(&["--report", path.to_str().unwrap()]);
+        let _folder = setup.run(live.as_bytes()).exits(0);
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!((&report["ok"], &report["extra_reads"]), (&true.into(), &1.into()));
+        let cases = report["cases"].as_array().unwrap();
+        let extra: Vec<&Value> = cases.iter().filter(|case| case["rule"] == "extra-read").collect();
+        assert_eq!(extra.len(), 1, "{report:#}");
+        assert_eq!(
+            (&extra[0]["outcome"], &extra[0]["request"]["id"]),
+            (&"warning".into(), &3.into())
+        );
         let strict = replay(session()).flags(&["--match-mode", mode, "--strict-reads"]);
         strict.run(live.as_bytes()).exits(6).client_got_some(&refusal(3));
     }

@@ -148,6 +148,84 @@ fn starts_that_end_at_once_are_all_in_the_report() {
     assert_eq!(left, 4, "nothing is left beside the tape and the reports");
 }
 
+/// A start that goes on until it is told to end, once it is in all reports as start `number`.
+fn begin(folder: &Path, number: usize, live: &[String]) -> std::process::Child {
+    let reports = FILES.iter().flat_map(|file| ["--report", file]);
+    let mut command: Command = tapegate();
+    command.current_dir(folder).args(["replay", "-q", "-r", "t.jsonl"]).args(reports);
+    let (read, write) = std::io::pipe().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(write).spawn().unwrap();
+    drop(command);
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), lines(live).as_bytes()).unwrap();
+    // What it answers comes after it has begun.
+    let answered = std::io::BufRead::lines(std::io::BufReader::new(read)).take(live.len());
+    assert_eq!(answered.filter(Result::is_ok).count(), live.len());
+    assert_eq!(json(folder)["starts"].as_array().unwrap().len(), number);
+    child
+}
+
+fn verdicts(folder: &Path) -> Vec<(String, bool)> {
+    let report = json(folder);
+    let starts = report["starts"].as_array().unwrap().iter();
+    starts
+        .map(|start| {
+            let verdict = start["verdict"].as_str().unwrap().to_owned();
+            (verdict, start["finished"].as_bool().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_start_that_is_killed_stays_in_the_report_and_makes_it_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("t.jsonl"), two()).unwrap();
+    let mut killed = begin(folder, 1, &good()[..1]);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let unfinished = ("failed".to_owned(), false);
+    assert_eq!(verdicts(folder), [unfinished.clone()]);
+    assert_eq!(start(folder, &good()[..1], &[]).0, Some(0));
+    let report = json(folder);
+    assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"failed".into()));
+    assert_eq!(verdicts(folder), [unfinished, ("passed".to_owned(), true)]);
+    // Nobody knows what the first one has asked for.
+    assert_eq!((&report["matched"], &report["unused"]), (&1.into(), &1.into()), "{report:#}");
+    let case = &report["cases"][0];
+    assert_eq!((&case["rule"], &case["start"]), (&"unfinished".into(), &1.into()), "{report:#}");
+
+    let cases = assert_junit(&folder.join("r.xml"));
+    assert_eq!(cases.iter().filter(|case| case[2] == "Failure").count(), 1, "{cases:?}");
+    let sarif = assert_sarif(&folder.join("r.sarif"));
+    let run = &sarif["runs"][0];
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false, "{sarif:#}");
+    assert_eq!(run["invocations"][1]["executionSuccessful"], true);
+    assert_eq!(run["results"][0]["ruleId"], "unfinished");
+}
+
+#[test]
+fn a_start_that_ends_after_another_has_begun_keeps_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("t.jsonl"), two()).unwrap();
+    let mut first = begin(folder, 1, &good());
+    let mut second = begin(folder, 2, &good());
+    for child in [&mut first, &mut second] {
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+    let passed = ("passed".to_owned(), true);
+    assert_eq!(verdicts(folder), [passed.clone(), passed]);
+    let report = json(folder);
+    assert_eq!((&report["ok"], &report["matched"]), (&true.into(), &4.into()), "{report:#}");
+    assert_eq!(report["cases"].as_array().unwrap().len(), 2, "{report:#}");
+    let cases = assert_junit(&folder.join("r.xml"));
+    assert!(cases.len() == 2 && cases.iter().all(|case| case[2] != "Failure"), "{cases:?}");
+    let sarif = assert_sarif(&folder.join("r.sarif"));
+    assert_eq!(sarif["runs"][0]["results"].as_array().unwrap().len(), 0, "{sarif:#}");
+    assert_eq!(sarif["runs"][0]["invocations"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn a_report_that_goes_down_a_pipe_is_that_of_this_start() {
     let folder = tempfile::tempdir().unwrap();

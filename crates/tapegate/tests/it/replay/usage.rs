@@ -246,7 +246,9 @@ fn every_flag_of_the_help_is_taken() {
             "--redact-key-file" => "key",
             "--max-message-bytes" => "1MB",
             "--log-format" => "json",
-            "--strict-params" | "--strict-reads" | "--verbose" | "--quiet" => "",
+            "--strict-params" | "--strict-reads" | "--strict-replies" | "--verbose" | "--quiet" => {
+                ""
+            }
             // These have tests of their own.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
             | "--header-env" | "--force" | "--help" | "--allow-host" | "--allow-origin"

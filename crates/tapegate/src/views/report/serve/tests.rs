@@ -51,7 +51,14 @@ fn a_verdict_is_as_the_goldens_have_it() {
         duration_ms: 1234,
         counts: Vec::new(),
         suites: Vec::new(),
-        start: Some(Start { number: 1, run_id: None, pid: 4242, parent_pid: 4200 }),
+        start: Some(Start {
+            number: 1,
+            run_id: None,
+            pid: 4242,
+            parent_pid: 4200,
+            finished: true,
+            registered: None,
+        }),
     };
     let report = fill(&judged(), report);
     for extension in ["json", "xml", "sarif"] {

@@ -1,0 +1,140 @@
+//! Answers of the client to what the server asks it, beside those of the recorded client.
+//!
+//! What the tape's server said next followed from the recorded answer, so another one makes another
+//! session. What a model says, and which folders there are, changes from run to run and from machine
+//! to machine; there another answer is only worth a warning, unless the user is strict.
+
+use std::io;
+
+use super::turn::Turn;
+use crate::frame::{Envelope, Frame, Kind};
+use crate::json::diff::{Terms, diff};
+use crate::json::path::Path;
+use crate::json::{self, Place};
+use crate::tape::index::NONE;
+
+/// An answer of the client that is not the recorded one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedReply {
+    /// The recorded request of the server: its `seq`, or its line where there is none.
+    pub number: u32,
+    /// What the server asks for.
+    pub method: String,
+    /// What is different.
+    pub change: ReplyChange,
+    /// The result or error that was recorded; empty if it is not known.
+    pub recorded: Vec<u8>,
+    /// The live one, redacted as the tape is; empty if there is none.
+    pub live: Vec<u8>,
+    /// Whether it counts as a divergence.
+    pub fails: bool,
+}
+
+/// How an answer of the client differs from the recorded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyChange {
+    /// It is another result.
+    OtherResult,
+    /// It is another error.
+    OtherError,
+    /// It is an error, and a result was recorded.
+    ErrorForResult,
+    /// It is a result, and an error was recorded.
+    ResultForError,
+    /// It does not come.
+    Missing,
+    /// The client has left before it came.
+    LeftBefore,
+    /// The client has said that it cannot answer such requests, and is not asked.
+    CannotAnswer,
+}
+
+impl ReplyChange {
+    /// What the client does, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::OtherResult => "the client answers otherwise than recorded",
+            Self::OtherError => "the client answers with another error than recorded",
+            Self::ErrorForResult => "the client answers with an error, and a result was recorded",
+            Self::ResultForError => "the client answers with a result, and an error was recorded",
+            Self::Missing => "the client does not answer",
+            Self::LeftBefore => "the client leaves without an answer",
+            Self::CannotAnswer => "this client cannot answer it, and is not asked",
+        }
+    }
+}
+
+/// Of what the server may ask for, what differs from run to run.
+const VARYING: [&str; 2] = ["sampling/createMessage", "roots/list"];
+
+impl Turn<'_, '_> {
+    /// Notices an answer of the client that is not the recorded one.
+    pub(super) fn compare_reply(
+        &mut self,
+        request: u32,
+        text: &[u8],
+        said: &Envelope<'_>,
+    ) -> io::Result<()> {
+        let tape = &mut self.context.tape;
+        let asked = tape.index.slot(request);
+        if asked.pair == NONE {
+            return Ok(());
+        }
+        let answer = tape.index.slot(asked.pair);
+        let recorded = tape.text(&answer)?.to_vec();
+        let live = tape.masked(text).into_owned();
+        let found = match (answer.kind == Kind::Error, said.kind() == Kind::Error) {
+            (false, true) => Some((ReplyChange::ErrorForResult, "result", "error")),
+            (true, false) => Some((ReplyChange::ResultForError, "error", "result")),
+            (true, true) => {
+                let code = |text| json::member(json::member(text, "error")?, "code");
+                let same = code(&recorded) == code(&live);
+                (!same).then_some((ReplyChange::OtherError, "error", "error"))
+            }
+            (false, false) => {
+                let same = is_same_result(&recorded, &live);
+                (!same).then_some((ReplyChange::OtherResult, "result", "result"))
+            }
+        };
+        let Some((change, of_recorded, of_live)) = found else { return Ok(()) };
+        let of = |text, key| json::member(text, key).unwrap_or_default().to_vec();
+        let (recorded, live) = (of(&recorded, of_recorded), of(&live, of_live));
+        self.reply_changed(request, change, (recorded, live))
+    }
+
+    /// Counts and tells a change in the client's answer to a recorded request.
+    pub(super) fn reply_changed(
+        &mut self,
+        request: u32,
+        change: ReplyChange,
+        (recorded, live): (Vec<u8>, Vec<u8>),
+    ) -> io::Result<()> {
+        let tape = &mut self.context.tape;
+        let asked = tape.index.slot(request);
+        let frame = Frame::read(tape.text(&asked)?);
+        let method = frame.envelope().and_then(|said| said.method);
+        let method = method.map(|method| method.decode().into_owned()).unwrap_or_default();
+        let fails = match change {
+            // What does not come may be for the client to choose, or to be told by its capabilities.
+            ReplyChange::LeftBefore | ReplyChange::CannotAnswer => false,
+            ReplyChange::OtherResult if VARYING.contains(&method.as_str()) => {
+                self.context.options.strict_replies
+            }
+            _ => true,
+        };
+        let number = asked.number;
+        self.desk.reply_changed(ChangedReply { number, method, change, recorded, live, fails });
+        Ok(())
+    }
+}
+
+/// Whether two answers have the same result, but for what goes with it.
+fn is_same_result(one: &[u8], two: &[u8]) -> bool {
+    let of = |text| json::member(text, "result").unwrap_or_default();
+    let ignored: Vec<Path> = Path::read("result._meta").into_iter().collect();
+    let terms = Terms { root: Place::member("result"), ignored: &ignored, listed_max: 1 };
+    match diff(of(one), of(two), &terms) {
+        Ok(found) => found.is_empty(),
+        Err(_) => of(one) == of(two),
+    }
+}
