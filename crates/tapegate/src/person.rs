@@ -22,6 +22,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
+use crate::screen::ScreenArgs;
 use crate::settings::user_state::user_state_dir;
 pub(crate) use attempt::Attempt;
 pub(crate) use key::KeyArgs;
@@ -74,6 +75,36 @@ pub(crate) fn require_exported_key(
 /// Asks a question at the terminal; anything but a clear yes is a no. The question says what is
 /// decided: a terminal alone is not a person.
 pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
+    Ok(is_yes(&ask(question)?))
+}
+
+/// The same for something that is long: `whole` is shown to whoever answers `d`, and then the question
+/// comes again.
+pub(crate) fn confirm_long(question: &str, whole: &str) -> Result<bool, Failure> {
+    let mut asked = question.to_owned();
+    loop {
+        let answer = ask(&format!("{asked} (d shows the whole difference)"))?;
+        if answer != "d" {
+            return Ok(is_yes(&answer));
+        }
+        match std::io::stdout().is_terminal() {
+            true => {
+                let mut out = std::io::stdout();
+                // Who leaves the pager early has seen enough.
+                ScreenArgs::default().pager(&mut out).write_all(whole.as_bytes()).ok();
+            }
+            false => show(whole)?,
+        }
+        asked = question.lines().last().unwrap_or_default().to_owned();
+    }
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer, "y" | "yes")
+}
+
+/// The answer to a question, in small letters.
+fn ask(question: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Exit::Findings, format!("cannot ask at the terminal: {error}"))
     };
@@ -85,7 +116,7 @@ pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
     write!(terminal, " [y/N] ").map_err(failed)?;
     let mut answer = String::new();
     BufReader::new(terminal).read_line(&mut answer).map_err(failed)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(answer.trim().to_lowercase())
 }
 
 /// Writes a text to the terminal itself, wherever standard output leads.

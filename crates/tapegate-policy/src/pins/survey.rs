@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_core::json;
 
-use super::lock::{Lock, Pin};
+use super::lock::{Lock, Pin, Server};
 use crate::filter::lists;
 use crate::gated::Offer;
 
@@ -125,6 +125,26 @@ impl Difference {
     }
 }
 
+impl Lock {
+    /// What is accepted otherwise than in an earlier lock, by server; nothing if that lock holds a server,
+    /// or a kind, to something that this one does not.
+    pub fn changes_since(&self, earlier: &Self) -> Option<BTreeMap<String, Vec<Difference>>> {
+        let kinds = |(name, server): (&String, &Server)| -> Vec<(String, Offer)> {
+            server.offers.keys().map(|offer| (name.clone(), *offer)).collect()
+        };
+        let held: BTreeSet<_> = self.servers.iter().flat_map(kinds).collect();
+        if !earlier.servers.iter().flat_map(kinds).all(|kind| held.contains(&kind)) {
+            return None;
+        }
+        let each = |(name, server): (&String, &Server)| {
+            let whole = server.offers.keys().copied().collect();
+            let survey = Survey { offers: server.offers.clone(), whole, ..Survey::default() };
+            (name.clone(), survey.differences(earlier, name))
+        };
+        Some(self.servers.iter().map(each).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +184,17 @@ mod tests {
         differences[2].accept(&mut lock, "s");
         assert_eq!(shown(&later, &lock), ["+d"]);
         assert_eq!(Lock::parse(&lock.write()), Ok(lock));
+    }
+
+    #[test]
+    fn two_locks_differ_in_what_was_accepted_unless_one_holds_to_less() {
+        let (mut old, mut new) = (Lock::default(), Lock::default());
+        survey(&[r#"{"tools":[{"name":"a"},{"name":"b"}]}"#]).accept_all(&mut old, "s");
+        survey(&[r#"{"tools":[{"name":"b","title":"B"},{"name":"c"}]}"#]).accept_all(&mut new, "s");
+        let names = |list: &[Difference]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&new.changes_since(&old).unwrap()["s"]), ["b", "c", "a"]);
+        survey(&[r#"{"prompts":[]}"#]).accept_all(&mut old, "s");
+        assert_eq!(new.changes_since(&old), None);
     }
 
     #[test]

@@ -40,12 +40,7 @@ pub(crate) struct Pinned<'p> {
 
 /// The result for people.
 pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> String {
-    let mut out = String::new();
-    for (server, differences) in &pinned.differences {
-        for difference in differences {
-            out.push_str(&one(server, difference, palette));
-        }
-    }
+    let mut out = changes(&pinned.differences, palette);
     for shadow in &pinned.shadows {
         let tools: Vec<String> =
             shadow.tools.iter().map(|(server, name)| format!("`{name}` of {server}")).collect();
@@ -76,6 +71,12 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
         }
     };
     out
+}
+
+/// What is not as it was accepted, one after the other.
+pub(crate) fn changes(all: &BTreeMap<String, Vec<Difference>>, palette: Palette) -> String {
+    let all = all.iter().flat_map(|(server, list)| list.iter().map(move |one| (server, one)));
+    all.map(|(server, difference)| one(server, difference, palette)).collect()
 }
 
 fn one(server: &str, difference: &Difference, palette: Palette) -> String {

@@ -43,23 +43,26 @@ pub(crate) fn diff(name: &str, old: Option<&str>, new: Option<&str>, palette: Pa
     };
     let (before, after) = (title("accepted", old), title("file", new));
     let head = palette.bold(&format!("--- {before}\n+++ {after}"));
-    let split = |text: Option<&str>| -> Vec<String> {
-        text.unwrap_or_default().split_inclusive('\n').map(shown).collect()
-    };
     let (old, new) = (split(old), split(new));
+    // As they are, not as they are shown: an escape that is spelled out is not what it stands for.
     let steps = align(&old, &new);
-    format!("{head}\n{}", hunks(&old, &new, &steps, palette))
+    let shown = |lines: Vec<&str>| lines.into_iter().map(shown).collect::<Vec<_>>();
+    format!("{head}\n{}", hunks(&shown(old), &shown(new), &steps, palette))
+}
+
+fn split(text: Option<&str>) -> Vec<&str> {
+    text.unwrap_or_default().split_inclusive('\n').collect()
 }
 
 /// A line as it is shown; one without its end says so.
 fn shown(line: &str) -> String {
     match line.strip_suffix('\n') {
-        Some(line) => visible::inline(line, usize::MAX),
-        None => format!("{} ⟨no newline at the end⟩", visible::inline(line, usize::MAX)),
+        Some(line) => visible::line(line),
+        None => format!("{} ⟨no newline at the end⟩", visible::line(line)),
     }
 }
 
-fn align(old: &[String], new: &[String]) -> Vec<Step> {
+fn align(old: &[&str], new: &[&str]) -> Vec<Step> {
     let head = old.iter().zip(new).take_while(|(one, two)| one == two).count();
     let (old, new) = (&old[head..], &new[head..]);
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, two)| one == two).count();
@@ -71,7 +74,7 @@ fn align(old: &[String], new: &[String]) -> Vec<Step> {
 }
 
 /// The longest common subsequence of lines, by the usual table.
-fn middle(old: &[String], new: &[String]) -> Vec<Step> {
+fn middle(old: &[&str], new: &[&str]) -> Vec<Step> {
     let width = new.len() + 1;
     if (old.len() + 1) * width > CELLS_MAX {
         return [vec![Step::Gone; old.len()], vec![Step::New; new.len()]].concat();
@@ -144,6 +147,14 @@ mod tests {
         assert!(text.contains("\n-e\n+E"), "{text}");
         assert!(!text.contains('\u{1b}') && text.contains("+i ⟨no newline"), "{text}");
         assert_eq!(diff("p", Some("x"), Some("x"), Palette::Plain), "");
+    }
+
+    #[test]
+    fn indentation_is_shown_as_it_is_and_an_escape_is_not_what_it_stands_for() {
+        let text = diff("p", Some("a:\n"), Some("a:\n  - id: b \n"), Palette::Plain);
+        assert!(text.ends_with("\n a:\n+  - id: b\\u0020\n"), "{text}");
+        let text = diff("p", Some("\\u200b\n"), Some("\u{200b}\n"), Palette::Plain);
+        assert!(text.ends_with("\n-\\u200b\n+\\u200b\n"), "{text}");
     }
 
     #[test]

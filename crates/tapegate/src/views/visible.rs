@@ -38,6 +38,16 @@ pub(crate) fn inline(text: &str, chars_max: usize) -> String {
     out
 }
 
+/// One line of a text. The blanks that it begins with stay, as they are its indentation; those at its
+/// end are escaped, since nobody would see them.
+pub(crate) fn line(text: &str) -> String {
+    let indented = text.trim_start_matches(' ');
+    match indented.is_empty() {
+        true => inline(text, usize::MAX),
+        false => " ".repeat(text.len() - indented.len()) + &inline(indented, usize::MAX),
+    }
+}
+
 /// Text of several lines, such as an error; its line breaks and tabs stay.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -184,6 +194,14 @@ mod tests {
         assert_eq!(inline("a b", 40), "a b");
         assert_eq!(inline(" ", 40), "\\u0020");
         assert_eq!(inline("abc ", 3), "abc…");
+    }
+
+    #[test]
+    fn the_blanks_that_a_line_begins_with_are_its_indentation() {
+        assert_eq!(line("  - id: reads"), "  - id: reads");
+        assert_eq!(line("  a  "), "  a\\u0020\\u0020");
+        assert_eq!(line("  "), "\\u0020\\u0020");
+        assert_eq!(line(" \u{a0} \t\u{202e}a\x1b"), " \\u00a0 \\t\\u202ea\\u001b");
     }
 
     #[test]

@@ -34,7 +34,7 @@ use heard::{Heard, lock};
 pub(crate) use kept::{Kept, beside, check, kept, text_of};
 pub(crate) use processes::fake_server;
 use processes::marked;
-pub(crate) use terminal::{at_terminal, at_terminal_typing_ahead, terminal};
+pub(crate) use terminal::{at_terminal, at_terminal_answering, at_terminal_typing_ahead, terminal};
 pub(crate) use words::{reply, request};
 
 /// How long anything may take before the test is given up.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::support::{accept_policy, at_terminal, tapegate};
+use crate::support::{accept_policy, at_terminal, at_terminal_answering, tapegate};
 
 use super::tape;
 
@@ -89,5 +89,30 @@ fn a_lock_that_was_accepted_is_said_to_be_and_one_that_can_only_refuse_needs_no_
     let project = Project::new(PLAIN);
     let said = project.pin("");
     assert!(said.contains("1 of 1 differences accepted") && !said.contains("[y/N]"), "{said}");
+    COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));
+}
+
+#[test]
+fn a_long_lock_is_told_in_short_and_shown_whole_to_whoever_wants_that() {
+    let project = Project::new(BY_HINT);
+    let tools: Vec<String> = (0..9)
+        .map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{"type":"object"}},"annotations":{{"readOnlyHint":true}}}}"#))
+        .collect();
+    let answer = r#"<{"jsonrpc":"2.0","id":1,"result":{"tools":[TOOLS]}}"#;
+    let listed = tape(&[
+        r#">{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
+        &answer.replace("TOOLS", &tools.join(",")),
+    ]);
+    fs::write(project.folder().join("t.jsonl"), listed).unwrap();
+    let mut pin = project.command(&["policy", "pin", "--server-id", "s", "t.jsonl", "--all"]);
+    let (code, said) = at_terminal_answering(pin.env("PAGER", "cat"), "", &["d\n", "y\n"]);
+    assert_eq!(code, 0, "{said}");
+    let (short, rest) = said.split_once("[y/N]").unwrap();
+    assert_eq!(short.lines().count(), 11, "{short}");
+    assert!(short.contains("+ s: tool t8 is new (readOnlyHint: true)"), "{short}");
+    let (whole, rest) = rest.split_once("[y/N]").unwrap();
+    assert!(whole.contains("+++ file/tapegate.lock"), "{whole}");
+    assert!(whole.contains("+  \"schema\": 1,"), "{whole}");
+    assert!(rest.contains("9 of 9 differences accepted"), "{rest}");
     COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));
 }

@@ -39,6 +39,15 @@ pub(crate) fn at_terminal_typing_ahead(
     ahead: &str,
     typed: &str,
 ) -> (i32, String) {
+    at_terminal_answering(command, ahead, &[typed])
+}
+
+/// The same, with an answer to each question.
+pub(crate) fn at_terminal_answering(
+    command: &Command,
+    ahead: &str,
+    answers: &[&str],
+) -> (i32, String) {
     let (mut ours, theirs) = terminal();
     ours.write_all(ahead.as_bytes()).unwrap();
     let end = || Stdio::from(theirs.try_clone().unwrap());
@@ -59,15 +68,16 @@ pub(crate) fn at_terminal_typing_ahead(
     session.stdin(end()).stdout(end()).stderr(end());
     assert!(session.status().unwrap().success());
     drop((session, theirs));
-    let mut asked = false;
+    let mut asked = 0;
     let mut said = Vec::new();
     let mut piece = [0; 4096];
     // A terminal whose other end is closed gives an error, not an end.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         said.extend_from_slice(&piece[..count]);
-        if !asked && said.windows(QUESTION.len()).any(|window| window == QUESTION) {
-            asked = true;
-            ours.write_all(typed.as_bytes()).unwrap();
+        let questions = said.windows(QUESTION.len()).filter(|window| *window == QUESTION).count();
+        while let Some(answer) = answers.get(asked).filter(|_| asked < questions) {
+            asked += 1;
+            ours.write_all(answer.as_bytes()).unwrap();
         }
     }
     let said = String::from_utf8(said).unwrap();

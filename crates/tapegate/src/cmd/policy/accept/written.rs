@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tapegate_policy::pins::Lock;
 use tapegate_store::accepted::Acceptance;
 use tapegate_store::input;
 
@@ -14,9 +15,11 @@ use crate::cmd::policy::loading::LOCK_BYTES_MAX;
 use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::trust::{self, Trust};
-use crate::views::unified;
-use crate::views::visible;
+use crate::views::{pinned, unified, visible};
 use crate::{person, talk};
+
+/// A change of more lines than this is told in short first.
+const WHOLE_LINES_MAX: usize = 40;
 
 /// What a command has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +88,7 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
         }
         // Who is asked about a lock does not see the rest.
         by_person = accepted.by_person || written == Written::Policy;
-        let diff = unified::diffs(&accepted.texts, &texts, talk::palette());
-        if !person::confirm(&format!("{diff}\nPut this change of `{name}` in force?"))? {
+        if !is_wanted(&name, &accepted.texts, &texts)? {
             let line = called::command("policy accept");
             talk::say(&format!("it is written, and not in force; `{line}` accepts it"));
             return Ok(false);
@@ -97,6 +99,34 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
         return Ok(false);
     }
     Ok(true)
+}
+
+/// Asks whether a change is to be in force. A lock says everything about every tool, so a long change of
+/// locks is told in short, and shown whole to whoever wants that.
+fn is_wanted(
+    name: &str,
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+) -> Result<bool, Failure> {
+    let whole = unified::diffs(old, new, talk::palette());
+    let question = format!("Put this change of `{name}` in force?");
+    match in_short(old, new).filter(|_| whole.lines().count() > WHOLE_LINES_MAX) {
+        Some(short) => person::confirm_long(&format!("{short}\n{question}"), &whole),
+        None => person::confirm(&format!("{whole}\n{question}")),
+    }
+}
+
+/// What a change of nothing but a lock comes to, unless something in it is held to nothing any more.
+fn in_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<String> {
+    let mut changed = new.iter().filter(|(name, text)| old.get(*name) != Some(*text));
+    let (name, text) = changed.next().filter(|_| old.keys().all(|name| new.contains_key(name)))?;
+    let lock = Lock::parse(text).ok().filter(|lock| lock.write() == *text)?;
+    let before = match old.get(name) {
+        Some(text) => Lock::parse(text).ok()?,
+        None => Lock::default(),
+    };
+    let changes = lock.changes_since(&before).filter(|_| changed.next().is_none())?;
+    Some(pinned::changes(&changes, talk::palette()))
 }
 
 /// What was accepted before is not known, so nobody can be asked about the difference.
