@@ -185,7 +185,7 @@ impl Maker {
         let made = number(text, place.kind);
         if made.is_none() {
             self.misfit(match place.kind {
-                Type::Long => "it is no whole number of 64 bits",
+                Type::Long => "it is not a whole number of 64 bits",
                 _ => "it has more than four digits after the point, or too many before it",
             });
         } else if place.tree.is_some_and(|tree| tree.wanted.is_some()) {

@@ -203,7 +203,7 @@ fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -
             format!("sent on, as the profile is development; production would {}", strict.verb())
         }
         (Outcome::Deny, _) => "denied".to_owned(),
-        (Outcome::Hold { workflow }, _) => format!("held for approval by `{workflow}`"),
+        (Outcome::Hold { workflow }, _) => format!("waits for a person (workflow `{workflow}`)"),
     };
     Steps::add(&mut steps, || format!("outcome: {done}"));
     decision.steps = steps;

@@ -171,7 +171,7 @@ impl Predicate {
     /// That the arguments could be read as they must be, in words for people: "`force` could be read
     /// as true".
     pub fn possible_words(&self) -> String {
-        let words = self.words();
+        let words = self.words(self.not);
         let path = &self.path_text;
         match words.strip_prefix("is ") {
             Some(rest) if matches!(self.test, Test::Under(_)) => format!(
@@ -239,9 +239,14 @@ fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool>
 }
 
 impl Predicate {
-    /// What must be there, in words that follow the path.
-    fn words(&self) -> Cow<'_, str> {
-        match (&self.test, self.not) {
+    /// The words for arguments that it does not hold for: "`path` is not like `/data/*`".
+    pub(crate) fn refuted(&self) -> String {
+        format!("`{}` {}", self.path_text, self.words(!self.not))
+    }
+
+    /// What must be there, or must not, in words that follow the path.
+    fn words(&self, not: bool) -> Cow<'_, str> {
+        match (&self.test, not) {
             (Test::Exists, false) => "is there".into(),
             (Test::Exists, true) => "is not there".into(),
             (Test::Glob(glob), false) => format!("is like `{}`", glob.text()).into(),
@@ -273,7 +278,7 @@ impl std::fmt::Display for Predicate {
     /// The predicate in words for people: "`path` is like `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = if self.optional { ", or is left out" } else { "" };
-        write!(f, "`{}` {}{or}", self.path_text, self.words())
+        write!(f, "`{}` {}{or}", self.path_text, self.words(self.not))
     }
 }
 

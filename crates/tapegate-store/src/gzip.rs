@@ -19,6 +19,9 @@ pub(crate) struct GzipFile(Arc<Mutex<Waiting>>);
 #[derive(Debug)]
 struct Waiting {
     text: Vec<u8>,
+    /// How much was taken, and how much of that is in the file.
+    bytes_taken: u64,
+    bytes_written: u64,
     file: File,
     /// Where the member starts that ends the tape for now.
     ended_at: Option<u64>,
@@ -26,14 +29,24 @@ struct Waiting {
 
 impl GzipFile {
     pub(crate) fn new(file: File) -> Self {
-        Self(Arc::new(Mutex::new(Waiting { text: Vec::new(), file, ended_at: None })))
+        let (bytes_taken, bytes_written) = (0, 0);
+        let text = Vec::new();
+        let waiting = Waiting { text, bytes_taken, bytes_written, file, ended_at: None };
+        Self(Arc::new(Mutex::new(waiting)))
     }
 
     /// Takes text, and writes it at once if much has gathered.
     pub(crate) fn append(&self, text: &[u8]) -> io::Result<()> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.text.extend_from_slice(text);
+        waiting.bytes_taken += text.len() as u64;
         if waiting.text.len() >= WAITING_BYTES_MAX { waiting.write() } else { Ok(()) }
+    }
+
+    /// How many bytes of text were taken, and how many of them are in the file.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (waiting.bytes_taken, waiting.bytes_written)
     }
 
     /// Writes what has gathered as a member of its own.
@@ -76,6 +89,7 @@ impl Waiting {
             return Err(error);
         }
         self.text.clear();
+        self.bytes_written = self.bytes_taken;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@
 //! Once a session comes to its end ([`Recorder::settle`]), each commit writes the footer too, and the
 //! next one writes over it: whenever the process is killed, the tape is whole.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -68,6 +69,9 @@ pub struct TapeWriter {
     beside: Beside,
     /// What was written up to the last commit.
     committed: Counts,
+    /// Commits of a compressed tape that may not be in the file yet: how much text there was, and what
+    /// it told of. The first one is in the file.
+    unflushed: VecDeque<(u64, Counts)>,
     /// When the last thing happened that the tape tells of.
     last: At,
     settled: bool,
@@ -133,6 +137,7 @@ impl TapeWriter {
             tape,
             beside: Beside::new(&path, opened.bytes == 0),
             committed: Counts::default(),
+            unflushed: VecDeque::from([(0, Counts::default())]),
             last: started,
             settled: false,
             created: opened.created,
@@ -156,7 +161,26 @@ impl TapeWriter {
 
     /// How many messages are on the tape, from the client and from the server.
     pub fn messages(&self) -> (u64, u64) {
-        (self.committed.client, self.committed.server)
+        let counts = self.in_file();
+        (counts.client, counts.server)
+    }
+
+    /// What the file tells of: of a compressed tape, what was flushed before the disk was full.
+    fn in_file(&self) -> Counts {
+        let Some(gzip) = &self.tape.gzip else { return self.committed };
+        let (_, written) = gzip.bytes();
+        let flushed = self.unflushed.iter().take_while(|(bytes, _)| *bytes <= written);
+        flushed.last().map_or(self.committed, |(_, counts)| *counts)
+    }
+
+    /// Notes what a commit of a compressed tape told of, until that is in the file.
+    fn note_unflushed(&mut self) {
+        let Some(gzip) = &self.tape.gzip else { return };
+        let (taken, written) = gzip.bytes();
+        self.unflushed.push_back((taken, self.committed));
+        while self.unflushed.get(1).is_some_and(|(bytes, _)| *bytes <= written) {
+            self.unflushed.pop_front();
+        }
     }
 
     /// How many frames were no messages, and where they were written.
@@ -202,6 +226,7 @@ impl TapeWriter {
             Ok(()) => match self.tape.commit(fresh, footer) {
                 Ok(()) => {
                     self.committed = counts;
+                    self.note_unflushed();
                     return Ok(());
                 }
                 Err(source) => (&self.tape.path, source),

@@ -68,7 +68,7 @@ fn run(
             Ok(event) => event,
             Err(error) => {
                 let spot = builder.spot(error.marker());
-                builder.findings.error(spot, format!("this is no YAML: {}", error.info()));
+                builder.findings.error(spot, format!("this is not valid YAML: {}", error.info()));
                 return None;
             }
         };

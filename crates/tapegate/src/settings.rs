@@ -32,7 +32,7 @@ pub(crate) struct ProjectArgs {
     /// tapegate/tapegate.yaml in the user's config folder]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     pub(crate) config: Option<PathBuf>,
-    /// How strictly it holds [default: what the policy says, or production]
+    /// Enforce the policy, or only log what it would do [default: what the policy says, or production]
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileWord>,
 }

@@ -18,7 +18,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|d| !d.is_zero())
-        .ok_or("expected more than nothing".to_owned())
+        .ok_or("must be greater than zero".to_owned())
 }
 
 /// `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.

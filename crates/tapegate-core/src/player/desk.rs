@@ -128,7 +128,8 @@ impl Desk {
         let paths = paths.join(", ");
         self.debug(format!("matched request {number} with score {score:.2}; differing: {paths}"));
         if ties > 0 {
-            self.debug(format!("{ties} other requests come as near; the first one is taken"));
+            let come = if ties == 1 { "request comes" } else { "requests come" };
+            self.debug(format!("{ties} other {come} as near; the first one is taken"));
         }
     }
 

@@ -70,8 +70,9 @@ impl Outline {
             }
             Err(Problem::Torn { line, bytes, entry_like, .. }) => {
                 self.begun |= entry_like;
+                let are = if *bytes == 1 { "byte is" } else { "bytes are" };
                 let words =
-                    format!("the tape ends in the middle of an entry; {bytes} bytes are left out");
+                    format!("the tape ends in the middle of an entry; {bytes} {are} left out");
                 self.say(*line, Severity::Warning, words);
             }
             Err(Problem::Line { line, fault }) => {
@@ -123,7 +124,7 @@ impl Outline {
             // A session in which nothing was said leaves an empty tape in the overwatch dialect.
             let (severity, words) = match self.findings.is_empty() || self.begun {
                 true => (Severity::Warning, "the tape holds no entry"),
-                false => (Severity::Error, "this is no tape: nothing in it is an entry"),
+                false => (Severity::Error, "this is not a tape: nothing in it is an entry"),
             };
             self.say(0, severity, words.to_owned());
         }

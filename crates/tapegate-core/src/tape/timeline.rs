@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 use super::line::Line;
 use super::reader::{Numbered, Problem};
 use super::session::BashCommand;
+use crate::frame::{Body, Frame};
 use crate::json;
 use crate::side::Side;
 use crate::time::read_rfc3339;
@@ -39,6 +40,14 @@ pub struct TimelineOptions {
     pub whole: bool,
     /// Which messages are looked for; all, if nothing is.
     pub wanted: Option<MessageTest>,
+}
+
+/// The arguments of a message in short, as its row has them; nothing, if it is not one message.
+pub fn arguments(msg: &[u8], chars_max: usize) -> String {
+    match Frame::glance(msg).body() {
+        Body::Message(envelope) => brief::arguments(envelope, chars_max),
+        Body::Batch | Body::Garbage(_) => String::new(),
+    }
 }
 
 /// Where a request stands: its row, and which of its children it is.

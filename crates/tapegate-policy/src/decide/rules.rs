@@ -256,9 +256,9 @@ impl Mismatch {
                 let predicate = &rule.arguments[*index];
                 let advice = predicate.advice(arguments).filter(|_| rule.act == Act::Forward);
                 let advice = advice.map_or(String::new(), |advice| format!(" ({advice})"));
-                format!("not so: {predicate}{advice}")
+                format!("{}{advice}", predicate.refuted())
             }
-            Self::Hint(index, value) => format!("not so: {}; it is {value}", rule.hints[*index]),
+            Self::Hint(index, value) => rule.hints[*index].refuted(*value),
         }
     }
 }

@@ -165,6 +165,14 @@ impl std::fmt::Display for HintValue {
     }
 }
 
+impl HintTest {
+    /// The words for a tool that it does not hold for: "`readOnlyHint` is false, not true".
+    pub(crate) fn refuted(&self, value: HintValue) -> String {
+        let wanted: Vec<String> = self.wanted.iter().map(HintValue::to_string).collect();
+        format!("`{}` is {value}, not {}", self.hint.name(), wanted.join(" or "))
+    }
+}
+
 impl std::fmt::Display for HintTest {
     /// The test in words for people: "`readOnlyHint` is true".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -15,6 +15,14 @@ pub enum ArgumentTest {
 }
 
 impl ArgumentTest {
+    /// The words for arguments that it does not hold for.
+    pub(crate) fn refuted(&self) -> String {
+        match self {
+            Self::Value(predicate) => predicate.refuted(),
+            Self::NoOthers(known) => known.refuted(),
+        }
+    }
+
     /// Why the arguments are not as they must be, where that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
         match self {

@@ -98,6 +98,16 @@ fn is_empty(object: &[u8]) -> Result<bool, Fault> {
     Ok(cursor.open()? == Kind::Object && cursor.key(&mut first)?.is_none())
 }
 
+impl KnownArguments {
+    /// The words for arguments that it does not hold for.
+    pub(crate) fn refuted(&self) -> String {
+        match self.paths.is_empty() {
+            true => "there are arguments".to_owned(),
+            false => format!("there are arguments besides `{}`", self.paths.join("`, `")),
+        }
+    }
+}
+
 impl Display for KnownArguments {
     /// What it wants, in words for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

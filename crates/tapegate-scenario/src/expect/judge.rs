@@ -73,7 +73,7 @@ pub enum Outcome {
     Kept,
     /// It does not.
     Broken,
-    /// It did not come to that: nothing can be said.
+    /// It did not come to that: it was not tested.
     Untested,
 }
 

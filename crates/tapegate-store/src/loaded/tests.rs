@@ -175,15 +175,12 @@ fn a_line_that_a_crash_cut_short_before_recording_went_on_is_no_damage() {
 
 #[test]
 fn what_is_no_tape_is_called_so() {
-    assert_eq!(load(b"").unwrap_err(), "`T` is no tape: it holds no entry");
-    assert_eq!(load(b"\n\n").unwrap_err(), "`T` is no tape: it holds no entry");
+    assert_eq!(load(b"").unwrap_err(), "`T` is not a tape: it holds no entry");
+    assert_eq!(load(b"\n\n").unwrap_err(), "`T` is not a tape: it holds no entry");
     let error = load(b"hello\nworld\n").unwrap_err();
-    assert_eq!(error, "`T` is no tape: line 1 is no entry: not JSON: no JSON value at byte 0");
+    assert_eq!(error, "`T` is not a tape: line 1: not JSON: no JSON value at byte 0");
     let error = load(b"{\"a\":1}\n").unwrap_err();
-    assert_eq!(
-        error,
-        "`T` is no tape: line 1 is no entry: not a tape entry: an object with the keys `a`"
-    );
+    assert_eq!(error, "`T` is not a tape: line 1: not a tape entry: an object with the keys `a`");
     let path = Path::new("/no/such/tape");
     let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
     assert_eq!(

@@ -69,7 +69,7 @@ fn anchors_aliases_and_merge_keys_work() {
     is("- &k key\n- {*k : v, '<<': 1}\n", r#"["key",{"key":"v","<<":1}]"#);
     fails("a: {<<: 5}", "1:5 `<<` takes a map or a list of maps, but this is a number");
     fails("a: &a [*a]", "1:8 this alias stands inside of what it stands for");
-    fails("a: *b", "1:4 this is no YAML: while parsing node, found unknown anchor");
+    fails("a: *b", "1:4 this is not valid YAML: while parsing node, found unknown anchor");
 }
 
 #[test]

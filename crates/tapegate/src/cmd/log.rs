@@ -1,5 +1,6 @@
 //! `tapegate log`: the activity log, for people and for other systems.
 
+mod arguments;
 mod filter;
 mod ungoverned;
 
@@ -21,11 +22,15 @@ use crate::views::json_list::JsonList;
 use crate::views::palette::Palette;
 use crate::views::{activity as view, ocsf};
 use crate::zone::Zone;
+use arguments::Arguments;
 
 /// Show what was decided, asked and done, and follow it
 ///
 /// Reads the activity log of the project: the files that were put aside, oldest first, then the
 /// current one. `tapegate check` tells whether anybody has tampered with it.
+///
+/// Text shows what a call was made with if its tape lies beside the log, masked as it is there; the log
+/// itself keeps no arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +40,7 @@ Examples:
   tapegate log --format ocsf --since 2026-03-20T00:00:00Z > events.ndjson
   tapegate log --format jsonl | jq -c 'select(.latency_us > 1000)'
 
-Exit codes: 0 done, 1 some lines are no events, 3 a file could not be read, 64 wrong usage.")]
+Exit codes: 0 done, 1 some lines are not events, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
     /// Go on as the log grows
     #[arg(short, long, conflicts_with = "files")]
@@ -86,6 +91,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         zone: Zone::ours(),
         columns: screen::columns(),
         held: args.tail.map(|count| (count, VecDeque::new())),
+        arguments: Arguments::default(),
         bad: 0,
         out: &mut list,
     };
@@ -104,6 +110,7 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     let StateChoice { folder, former, .. } = args.state.choice()?;
     tell_of_former(&former);
     ungoverned::warn(&folder, now_us());
+    printer.arguments = Arguments::beside(&folder);
     let mut follower = Follower::new(&folder);
     let none = || talk::say(&format!("there is no activity log in `{}` yet", folder.display()));
     loop {
@@ -139,6 +146,8 @@ fn tell_of_former(former: &[PathBuf]) {
 
 /// A file by its name.
 fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
+    // The last ones of a file before may be held back, but the tapes of all are in one folder.
+    printer.arguments.look_beside(path);
     let text =
         activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
     for next in Events::new(text) {
@@ -160,6 +169,8 @@ struct Printer<'a> {
     columns: Option<usize>,
     /// The last events, until there are no more: how many, and which.
     held: Option<(usize, VecDeque<Logged>)>,
+    /// What calls were made with.
+    arguments: Arguments,
     /// Lines that are no events.
     bad: u64,
     out: &'a mut dyn Write,
@@ -199,7 +210,9 @@ impl Printer<'_> {
     fn print(&mut self, logged: &Logged) -> std::io::Result<()> {
         match self.format {
             Format::Text => {
-                let line = view::line(logged, &self.zone, self.palette, self.columns);
+                let arguments = self.arguments.of(logged);
+                let (zone, palette) = (&self.zone, self.palette);
+                let line = view::line(logged, &arguments, zone, palette, self.columns);
                 self.out.write_all(line.as_bytes())?;
             }
             Format::Json | Format::Jsonl => self.out.write_all(logged.text())?,

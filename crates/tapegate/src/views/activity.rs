@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tapegate_core::time::read_rfc3339;
 use tapegate_store::activity::Logged;
 
-use super::columns::{fit, pad};
+use super::columns::{fit, pad, width};
 use super::palette::Palette;
 use super::{visible, words};
 use crate::zone::Zone;
@@ -21,6 +21,9 @@ const MOMENT_COLUMNS: usize = 14;
 const WORD_COLUMNS: usize = 18;
 /// What stands before the rest.
 const HEAD_COLUMNS: usize = MOMENT_COLUMNS + 1 + WORD_COLUMNS + 1;
+
+/// Arguments get at least the room divided by this.
+const ARGUMENTS_SHARE: usize = 3;
 
 /// Keys that stand in a line in a place of their own, or that are for machines.
 const KNOWN: &[&str] = &[
@@ -57,9 +60,11 @@ const KNOWN: &[&str] = &[
     "event",
 ];
 
-/// An event in a line, without its end, as wide as there is room.
+/// An event in a line, without its end, as wide as there is room. The arguments of the call that it is
+/// about stand behind its name; if there is little room, they do not take all of it.
 pub(crate) fn line(
     logged: &Logged,
+    arguments: &str,
     zone: &Zone,
     palette: Palette,
     columns: Option<usize>,
@@ -67,9 +72,16 @@ pub(crate) fn line(
     let level = logged.str("level").unwrap_or_default();
     let word = word(logged);
     let moment = moment(logged, zone);
-    let rest = rest(logged);
     let room = columns.map(|columns| columns.saturating_sub(HEAD_COLUMNS));
-    let rest = room.map_or(rest.clone(), |room| fit(&rest, room));
+    let (call, because) = (call(logged), because(logged));
+    let mut arguments = visible::inline(arguments, TEXT_CHARS_MAX);
+    if let Some(room) = room {
+        let left = room.saturating_sub(width(&call) + 1 + width(&because));
+        arguments = fit(&arguments, left.max(room / ARGUMENTS_SHARE));
+    }
+    let gap = if arguments.is_empty() { "" } else { " " };
+    let rest = format!("{call}{gap}{arguments}{because}");
+    let rest = room.map_or(rest.trim_start().to_owned(), |room| fit(rest.trim_start(), room));
     let padded = pad(&word, WORD_COLUMNS);
     let padded = match (&*level, word.as_str()) {
         ("error", _) | (_, "denied" | "dropped" | "forged" | "refused") => palette.red(&padded),
@@ -90,18 +102,26 @@ fn moment(logged: &Logged, zone: &Zone) -> String {
     }
 }
 
-/// What an event is about: the call, why it was decided so, and what else there is.
-fn rest(logged: &Logged) -> String {
-    let text = |key: &str, chars_max| {
-        logged.str(key).map(|text| visible::inline(&text, chars_max)).unwrap_or_default()
+/// What an event is about.
+fn call(logged: &Logged) -> String {
+    let name = |key: &str| {
+        logged.str(key).map(|text| visible::inline(&text, NAME_CHARS_MAX)).unwrap_or_default()
     };
-    let name = |key: &str| text(key, NAME_CHARS_MAX);
     let (method, tool) = (name("method"), name("tool"));
     // Nearly everything is a call of a tool, which its name tells.
     let method = if method == "tools/call" && !tool.is_empty() { String::new() } else { method };
     let mut parts = vec![name("server_id"), method, tool];
     parts.retain(|part| !part.is_empty());
-    let mut out = parts.join(" ");
+    parts.join(" ")
+}
+
+/// Why it was decided so, and what else there is.
+fn because(logged: &Logged) -> String {
+    let text = |key: &str, chars_max| {
+        logged.str(key).map(|text| visible::inline(&text, chars_max)).unwrap_or_default()
+    };
+    let name = |key: &str| text(key, NAME_CHARS_MAX);
+    let mut out = String::new();
     let (rule, reason) = (name("rule"), text("policy_reason", TEXT_CHARS_MAX));
     let because = match (rule.is_empty(), reason.is_empty()) {
         (true, true) => String::new(),
@@ -125,7 +145,7 @@ fn rest(logged: &Logged) -> String {
         let key = visible::inline(key, NAME_CHARS_MAX);
         write!(out, " {key}={}", visible::value(raw, TEXT_CHARS_MAX)).ok();
     }
-    out.trim_start().to_owned()
+    out
 }
 
 /// What happened, in a word.
@@ -145,7 +165,7 @@ mod tests {
     #[track_caller]
     fn shows(event: &str, columns: Option<usize>, expected: &str) {
         let logged = Logged::read(1, event.as_bytes()).unwrap();
-        assert_eq!(line(&logged, &Zone::default(), Palette::Plain, columns), expected);
+        assert_eq!(line(&logged, "", &Zone::default(), Palette::Plain, columns), expected);
     }
 
     #[test]
@@ -170,7 +190,7 @@ mod tests {
     fn nothing_in_an_event_reaches_the_terminal_unseen() {
         let event = r#"{"timestamp":"\u001b[2J","kind":"a\nb","tool":"\u202ex","\u001b":"\u0007"}"#;
         let logged = Logged::read(1, event.as_bytes()).unwrap();
-        let shown = line(&logged, &Zone::default(), Palette::Plain, None);
+        let shown = line(&logged, "\u{1b}[2J", &Zone::default(), Palette::Plain, None);
         assert!(!shown.chars().any(|c| c.is_control() || c == '\u{202e}'), "{shown:?}");
     }
 }

@@ -204,8 +204,12 @@ fn hidden(request: &Request) -> String {
     match params(request).matches("[REDACTED").count() {
         0 => String::new(),
         count => format!(
-            "{count} part(s) are masked as [REDACTED…]: you do not see them, and the server gets them \
+            "{} masked as [REDACTED…]: you do not see them, and the server gets them \
              as they are{}",
+            match count {
+                1 => "1 part is".to_owned(),
+                count => format!("{count} parts are"),
+            },
             match request.params_hash.is_empty() {
                 true => String::new(),
                 false => {

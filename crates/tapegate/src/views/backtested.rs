@@ -51,7 +51,7 @@ pub(crate) fn text(tally: &Tally, outline: &Outline, tapes: &[&Path], palette: P
     let groups = tally.groups();
     for (sort, title) in [
         (Sort::Deny, "denied"),
-        (Sort::Hold, "held for approval"),
+        (Sort::Hold, "waits for a person"),
         (Sort::Reject, "not written as it must be"),
         (Sort::Drift, "not what was accepted"),
         (Sort::Filter, "hidden from lists"),

@@ -75,7 +75,9 @@ fn fates(
     let painted = match &strict {
         Outcome::Forward => palette.green("forward"),
         Outcome::Deny => palette.red("deny"),
-        Outcome::Hold { workflow } => palette.bold(&format!("hold for approval by `{workflow}`")),
+        Outcome::Hold { workflow } => {
+            palette.bold(&format!("waits for a person (workflow `{workflow}`)"))
+        }
     };
     let mut by = Vec::new();
     match decision {
@@ -96,7 +98,7 @@ fn fates(
         (Outcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
         (Outcome::Hold { .. }, None) => ", logged as WOULD_REQUIRE_APPROVAL".to_owned(),
     };
-    let mark = |of: Profile| if of == profile { " *" } else { "" };
+    let mark = |of: Profile| if of == profile { " (in force)" } else { "" };
     let (one, two) = (mark(Profile::Production), mark(Profile::Development));
     format!("  production{one}: {painted}{by}\n  development{two}: forward{would}\n")
 }

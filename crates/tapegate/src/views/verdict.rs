@@ -19,7 +19,7 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
     let word = match verdict.outcome() {
         Outcome::Kept => palette.green("safe"),
         Outcome::Broken => palette.red("not safe"),
-        Outcome::Untested => "nothing can be said".to_owned(),
+        Outcome::Untested => "not tested".to_owned(),
     };
     let mut out = format!(
         "verdict: {word} ({} kept, {} broken, {} untested, {} messages heard)\n",
@@ -62,7 +62,7 @@ fn messages(count: u64) -> String {
     if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
 }
 
-/// Why an expectation does not hold, or nothing can be said of it, in a line.
+/// Why an expectation does not hold, or not tested of it, in a line.
 pub(crate) fn reason(ruling: &Ruling) -> String {
     let (count, wanted) = (ruling.count, ruling.expectation.count);
     match (ruling.outcome, ruling.expectation.rule) {

@@ -248,7 +248,7 @@ fn what_is_no_tape_is_an_error_and_an_empty_one_a_warning() {
     for text in ["hi\n", "{\n  \"type\": \"module\"\n}\n", "{}", "[1]\n"] {
         let (out, code) = check(text, "text");
         assert_eq!(code, 1, "{out}");
-        assert!(out.contains("this is no tape"), "{out}");
+        assert!(out.contains("this is not a tape"), "{out}");
     }
     let (out, code) = check("", "text");
     assert_eq!((code, out.contains("warning: the tape holds no entry")), (0, true), "{out}");

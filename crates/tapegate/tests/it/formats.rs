@@ -2,10 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::support::tapegate;
+
+const POLICY: &str = "\
+schema: 1
+governance:
+  defaults: { action: forward }
+";
 
 #[track_caller]
 fn printed(folder: &Path, arguments: &[&str]) -> String {
@@ -14,6 +21,7 @@ fn printed(folder: &Path, arguments: &[&str]) -> String {
         .current_dir(folder)
         .env("TAPEGATE_HOME", folder)
         .env("HOME", folder)
+        .stdin(fs::File::open(folder.join("t.jsonl")).map_or(Stdio::null(), Stdio::from))
         .output()
         .unwrap();
     String::from_utf8(done.stdout).unwrap()
@@ -27,9 +35,19 @@ fn json_is_one_document_and_jsonl_the_same_objects_a_line_each() {
         "\n"
     );
     fs::write(folder.path().join("t.jsonl"), tape).unwrap();
-    for arguments in
-        [&["show", "t.jsonl"][..], &["check", "t.jsonl", "t.jsonl"], &["serve", "--list"]]
-    {
+    let tapes = folder.path().join("tapes");
+    fs::create_dir(&tapes).unwrap();
+    fs::write(tapes.join("a.jsonl"), tape).unwrap();
+    fs::write(tapes.join("b.jsonl"), tape).unwrap();
+    fs::write(folder.path().join("tapegate.yaml"), POLICY).unwrap();
+    for arguments in [
+        &["show", "t.jsonl"][..],
+        &["check", "t.jsonl", "t.jsonl"],
+        &["check", "tapes"],
+        &["check", "-"],
+        &["serve", "--list"],
+        &["policy", "backtest", "--show", "forward", "t.jsonl"],
+    ] {
         let with =
             |format: &str| printed(folder.path(), &[arguments, &["--format", format]].concat());
         let document: Vec<Value> = serde_json::from_str(&with("json"))

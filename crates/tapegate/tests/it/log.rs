@@ -306,3 +306,47 @@ fn a_word_that_no_log_has_is_refused() {
         assert!(said.contains("it is one of ") && said.contains(word), "{said}");
     }
 }
+
+/// What `log` prints at 80 and 120 columns is a golden (`tests/golden/log`), with the arguments of
+/// calls from the tape beside the log; `UPDATE_GOLDEN=1` writes it anew.
+#[test]
+fn events_have_arguments_and_fit_at_every_width() {
+    let folder = crate::tidy::root().join("tests/golden/log");
+    for columns in [80, 120] {
+        let done = crate::show::command(&columns.to_string())
+            .args(["log", "activity.jsonl"])
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        let text = crate::show::out(&done);
+        crate::show::compare(&format!("../log/log-{columns}.txt"), &text, columns);
+    }
+}
+
+#[test]
+fn arguments_come_from_the_tape_masked_as_it_is_and_a_log_without_a_tape_has_none() {
+    let folder = crate::tidy::root().join("tests/golden/log");
+    let state = tempfile::tempdir().unwrap();
+    fs::copy(folder.join("activity.jsonl"), state.path().join("activity.jsonl")).unwrap();
+    let show = |columns: &str| {
+        let mut command = crate::show::command(columns);
+        command.args(["log", "--tail", "5", "--state", "."]).current_dir(state.path());
+        let done = command.env("TAPEGATE_HOME", state.path()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    assert!(!show("200").contains("/srv/shop"), "{}", show("200"));
+    let tapes = state.path().join("tapes/some-server");
+    fs::create_dir_all(&tapes).unwrap();
+    let name = "2026-03-20T14-22-11-804Z-0123456789abcdef.jsonl";
+    fs::copy(folder.join("tapes/files").join(name), tapes.join(name)).unwrap();
+    let text = show("200");
+    let denied = text.lines().find(|line| line.contains("delete_file")).unwrap();
+    assert!(denied.contains("[REDACTED:1f]") && denied.contains("(rule `no-deletes`"), "{denied}");
+    assert!(!denied.contains('\u{1b}'), "{denied:?}");
+    // An event that names something else than a tape in the folder reads nothing.
+    let forged = r#"{"timestamp":"2026-03-20T14:22:30Z","kind":"decision","tool":"x","tape_session_id":"../../other","tape_seq":1}"#;
+    fs::write(state.path().join("activity.jsonl"), format!("{forged}\n")).unwrap();
+    fs::copy(tapes.join(name), state.path().join("other.jsonl")).unwrap();
+    assert_eq!(show("200"), "03-20 15:22:30 decision           x\n");
+}

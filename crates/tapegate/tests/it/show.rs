@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::tapegate;
+use crate::support::{at_terminal, tapegate};
 
 pub(crate) fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/show")
@@ -170,4 +170,98 @@ fn a_running_session_is_followed_to_its_end() {
     wait_for("end: ");
     drop(file);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn colours_are_used_when_they_are_asked_for() {
+    let coloured = |arguments: &[&str], force: bool| {
+        let mut command = command("120");
+        command.args(["show", "tape.jsonl"]).args(arguments).env_remove("NO_COLOR");
+        command.env_remove("TERM");
+        if force {
+            command.env("CLICOLOR_FORCE", "1");
+        }
+        out(&command.output().unwrap()).contains('\u{1b}')
+    };
+    assert!(!coloured(&[], false), "no terminal");
+    assert!(coloured(&["--color", "always"], false));
+    assert!(coloured(&[], true));
+    assert!(!coloured(&["--color", "never"], true));
+    let (code, shown) = at_terminal(
+        command("120").args(["show", "--no-pager", "tape.jsonl"]).env("TERM", "xterm"),
+        "",
+    );
+    assert!(code == 0 && shown.contains("\u{1b}["), "{shown}");
+    let (_, shown) = at_terminal(
+        command("120")
+            .args(["show", "--no-pager", "tape.jsonl"])
+            .env("NO_COLOR", "1")
+            .env("TERM", "xterm"),
+        "",
+    );
+    assert!(!shown.contains("\u{1b}["), "{shown}");
+}
+
+#[test]
+fn a_pager_is_used_on_a_terminal_alone() {
+    // The pager says that it was there, and what it read.
+    let pager = "sed 's/^/PAGED /'";
+    for name in ["show", "stats"] {
+        let with = |flags: &[&str], pager: &str| {
+            let mut command = command("120");
+            command.arg(name).args(flags).arg("tape.jsonl").env("PAGER", pager);
+            at_terminal(&command, "")
+        };
+        let (code, shown) = with(&[], pager);
+        assert!(code == 0 && shown.starts_with("PAGED "), "{name}: {shown}");
+        assert!(
+            shown
+                .lines()
+                .filter(|line| !line.trim().is_empty())
+                .all(|line| line.starts_with("PAGED ")),
+            "{shown}"
+        );
+        for (flags, pager) in
+            [(&["--no-pager"][..], pager), (&["--format", "json"], pager), (&[], "cat"), (&[], "")]
+        {
+            let (code, shown) = with(flags, pager);
+            assert!(code == 0 && !shown.contains("PAGED"), "{name} {flags:?} {pager:?}: {shown}");
+            assert!(shown.contains("write_file"), "{name} {flags:?} {pager:?}: {shown}");
+        }
+        // Without a terminal there is nobody to page for.
+        let done = command("120").args([name, "tape.jsonl"]).env("PAGER", pager).output().unwrap();
+        assert!(!out(&done).contains("PAGED"), "{name}");
+    }
+}
+
+#[test]
+fn what_the_log_beside_a_tape_says_was_decided_is_shown() {
+    let folder = crate::tidy::root().join("tests/golden/log");
+    let tape = "tapes/files/2026-03-20T14-22-11-804Z-0123456789abcdef.jsonl";
+    let show = |arguments: &[&str], folder: &Path| {
+        out(&command("200").arg("show").args(arguments).current_dir(folder).output().unwrap())
+    };
+    let text = show(&[tape], &folder);
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(row("read_file").contains("allowed") && row("read_file").contains("reads"), "{text}");
+    assert!(row("write_file").contains("ada"), "{text}");
+    assert!(row("delete_file").contains("denied"), "{text}");
+    let document: Vec<Value> =
+        serde_json::from_str(&show(&["--format", "json", tape], &folder)).unwrap();
+    let call = document.iter().find(|row| row["name"] == "read_file").unwrap();
+    assert_eq!(call["decision"], "forward", "{call}");
+    // The same tape elsewhere tells nothing of the log, unless it is named.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let name = Path::new(tape).file_name().unwrap();
+    fs::copy(folder.join(tape), elsewhere.path().join(name)).unwrap();
+    let name = name.to_str().unwrap();
+    let alone = command("200")
+        .args(["show", name])
+        .env("TAPEGATE_HOME", elsewhere.path())
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    assert!(!out(&alone).contains("ada"), "{alone:?}");
+    let state = folder.to_str().unwrap();
+    assert!(show(&["--state", state, name], elsewhere.path()).contains("ada"));
 }

@@ -59,6 +59,15 @@ fn trickle(mut input: fs::File, line: impl Fn(usize) -> String + Send + 'static)
     });
 }
 
+/// Asserts that the summary counts what `check` finds on the tape.
+#[track_caller]
+fn counts_what_is_on_the_tape(said: &str, tape: &Path) {
+    let (_, summary) = said.split_once("recorded ").expect("a summary");
+    let (count, _) = summary.split_once(" to ").unwrap();
+    let found = check(tape, 0);
+    assert!(found.contains(count), "said {count}, found {found}");
+}
+
 fn requests(count: usize) -> String {
     (0..count).map(request).collect()
 }
@@ -76,9 +85,9 @@ fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded()
         let _open = input.try_clone().unwrap();
         trickle(input, request::<usize>);
         let end = run.end().exits(3).leaves_no_process();
-        let end = end.complains("error: the session was stopped because cannot write `");
+        let end = end.complains("error: the session was stopped: cannot write `");
         let end = end.complains("No space left on device").complains("hint: ");
-        check(end.run.tape_path(), 0);
+        counts_what_is_on_the_tape(&end.stderr, end.run.tape_path());
         let on_tape = |side| {
             let theirs = kept(end.run.tape_path()).into_iter().filter(move |k| k.from == side);
             theirs.flat_map(|k| [k.bytes, b"\n".to_vec()].concat()).collect::<Vec<u8>>()
@@ -181,6 +190,7 @@ fn a_full_disk_leaves_a_gzip_tape_that_reads() {
         }
     });
     let end = run.end().exits(3).complains("No space left on device");
+    counts_what_is_on_the_tape(&end.stderr, end.run.tape_path());
     let text = check(end.run.tape_path(), 0);
     assert!(!text.contains(" 0 messages"), "{text}");
 }

@@ -30,7 +30,7 @@ pub struct Splicer {
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It has nothing of a tape.
-    #[error("is no tape: {0}")]
+    #[error("is not a tape: {0}")]
     NoTape(String),
     /// Its format is another one.
     #[error("cannot be read: line {line}: {words}")]
@@ -189,7 +189,7 @@ impl Splicer {
     fn damaged(&mut self) -> Result<(), Refusal> {
         let Some((line, fault)) = self.broken.take() else { return Ok(()) };
         if !self.outline.has_entries() {
-            return Err(Refusal::NoTape(format!("line {line} is no entry: {fault}")));
+            return Err(Refusal::NoTape(format!("line {line}: {fault}")));
         }
         Err(Refusal::Damage { line, fault })
     }

@@ -96,7 +96,7 @@ fn a_variable_without_quotes_in_brackets_gets_a_hint() {
     let loaded = with(&[("T", "x")], &format!("{HEAD}sources: [{{id: ${{T}}}}]\n"));
     let told = told(&loaded);
     assert!(told[0].contains("a variable must stand in quotes"), "{told:?}");
-    assert!(told[1].contains("this is no YAML"), "{told:?}");
+    assert!(told[1].contains("this is not valid YAML"), "{told:?}");
 }
 
 #[test]

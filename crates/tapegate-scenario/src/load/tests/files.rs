@@ -75,7 +75,7 @@ fn faults_in_files_are_told_there_and_where_the_file_is_named() {
             "3:13 error: `a.yaml` cannot be used",
             "4:13 error: `a.yaml` cannot be used",
             "5:10 error: `b.json` cannot be used",
-            "lib/a.yaml:2:1 error: this is no YAML: while parsing a node, did not find expected node content",
+            "lib/a.yaml:2:1 error: this is not valid YAML: while parsing a node, did not find expected node content",
             "b.json:2:11 error: this is no JSON: no JSON value",
             "c.yaml:2:21 error: tools[3].response.content: this must be a list, but it is a number",
         ]

@@ -280,7 +280,7 @@ fn ec_load_002_what_is_no_yaml_is_an_error_with_its_line() {
         let loaded = Folder::default().with("main.yaml", text).load();
         let told = told(&loaded);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains("error: this is no YAML: "), "{told:?}");
+        assert!(told[0].contains("error: this is not valid YAML: "), "{told:?}");
         assert!(!told[0].starts_with("0:"), "{told:?}");
     }
 }

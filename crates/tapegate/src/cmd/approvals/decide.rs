@@ -8,7 +8,7 @@ use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, Event};
 use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling, is_id};
 
-use super::folder::Project;
+use super::folder::{Project, waits};
 use super::{Args, Format, Verb, failure, find};
 use crate::exit::{Exit, Failure};
 use crate::person::Attempt;
@@ -100,8 +100,9 @@ fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<E
         pending.partition(|entry| is_of_project(&entry.request, &here));
     if !others.is_empty() {
         talk::warn(&format!(
-            "{} call(s) of other projects wait too, and are left out; name them to decide about them",
-            others.len()
+            "{} too, and {} left out; name what you want to decide about",
+            waits(others.len(), "other projects"),
+            if others.len() == 1 { "is" } else { "are" }
         ));
     }
     Ok(ours)

@@ -13,6 +13,7 @@ use crate::settings::user_state::user_state_dir;
 use crate::state::{log_event, now_us};
 use crate::talk;
 use crate::views::approvals as view;
+use crate::views::plural;
 
 /// A project, by its state folder.
 pub(super) struct Project {
@@ -58,14 +59,14 @@ impl Project {
         for folder in former {
             let found = Approvals::of_project_if_any(&self.user_state, folder).ok().flatten();
             let entries = found.and_then(|found| found.all().ok()).unwrap_or_default();
-            let waits = |entry: &&Entry| {
+            let is_waiting = |entry: &&Entry| {
                 view::is_pending(entry, now_us()) && is_of_project(&entry.request, here)
             };
-            let (count, name) = (entries.iter().filter(waits).count(), folder.display());
+            let (count, name) = (entries.iter().filter(is_waiting).count(), folder.display());
             if count > 0 {
                 talk::warn(&format!(
-                    "{count} call(s) of this project wait in `{name}`, where its state was before: \
-                     {}",
+                    "{} in `{name}`, where its state was before: {}",
+                    waits(count, "this project"),
                     called::command(format!("approvals --state {name}"))
                 ));
             }
@@ -91,4 +92,10 @@ impl Project {
             ));
         }
     }
+}
+
+/// How many calls of whose wait: `1 call of this project waits`.
+pub(super) fn waits(count: usize, whose: &str) -> String {
+    let waits = if count == 1 { "waits" } else { "wait" };
+    format!("{} of {whose} {waits}", plural(count as u64, "call"))
 }

@@ -19,7 +19,7 @@ const SCRIPT: [(&str, &str); 5] = [
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count_words","arguments":{"text":"bytes are the truth"},"_meta":{"progressToken":"p1"}}}"#,
     ),
     (
-        "calls a tool that asks back",
+        "calls a tool that asks the client a question",
         r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"summarise","arguments":{"text":"a tape of every message"}}}"#,
     ),
 ];

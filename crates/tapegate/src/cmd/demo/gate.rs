@@ -63,7 +63,7 @@ impl<'a> Gate<'a> {
         let good = status.success() && seen.contains("4 words") && seen.contains("-32014");
         self.show_log(out)?;
         match good {
-            true => writeln!(out, "A person's yes let the one call pass; the other went nowhere.")?,
+            true => writeln!(out, "The approved call passed; the other was not sent.")?,
             false => writeln!(out, "The gate did something else than the policy says.")?,
         }
         Ok(good)

@@ -19,7 +19,7 @@ use crate::settings::{Surroundings, user_state_hint};
 use crate::state::{log_event, now_us};
 use crate::talk;
 use crate::trust::{self, Trust};
-use crate::views::{unified, visible};
+use crate::views::{plural, unified, visible};
 pub(super) use written::accept_lock;
 pub(crate) use written::accept_written;
 
@@ -196,15 +196,20 @@ fn show(
     let found = backtest::loosened(&before.regime, &rule.regime, &folder, meant)?;
     let Loosened { changes, tapes, left_out } = found;
     if left_out > 0 {
-        let words = "tape(s) are left out, as they are not known to be of this project";
-        writeln!(out, "\n{left_out} {words}")?;
+        let (tapes, are) =
+            (plural(left_out as u64, "tape"), if left_out == 1 { "is" } else { "are" });
+        writeln!(out, "\n{tapes} {are} left out: not known to be of this project")?;
     }
     if tapes == 0 {
         writeln!(out, "\nno tapes to try it on")?;
         return Ok(());
     }
     let total: u64 = changes.iter().map(|change| change.count).sum();
-    writeln!(out, "\ncalls on {tapes} tape(s) that would now get further: {total}")?;
+    writeln!(
+        out,
+        "\ncalls on {} that would now get further: {total}",
+        plural(tapes as u64, "tape")
+    )?;
     for change in &changes {
         let name = visible::inline(&change.name, 100);
         let (was, is) = (change.before.word, change.after.word);

@@ -142,7 +142,7 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failu
     }
     traffic.end_tape();
     if entries == 0 {
-        let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
+        let words = format!("`{}` is not a tape: nothing in it is an entry", path.display());
         if !tape.by_chance {
             return Err(Failure::new(Exit::Invalid, words));
         }

@@ -89,7 +89,7 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
     }
     if let Cause::Tape(error) = &outcome.cause {
         let hint = "free some space, or pass --on-tape-error continue to go on without a tape";
-        talk::error(&format!("the session was stopped because {error}"), Some(hint));
+        talk::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }
     if let (Err(error), None) = (closed, deck.lost()) {

@@ -179,7 +179,7 @@ fn conclude(
         Cause::Signal(number) => Exit::of_signal(*number),
         Cause::Actor => Exit::Diverged,
         Cause::Tape(error) => {
-            talk::error(&format!("the session was stopped because {error}"), None);
+            talk::error(&format!("the session was stopped: {error}"), None);
             Exit::Io
         }
         _ => Exit::Ok,

@@ -190,7 +190,7 @@ impl Keeper for Guard<'_> {
             self.journal.say(Level::Error, "the MCP server ended before its first message");
         }
         if let Cause::Tape(error) = &outcome.cause {
-            talk::error(&format!("the session was stopped because {error}"), None);
+            talk::error(&format!("the session was stopped: {error}"), None);
             return Exit::Io;
         }
         if let (Err(error), None) = (closed, deck.lost()) {

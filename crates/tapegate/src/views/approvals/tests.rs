@@ -131,7 +131,7 @@ fn the_question_counts_what_is_masked() {
     let masked = "[REDACTED:private-key:0123456789ab]";
     entry.request.params =
         Some(format!("{{\"arguments\":{{\"a\":\"{masked}\",\"b\":\"x {masked}\"}}}}"));
-    assert!(details(&entry, NOW, &Zone::default()).contains("hidden      2 part(s) are masked"));
+    assert!(details(&entry, NOW, &Zone::default()).contains("hidden      2 parts are masked"));
 }
 
 #[test]
@@ -160,4 +160,49 @@ ap_0000000000000000 1m15s 1h00m files  write_file {\"path\":\"/tmp/a.py\",\"cont
     assert!(shown.contains("  content:\n    │ import os\n    │ os.remove('x')\n"), "{shown}");
     assert!(shown.contains("asked       2026-03-20 14:20:56 UTC (1m15s ago)\n"), "{shown}");
     assert!(shown.contains("state       waits for a person\n"), "{shown}");
+}
+
+/// Requests as a morning brings them: several servers, long arguments, one that is decided, one that is over.
+fn several() -> Vec<Entry> {
+    let arguments = [
+        r#"{"name":"write_file","arguments":{"path":"/srv/shop/price.py","content":"def price(item):\n    return item.cents / 100\n"}}"#,
+        r#"{"name":"create_pull_request","arguments":{"title":"日本語の題名","draft":true}}"#,
+        r#"{"name":"x","arguments":{}}"#,
+        r#"{"name":"query","arguments":{"sql":"delete from orders where state = 'old' and created < '2026-01-01' and total < 100"}}"#,
+    ];
+    let names = [
+        ("files", "write_file", 75),
+        ("github-enterprise", "create_pull_request_from_branch", 3_700),
+        ("s", "x", 0),
+        ("db", "query", 90_000),
+    ];
+    let mut entries = Vec::new();
+    for (at, (params, (server, tool, age))) in arguments.iter().zip(names).enumerate() {
+        let request = Request {
+            id: format!("ap_{at}000000000000000"),
+            created_us: NOW - age * 1_000_000,
+            expires_us: NOW + (600 - age) * 1_000_000,
+            server_id: server.to_owned(),
+            tool: tool.to_owned(),
+            params: Some((*params).to_owned()),
+            ..entry().request
+        };
+        entries.push(Entry { request, ..entry() });
+    }
+    entries[0].decided =
+        Some(Decided { ruling: Ruling::Approved, by: "ada".to_owned(), at_us: NOW, reason: None });
+    entries
+}
+
+#[test]
+fn tables_are_as_the_goldens_have_them_at_every_width() {
+    for columns in [80, 120] {
+        let waiting = table(&several(), false, NOW, Some(columns));
+        let all = table(&several(), true, NOW, Some(columns));
+        for text in [&waiting, &all] {
+            assert!(text.lines().all(|line| width(line) <= columns), "{text}");
+        }
+        let text = format!("$ tapegate approvals\n{waiting}\n$ tapegate approvals --all\n{all}");
+        super::super::golden::assert_golden(&format!("approvals-{columns}.txt"), &text);
+    }
 }

@@ -93,7 +93,7 @@ fn what_cannot_be_converted_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), "no tape\n").unwrap();
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml"]);
-    fails(&run, 2, "`t.jsonl` is no tape");
+    fails(&run, 2, "`t.jsonl` is not a tape");
     fails(
         &convert(folder.path(), &["-r", "none.jsonl", "-o", "s.yaml"]),
         3,

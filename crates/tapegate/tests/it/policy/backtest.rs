@@ -258,11 +258,11 @@ fn hostile_tapes_are_judged_as_far_as_they_go() {
         "{}",
         done.out
     );
-    assert!(done.err.contains("t.jsonl: a line is no entry: not JSON"), "{}", done.err);
+    assert!(done.err.contains("t.jsonl: a line is not an entry: not JSON"), "{}", done.err);
     project.write("none.jsonl", "nothing\nof a tape\n");
     project
         .policy(&["backtest", "none.jsonl"])
-        .fails(2, "error: `none.jsonl` is no tape: nothing in it is an entry\n");
+        .fails(2, "error: `none.jsonl` is not a tape: nothing in it is an entry\n");
     project.policy(&["backtest", "no.jsonl"]).fails(3, "error: cannot read `no.jsonl`: ");
     project.write("empty/readme.txt", "");
     project.policy(&["backtest", "empty"]).fails(2, "error: there is no tape in `empty`\n");

@@ -150,12 +150,16 @@ fn a_name_that_differs_from_a_pinned_one_by_blanks_or_case_is_told_apart_from_it
     project.write("t.jsonl", listed);
     project.policy(&["pin", "--server-id", "s", "t.jsonl", "--all"]).exits(0);
     let explain = |name: &str| project.policy(&["explain", "--server-id", "s", name]).exits(0).out;
-    assert!(explain("write_file").contains("production *: forward"), "{}", explain("write_file"));
+    assert!(
+        explain("write_file").contains("production (in force): forward"),
+        "{}",
+        explain("write_file")
+    );
     for name in ["write_file ", " write_file", "Write_File"] {
         let out = explain(name);
         let title = if name.trim() == name { name.to_owned() } else { format!("`{name}`") };
         assert!(out.starts_with(&format!("tools/call {title} on server s\n")), "{out}");
-        assert!(out.contains("production *: deny"), "{out}");
+        assert!(out.contains("production (in force): deny"), "{out}");
         let words = "pins: new: never pinned; `write_file` is pinned, whose name differs only in blanks, case";
         assert!(out.contains(words), "{out}");
     }

@@ -188,11 +188,11 @@ fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
 #[test]
 fn what_is_no_tape_is_refused() {
     for (text, words) in [
-        ("", "is no tape: it holds no entry"),
-        ("\n\n", "is no tape: it holds no entry"),
-        ("my diary\nof today\n", "is no tape: line 1 is no entry: not JSON"),
-        ("{\"a\":1}\n", "is no tape: line 1 is no entry: not a tape entry"),
-        ("\u{1f}\u{8b}", "is no tape"),
+        ("", "is not a tape: it holds no entry"),
+        ("\n\n", "is not a tape: it holds no entry"),
+        ("my diary\nof today\n", "is not a tape: line 1: not JSON"),
+        ("{\"a\":1}\n", "is not a tape: line 1: not a tape entry"),
+        ("\u{1f}\u{8b}", "is not a tape"),
     ] {
         let end = replay(text).run(lines(&[LIVE[0].0]).as_bytes()).exits(2);
         end.client_got(b"").complains(words);

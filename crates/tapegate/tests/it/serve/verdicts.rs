@@ -86,7 +86,7 @@ fn nothing_is_safe_that_was_not_tested() {
         agent.step("list");
         let gone = agent.leave();
         assert_eq!(gone.code, Some(1), "{}", gone.stderr);
-        assert!(gone.stderr.contains("verdict: nothing can be said"), "{}", gone.stderr);
+        assert!(gone.stderr.contains("verdict: not tested"), "{}", gone.stderr);
         let report = fs::read_to_string(folder.path().join("r.json")).unwrap();
         let report: Value = serde_json::from_str(&report).unwrap();
         assert_eq!(report["verdict"], "untested");

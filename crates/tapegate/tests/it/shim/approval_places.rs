@@ -91,7 +91,7 @@ fn approving_all_is_about_the_calls_of_this_project() {
     };
     let (out, said) = decide("approve");
     assert_eq!(out.matches("approved ap_").count(), 1, "{out}");
-    assert!(said.contains("1 call(s) of other projects wait too"), "{said}");
+    assert!(said.contains("1 call of other projects waits too"), "{said}");
     assert!(answer(&run, 1)["result"].is_object());
     let left = waiting(&run);
     assert_eq!(left.len(), 1, "{ids:?}");

@@ -83,7 +83,7 @@ fn calls_that_wait_in_the_folder_of_before_are_told_of() {
     assert_eq!(count, 0, "it waits in another folder: {said}");
     let former = places.path().join("tapegate").canonicalize().unwrap();
     let words = format!(
-        "1 call(s) of this project wait in `{0}`, where its state was before: tapegate approvals --state {0}",
+        "1 call of this project waits in `{0}`, where its state was before: tapegate approvals --state {0}",
         former.display()
     );
     assert!(said.contains(&words), "{said}");

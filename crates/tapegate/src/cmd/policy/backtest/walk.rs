@@ -70,11 +70,11 @@ impl Walk<'_> {
         let path = &self.tape.path;
         let entries = self.file(path, tally, outline, print)?;
         if entries == 0 && self.tape.by_chance {
-            talk::warn(&format!("`{}` is no tape, and left out", path.display()));
+            talk::warn(&format!("`{}` is not a tape, and left out", path.display()));
             return Ok(());
         }
         if entries == 0 {
-            let words = format!("`{}` is no tape: nothing in it is an entry", path.display());
+            let words = format!("`{}` is not a tape: nothing in it is an entry", path.display());
             return Err(Failure::new(Exit::Invalid, words).into());
         }
         outline.tapes += 1;
@@ -171,7 +171,7 @@ impl Walk<'_> {
             Err(problem) => {
                 sheet.broken_lines += 1;
                 sheet.broken.get_or_insert_with(|| match problem {
-                    Problem::Line { fault, .. } => format!("a line is no entry: {fault}"),
+                    Problem::Line { fault, .. } => format!("a line is not an entry: {fault}"),
                     other => other.to_string(),
                 });
             }

@@ -38,9 +38,9 @@ fn words(event: &Event<'_>) -> String {
         ("deny", _) => format!("{what} is denied"),
         ("pending_approval", Some(id)) => {
             let line = called::command(format!("approvals approve {id}"));
-            format!("{what} waits for approval: {line}")
+            format!("{what} waits for a person: {line}")
         }
-        ("pending_approval", None) => format!("{what} waits for approval"),
+        ("pending_approval", None) => format!("{what} waits for a person"),
         _ if event.kind == "session" || event.kind == "policy" => String::new(),
         (word, _) => format!("{word}: {what}"),
     };

@@ -1,0 +1,113 @@
+//! What calls were made with, from the tapes beside an activity log.
+//!
+//! The log keeps no arguments, which may hold secrets; it names the tape of a call and its number
+//! there. The tape has them as the policy's redaction left them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tapegate_core::side::Side;
+use tapegate_core::tape::{Line, timeline};
+use tapegate_store::activity::Logged;
+use tapegate_store::followed::FollowedTape;
+
+/// So many tapes are kept open.
+const TAPES_MAX: usize = 8;
+/// Of so many calls of a tape the arguments are remembered.
+const CALLS_MAX: usize = 10_000;
+/// Longer arguments are cut.
+const CHARS_MAX: usize = 200;
+
+/// Finds arguments.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    /// Folders with one folder of tapes for each server.
+    folders: Vec<PathBuf>,
+    /// Tapes, the one that was used last at the end.
+    tapes: VecDeque<TapeCalls>,
+}
+
+/// The calls of a tape, as far as it was read.
+#[derive(Debug)]
+struct TapeCalls {
+    session: String,
+    /// It is not there, if it was cleaned away or nothing was recorded.
+    tape: Option<FollowedTape>,
+    seq: u64,
+    by_seq: BTreeMap<u64, String>,
+}
+
+impl Arguments {
+    /// Looks for tapes in this state folder.
+    pub(super) fn beside(state: &Path) -> Self {
+        Self { folders: vec![state.join("tapes")], tapes: VecDeque::new() }
+    }
+
+    /// Looks for tapes in the folder of this log, too.
+    pub(super) fn look_beside(&mut self, log: &Path) {
+        let folder = log.parent().unwrap_or(Path::new("")).join("tapes");
+        if !self.folders.contains(&folder) {
+            self.folders.push(folder);
+        }
+    }
+
+    /// The arguments of the call that an event is about; nothing, if they are not known.
+    pub(super) fn of(&mut self, logged: &Logged) -> String {
+        let session = logged.str("tape_session_id").filter(|session| is_file_name(session));
+        let (Some(session), Some(seq)) = (session, logged.number("tape_seq")) else {
+            return String::new();
+        };
+        let tape = self.tape(&session);
+        tape.read_to(seq);
+        tape.by_seq.get(&seq).cloned().unwrap_or_default()
+    }
+
+    fn tape(&mut self, session: &str) -> &mut TapeCalls {
+        let known = self.tapes.iter().position(|tape| tape.session == session);
+        let tape = match known.and_then(|at| self.tapes.remove(at)) {
+            Some(tape) => tape,
+            None => self.open(session),
+        };
+        if self.tapes.len() >= TAPES_MAX {
+            self.tapes.pop_front();
+        }
+        self.tapes.push_back(tape);
+        let last = self.tapes.len() - 1;
+        &mut self.tapes[last]
+    }
+
+    fn open(&self, session: &str) -> TapeCalls {
+        let name = format!("{session}.jsonl");
+        let servers = self.folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter());
+        let mut tapes = servers.flatten().flatten().map(|server| server.path().join(&name));
+        let tape = tapes.find(|tape| tape.is_file()).map(|tape| FollowedTape::new(&tape));
+        TapeCalls { session: session.to_owned(), tape, seq: 0, by_seq: BTreeMap::new() }
+    }
+}
+
+impl TapeCalls {
+    /// Reads until a message of this number has come, or there are no more yet.
+    fn read_to(&mut self, seq: u64) {
+        while self.seq < seq
+            && let Some(tape) = &mut self.tape
+        {
+            // What is wrong with a tape is told by those who read tapes.
+            let Ok(Some((_, text))) = tape.next_line() else { return };
+            let Ok(Line::Message(message)) = Line::read(&text) else { continue };
+            self.seq = message.seq.unwrap_or(self.seq);
+            if message.from == Side::Client {
+                let arguments = timeline::arguments(&message.msg, CHARS_MAX);
+                self.by_seq.insert(self.seq, arguments);
+            }
+            if self.by_seq.len() > CALLS_MAX {
+                self.by_seq.pop_first();
+            }
+        }
+    }
+}
+
+/// Whether a name stays in its folder, whatever the log says.
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
