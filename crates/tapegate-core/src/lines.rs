@@ -159,15 +159,26 @@ impl Lines {
     pub fn release(&mut self) {
         if self.cut == self.end {
             (self.cut, self.searched, self.end) = (0, 0, 0);
-            if self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes {
+            if self.keeps_too_much() {
                 self.buffer = Vec::new();
             }
+        } else if self.cut > 0 && self.keeps_too_much() {
+            // A large message must not stay behind as the room for small ones.
+            self.buffer = self.buffer[self.cut..self.end].to_vec();
+            self.end -= self.cut;
+            self.searched -= self.cut;
+            self.cut = 0;
         } else if self.cut > 0 {
             self.buffer.copy_within(self.cut..self.end, 0);
             self.end -= self.cut;
             self.searched -= self.cut;
             self.cut = 0;
         }
+    }
+
+    /// Whether the buffer has far more room than for what is not released.
+    fn keeps_too_much(&self) -> bool {
+        self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes + 2 * (self.end - self.cut)
     }
 
     /// Moves the bytes of an oversize line up to `stop` into the drain. They stand at the end of
@@ -235,6 +246,28 @@ mod tests {
     fn the_limit_is_the_longest_line_that_passes() {
         assert_eq!(cut_all(b"1234\n12345\n", &[3], 4), ["\"1234\"", "over 5 None"]);
         assert_eq!(cut_all(b"12345", &[2], 4), ["over 5 None"]);
+    }
+
+    #[test]
+    fn a_large_line_does_not_keep_its_memory_while_others_follow() {
+        let mut lines = Lines::new(1 << 30);
+        let large = 64 * KEPT_ROOMS_MAX * READ_BYTES;
+        let stream = [vec![b'x'; large], b"\nhal".to_vec()].concat();
+        let mut rest = &stream[..];
+        while !rest.is_empty() {
+            let count = lines.room().len().min(rest.len());
+            lines.room()[..count].copy_from_slice(&rest[..count]);
+            lines.filled(count);
+            rest = &rest[count..];
+        }
+        let Some(Cut::Line(line)) = lines.cut() else { panic!("no line") };
+        assert_eq!(line.len(), large);
+        lines.release();
+        assert!(lines.buffer.capacity() < large / 8, "{}", lines.buffer.capacity());
+        lines.room()[..2].copy_from_slice(b"f\n");
+        lines.filled(2);
+        let Some(cut) = lines.cut() else { panic!("no line") };
+        assert_eq!(show(&lines, cut), "\"half\"");
     }
 
     proptest! {

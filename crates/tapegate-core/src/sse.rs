@@ -14,6 +14,11 @@ use crate::lines::{Drain, Oversize};
 
 pub use write::{write_again, write_event};
 
+/// From this size on, an event takes the buffer with it instead of being copied.
+const LARGE_BYTES: usize = 64 * 1024;
+/// How much memory is kept for the events that come.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
 /// A stream of events.
 #[derive(Debug)]
 pub struct Events {
@@ -91,6 +96,8 @@ impl Events {
             self.line -= self.start;
             self.searched = self.searched.saturating_sub(self.start);
             self.start = 0;
+            // A large event must not stay behind as the room for small ones.
+            self.buffer.shrink_to(KEPT_BYTES_MAX);
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -174,8 +181,14 @@ impl Events {
     }
 
     fn piece(&mut self, end: usize) -> Piece {
-        let raw = self.buffer[self.start..end].to_vec();
-        self.start = end;
+        let raw = if self.start == 0 && end == self.buffer.len() && end >= LARGE_BYTES {
+            (self.line, self.searched) = (0, 0);
+            std::mem::take(&mut self.buffer)
+        } else {
+            let raw = self.buffer[self.start..end].to_vec();
+            self.start = end;
+            raw
+        };
         let Fields { data, event, id, retry_ms, has_other_lines } =
             std::mem::take(&mut self.fields);
         Piece { raw, data, event, id, retry_ms, has_other_lines }

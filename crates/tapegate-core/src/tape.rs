@@ -31,7 +31,7 @@ pub use audit::{Audit, Totals};
 pub use base64::{decode as base64_decode, encode as base64_encode};
 pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
 pub use outline::{Finding, Outline, Severity};
-pub use reader::{ENTRY_BYTES_MAX, Numbered, Problem, Reader};
+pub use reader::{Numbered, Problem, Reader, entry_bytes_max, set_entry_bytes_max};
 pub use section::{last_cut, read_section};
 pub use session::{BashCommand, Session, SessionFault};
 pub use translate::{Aside, Origin, Translated, Translator};

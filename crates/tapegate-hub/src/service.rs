@@ -160,7 +160,7 @@ impl Hub {
         let shipped = Shipped::open(state)
             .map_err(|source| ActivityError::Open { path: state.clone(), source })?;
         let hub = Self {
-            bodies: BodyBudget::new(body::BODY_BYTES_MAX),
+            bodies: BodyBudget::new(),
             journal,
             follow: RefCell::new(Follow::new(&options.state_folder)),
             tasks: Tasks::open(&options.user_state, &options.state_folder)?,

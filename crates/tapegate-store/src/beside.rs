@@ -4,18 +4,23 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tapegate_core::tape::Dialect;
+use tapegate_core::tape::{Dialect, Sink};
 
 use crate::file::{self, Opening};
+
+/// What gathers before it is written without waiting for the commit: frames may be large.
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
 /// The file for what the thoughtjack dialect has no line for; made when it is first needed.
 pub(crate) struct Beside {
     pub(crate) path: PathBuf,
     /// What is written by the next commit.
-    pub(crate) buffer: Vec<u8>,
+    buffer: Vec<u8>,
     pub(crate) file: Option<File>,
-    /// Its length.
-    pub(crate) bytes: u64,
+    bytes_written: u64,
+    /// How long it was after the last commit.
+    bytes_committed: u64,
+    error: Option<io::Error>,
 }
 
 impl Beside {
@@ -25,10 +30,21 @@ impl Beside {
         if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
             std::fs::remove_file(&path).ok();
         }
-        Self { path, buffer: Vec::new(), file: None, bytes: 0 }
+        Self {
+            path,
+            buffer: Vec::new(),
+            file: None,
+            bytes_written: 0,
+            bytes_committed: 0,
+            error: None,
+        }
     }
 
-    pub(crate) fn commit(&mut self) -> io::Result<()> {
+    /// Writes what has gathered; [`Beside::settle`] makes it last, [`Beside::cut_back`] takes it back.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -38,22 +54,30 @@ impl Beside {
             if opened.torn {
                 self.buffer.insert(0, b'\n');
             }
-            (self.file, self.bytes) = (Some(opened.file), opened.bytes);
+            self.file = Some(opened.file);
+            (self.bytes_written, self.bytes_committed) = (opened.bytes, opened.bytes);
         }
         if let Some(file) = &mut self.file {
             file.write_all(&self.buffer)?;
-            self.bytes += self.buffer.len() as u64;
+            self.bytes_written += self.buffer.len() as u64;
         }
         self.buffer.clear();
+        self.buffer.shrink_to(WAITING_BYTES_MAX);
         Ok(())
     }
 
-    /// Takes back what was written since the file had `bytes` bytes.
-    pub(crate) fn cut_back(&mut self, bytes: u64) {
+    /// Says that what was written is committed.
+    pub(crate) fn settle(&mut self) {
+        self.bytes_committed = self.bytes_written;
+    }
+
+    /// Takes back what was written since the last commit.
+    pub(crate) fn cut_back(&mut self) {
         self.buffer.clear();
+        let bytes = self.bytes_committed;
         if let Some(file) = &mut self.file {
             let cut = file.set_len(bytes).and_then(|()| file.seek(SeekFrom::Start(bytes)));
-            self.bytes = if cut.is_ok() { bytes } else { self.bytes };
+            self.bytes_written = if cut.is_ok() { bytes } else { self.bytes_written };
         }
     }
 
@@ -61,6 +85,18 @@ impl Beside {
         if let Some(file) = &self.file {
             // The tape itself is what must last; its sync reports a dying disk.
             drop(file.sync_data());
+        }
+    }
+}
+
+impl Sink for Beside {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.error.is_some() {
+            return;
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= WAITING_BYTES_MAX {
+            self.error = self.write().err();
         }
     }
 }

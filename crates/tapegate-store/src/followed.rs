@@ -10,14 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flate2::bufread::GzDecoder;
+use tapegate_core::tape::entry_bytes_max;
 
 use crate::input;
 use crate::watch::Watcher;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// Longer lines are an error, as they are to every reader of tapes.
-const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The most that a part of a compressed tape may unpack to. Ours have little more than 1 MiB.
+const PART_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// How much memory is kept for the lines that come.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// A tape that is followed.
 #[derive(Debug)]
@@ -31,7 +34,18 @@ pub struct FollowedTape {
     /// Text that was read and not handed out, and where that starts.
     text: Vec<u8>,
     used: usize,
+    /// Whether that is the rest of a line that is too long.
+    skips: bool,
     line: u64,
+}
+
+/// A line of a tape that is followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FollowedLine {
+    /// Its text, without the line end.
+    Whole(Vec<u8>),
+    /// It is longer than an entry may be, and was left out.
+    TooLong,
 }
 
 impl FollowedTape {
@@ -48,22 +62,29 @@ impl FollowedTape {
             is_gzip: false,
             text: Vec::new(),
             used: 0,
+            skips: false,
             line: 0,
         }
     }
 
     /// The next whole line and its number, or `None` if there is none yet.
-    pub fn next_line(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
+    pub fn next_line(&mut self) -> io::Result<Option<(u64, FollowedLine)>> {
+        let line_bytes_max = entry_bytes_max();
         loop {
             let rest = &self.text[self.used..];
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                let line = rest[..end].to_vec();
+                let is_too_long = std::mem::take(&mut self.skips) || end > line_bytes_max;
+                let line = match is_too_long {
+                    true => FollowedLine::TooLong,
+                    false => FollowedLine::Whole(rest[..end].to_vec()),
+                };
                 self.used += end + 1;
                 self.line += 1;
                 return Ok(Some((self.line, line)));
             }
-            if rest.len() > LINE_BYTES_MAX {
-                return Err(io::Error::other(format!("a line is over {LINE_BYTES_MAX} bytes")));
+            if self.skips || rest.len() > line_bytes_max {
+                // Nothing of it is kept.
+                (self.skips, self.used) = (true, self.text.len());
             }
             if !self.read_on()? && !self.turn_over()? {
                 return Ok(None);
@@ -98,6 +119,7 @@ impl FollowedTape {
             return Ok(true);
         }
         self.text.drain(..self.used);
+        self.text.shrink_to(KEPT_BYTES_MAX);
         self.used = 0;
         if self.bytes == 0 {
             let mut magic = [0; 2];
@@ -120,10 +142,10 @@ impl FollowedTape {
         let packed = io::BufReader::new(FileFrom { file, at: self.bytes });
         let mut member = GzDecoder::new(packed);
         let held = self.text.len();
-        let limit = LINE_BYTES_MAX as u64 + 1;
+        let limit = PART_BYTES_MAX as u64 + 1;
         match member.by_ref().take(limit).read_to_end(&mut self.text) {
             Ok(count) if count as u64 == limit => {
-                Err(io::Error::other(format!("a part unpacks to over {LINE_BYTES_MAX} bytes")))
+                Err(io::Error::other(format!("a part unpacks to over {PART_BYTES_MAX} bytes")))
             }
             Ok(_) => {
                 let reader = member.into_inner();
@@ -161,6 +183,7 @@ impl FollowedTape {
 
     fn restart(&mut self) {
         (self.bytes, self.used, self.line, self.is_gzip) = (0, 0, 0, false);
+        self.skips = false;
         self.text.clear();
     }
 }
@@ -191,6 +214,7 @@ mod tests {
     fn lines(tape: &mut FollowedTape) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some((number, line)) = tape.next_line().unwrap() {
+            let FollowedLine::Whole(line) = line else { panic!("line {number} is too long") };
             lines.push(format!("{number} {}", String::from_utf8(line).unwrap()));
         }
         lines

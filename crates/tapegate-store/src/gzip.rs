@@ -35,12 +35,17 @@ impl GzipFile {
         Self(Arc::new(Mutex::new(waiting)))
     }
 
-    /// Takes text, and writes it at once if much has gathered.
+    /// Takes text, and writes it at once if much has gathered: a large message makes several members.
     pub(crate) fn append(&self, text: &[u8]) -> io::Result<()> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.text.extend_from_slice(text);
-        waiting.bytes_taken += text.len() as u64;
-        if waiting.text.len() >= WAITING_BYTES_MAX { waiting.write() } else { Ok(()) }
+        for part in text.chunks(WAITING_BYTES_MAX) {
+            waiting.text.extend_from_slice(part);
+            waiting.bytes_taken += part.len() as u64;
+            if waiting.text.len() >= WAITING_BYTES_MAX {
+                waiting.write()?;
+            }
+        }
+        Ok(())
     }
 
     /// How many bytes of text were taken, and how many of them are in the file.

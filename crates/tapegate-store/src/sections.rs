@@ -10,16 +10,16 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use tapegate_core::tape::{ENTRY_BYTES_MAX, Finding, last_cut};
+use tapegate_core::tape::{Finding, entry_bytes_max, last_cut};
 
 use crate::input;
 use crate::source::{Plain, Watch};
 
 /// How long a section is, unless its last line is longer.
 const SECTION_BYTES: usize = 512 * 1024;
-/// How long a section may get for want of a place to cut: a little more than an entry may have, so
-/// that its reader says that it is too long.
-const SECTION_BYTES_MAX: usize = ENTRY_BYTES_MAX + (1 << 20);
+/// How much longer than an entry a section may get for want of a place to cut, so that its reader says that
+/// it is too long.
+const SURPLUS_BYTES: usize = 1 << 20;
 /// How many bytes may be with the workers; a longer section is handed out alone.
 const AHEAD_BYTES_MAX: usize = 64 << 20;
 /// How many sections a worker may have before it.
@@ -124,7 +124,8 @@ fn hand_out<T, E: From<io::Error>>(
 
 impl Cutter {
     fn new(text: Box<dyn BufRead>) -> Self {
-        Self { text, rest: Vec::new(), offset: 0, section_bytes_max: SECTION_BYTES_MAX }
+        let section_bytes_max = entry_bytes_max() + SURPLUS_BYTES;
+        Self { text, rest: Vec::new(), offset: 0, section_bytes_max }
     }
 
     fn next(&mut self) -> io::Result<Section> {

@@ -14,7 +14,7 @@ use std::thread;
 
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{Index, Refusal, Splicer, Stretch, cut};
-use tapegate_core::tape::{ENTRY_BYTES_MAX, Finding, Reader};
+use tapegate_core::tape::{Finding, Reader, entry_bytes_max};
 
 use crate::source::Watch;
 
@@ -27,8 +27,8 @@ const PIECES: u64 = 1024;
 const BEHIND_BYTES: usize = 4 * 1024;
 /// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
 const LINES_BEHIND_MAX: usize = 8 * 1024 * 1024;
-/// How many bytes may follow a piece if they are one line: a little more than an entry may have.
-const LINE_BEHIND_MAX: usize = ENTRY_BYTES_MAX + (1 << 20);
+/// How much more than an entry may have may follow a piece if it is one line.
+const LINE_SURPLUS_BYTES: usize = 1 << 20;
 /// How many stretches a worker may be ahead.
 const AHEAD_MAX: usize = 1;
 /// More workers than this would wait for the one who puts stretches together.
@@ -187,6 +187,7 @@ impl Pieces<'_> {
         length: usize,
     ) -> Result<(usize, bool), Trouble> {
         let mut more = BEHIND_BYTES;
+        let line_behind_max = entry_bytes_max() + LINE_SURPLUS_BYTES;
         loop {
             let behind = &bytes[length - 1..filled];
             if let Some(end) = cut(behind) {
@@ -196,11 +197,11 @@ impl Pieces<'_> {
                 return Ok((filled, true));
             }
             let lines = behind.len() > LINES_BEHIND_MAX && behind[1..].contains(&b'\n');
-            if lines || behind.len() > LINE_BEHIND_MAX {
+            if lines || behind.len() > line_behind_max {
                 return Err(Trouble::Endless);
             }
             // All that is behind is looked at again, so it grows by as much as it is.
-            more = (more * 2).min(LINE_BEHIND_MAX);
+            more = (more * 2).min(line_behind_max);
             filled = self.fill(bytes, filled, from, more)?;
         }
     }

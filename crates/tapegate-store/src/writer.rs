@@ -220,13 +220,13 @@ impl TapeWriter {
         if self.settled {
             self.scribe.close(self.last, &mut footer);
         }
-        let bytes_beside = self.beside.bytes;
-        let (path, source) = match self.beside.commit() {
+        let (path, source) = match self.beside.write() {
             Err(source) => (&self.beside.path, source),
             Ok(()) => match self.tape.commit(fresh, footer) {
                 Ok(()) => {
                     self.committed = counts;
                     self.note_unflushed();
+                    self.beside.settle();
                     return Ok(());
                 }
                 Err(source) => (&self.tape.path, source),
@@ -234,7 +234,7 @@ impl TapeWriter {
         };
         let failure = WriteError { path: path.clone(), source };
         // Nothing of this commit is sent, so neither file may tell of it.
-        self.beside.cut_back(bytes_beside);
+        self.beside.cut_back();
         self.tape.fail(&failure.source);
         Err(failure)
     }
@@ -243,7 +243,7 @@ impl TapeWriter {
 impl Recorder for TapeWriter {
     fn append(&mut self, entry: &Entry<'_>) {
         self.last = entry.at;
-        self.scribe.write(entry, &mut self.tape, &mut self.beside.buffer);
+        self.scribe.write(entry, &mut self.tape, &mut self.beside);
     }
 
     fn commit(&mut self) -> Result<(), RecordError> {

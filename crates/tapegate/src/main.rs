@@ -4,6 +4,7 @@ mod called;
 mod cli;
 mod cmd;
 mod disk;
+mod entries;
 mod environment;
 mod exit;
 mod loading;

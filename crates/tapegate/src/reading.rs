@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use tapegate_core::tape::timeline::{Row, Timeline};
-use tapegate_core::tape::{BashCommand, Line, Problem, Reader, Session, Severity, Stamp};
+use tapegate_core::tape::{
+    BashCommand, Line, LineFault, Problem, Reader, Session, Severity, Stamp,
+};
 use tapegate_core::time::read_rfc3339;
 use tapegate_store::source::{Plain, Source};
 use tapegate_store::writer;
@@ -84,6 +86,9 @@ impl Feed<'_, '_> {
                     _ => None,
                 };
                 until.into_iter().for_each(|at| beside.before(at, &mut self.timeline));
+            }
+            if let Err(problem @ Problem::Line { fault: LineFault::TooLong(_), .. }) = &next {
+                talk::warn(&format!("{}: left out: {problem}", self.name));
             }
             self.timeline.line(&next);
             match next {

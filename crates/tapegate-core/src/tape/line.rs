@@ -7,7 +7,7 @@ mod put;
 
 use std::borrow::Cow;
 
-use put::{put_number, put_stamp, put_string};
+use put::{put_base64, put_lossy, put_number, put_stamp, put_string};
 
 use super::base64;
 use super::keys::Keys;
@@ -38,7 +38,7 @@ pub enum LineFault {
     #[error("not JSON: {0}")]
     NotJson(#[from] Fault),
     /// More than can be read at once.
-    #[error("longer than {0} bytes, which is the most that is read")]
+    #[error("longer than {0} bytes, which is the most that is read (--max-entry-bytes)")]
     TooLong(usize),
     /// JSON, but nothing a tape holds.
     #[error("not a tape entry: an object with {0}")]
@@ -348,14 +348,12 @@ impl<'a> Bad<'a> {
     pub fn write(&self, out: &mut impl Sink) {
         put_overwatch_head(out, self.ts, self.from);
         out.put(b",\"raw\":");
-        let text = String::from_utf8_lossy(&self.raw);
-        put_string(out, &text);
+        let is_exact = put_lossy(out, &self.raw);
         out.put(b",\"parse_error\":");
         put_string(out, &self.reason);
-        if let Cow::Owned(_) = text {
-            out.put(b",\"raw_b64\":\"");
-            out.put(base64::encode(&self.raw).as_bytes());
-            out.put(b"\"");
+        if !is_exact {
+            out.put(b",\"raw_b64\":");
+            put_base64(out, &self.raw);
         }
         if let Some(bytes) = self.bytes_total {
             out.put(b",\"bytes\":");

@@ -7,12 +7,25 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::line::{Line, LineFault};
 use crate::json::{self, Cursor};
 
-/// How long an entry may be, on one line or on several. More is not held in memory.
-pub const ENTRY_BYTES_MAX: usize = 128 << 20;
+/// How long an entry may be, on one line or on several, unless [`set_entry_bytes_max`] says otherwise.
+const ENTRY_BYTES_MAX_DEFAULT: usize = 128 << 20;
+static ENTRY_BYTES_MAX: AtomicUsize = AtomicUsize::new(ENTRY_BYTES_MAX_DEFAULT);
+
+/// How long an entry may be in this process. More is not held in memory.
+pub fn entry_bytes_max() -> usize {
+    ENTRY_BYTES_MAX.load(Ordering::Relaxed)
+}
+
+/// Has this process read entries of up to `bytes_max` bytes, and no longer ones. `record` can write entries
+/// that few readers have the memory for, so reading them is for the user to decide.
+pub fn set_entry_bytes_max(bytes_max: usize) {
+    ENTRY_BYTES_MAX.store(bytes_max, Ordering::Relaxed);
+}
 
 /// How much of a line is read before it is looked at whether it can be an entry at all.
 const HEAD_BYTES: usize = 64 << 10;
@@ -99,7 +112,7 @@ impl Problem {
 impl<R: BufRead> Reader<R> {
     /// A reader at the start of `source`.
     pub fn new(source: R) -> Self {
-        Self::with_limit(source, ENTRY_BYTES_MAX)
+        Self::with_limit(source, entry_bytes_max())
     }
 
     /// A reader that takes entries of up to `entry_bytes_max` bytes.

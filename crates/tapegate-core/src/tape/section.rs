@@ -6,7 +6,7 @@
 use std::io::Read;
 
 use super::line::Line;
-use super::reader::{ENTRY_BYTES_MAX, Numbered, Problem, Reader};
+use super::reader::{Numbered, Problem, Reader, entry_bytes_max};
 
 /// Where the last line starts before which a tape may be cut, if it is not the first one. A line
 /// that may be the middle of a value that `jq` spread over lines is none.
@@ -50,7 +50,7 @@ pub fn read_section(
 
 /// The entry of a line that is one by itself, as most are.
 fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_>> {
-    if end - start >= ENTRY_BYTES_MAX {
+    if end - start >= entry_bytes_max() {
         // The general reader says that it is too long.
         return None;
     }

@@ -206,16 +206,15 @@ impl Scribe {
             }
             Dialect::Overwatch => {
                 line.req = None;
-                line.raw = self.raw(entry, &line).map(Cow::Owned);
+                line.raw = match line.redacted.is_empty() {
+                    _ if !self.options.raw => None,
+                    // The bytes as they came, or their masked text.
+                    true => Some(String::from_utf8_lossy(&entry.bytes)),
+                    false => Some(Cow::Owned(String::from_utf8_lossy(&line.msg).into_owned())),
+                };
                 line.write_overwatch(tape);
             }
         }
-    }
-
-    /// `raw` of a good overwatch line: the bytes as they came, or their masked text.
-    fn raw(&self, entry: &Entry<'_>, line: &Message<'_>) -> Option<String> {
-        let bytes = if line.redacted.is_empty() { &entry.bytes } else { &line.msg };
-        (self.options.raw).then(|| String::from_utf8_lossy(bytes).into_owned())
     }
 
     fn batch(

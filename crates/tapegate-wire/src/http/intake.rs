@@ -4,7 +4,8 @@
 //! not only while it comes. A body whose length is told waits for all of its part before it is read, so no
 //! two bodies wait for each other; one of unknown length takes its part step by step and waits for nothing.
 //! A body that stalls is given up, and its part is free again. Small bodies need no part: ordinary messages
-//! are taken, however many large ones are under way.
+//! are taken, however many large ones are under way. A body of more than half the budget takes none of it:
+//! such bodies take turns, so that what is in memory is the budget and one message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,10 @@ use tokio::time::Instant;
 
 use super::body::{self, Collected};
 
-/// What all bodies take together, unless the largest message is large too.
+/// What all bodies take together, but for one that is larger than [`SHARED_BYTES_MAX`].
 const TOTAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The largest body that takes its part of the budget: two of them fit.
+const SHARED_BYTES_MAX: usize = TOTAL_BYTES_MAX / 2;
 /// The largest body that needs no part of the budget.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
 /// How long a body waits for its part.
@@ -36,6 +39,9 @@ const LINGER: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub struct BodyBudget {
     units: Arc<Semaphore>,
+    /// The turn of a body that is larger than `shared_bytes_max`.
+    turn: Arc<Semaphore>,
+    shared_bytes_max: usize,
     wait: Duration,
     pace: Duration,
 }
@@ -101,33 +107,54 @@ impl AsRef<[u8]> for PaidBody {
     }
 }
 
+impl Default for BodyBudget {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl BodyBudget {
-    /// The budget for messages of at most `message_bytes_max`: two of them fit, whatever their size.
-    pub fn new(message_bytes_max: usize) -> Self {
-        let bytes_max = TOTAL_BYTES_MAX.max(message_bytes_max.saturating_mul(2));
-        Self::bounded(bytes_max, WAIT, PACE)
+    /// The usual budget.
+    pub fn new() -> Self {
+        let shared_bytes_max = SHARED_BYTES_MAX;
+        Self { shared_bytes_max, ..Self::bounded(TOTAL_BYTES_MAX, WAIT, PACE) }
+    }
+
+    /// The same budget, but bodies of more than `shared_bytes_max` take turns.
+    pub fn sharing(self, shared_bytes_max: usize) -> Self {
+        Self { shared_bytes_max, ..self }
     }
 
     /// A budget of `bytes_max` for which bodies wait as long as `wait`, and that stalled bodies give back
     /// after `pace`.
     pub fn bounded(bytes_max: usize, wait: Duration, pace: Duration) -> Self {
         let units = bytes_max.div_ceil(UNIT_BYTES).min(Semaphore::MAX_PERMITS);
-        Self { units: Arc::new(Semaphore::new(units)), wait, pace }
+        let (units, turn) = (Arc::new(Semaphore::new(units)), Arc::new(Semaphore::new(1)));
+        Self { units, turn, shared_bytes_max: usize::MAX, wait, pace }
     }
 
     /// Waits for the part of a body of this length.
     async fn part(&self, bytes: usize) -> Result<OwnedSemaphorePermit, UnreadBody> {
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).map_err(|_| UnreadBody::NoRoom)?;
-        let part = Arc::clone(&self.units).acquire_many_owned(units);
+        let (semaphore, permits) = self.permits(bytes)?;
+        let part = Arc::clone(semaphore).acquire_many_owned(permits);
         // It is never closed.
         let part = tokio::time::timeout(self.wait, part).await.ok().and_then(Result::ok);
         part.ok_or(UnreadBody::NoRoom)
     }
 
-    /// A part of as many bytes, if it is free.
+    /// The part of a body of this length, if it is free.
     fn free_part(&self, bytes: usize) -> Result<OwnedSemaphorePermit, UnreadBody> {
+        let (semaphore, permits) = self.permits(bytes)?;
+        Arc::clone(semaphore).try_acquire_many_owned(permits).map_err(|_| UnreadBody::NoRoom)
+    }
+
+    /// What a body of this length needs.
+    fn permits(&self, bytes: usize) -> Result<(&Arc<Semaphore>, u32), UnreadBody> {
+        if bytes > self.shared_bytes_max {
+            return Ok((&self.turn, 1));
+        }
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).map_err(|_| UnreadBody::NoRoom)?;
-        Arc::clone(&self.units).try_acquire_many_owned(units).map_err(|_| UnreadBody::NoRoom)
+        Ok((&self.units, units))
     }
 }
 
@@ -163,7 +190,8 @@ async fn collect(
     if told.is_some_and(|told| told > bytes_max) {
         return Ok(body::drain_told(body, bytes_max).await?);
     }
-    let mut gathered = Gathered { budget, first: None, whole: BytesMut::new(), part: None };
+    let (first, whole, part) = (None, BytesMut::new(), None);
+    let mut gathered = Gathered { budget, first, whole, part, paid_bytes: 0 };
     if let Some(told) = told.filter(|told| *told > SMALL_BYTES_MAX) {
         gathered.begin(told, budget.part(told).await?);
     }
@@ -193,12 +221,14 @@ struct Gathered<'b> {
     first: Option<Bytes>,
     whole: BytesMut,
     part: Option<OwnedSemaphorePermit>,
+    /// How long the body may get before it needs a larger part.
+    paid_bytes: usize,
 }
 
 impl Gathered<'_> {
     /// Makes room for a body of known length.
     fn begin(&mut self, bytes: usize, part: OwnedSemaphorePermit) {
-        self.part = Some(part);
+        (self.part, self.paid_bytes) = (Some(part), bytes);
         self.whole.reserve(bytes);
     }
 
@@ -228,11 +258,19 @@ impl Gathered<'_> {
 
     /// Takes more of the budget if need be. Memory is doubled when it grows, and so is the part.
     fn pay_for(&mut self, bytes: usize) -> Result<(), UnreadBody> {
-        let paid = self.part.as_ref().map_or(0, |part| part.num_permits() * UNIT_BYTES);
-        if bytes <= paid {
+        if bytes <= self.paid_bytes {
             return Ok(());
         }
-        let more = self.budget.free_part(bytes.max(paid * 2) - paid)?;
+        let shared_bytes_max = self.budget.shared_bytes_max;
+        let wanted = bytes.max((self.paid_bytes * 2).min(shared_bytes_max));
+        if wanted > shared_bytes_max {
+            // It has its turn instead of a part.
+            self.part = Some(self.budget.free_part(wanted)?);
+            self.paid_bytes = usize::MAX;
+            return Ok(());
+        }
+        let more = self.budget.free_part(wanted - self.paid_bytes)?;
+        self.paid_bytes = wanted;
         match &mut self.part {
             Some(part) => part.merge(more),
             None => self.part = Some(more),

@@ -57,7 +57,7 @@ pub struct Stopped;
 impl Station {
     /// A station that records with `deck`.
     pub fn new(deck: Deck, message_bytes_max: usize) -> Rc<Self> {
-        Self::bounded(deck, message_bytes_max, BodyBudget::new(message_bytes_max))
+        Self::bounded(deck, message_bytes_max, BodyBudget::new())
     }
 
     /// A station whose clients share `bodies`.

@@ -87,6 +87,34 @@ fn a_large_body_that_finds_no_room_is_told_to_come_again_and_small_ones_pass() {
 }
 
 #[test]
+fn bodies_of_more_than_a_share_take_turns_and_leave_the_budget_to_others() {
+    let server = answering("{}");
+    let bodies = BodyBudget::bounded(2 * MIB, SHORT, LONG).sharing(MIB);
+    let port = bounded(&server, 64, bodies);
+    // With nothing else under way, a body may be larger than the budget.
+    assert!(post(port, &large(1, 3 * MIB)).body.contains("\"id\":1"));
+    let length = format!("content-length: {}", 3 * MIB);
+    let stalled = begin(port, &length, &vec![b' '; 2 * MIB]);
+    is_busy(&post(port, &large(2, 3 * MIB)));
+    assert!(post(port, &large(3, MIB / 2)).body.contains("\"id\":3"));
+    // One whose length is not told has its turn when it turns out to be large.
+    let mut chunked = begin(port, "transfer-encoding: chunked", b"");
+    let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
+    (0..3).for_each(|_| drop(chunked.write_all(&chunk)));
+    is_busy(&web::reply(&mut BufReader::new(chunked)));
+    drop(stalled);
+    let begun = std::time::Instant::now();
+    while !post(port, &large(4, 3 * MIB)).body.contains("\"id\":4") {
+        assert!(begun.elapsed() < PATIENCE, "the turn was not given back");
+    }
+    let mut chunked = begin(port, "transfer-encoding: chunked", b"");
+    let body = large(5, 3 * MIB);
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    chunked.write_all(chunk.as_bytes()).unwrap();
+    assert!(web::reply(&mut BufReader::new(chunked)).body.contains("\"id\":5"));
+}
+
+#[test]
 fn a_body_that_stalls_gives_its_part_back_and_who_waits_for_it_goes_on() {
     let server = answering("{}");
     let port = bounded(&server, 64, BodyBudget::bounded(4 * MIB, LONG, SHORT));
@@ -103,7 +131,7 @@ fn a_body_that_stalls_gives_its_part_back_and_who_waits_for_it_goes_on() {
 #[test]
 fn a_connection_that_finds_no_room_is_told_so_and_later_there_is_room() {
     let server = answering("{}");
-    let port = bounded(&server, 2, BodyBudget::new(MIB));
+    let port = bounded(&server, 2, BodyBudget::new());
     let mut held = [(); 2].map(|()| web::send(port, "POST /mcp", JSON, call(1, "x")));
     for reader in &mut held {
         assert!(web::reply(reader).body.contains("\"id\":1"));

@@ -19,6 +19,7 @@ use tapegate_store::input;
 
 use crate::cmd::policy::backtest::shelf;
 use crate::disk;
+use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::views::json_list::JsonList;
 
@@ -71,6 +72,8 @@ pub(crate) struct Args {
         default_missing_value = "scenario"
     )]
     schema: Option<Language>,
+    #[command(flatten)]
+    entries: EntryArgs,
     /// The folder that `$include` looks in
     #[arg(long, value_name = "DIR", default_value = "library")]
     library: PathBuf,
@@ -104,6 +107,7 @@ enum Kind {
 const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     if let Some(language) = args.schema {
         let schema = match language {
             Language::Scenario => tapegate_scenario::shape::schema(),

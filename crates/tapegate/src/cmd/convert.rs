@@ -8,6 +8,7 @@ mod tape;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 
@@ -54,6 +55,8 @@ pub(crate) struct Args {
         "style", "phase_after", "strict_001", "match_arguments", "session", "name",
     ])]
     to: Option<DialectWord>,
+    #[command(flatten)]
+    entries: EntryArgs,
     /// Overwrite what exists already
     #[arg(long)]
     force: bool,
@@ -96,6 +99,7 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     if args.phase_after.is_some() && args.style == StyleWord::Simple {
         let failure = Failure::new(Exit::Usage, "--phase-after has no meaning without phases");
         return Err(failure.hint("add --style phased").into());

@@ -12,6 +12,7 @@ use tapegate_store::replacement::Replacement;
 use tapegate_store::source::Source;
 use tapegate_store::{OpenError, writer};
 
+use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::redaction::RedactArgs;
 use crate::talk;
@@ -43,12 +44,15 @@ pub(crate) struct Args {
     in_place: bool,
     #[command(flatten)]
     rules: RedactArgs,
+    #[command(flatten)]
+    entries: EntryArgs,
     /// Overwrite a tape that exists already; with --in-place, lose lines that are not entries
     #[arg(long)]
     force: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     let Some(redactor) = args.rules.redactor()? else {
         let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());

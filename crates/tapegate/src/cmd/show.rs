@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use tapegate_core::tape::timeline::{Row, RowKind, Timeline, TimelineOptions};
 
+use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::reading::{self, tape_name};
 use crate::screen::{self, ScreenArgs};
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
+    entries: EntryArgs,
+    #[command(flatten)]
     screen: ScreenArgs,
 }
 
@@ -78,6 +81,7 @@ const CHARS_MAX: usize = 200;
 const OUT_BYTES: usize = 64 * 1024;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     misuse(args)?;
     let zone = Zone::ours();
     let mut pager = match args.follow || args.format != Format::Text {

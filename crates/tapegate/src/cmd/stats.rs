@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tapegate_core::tape::stats::Stats;
 use tapegate_core::tape::timeline::{Timeline, TimelineOptions};
 
+use crate::entries::EntryArgs;
 use crate::exit::Exit;
 use crate::reading::{self, tape_name};
 use crate::screen::{self, ScreenArgs};
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
+    entries: EntryArgs,
+    #[command(flatten)]
     screen: ScreenArgs,
 }
 
@@ -45,6 +48,7 @@ enum Format {
 const NAME_CHARS_MAX: usize = 200;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     let mut stats = Stats::default();
     for path in &args.tapes {
         let timeline = Timeline::new(TimelineOptions {

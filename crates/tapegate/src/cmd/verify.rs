@@ -16,6 +16,7 @@ use crate::verbosity;
 use crate::{loading, reporting};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     let upstream = args.upstream.wanted("to verify")?.link(args.upstream.headers());
     reporting::look_for_places(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();

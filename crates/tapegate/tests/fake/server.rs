@@ -52,6 +52,10 @@ impl Server {
             "copy" => self.copy()?,
             // Numbered notifications: count, then bytes of padding.
             "flood" => flood(rest)?,
+            // Answers every request with a result of many bytes.
+            "large" => while let Some(line) = self.line()? {
+                if let Some(id) = request_id(&line) { big(&format!("{id},{rest}"))? }
+            },
             // A result of many bytes for the id.
             "big" => big(rest)?,
             "sleep" => std::thread::sleep(Duration::from_millis(number(rest) as u64)),

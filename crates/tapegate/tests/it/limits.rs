@@ -100,7 +100,7 @@ fn a_line_of_the_limit_passes_and_one_byte_more_does_not() {
 
 #[test]
 fn a_line_that_never_ends_is_drained_in_bounded_memory() {
-    let mut run = record(&["serve"]).start();
+    let mut run = record(&["serve"]).flags(&["--max-message-bytes", "10MB"]).start();
     let mut input = run.take_input();
     let piece = vec![b'a'; 1 << 20];
     for _ in 0..60 {

@@ -23,6 +23,7 @@ mod hub;
 mod init;
 mod inputs;
 mod kills;
+mod large;
 mod limits;
 mod lockstep;
 mod log;

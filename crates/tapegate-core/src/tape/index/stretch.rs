@@ -12,7 +12,7 @@ use crate::frame::{self, Body, Frame};
 use crate::side::Side;
 use crate::signature::Signer;
 use crate::tape::line::{Line, Message};
-use crate::tape::reader::{ENTRY_BYTES_MAX, Numbered, Problem, Reader};
+use crate::tape::reader::{Numbered, Problem, Reader, entry_bytes_max};
 
 /// What stands on a stretch of a tape. Lines are counted from its start.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Stretch {
                 if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
             let known = match told {
                 // The general reader says that it is too long.
-                _ if end - at >= ENTRY_BYTES_MAX => false,
+                _ if end - at >= entry_bytes_max() => false,
                 Some(told) => {
                     self.told.push(told);
                     true

@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 
 use super::super::Outbound;
 
+/// How large the last event may be that is kept whatever the bound is. What is larger would stay in memory
+/// for as long as its session, and cannot be sent again.
+const LAST_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// The events of a session that were sent last.
 pub(super) struct History {
     events: VecDeque<Sent>,
@@ -32,7 +36,7 @@ impl EventId {
 }
 
 impl History {
-    /// A history of at most so many bytes; the last event is kept whatever its size.
+    /// A history of at most so many bytes; the last event may be larger, up to [`LAST_BYTES_MAX`].
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { events: VecDeque::new(), bytes: 0, bytes_max }
     }
@@ -50,9 +54,11 @@ impl History {
 
     /// Remembers an event, and forgets the oldest ones if that is too much.
     pub(super) fn keep(&mut self, sent: Sent) {
-        self.bytes += sent.event.bytes().len();
+        let last_bytes = sent.event.bytes().len();
+        self.bytes += last_bytes;
         self.events.push_back(sent);
-        while self.bytes > self.bytes_max && self.events.len() > 1 {
+        let kept_min = usize::from(last_bytes <= LAST_BYTES_MAX);
+        while self.bytes > self.bytes_max && self.events.len() > kept_min {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.event.bytes().len();
         }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tapegate_core::json;
 use tapegate_core::tape::{
-    Aside, Dialect, ENTRY_BYTES_MAX, Line, Message, Origin, Problem, Session, Translated,
-    Translator,
+    Aside, Dialect, Line, LineFault, Message, Origin, Problem, Session, Translated, Translator,
+    entry_bytes_max,
 };
 use tapegate_store::replacement::Replacement;
 use tapegate_store::source::{self, Source};
@@ -106,8 +106,10 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
     let beside_output = writer::beside(output);
     let mut beside = Beside::new(beside_output.clone(), args.force);
     let origin = Origin { name: stem(from), tool_version: TOOL.to_owned() };
-    let mut lines = beside_lines(&writer::beside(from), to)?;
-    let next = Box::new(move || lines.as_mut().and_then(next_line));
+    let beside_from = writer::beside(from);
+    let mut lines = beside_lines(&beside_from, to)?;
+    let beside_name = beside_from.display().to_string();
+    let next = Box::new(move || lines.as_mut().and_then(|lines| next_line(lines, &beside_name)));
     let mut translator = Translator::new(to, origin, asides(from, to)?, next);
     let mut first = true;
     while let Some(line) = source.reader.next() {
@@ -212,15 +214,23 @@ fn beside_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<Lines>> {
     Ok(Some(source::text(file).with_context(read)?))
 }
 
-fn next_line(lines: &mut Lines) -> Option<Vec<u8>> {
-    let mut line = Vec::new();
-    let count = read_line(lines, &mut line).unwrap_or(0);
-    (count > 0).then_some(line)
+/// The next line beside a tape that is short enough to be an entry.
+fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
+    loop {
+        let mut line = Vec::new();
+        let count = read_line(lines, &mut line).unwrap_or(0);
+        if count < entry_bytes_max() || line.ends_with(b"\n") {
+            return (count > 0).then_some(line);
+        }
+        let fault = LineFault::TooLong(entry_bytes_max());
+        talk::warn(&format!("{name}: a line is left out: {fault}"));
+        lines.skip_until(b'\n').ok()?;
+    }
 }
 
 /// Appends the next line, but no more of it than an entry may have.
 fn read_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<usize> {
-    text.take(ENTRY_BYTES_MAX as u64).read_until(b'\n', line)
+    text.take(entry_bytes_max() as u64).read_until(b'\n', line)
 }
 
 /// Where the headers and footers of an overwatch tape lie.

@@ -13,6 +13,7 @@ use tapegate_policy::inspect::Carrier;
 use tapegate_policy::warden::{Regime, Settings};
 
 use super::loading::{self, Found};
+use crate::entries::EntryArgs;
 use crate::exit::Exit;
 use crate::settings::{ProfileWord, ProjectArgs};
 use crate::talk;
@@ -56,6 +57,8 @@ pub(crate) struct Args {
     /// List each of these with its tape and line; repeatable, or separated by commas
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     show: Vec<Show>,
+    #[command(flatten)]
+    entries: EntryArgs,
     /// How it is printed: json is one document, jsonl one object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -99,6 +102,7 @@ enum Show {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     let found = loading::nearest(args.project.config.as_deref())?;
     let profile = args.project.profile;
     let other = args.against.clone().map(loading::read).transpose()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::json;
 use tapegate_core::side::Side;
-use tapegate_core::tape::Line;
+use tapegate_core::tape::{Line, LineFault, Problem};
 use tapegate_policy::generate::{self, Generated, Traffic, Wish};
 use tapegate_store::document;
 use tapegate_store::source::Source;
@@ -14,6 +14,7 @@ use tapegate_store::source::Source;
 use super::accept::accept_written;
 use super::backtest::shelf::{self, Tape};
 use crate::called;
+use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::settings::id_from;
 use crate::talk;
@@ -47,12 +48,15 @@ pub(crate) struct Args {
     /// The server, by the name it is to have in the policy [default: as each tape says]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
+    #[command(flatten)]
+    entries: EntryArgs,
     /// Overwrite what exists already
     #[arg(long)]
     force: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
+    args.entries.apply();
     let output = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     for path in [output, args.cedar.as_deref()].into_iter().flatten() {
         may_write(path, args.force)?;
@@ -128,6 +132,9 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failu
     let mut source = Source::open(path, talk::progress(path)).map_err(cannot)?;
     let (mut entries, mut stopped) = (0_u64, 0);
     while let Some(next) = source.reader.next() {
+        if let Err(problem @ Problem::Line { fault: LineFault::TooLong(_), .. }) = &next {
+            talk::warn(&format!("{}: left out: {problem}", path.display()));
+        }
         let Ok(numbered) = next else { continue };
         entries += 1;
         let Line::Message(message) = &numbered.entry else { continue };

@@ -71,8 +71,9 @@ pub(crate) struct WireArgs {
     /// How often the tape is synced to the disk (at the latest every 100 messages)
     #[arg(long, value_name = "DUR", default_value = "1s", value_parser = crate::sizes::duration)]
     pub(super) flush_interval: Duration,
-    /// The largest message that passes, such as 10MB; a larger one is refused
-    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    /// The largest message that passes, such as 10MB; a larger one is refused. A message is held in
+    /// memory while it passes
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
     /// What happens when the tape cannot be written
     #[arg(long, value_enum, default_value = "stop")]

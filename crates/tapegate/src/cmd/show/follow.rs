@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use tapegate_core::tape::timeline::Timeline;
-use tapegate_core::tape::{BashCommand, Line, Session};
-use tapegate_store::followed::FollowedTape;
+use tapegate_core::tape::{BashCommand, Line, LineFault, Session, entry_bytes_max};
+use tapegate_store::followed::{FollowedLine, FollowedTape};
 use tapegate_store::writer;
 
 use super::Printer;
@@ -60,7 +60,11 @@ struct Following {
 }
 
 impl Following {
-    fn line(&mut self, number: u64, line: &[u8]) {
+    fn line(&mut self, number: u64, line: &FollowedLine) {
+        let FollowedLine::Whole(line) = line else {
+            let fault = LineFault::TooLong(entry_bytes_max());
+            return self.timeline.fault(number, fault.to_string());
+        };
         let text = line.trim_ascii();
         if text.is_empty() {
             return;
@@ -78,8 +82,9 @@ impl Following {
         }
     }
 
-    fn anomaly(&mut self, number: u64, line: &[u8]) {
-        if let Ok(entry @ Line::Bad(_)) = Line::read(line.trim_ascii())
+    fn anomaly(&mut self, number: u64, line: &FollowedLine) {
+        if let FollowedLine::Whole(line) = line
+            && let Ok(entry @ Line::Bad(_)) = Line::read(line.trim_ascii())
             && !matches!(&entry, Line::Bad(bad) if bad.reason == "batch")
         {
             self.timeline.entry(number, &entry);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tapegate_core::json::path::Path;
 use tapegate_core::verifier::Calls;
 
+use crate::entries::EntryArgs;
 use crate::upstream::UpstreamArgs;
 
 /// Play the client's side of a tape to a live server, and report what has changed
@@ -48,8 +49,10 @@ pub(crate) struct Args {
     /// The file with the secret that the tape was redacted with, if it was your own
     #[arg(long, value_name = "FILE")]
     pub(super) redact_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) entries: EntryArgs,
     /// The largest message that is taken, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
 }
 

@@ -244,7 +244,7 @@ fn every_flag_of_the_help_is_taken() {
             "--record-to" => "new.jsonl",
             "--report" => "report.xml",
             "--redact-key-file" => "key",
-            "--max-message-bytes" => "1MB",
+            "--max-message-bytes" | "--max-entry-bytes" => "1MB",
             "--log-format" => "json",
             "--strict-params" | "--strict-reads" | "--strict-replies" | "--verbose" | "--quiet" => {
                 ""

@@ -1,0 +1,18 @@
+//! How long the entries of tapes may be that a command reads.
+
+use tapegate_core::tape::set_entry_bytes_max;
+
+/// What all commands take that read tapes.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct EntryArgs {
+    /// The longest entry of a tape that is read, such as 1GB. It is held in memory while it is read
+    #[arg(long, value_name = "BYTES", default_value = "128MB", value_parser = crate::sizes::bytes)]
+    max_entry_bytes: usize,
+}
+
+impl EntryArgs {
+    /// Makes it so for the whole process, before the first tape is opened.
+    pub(crate) fn apply(self) {
+        set_entry_bytes_max(self.max_entry_bytes);
+    }
+}
