@@ -71,8 +71,12 @@ impl Shipped {
         };
         let mut shipped = Self { folder: handle, id, seq, last };
         shipped.look_through()?;
-        if is_new {
-            shipped.save()?;
+        match is_new {
+            // The name must last from before the first line is taken over.
+            true => shipped.save()?,
+            // What was looked through now need not be the next time; if this fails, it is.
+            false if shipped.seq != seq => shipped.save().unwrap_or_default(),
+            false => {}
         }
         Ok(shipped)
     }
