@@ -264,7 +264,7 @@ fn show(act: Act<'_>) -> String {
         }
         Act::Leave { abrupt, .. } => format!("leave{}", if abrupt { " abruptly" } else { "" }),
         Act::Part(id) => format!("part {}", text(id)),
-        Act::Ask(_) => unreachable!(),
+        Act::Ask(_) | Act::Play { .. } => unreachable!(),
         Act::Stop => "stop".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tapegate_core::side::Side;
 use tapegate_core::tape::{Line, timeline};
 use tapegate_store::activity::Logged;
-use tapegate_store::followed::FollowedTape;
+use tapegate_store::followed::{FollowedLine, FollowedTape};
 
 /// So many tapes are kept open.
 const TAPES_MAX: usize = 8;
@@ -93,7 +93,8 @@ impl TapeCalls {
             && let Some(tape) = &mut self.tape
         {
             // What is wrong with a tape is told by those who read tapes.
-            let Ok(Some((_, text))) = tape.next_line() else { return };
+            let Ok(Some((_, line))) = tape.next_line() else { return };
+            let FollowedLine::Whole(text) = line else { continue };
             let Ok(Line::Message(message)) = Line::read(&text) else { continue };
             self.seq = message.seq.unwrap_or(self.seq);
             if message.from == Side::Client {
