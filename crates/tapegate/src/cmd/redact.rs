@@ -110,6 +110,11 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
         }
         error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
     })?;
+    // What lies beside a tape may be empty.
+    if report.lines == 0 && from == args.tape {
+        let words = format!("cannot redact `{name}`: it is not a tape: nothing in it is an entry");
+        return Err(Failure::new(Exit::Invalid, words).into());
+    }
     for skipped in &report.skipped {
         talk::warn(&format!("{name}:{}: left out: {}", skipped.line, skipped.words));
     }

@@ -238,3 +238,19 @@ fn what_a_killed_redact_has_left_is_removed_by_the_next_and_what_a_live_one_writ
     assert_eq!(temporary_files(folder.path()), [".mine.1.tmp"]);
     assert!(!fs::read_to_string(folder.path().join("b.jsonl")).unwrap().contains(TOKEN));
 }
+
+#[test]
+fn what_has_no_entry_is_not_a_tape_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["", "\n\n", "schema: 1\ngovernance:\n  defaults: { action: deny }\n"] {
+        fs::write(folder.path().join("t"), text).unwrap();
+        for target in [&["-o", "o.jsonl"][..], &["--in-place", "--force"]] {
+            let run = redact(folder.path(), &[&["t", "--redact", "secrets"], target].concat());
+            let said = "error: cannot redact `t`: it is not a tape: nothing in it is an entry\n";
+            assert_eq!(String::from_utf8_lossy(&run.stderr), said);
+            assert_eq!(run.status.code(), Some(2));
+            assert_eq!(fs::read_to_string(folder.path().join("t")).unwrap(), text);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+}
