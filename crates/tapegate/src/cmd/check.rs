@@ -9,7 +9,7 @@ mod scenario;
 mod stdin;
 mod tape;
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -20,7 +20,7 @@ use tapegate_store::input;
 use crate::cmd::policy::backtest::shelf;
 use crate::disk;
 use crate::entries::EntryArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::views::json_list::JsonList;
 
 /// Look over tapes, logs, scenarios and policies and report every fault with its line
@@ -119,23 +119,26 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         Format::Json if args.schema.is_none() => JsonList::document(out),
         _ => JsonList::lines(out),
     };
-    let exit = check_all(args, &mut list)?;
+    let exit = check_all(args, &mut list);
     list.finish()?;
-    Ok(exit)
+    exit
 }
 
 fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     let mut logs = 0;
-    for path in named(&args.files)? {
-        disk::refuse_special_file(&path)?;
-        let mut input = stdin::Input::open(&path)?;
-        let kind = kind(&path, &input)?;
-        logs += usize::from(matches!(kind, Kind::Activity));
-        match check(args, &path, kind, &mut input, out)? {
-            Exit::Invalid => return Ok(Exit::Invalid),
-            Exit::Ok => {}
-            _ => exit = Exit::Findings,
+    for named_path in &args.files {
+        let paths = named(named_path).or_else(|error| {
+            let failed = failed(args, named_path, &error, out)?;
+            exit = worse(exit, failed);
+            Ok::<_, io::Error>(Vec::new())
+        })?;
+        for path in paths {
+            let came = match check_one(args, &path, &mut logs, out) {
+                Ok(came) => came,
+                Err(error) => failed(args, &path, &error, out)?,
+            };
+            exit = worse(exit, came);
         }
     }
     if args.expect_head.is_some() && logs == 0 {
@@ -145,21 +148,51 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// The files that were named; in the place of a folder, the log and the tapes in it.
-fn named(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn check_one(
+    args: &Args,
+    path: &Path,
+    logs: &mut usize,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
+    disk::refuse_special_file(path)?;
+    let mut input = stdin::Input::open(path)?;
+    let kind = kind(path, &input)?;
+    *logs += usize::from(matches!(kind, Kind::Activity));
+    check(args, path, kind, &mut input, out)
+}
+
+/// Tells why a file could not be looked over, which keeps nobody from looking at the others.
+fn failed(
+    args: &Args,
+    path: &Path,
+    error: &anyhow::Error,
+    out: &mut dyn Write,
+) -> io::Result<Exit> {
+    if args.format != Format::Text {
+        let (name, words) = (quoted(&path.to_string_lossy()), quoted(&format!("{error:#}")));
+        writeln!(out, "{{\"file\":{name},\"line\":0,\"severity\":\"error\",\"finding\":{words}}}")?;
+    }
+    out.flush()?;
+    Ok(exit::explain(error))
+}
+
+fn worse(one: Exit, two: Exit) -> Exit {
+    if two.code() > one.code() { two } else { one }
+}
+
+/// The file that was named; in the place of a folder, the log and the tapes in it.
+fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let is_log = activity::is_log(path);
     let mut all = Vec::new();
-    for path in files {
-        let is_log = activity::is_log(path);
-        if is_log || !path.is_dir() {
-            all.push(path.clone());
-        }
-        if path.is_dir() {
-            match shelf::in_folder(path) {
-                Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
-                // A folder may hold a log alone.
-                Err(_) if is_log => {}
-                Err(failure) => return Err(failure.into()),
-            }
+    if is_log || !path.is_dir() {
+        all.push(path.to_owned());
+    }
+    if path.is_dir() {
+        match shelf::in_folder(path) {
+            Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
+            // A folder may hold a log alone.
+            Err(_) if is_log => {}
+            Err(failure) => return Err(failure.into()),
         }
     }
     Ok(all)
@@ -221,7 +254,7 @@ fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
 }
 
 /// What a file begins with.
-fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     input::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)

@@ -294,3 +294,29 @@ fn a_device_is_refused_before_it_is_read() {
     let words = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
     assert_eq!((done.status.code(), said), (Some(3), format!("error: {words}\n")));
 }
+
+#[test]
+fn a_file_that_cannot_be_read_keeps_nobody_from_looking_at_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = [HEADER, &message(0, "c2s", NOTE), &footer(1, 1, 0)].join("\n") + "\n";
+    fs::write(folder.path().join("a"), &tape).unwrap();
+    fs::write(folder.path().join("b"), &tape).unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    for (bad, code, words) in [("nosuch", 3, "cannot read `nosuch`"), ("empty", 2, "no tape in")] {
+        let run = |format: &str| {
+            let mut command = tapegate();
+            command.args(["check", "--format", format, "a", bad, "b"]).current_dir(&folder);
+            let done = command.output().unwrap();
+            let said = String::from_utf8(done.stderr).unwrap();
+            assert!(said.contains(words), "{said}");
+            assert_eq!(done.status.code(), Some(code), "{said}");
+            String::from_utf8(done.stdout).unwrap()
+        };
+        let text = run("text");
+        assert!(text.contains("a: ok") && text.contains("b: ok"), "{text}");
+        let list: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
+        let list = list.as_array().unwrap();
+        let of = |key: &str, name: &str| list.iter().any(|one| one[key] == name);
+        assert!(of("tape", "a") && of("file", bad) && of("tape", "b"), "{list:?}");
+    }
+}
