@@ -132,7 +132,7 @@ fn a_body_that_stalls_gives_its_part_back_and_who_waits_for_it_goes_on() {
 fn a_connection_that_finds_no_room_is_told_so_and_later_there_is_room() {
     let server = answering("{}");
     let port = bounded(&server, 2, BodyBudget::new());
-    let mut held = [(); 2].map(|()| web::send(port, "POST /mcp", JSON, call(1, "x")));
+    let mut held = [(); 2].map(|()| web::send(port, "POST /mcp", JSON, &call(1, "x")));
     for reader in &mut held {
         assert!(web::reply(reader).body.contains("\"id\":1"));
     }

@@ -394,7 +394,7 @@ fn in_any_storm_of_posts_the_server_gets_only_what_was_let_through() {
                     let name = names[(client + round * 7) % names.len()];
                     let line = format!("POST {}", paths[(client * 3 + round) % paths.len()]);
                     let headers = if round % 2 == 0 { JSON } else { BOTH };
-                    let reply = web::reply(&mut web::send(port, &line, headers, call(id, name)));
+                    let reply = web::reply(&mut web::send(port, &line, headers, &call(id, name)));
                     let denied = !name.starts_with('x');
                     assert_eq!(reply.body.contains("\"error\""), denied, "{name} {reply:?}");
                     assert!(reply.body.contains(&format!("\"id\":{id},")), "{reply:?}");

@@ -67,7 +67,7 @@ fn for_those_who_take_only_events_it_is_the_data_of_one() {
     let hall = Hall::open();
     let session = hall.session();
     let headers = ["content-type: application/json", "accept: text/event-stream", &session];
-    let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, request(1, "drip")));
+    let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, &request(1, "drip")));
     assert_eq!(reply.header("content-type"), Some("text/event-stream"));
     assert_eq!(reply.message(), answer(1, 1));
 }
@@ -200,7 +200,7 @@ fn by_the_older_transport_pieces_make_one_event_of_the_only_stream() {
     let path = event(&mut stream);
     for (id, method) in [(1, "drip"), (2, "x")] {
         let line = format!("POST {path}");
-        let reply = web::reply(&mut web::send(hall.port, &line, JSON, request(id, method)));
+        let reply = web::reply(&mut web::send(hall.port, &line, JSON, &request(id, method)));
         assert!(reply.head.contains(" 202 "));
     }
     assert_eq!([event(&mut stream), event(&mut stream)], [answer(1, 1), answer(2, 1)]);

@@ -47,7 +47,7 @@ fn clients_without_sessions_share_a_seat_and_may_use_the_same_id() {
     let hall = Hall::open();
     let headers =
         [&["content-type: application/json", "accept: application/json"], MODERN].concat();
-    let mut both = [(); 2].map(|()| web::send(hall.port, "POST /mcp", &headers, modern(1)));
+    let mut both = [(); 2].map(|()| web::send(hall.port, "POST /mcp", &headers, &modern(1)));
     for reader in &mut both {
         assert!(web::reply(reader).body.ends_with("\"id\":1,\"result\":{\"seat\":1}}"));
     }
