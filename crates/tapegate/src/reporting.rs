@@ -1,7 +1,8 @@
 //! Writing a report to the files that were named for it.
 
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tapegate_core::tape::Line;
@@ -13,11 +14,14 @@ use crate::loading::is_same_file;
 use crate::talk;
 use crate::views::report::Report;
 
+/// How much of a file is looked at to know it as a report.
+const HEAD_BYTES: u64 = 1024;
+
 /// Looks whether reports can have their places, before `tape`, or whatever it is, is played for them.
 pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
-            let words = format!("--report names the {what} that is played, which is never touched");
+            let words = format!("--report names the {what} itself, which is never touched");
             return Err(Failure::new(Exit::Usage, words).hint("name another file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -26,8 +30,37 @@ pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Res
         if path.is_dir() {
             return Err(unwritable(path, &rustix::io::Errno::ISDIR.into()));
         }
+        refuse_foreign(path)?;
     }
     Ok(())
+}
+
+/// Whether a file that begins so is a report of ours: JSON, JUnit or SARIF.
+fn is_report(head: &[u8]) -> bool {
+    let has = |mark: &[u8]| head.windows(mark.len()).any(|window| window == mark);
+    head.starts_with(b"{\n  \"tool\": \"tapegate\"")
+        || has(b"<testsuites name=\"tapegate ")
+        || has(b"/sarif-schema-") && has(b"\"driver\": {\n          \"name\": \"tapegate\"")
+}
+
+/// Refuses to replace a file that is not a report of ours, such as a policy or a tape.
+fn refuse_foreign(path: &Path) -> Result<(), Failure> {
+    // Pipes and devices have nothing to lose.
+    let Ok(there) = path.metadata() else { return Ok(()) };
+    if !there.is_file() || there.len() == 0 {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(|error| unwritable(path, &error))?;
+    file.take(HEAD_BYTES).read_to_end(&mut head).map_err(|error| unwritable(path, &error))?;
+    if is_report(&head) || head.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let words = format!(
+        "`{}` exists and is not a report of Tapegate, so it is not replaced",
+        path.display()
+    );
+    Err(Failure::new(Exit::Usage, words).hint("name another file for --report, or delete that one"))
 }
 
 /// Writes a report to every file that was named for it.

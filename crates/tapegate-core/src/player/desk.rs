@@ -197,10 +197,14 @@ impl Desk {
     pub(super) fn summary(&self, tape: &mut Tape) -> (Summary, io::Result<()>) {
         let mut summary = self.counts.clone();
         let mut read = Ok(());
+        let (mut calls_made, mut calls_left) = (false, false);
         for ask in 0..tape.asks() {
+            let is_call = !tape.is_setup(ask);
             if !self.is_unused(tape, ask) {
+                calls_made |= is_call && self.asked.has(ask);
                 continue;
             }
+            calls_left |= is_call;
             summary.unused += 1;
             if summary.unused_first.len() < KEPT_MAX && read.is_ok() {
                 match unused(tape, ask) {
@@ -209,6 +213,7 @@ impl Desk {
                 }
             }
         }
+        summary.only_setup = calls_left && !calls_made;
         (summary, read)
     }
 }

@@ -107,6 +107,8 @@ pub struct Summary {
     pub server_failure: Option<String>,
     /// The first of them.
     pub divergences: Vec<Divergence>,
+    /// Whether clients only shook hands and listed, and left everything else that was recorded.
+    pub only_setup: bool,
     /// How many recorded requests nobody asked for.
     pub unused: u64,
     /// The first of them.

@@ -139,6 +139,12 @@ impl Tape {
         self.relists.is_list(signature) || signature.like == self.discover.like
     }
 
+    /// Whether clients make a request by themselves when they start, whatever they are used for.
+    pub(super) fn is_setup(&self, ask: u32) -> bool {
+        let signature = self.index.ask(ask).signature;
+        self.is_ping(ask) || self.is_initialize(ask) || self.is_read(signature)
+    }
+
     /// Whether a request was answered by a player like this one, whose tape did not have it.
     pub(super) fn is_refused(&mut self, asked: &Slot) -> io::Result<bool> {
         let slot = self.index.slot(asked.pair);

@@ -80,6 +80,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let clock = Clock::start();
     let files = args.files()?;
+    reporting::look_for_places(&args.report, &files[0], "test file")?;
     let suites = files.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut policies: Vec<Found> = Vec::new();
     let mut ran = Vec::new();

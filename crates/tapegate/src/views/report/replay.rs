@@ -106,6 +106,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
         ("changed_replies", summary.changed_replies),
         ("extra_reads", summary.extra_reads),
     ];
+    report.only_setup = summary.only_setup;
     let mut cases = Vec::new();
     let differing = &summary.differing_first;
     let extra = &summary.extra_reads_first;

@@ -31,7 +31,7 @@ fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
         registered: None,
     });
     let (started_us, duration_ms) = (1_763_200_953_488_000, 1234);
-    Report { command, tape, started_us, duration_ms, counts, suites, start }
+    Report { command, tape, started_us, duration_ms, counts, suites, start, only_setup: false }
 }
 
 fn replayed() -> Report {

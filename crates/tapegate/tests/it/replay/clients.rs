@@ -185,8 +185,8 @@ fn a_message_over_the_limit_is_refused_and_the_replay_goes_on() {
 }
 
 #[test]
-fn a_line_that_never_ends_takes_no_memory() {
-    let mut run = replay(many(1)).start();
+fn a_line_that_never_ends_takes_no_more_memory_than_a_message_may() {
+    let mut run = replay(many(1)).flags(&["--max-message-bytes", "10MB"]).start();
     let mut input = run.take_input();
     let piece = vec![b'a'; 1 << 20];
     for _ in 0..60 {

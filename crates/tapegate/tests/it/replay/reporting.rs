@@ -119,7 +119,8 @@ fn a_server_behind_that_fails_is_a_failure_in_every_format() {
 #[test]
 fn a_report_replaces_the_one_before_and_one_that_cannot_be_written_is_an_error() {
     let setup = reporting();
-    fs::write(setup.folder().join("r.json"), "the one before").unwrap();
+    let before = "{\n  \"tool\": \"tapegate\",\n  \"command\": \"verify\"\n}\n";
+    fs::write(setup.folder().join("r.json"), before).unwrap();
     let end = setup.run(lines(&[call(1, "t", 1)]).as_bytes()).exits(0);
     assert_eq!(counts(&json(end.run.folder())), [1, 0, 0, 0, 2]);
     let left: Vec<_> = fs::read_dir(end.run.folder()).unwrap().collect();

@@ -184,7 +184,7 @@ fn a_start_that_is_killed_stays_in_the_report_and_makes_it_fail() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     let unfinished = ("failed".to_owned(), false);
-    assert_eq!(verdicts(folder), [unfinished.clone()]);
+    assert_eq!(verdicts(folder), std::slice::from_ref(&unfinished));
     assert_eq!(start(folder, &good()[..1], &[]).0, Some(0));
     let report = json(folder);
     assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"failed".into()));
@@ -238,4 +238,51 @@ fn a_report_that_goes_down_a_pipe_is_that_of_this_start() {
     let said = piped("sh", &["-c", &script], lines(&good()));
     let report: Value = serde_json::from_slice(&said).unwrap();
     assert_eq!(report["starts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_client_that_only_shakes_hands_and_lists_has_tested_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let setup = [ask(1, "initialize"), ask(2, "tools/list")];
+    let said = format!("> {}\n< {}\n> {}\n< {}\n", setup[0], answer(1, 1), setup[1], answer(2, 2));
+    let with_call = format!("{said}> {}\n< {}\n", call(3, "t", 3), answer(3, 3));
+    fs::write(folder.join("t.jsonl"), tape(&with_call)).unwrap();
+    assert_eq!(start(folder, &setup, &[]).0, Some(0));
+    let report = json(folder);
+    assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"untested".into()));
+    let [first, second] = setup.clone();
+    assert_eq!(start(folder, &[first, second, call(3, "t", 3)], &[]).0, Some(0));
+    assert_eq!(json(folder)["verdict"], "passed");
+
+    // Where nothing else was recorded, that is the test.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("t.jsonl"), tape(&said)).unwrap();
+    assert_eq!(start(folder, &setup, &[]).0, Some(0));
+    assert_eq!(json(folder)["verdict"], "passed");
+}
+
+#[test]
+fn a_file_that_is_not_a_report_is_never_replaced_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, text) in [
+        ("tapegate.yaml", "schema: 1\n".to_owned()),
+        ("other.jsonl", two()),
+        ("package.json", "{\n  \"name\": \"tapegate\"\n}\n".to_owned()),
+    ] {
+        fs::write(folder.join(name), &text).unwrap();
+        for flags in [&["--report", name][..], &["--report", name, "--report-mode", "new"]] {
+            let (code, stderr) = start(folder, &good(), flags);
+            assert_eq!(code, Some(64), "{stderr}");
+            assert!(stderr.contains(&format!("`{name}` exists and is not a report")), "{stderr}");
+            assert!(stderr.contains("or delete that one"), "{stderr}");
+        }
+        assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), text);
+        assert!(
+            !folder.join("r.json").exists(),
+            "nothing is played for a report that has no place"
+        );
+    }
 }

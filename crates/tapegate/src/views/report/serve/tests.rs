@@ -51,6 +51,7 @@ fn a_verdict_is_as_the_goldens_have_it() {
         duration_ms: 1234,
         counts: Vec::new(),
         suites: Vec::new(),
+        only_setup: false,
         start: Some(Start {
             number: 1,
             run_id: None,

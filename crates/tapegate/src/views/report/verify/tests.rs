@@ -102,6 +102,7 @@ fn shell() -> Report {
         duration_ms: 1234,
         counts: Vec::new(),
         suites: Vec::new(),
+        only_setup: false,
         start: None,
     }
 }
