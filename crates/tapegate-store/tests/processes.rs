@@ -161,7 +161,8 @@ fn request(name: &str) -> Request {
     Request {
         id: new_id().unwrap(),
         created_us: 1,
-        expires_us: 1_000,
+        // Their age is that of their files, so they have to live for as long as the test may take.
+        expires_us: 3_600_000_000,
         server_id: "files".to_owned(),
         tool: "rm".to_owned(),
         call_hash: name.to_owned(),

@@ -21,7 +21,7 @@ const HEAD_BYTES: u64 = 1024;
 pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
-            let words = format!("--report names the {what} itself, which is never touched");
+            let words = format!("--report names the {what} that is played, which is never touched");
             return Err(Failure::new(Exit::Usage, words).hint("name another file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
