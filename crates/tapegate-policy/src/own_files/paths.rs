@@ -16,11 +16,22 @@ pub(super) fn known_name(steps: &[&str]) -> Option<String> {
     if let Some(step) = found {
         return Some((*step).to_owned());
     }
-    let in_user_folder =
-        |folder: &&&[&str]| steps.windows(folder.len()).any(|window| window == **folder);
+    let in_user_folder = |folder: &&&[&str]| {
+        steps.windows(folder.len()).any(|window| is_user_folder(window, folder))
+    };
     let folder = USER_FOLDERS.iter().find(in_user_folder);
     let folder = folder.or_else(|| AROUND_STATE.iter().find(|folder| steps.ends_with(folder)));
     folder.map(|folder| folder.join("/"))
+}
+
+/// Whether steps are those of a folder of the user's, or patterns that a shell may read as them. The
+/// settings of everybody lie beside ours, so a pattern of all of them is not about ours.
+fn is_user_folder(window: &[&str], folder: &[&str]) -> bool {
+    let mut pairs = window.iter().zip(folder);
+    let is_first = pairs.next().is_some_and(|(step, name)| step == name);
+    let all_settings = window == [".config", "*"];
+    let mut rest = pairs.map(|(step, name)| step == name || may_match(step, name));
+    is_first && !all_settings && rest.all(|is_same| is_same)
 }
 
 /// Whether a path that does not begin at the root may lead to one of ours, or to what is in it: it has the
@@ -103,10 +114,14 @@ fn is_pattern_of(pattern: &str, name: &str) -> bool {
     let stem = pattern.trim_end_matches(".yaml").trim_end_matches(".lock").trim_end_matches(".y*");
     let literals = stem.bytes().filter(u8::is_ascii_alphanumeric).count();
     let prefix = pattern.find(['*', '?', '[']).unwrap_or_default();
+    (literals >= LITERALS_MIN || prefix >= PREFIX_MIN) && may_match(pattern, name)
+}
+
+/// Whether a pattern of file names matches a name, among whatever others.
+fn may_match(pattern: &str, name: &str) -> bool {
+    let is_pattern = pattern.contains(['*', '?', '[']);
     let few = pattern.bytes().filter(|byte| *byte == b'*').count() <= STARS_MAX;
-    (literals >= LITERALS_MIN || prefix >= PREFIX_MIN)
-        && few
-        && wildcard(pattern.as_bytes(), name.as_bytes())
+    is_pattern && few && wildcard(pattern.as_bytes(), name.as_bytes())
 }
 
 /// Whether a shell's pattern matches. A set in brackets counts as any letter.

@@ -262,3 +262,27 @@ fn broken_json_is_no_reason_to_fail() {
         named(arguments);
     }
 }
+
+#[test]
+fn the_users_folders_are_found_by_patterns_that_a_shell_reads_as_them() {
+    let own = OwnFiles::default();
+    let named = |command: &str| {
+        let arguments = format!("{{\"command\":{command:?}}}");
+        own.named_in_any(Some(arguments.as_bytes()))
+    };
+    for command in [
+        "cat ~/.local/st*/t*/p*/*/key",
+        "cat /home/u/.local/*/tapegate/private/*/key",
+        "cat ~/.local/*/*/private/*/key",
+        "cp -r ~/.local/state/* /tmp/x",
+        "cat ~/.local/stat?/[t]apegate/private/x/key",
+        "cat ~/.config/t*/tapegate.d/x",
+    ] {
+        assert!(named(command).is_some(), "{command}");
+    }
+    for command in
+        ["ls ~/.config/*", "ls ~/.local/share/*", "ls ~/.local/bin/t*", "ls .local/*.d/x"]
+    {
+        assert_eq!(named(command), None, "{command}");
+    }
+}
