@@ -346,7 +346,7 @@ def markdown(whole, part):
         lines += ["", "Peers: " + ", ".join(f"{n} {v}" for n, v in sorted(versions.items())) + "."]
     absent = {n: why for n, (of_part, why) in whole["absent"].items() if part in of_part}
     if absent:
-        lines += ["", "Not measured: " + "; ".join(f"{n} ({why})" for n, why in sorted(absent.items())) + "."]
+        lines += ["", "Not measured:", ""] + [f"- {n}: {why}." for n, why in sorted(absent.items())]
     for subject, probes in sorted(whole["failures"].items()):
         failed = ", ".join(f"{p} ({why})" for p, (of_part, why) in probes.items() if of_part == part)
         lines += ["", f"No figure for {subject}: {failed}."] if failed else []
