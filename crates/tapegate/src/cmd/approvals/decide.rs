@@ -6,7 +6,7 @@ use std::path::Path;
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, Event};
-use tapegate_store::approvals::{ApprovalError, Decided, Entry, Request, Ruling, is_id};
+use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Entry, Request, Ruling, is_id};
 
 use super::folder::{Project, waits};
 use super::{Args, Format, Verb, failure, find};
@@ -38,40 +38,73 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         out.finish()?;
         return Ok(Exit::Ok);
     }
+    let deciding = Deciding { args, project, attempt, approvals: project.approvals()?, by };
+    // Before the question: an answer that cannot count is not asked for.
+    let (meant, mut exit) = deciding.those_permitted(meant);
+    if meant.is_empty() {
+        out.finish()?;
+        return Ok(exit);
+    }
     let confirmed = || attempt.log_if_refused(&project.state, confirmed(args.verb, &meant));
     if !args.key.is_given() && !confirmed()? {
         talk::say("nothing was decided");
         out.finish()?;
         return Ok(Exit::Findings);
     }
-    let approvals = project.approvals()?;
-    let mut exit = Exit::Ok;
     for Entry { request, .. } in &meant {
-        let ruling = if args.verb == Verb::Approve { Ruling::Approved } else { Ruling::Denied };
-        let reason = args.reason.clone();
-        // By the clock of whoever waits, since ours may be off.
-        let at_us = approvals.asker_now_us(request, now_us());
-        let decided = Decided { ruling, by: by.clone(), at_us, reason };
+        let decided = deciding.decision(request);
         let log = || project.log(&event(request, &decided));
-        match approvals.decide_logged(&request.id, &decided, log) {
+        match deciding.approvals.decide_logged(&request.id, &decided, log) {
             Ok(logged) => {
                 logged.err().iter().for_each(warn_of_log);
                 tell(args.format, request, decided, out)?;
             }
-            Err(error) => {
-                let is_theirs = is_another_s(&error);
-                let failed = failure(error);
-                if is_theirs {
-                    let attempt = Attempt { approval_id: Some(&request.id), ..attempt };
-                    attempt.log_refusal(&project.state, &failed.words);
-                }
-                talk::error(&failed.words, None);
-                exit = failed.exit;
-            }
+            Err(error) => exit = deciding.report(request, error),
         }
     }
     out.finish()?;
     Ok(exit)
+}
+
+/// One run of the command: who decides, what, and where.
+struct Deciding<'a> {
+    args: &'a Args,
+    project: &'a Project,
+    attempt: Attempt<'a>,
+    approvals: Approvals,
+    by: String,
+}
+
+impl Deciding<'_> {
+    fn decision(&self, request: &Request) -> Decided {
+        let approves = self.args.verb == Verb::Approve;
+        let ruling = if approves { Ruling::Approved } else { Ruling::Denied };
+        // By the clock of whoever waits, since ours may be off.
+        let at_us = self.approvals.asker_now_us(request, now_us());
+        Decided { ruling, by: self.by.clone(), at_us, reason: self.args.reason.clone() }
+    }
+
+    /// The requests that this person may decide about. The others are reported.
+    fn those_permitted(&self, mut meant: Vec<Entry>) -> (Vec<Entry>, Exit) {
+        let mut exit = Exit::Ok;
+        meant.retain(|Entry { request, .. }| {
+            let permitted = self.approvals.may_decide(request, &self.decision(request));
+            permitted.map_err(|error| exit = self.report(request, error)).is_ok()
+        });
+        (meant, exit)
+    }
+
+    /// Reports a decision that was refused, and logs an attempt at what is not theirs to decide.
+    fn report(&self, request: &Request, error: ApprovalError) -> Exit {
+        let is_theirs = is_another_s(&error);
+        let failed = failure(error);
+        if is_theirs {
+            let attempt = Attempt { approval_id: Some(&request.id), ..self.attempt };
+            attempt.log_refusal(&self.project.state, &failed.words);
+        }
+        talk::error(&failed.words, None);
+        failed.exit
+    }
 }
 
 /// The request that is named, if it can still be decided: nobody is asked about one that cannot.

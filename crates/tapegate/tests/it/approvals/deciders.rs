@@ -145,6 +145,34 @@ fn a_terminal_without_an_answer_is_not_a_person() {
 }
 
 #[test]
+fn who_may_not_decide_is_told_so_before_the_question() {
+    let state = State::new();
+    state.ask(ID, |request| request.approvers = vec!["carol".to_owned()]);
+    for verb in ["approve", "deny"] {
+        let (code, said) = at_terminal(&state.command(&[verb, ID]), "");
+        assert!(code == 1 && said.contains("carol"), "{said}");
+        assert!(!said.contains("[y/N]"), "{said}");
+    }
+    // The caller's own request, which others may approve.
+    let own = "ap_bbbbbbbbbbbbbbbb";
+    state.ask(own, |request| {
+        request.approvers = vec!["alice".to_owned(), "carol".to_owned()];
+        request.principal = "alice".to_owned();
+    });
+    let (code, said) = at_terminal(&state.command(&["approve", own]), "");
+    assert!(code == 1 && !said.contains("[y/N]"), "{said}");
+    // Only what is theirs to decide is asked about.
+    state.ask("ap_cccccccccccccccc", |request| request.tool = "theirs".to_owned());
+    let (code, said) = at_terminal(&state.command(&["approve", "--all"]), "y\n");
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("approve this call? [y/N]"), "{said}");
+    assert!(said.contains("approved ap_cccc"), "{said}");
+    for id in [ID, own] {
+        assert_eq!(state.approvals().decision(id).unwrap(), None);
+    }
+}
+
+#[test]
 fn no_flag_stands_in_for_a_person_s_answer() {
     let state = State::new();
     state.ask(ID, |_| {});
