@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::talk;
 
 /// The folder in a project that holds its state.
-pub(super) const STATE_NAME: &str = ".tapegate";
+pub(crate) const STATE_NAME: &str = ".tapegate";
 
 /// The state folder of a project, and what else could be taken for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::folder::Project;
 use crate::exit::{Exit, Failure};
 use crate::person::Attempt;
+use crate::settings::state_folder::STATE_NAME;
 use crate::settings::user_state::project_key;
 use crate::views::visible;
 use crate::{person, talk};
@@ -20,11 +21,11 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
         "run it in a terminal that you opened and no agent did",
     );
     attempt.log_if_refused(&project.state, required)?;
+    let scope = scope(project);
     let question = format!(
-        "write a copy of this project's key to `{}`?\nWhoever can read that file can approve calls \
-         and accept policies of `{}`, without a person.",
+        "The key counts for {scope}.\nA process that can read a copy of it can approve calls and \
+         accept policies there, without a person.\nWrite a copy to `{}`?",
         visible::inline(path, usize::MAX),
-        project.state.display()
     );
     if !attempt.log_if_refused(&project.state, person::confirm(&question))? {
         talk::say("nothing was written");
@@ -34,8 +35,23 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     let failed = |error| Failure::new(Exit::Io, format!("cannot write `{path}`: {error}"));
     let options = File::options().write(true).create_new(true).mode(0o600).clone();
     options.open(path).and_then(|mut file| file.write_all(key.bytes())).map_err(failed)?;
-    talk::say(&format!(
-        "whoever can read `{path}` can approve calls of this project; keep it from agents"
-    ));
+    talk::say(&format!("wrote `{path}`, which can approve calls of {scope}; keep it from agents"));
     Ok(Exit::Ok)
+}
+
+/// The projects that the key counts for. There is one key for a state folder, and several projects
+/// can share one.
+fn scope(project: &Project) -> String {
+    let state = &project.state;
+    let whole = state.canonicalize().unwrap_or_else(|_| state.clone());
+    let of_tapegate = whole.file_name().is_some_and(|name| name == STATE_NAME);
+    match whole.parent().filter(|_| of_tapegate && !project.is_user_wide()) {
+        Some(folder) => format!("the project in `{}`, with all folders below it", folder.display()),
+        None if project.is_user_wide() => format!(
+            "every project that has no `.tapegate` folder of its own, not only this one: they all \
+             keep their state in `{}`",
+            state.display()
+        ),
+        None => format!("every project that keeps its state in `{}`", state.display()),
+    }
 }

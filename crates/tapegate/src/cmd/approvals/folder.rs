@@ -28,6 +28,12 @@ impl Project {
         Ok(Self { state, user_state: user_state_dir()? })
     }
 
+    /// Whether the state is the user's own, which all projects without a folder for it share.
+    pub(super) fn is_user_wide(&self) -> bool {
+        let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        resolved(&self.state) == resolved(&self.user_state)
+    }
+
     /// The approvals, whose folder is created if it does not exist.
     pub(super) fn approvals(&self) -> Result<Approvals, Failure> {
         Approvals::of_project(&self.user_state, &self.state).map_err(failure)

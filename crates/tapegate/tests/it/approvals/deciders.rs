@@ -173,6 +173,30 @@ fn who_may_not_decide_is_told_so_before_the_question() {
 }
 
 #[test]
+fn the_export_of_a_key_says_for_which_projects_it_counts() {
+    let state = State::new();
+    let (home, copy) = (state.path().join("home"), state.path().join("copy"));
+    let export = |folder: &Path| {
+        let mut command = state.command(&["export-key", copy.to_str().unwrap()]);
+        command.env_remove("TAPEGATE_HOME").env("HOME", &home).current_dir(folder);
+        let (code, said) = at_terminal(&command, "y\n");
+        assert_eq!(code, 0, "{said}");
+        std::fs::remove_file(&copy).unwrap();
+        said
+    };
+    let (shared, alone) = (state.path().join("shared"), state.path().join("alone"));
+    std::fs::create_dir_all(&shared).unwrap();
+    std::fs::create_dir_all(alone.join(".tapegate")).unwrap();
+    let said = export(&shared);
+    let words = "counts for every project that has no `.tapegate` folder of its own";
+    assert!(said.contains(words) && said.contains(".local/state/tapegate"), "{said}");
+    assert_eq!(said.matches("every project that has no").count(), 2, "{said}");
+    let said = export(&alone);
+    let words = format!("counts for the project in `{}`", alone.canonicalize().unwrap().display());
+    assert!(said.contains(&words) && !said.contains("every project"), "{said}");
+}
+
+#[test]
 fn no_flag_stands_in_for_a_person_s_answer() {
     let state = State::new();
     state.ask(ID, |_| {});
