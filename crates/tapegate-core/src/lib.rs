@@ -7,6 +7,8 @@
 pub mod actor;
 /// Two rows side by side.
 pub mod align;
+/// The decisions that the activity log can contain.
+pub mod decision;
 /// One message: its exact bytes and what they say.
 pub mod frame;
 /// What stands between a message and its way on.

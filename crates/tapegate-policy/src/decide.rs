@@ -13,6 +13,7 @@ mod steps;
 
 use std::sync::Arc;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::side::Side;
 
 use crate::methods::{Duty, sender};
@@ -237,13 +238,13 @@ impl Outcome {
 
 impl Decision {
     /// What logs call what was decided: the outcome, or what production would have done.
-    pub fn word(&self) -> &'static str {
+    pub fn logged(&self) -> LoggedDecision {
         match (&self.strict, &self.outcome) {
-            (Outcome::Forward, _) => "forward",
-            (Outcome::Deny, Outcome::Deny) => "deny",
-            (Outcome::Deny, _) => "WOULD_BLOCK",
-            (Outcome::Hold { .. }, Outcome::Hold { .. }) => "pending_approval",
-            (Outcome::Hold { .. }, _) => "WOULD_REQUIRE_APPROVAL",
+            (Outcome::Forward, _) => LoggedDecision::Forward,
+            (Outcome::Deny, Outcome::Deny) => LoggedDecision::Deny,
+            (Outcome::Deny, _) => LoggedDecision::WouldBlock,
+            (Outcome::Hold { .. }, Outcome::Hold { .. }) => LoggedDecision::PendingApproval,
+            (Outcome::Hold { .. }, _) => LoggedDecision::WouldRequireApproval,
         }
     }
 

@@ -10,6 +10,7 @@ mod embedded;
 mod repeats;
 mod target;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::{Body, Envelope, Frame, Garbage, Kind};
 use tapegate_core::json;
 use tapegate_core::side::Side;
@@ -217,10 +218,10 @@ impl Fault {
     }
 
     /// What production does with such a message, as development logs it.
-    pub fn would(self) -> &'static str {
+    pub fn would(self) -> LoggedDecision {
         match self {
-            Self::Shapeless | Self::NotAnObject | Self::Notification => "WOULD_DROP",
-            _ => "WOULD_REJECT",
+            Self::Shapeless | Self::NotAnObject | Self::Notification => LoggedDecision::WouldDrop,
+            _ => LoggedDecision::WouldReject,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
@@ -56,8 +57,8 @@ pub struct Note<'a> {
     pub name: Option<Cow<'a, str>>,
     /// Its id as it was written.
     pub id: Option<Cow<'a, str>>,
-    /// `forward`, `deny`, `pending_approval`, `filter`, or `WOULD_BLOCK` and the like.
-    pub word: &'static str,
+    /// What was decided.
+    pub decision: LoggedDecision,
     /// The gate that decided.
     pub gate: Option<GateName>,
     /// The rule that matched.
@@ -98,7 +99,7 @@ impl<'a> Note<'a> {
             method: None,
             name: None,
             id: None,
-            word: "forward",
+            decision: LoggedDecision::Forward,
             gate: None,
             rule: None,
             policies: Cow::Borrowed(&[]),
@@ -119,7 +120,7 @@ impl<'a> Note<'a> {
     /// how long it took and what its caller was told make no difference.
     pub fn is_like(&self, other: &Note<'_>) -> bool {
         self.kind == other.kind
-            && self.word == other.word
+            && self.decision == other.decision
             && (self.lane, self.from) == (other.lane, other.from)
             && self.name == other.name
             && self.method == other.method
@@ -170,7 +171,7 @@ impl<'a> Note<'a> {
             from: self.from,
             n: self.n,
             kind: self.kind,
-            word: self.word,
+            decision: self.decision,
             gate: self.gate,
             profile: self.profile,
             forwarded: self.forwarded,

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::{self, Envelope, Frame, Kind};
 use tapegate_core::gate::{Case, Gate, Verdict};
 use tapegate_core::json::Edits;
@@ -151,7 +152,13 @@ impl Warden {
         let verdict = self.carry_out_message(case, frame, judgement, begun_ns, in_batch);
         if !judgement.anomalies.is_empty() {
             let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
-            self.note_form(case, frame, &judgement.anomalies, ("warn", sent), begun_ns);
+            self.note_form(
+                case,
+                frame,
+                &judgement.anomalies,
+                (LoggedDecision::Warn, sent),
+                begun_ns,
+            );
         }
         verdict
     }

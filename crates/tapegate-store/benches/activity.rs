@@ -86,7 +86,7 @@ fn event() -> Event<'static> {
         method: Some("tools/call".into()),
         tool: Some("read_file".into()),
         message_id: Some("42".into()),
-        governance_decision: Some("forward".into()),
+        governance_decision: Some(tapegate_core::decision::LoggedDecision::Forward),
         gate: Some("rules"),
         rule: Some("read_*".into()),
         policy_version: Some("0123456789abcdef".into()),

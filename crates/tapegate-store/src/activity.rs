@@ -31,6 +31,23 @@ pub use verify::{Fault, Found, Report, Verifier, verify};
 use std::borrow::Cow;
 
 use crate::approvals::{Decided, RefusedFile, Request, Ruling};
+use tapegate_core::decision::LoggedDecision;
+
+/// The kinds of events; `log` is what the log says about itself.
+pub const KINDS: &[&str] = &[
+    "decision",
+    "approval",
+    "framing",
+    "filter",
+    "drift",
+    "redaction",
+    "orphan",
+    "http",
+    "session",
+    "policy",
+    "hub",
+    "log",
+];
 
 /// Something that happened.
 ///
@@ -41,8 +58,7 @@ pub struct Event<'a> {
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
     pub level: &'static str,
-    /// What kind of event: `decision`, `approval`, `framing`, `filter`, `redaction`, `drift`,
-    /// `session`, `policy`, `hub`, or `log` for what the log says about itself.
+    /// What kind of event: one of [`KINDS`].
     pub kind: &'static str,
     /// Who writes: `shim`, `hub`, `cli`.
     pub component: &'static str,
@@ -56,8 +72,8 @@ pub struct Event<'a> {
     pub tool: Option<Cow<'a, str>>,
     /// The raw id of the message.
     pub message_id: Option<Cow<'a, str>>,
-    /// `forward`, `deny`, `pending_approval`, or `WOULD_BLOCK` and the like.
-    pub governance_decision: Option<Cow<'a, str>>,
+    /// What was decided.
+    pub governance_decision: Option<LoggedDecision>,
     /// The gate that decided.
     pub gate: Option<&'static str>,
     /// The rule that matched.
@@ -108,7 +124,7 @@ impl<'a> Event<'a> {
             direction: Some("agent_to_server"),
             method: Some(text(&request.method)),
             tool: Some(text(&request.tool)),
-            governance_decision: Some(text(decided.ruling.word())),
+            governance_decision: Some(decided.ruling.logged()),
             gate: Some("approval"),
             policy_reason: decided.reason.as_deref().map(text),
             principal: Some(text(&request.principal)).filter(|name| !name.is_empty()),
@@ -130,7 +146,7 @@ impl<'a> Event<'a> {
             wall_us,
             level: "error",
             kind: "approval",
-            governance_decision: Some("forged".into()),
+            governance_decision: Some(LoggedDecision::Forged),
             gate: Some("approval"),
             policy_reason: Some(reason.into()),
             forwarded: Some(false),

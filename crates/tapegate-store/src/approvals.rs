@@ -28,6 +28,8 @@ mod text;
 mod unlogged;
 mod unmasked;
 
+use tapegate_core::decision::LoggedDecision;
+
 pub use error::ApprovalError;
 pub use folder::{Approvals, Entry, RefusedFile};
 pub use id::{is_id, new_id};
@@ -121,11 +123,16 @@ pub struct Decided {
 impl Ruling {
     /// The word for it, in files and reports.
     pub fn word(self) -> &'static str {
+        self.logged().word()
+    }
+
+    /// What the activity log calls it.
+    pub fn logged(self) -> LoggedDecision {
         match self {
-            Self::Approved => "approved",
-            Self::Denied => "denied",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
+            Self::Approved => LoggedDecision::Approved,
+            Self::Denied => LoggedDecision::Denied,
+            Self::Cancelled => LoggedDecision::Cancelled,
+            Self::Expired => LoggedDecision::Expired,
         }
     }
 

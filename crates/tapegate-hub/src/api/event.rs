@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, read_rfc3339, write_rfc3339};
 use tapegate_store::activity;
@@ -164,20 +165,6 @@ const KEYS: &[&str] = &[
     "traceparent",
 ];
 const LEVELS: &[&str] = &["info", "warn", "error"];
-const KINDS: &[&str] = &[
-    "decision",
-    "approval",
-    "framing",
-    "filter",
-    "drift",
-    "redaction",
-    "orphan",
-    "http",
-    "session",
-    "policy",
-    "hub",
-    "log",
-];
 const COMPONENTS: &[&str] = &["shim", "hub", "cli"];
 const DIRECTIONS: &[&str] = &["agent_to_server", "server_to_agent"];
 const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "approval"];
@@ -202,7 +189,7 @@ impl EventLine {
             method: text(&event.method),
             tool: text(&event.tool),
             message_id: text(&event.message_id),
-            governance_decision: text(&event.governance_decision),
+            governance_decision: word(event.governance_decision.map(LoggedDecision::word)),
             gate: word(event.gate),
             rule: text(&event.rule),
             policies: event.policies.to_vec(),
@@ -283,14 +270,14 @@ impl EventLine {
                 strange("timestamp", &self.timestamp, "a moment as RFC 3339 has it")
             })?,
             level: known("level", &self.level, LEVELS)?,
-            kind: known("kind", &self.kind, KINDS)?,
+            kind: known("kind", &self.kind, activity::KINDS)?,
             component: known("component", &self.component, COMPONENTS)?,
             server_id: self.server_id.into(),
             direction: maybe("direction", self.direction.as_deref(), DIRECTIONS)?,
             method: self.method.map(Cow::Owned),
             tool: self.tool.map(Cow::Owned),
             message_id: self.message_id.map(Cow::Owned),
-            governance_decision: self.governance_decision.map(Cow::Owned),
+            governance_decision: self.governance_decision.as_deref().map(decision).transpose()?,
             gate: maybe("gate", self.gate.as_deref(), GATES)?,
             rule: self.rule.map(Cow::Owned),
             policies: self.policies.into(),
@@ -324,6 +311,14 @@ fn known(
         field,
         word: word.chars().take(64).collect(),
         expected: words.join(", "),
+    })
+}
+
+fn decision(word: &str) -> Result<LoggedDecision, StrangeWord> {
+    LoggedDecision::parse(word).ok_or_else(|| StrangeWord {
+        field: "governance_decision",
+        word: word.chars().take(64).collect(),
+        expected: LoggedDecision::ALL.iter().map(|one| one.word()).collect::<Vec<_>>().join(", "),
     })
 }
 

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_store::activity::Event;
 use tapegate_store::approvals::is_id;
@@ -71,7 +72,7 @@ impl Hub {
         write_str(&mut extra, &command);
         let reason = format!("refused `{command}`: {}", refusal.words());
         let event = Event {
-            governance_decision: Some("refused".into()),
+            governance_decision: Some(LoggedDecision::Refused),
             gate: Some("approval"),
             policy_reason: Some(reason.into()),
             approval_id: is_known.then(|| id.as_str().into()),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate;
 use tapegate_core::json::{member, string};
 use tapegate_policy::decide::{GateName, Outcome, Principal};
@@ -106,7 +107,7 @@ impl Case<'_> {
             Answer::Observed(name) => {
                 answer.reason = Some("there is no policy".to_owned());
                 event.tool = Some(name.clone().into());
-                event.governance_decision = Some("forward".into());
+                event.governance_decision = Some(LoggedDecision::Forward);
             }
             Answer::Faulty(fault) => self.tell_fault(*fault, answer, event),
             Answer::Decided(decided) => self.tell_decision(decided, answer, event),
@@ -134,13 +135,13 @@ impl Case<'_> {
         (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
         event.extra = format!("\"faults\":[\"{}\"]", fault.label()).into();
         if self.profile == Profile::Development {
-            answer.would = Some(fault.would().to_owned());
-            event.governance_decision = Some(fault.would().into());
+            answer.would = Some(fault.would().word().to_owned());
+            event.governance_decision = Some(fault.would());
             return;
         }
         answer.decision = GovernanceDecision::Deny;
         answer.error = Some(told(&self.subject(&Answer::Faulty(fault)).faulty(fault)));
-        event.governance_decision = Some("reject".into());
+        event.governance_decision = Some(LoggedDecision::Reject);
     }
 
     fn tell_decision(
@@ -155,8 +156,8 @@ impl Case<'_> {
         answer.policy_id = policy.or(decision.rule.as_deref()).map(str::to_owned);
         answer.reason = Some(decision.reason.to_string()).filter(|reason| !reason.is_empty());
         answer.auto_approved = decision.auto_approved();
-        if decision.word().starts_with("WOULD_") {
-            answer.would = Some(decision.word().to_owned());
+        if decision.logged().is_hypothetical() {
+            answer.would = Some(decision.logged().word().to_owned());
         }
         answer.decision = match decision.outcome {
             Outcome::Forward => GovernanceDecision::Forward,
@@ -167,7 +168,7 @@ impl Case<'_> {
             answer.error = Some(told(&self.subject_of(decided).denied(decision)));
         }
         event.tool = (!decided.name.is_empty()).then(|| decided.name.clone().into());
-        event.governance_decision = Some(decision.word().into());
+        event.governance_decision = Some(decision.logged());
         event.gate = Some(decision.gate.name());
         event.rule = decision.rule.as_deref().map(|rule| Cow::Owned(rule.to_owned()));
         event.policies = decision.policies.clone().into();

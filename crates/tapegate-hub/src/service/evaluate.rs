@@ -1,6 +1,7 @@
 //! Deciding about a message for somebody else.
 
 use http::StatusCode;
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_policy::decide::{ApprovalScope, Outcome, Principal};
 use tapegate_policy::model::Profile;
@@ -150,7 +151,7 @@ impl Hub {
                 answer.reason = Some(format!("it was approved before, by {by}"));
                 (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
                 (event.decided_by, event.forwarded) = (Some(by.into()), Some(true));
-                event.governance_decision = Some("forward".into());
+                event.governance_decision = Some(LoggedDecision::Forward);
                 answer.task_id = Some(id);
             }
             Err(why) => {
@@ -158,7 +159,7 @@ impl Hub {
                 let subject = case.subject_of(decided);
                 answer.decision = GovernanceDecision::Deny;
                 answer.error = Some(told(&subject.unavailable("nobody can be asked")));
-                event.governance_decision = Some("deny".into());
+                event.governance_decision = Some(LoggedDecision::Deny);
                 event.policy_reason = Some(why.clone().into());
                 answer.reason = Some(why);
             }

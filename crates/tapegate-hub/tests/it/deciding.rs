@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_hub::api::{
     Counters, DecisionCount, GovernanceDecision, HeartbeatRequest, MessageCount, MessageType,
     Profile, Push, StreamDirection,
@@ -232,7 +233,7 @@ fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
                 server_id: "far".into(),
                 method: Some("tools/call".into()),
                 tool: Some("t".into()),
-                governance_decision: Some("deny".into()),
+                governance_decision: Some(LoggedDecision::Deny),
                 gate: Some("policy"),
                 policies: vec!["p1".to_owned()].into(),
                 profile: "production",

@@ -159,7 +159,7 @@ fn events_of_a_shim_are_written_down_all_or_none() {
             kind: "decision",
             component: "shim",
             server_id: "far".into(),
-            governance_decision: Some("deny".into()),
+            governance_decision: Some(tapegate_core::decision::LoggedDecision::Deny),
             profile: "production",
             ..Default::default()
         };

@@ -12,6 +12,7 @@ use crate::cases::Fate;
 use crate::decide::GateName;
 use crate::gated::Offer;
 use crate::note::{Note, NoteKind};
+use tapegate_core::decision::LoggedDecision;
 
 /// How many places of a group are kept.
 const PLACES_MAX: usize = 5;
@@ -143,9 +144,9 @@ impl Tally {
 
 /// What two policies make of a message, if it is not the same. It is not counted yet.
 pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
-    let word = |heard| lead(heard).map(|note: &Note<'_>| note.word);
+    let decision = |heard| lead(heard).map(|note: &Note<'_>| note.decision);
     let alike = before.fate == after.fate && before.rewritten == after.rewritten;
-    if alike && word(before) == word(after) {
+    if alike && decision(before) == decision(after) {
         return None;
     }
     let (method, name) = lead(before).or(lead(after)).map(subject).unwrap_or_default();
@@ -169,7 +170,7 @@ pub fn told(heard: &Heard) -> Vec<Told> {
 impl Stand {
     fn of(heard: &Heard) -> Self {
         let note = lead(heard);
-        let word = match (heard.fate, &heard.rewritten, note.map(|note| note.word)) {
+        let word = match (heard.fate, &heard.rewritten, note.map(|note| note.decision.word())) {
             // Under development nothing is stopped, and what would be is said.
             (Fate::Forward, None, Some(word)) => word,
             (Fate::Forward, Some(_), _) => "filter",
@@ -244,7 +245,7 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
     for note in notes {
         let view = View {
             sort: sort(note),
-            word: note.word,
+            word: note.decision.word(),
             method: note.method.as_deref().unwrap_or_default(),
             name: note.name.as_deref().unwrap_or_default(),
             gate: note.gate,
@@ -275,14 +276,14 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
 }
 
 fn sort(note: &Note<'_>) -> Sort {
-    match (&note.kind, note.word) {
-        (NoteKind::Framing { .. }, "warn") => Sort::Forward,
+    match (&note.kind, note.decision) {
+        (NoteKind::Framing { .. }, LoggedDecision::Warn) => Sort::Forward,
         (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => Sort::Reject,
         (NoteKind::Drift { .. }, _) => Sort::Drift,
         (NoteKind::Filter { .. }, _) => Sort::Filter,
         (NoteKind::Redaction { .. }, _) => Sort::Redact,
-        (NoteKind::HoldOpened { .. }, _) | (_, "WOULD_REQUIRE_APPROVAL") => Sort::Hold,
-        (_, "deny" | "WOULD_BLOCK") => Sort::Deny,
+        (NoteKind::HoldOpened { .. }, _) | (_, LoggedDecision::WouldRequireApproval) => Sort::Hold,
+        (_, LoggedDecision::Deny | LoggedDecision::WouldBlock) => Sort::Deny,
         _ => Sort::Forward,
     }
 }

@@ -107,7 +107,7 @@ impl Warden {
         // A note is large, and so is filled in where it lies.
         let mut note = called(now, asked.method);
         note.kind = kind;
-        note.word = decision.word();
+        note.decision = decision.logged();
         note.name = Note::text(asked.name).filter(|name| !name.is_empty());
         note.gate = Some(decision.gate);
         note.n = note.n.or(now.number(sent));

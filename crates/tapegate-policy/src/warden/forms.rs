@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::Case;
 
@@ -22,21 +23,21 @@ impl Warden {
     ) -> Subject {
         let first = faults.first().copied().unwrap_or(Fault::NotJson);
         let strict = self.strict();
-        let word = match (strict, first.would()) {
+        let decision = match (strict, first.would()) {
             (false, would) => would,
-            (true, "WOULD_DROP") => "drop",
-            (true, _) => "reject",
+            (true, LoggedDecision::WouldDrop) => LoggedDecision::Drop,
+            (true, _) => LoggedDecision::Reject,
         };
-        self.note_form(case, frame, faults, (word, !strict), begun_ns)
+        self.note_form(case, frame, faults, (decision, !strict), begun_ns)
     }
 
-    /// Notes what is odd about the form of a message, under this word, and whether it is sent on.
+    /// Notes what is odd about the form of a message, under this decision, and whether it is sent on.
     pub(super) fn note_form(
         &mut self,
         case: &Case<'_>,
         frame: &Frame<'_>,
         faults: &[Fault],
-        (word, sent): (&'static str, bool),
+        (decision, sent): (LoggedDecision, bool),
         begun_ns: Option<u64>,
     ) -> Subject {
         let said = frame.envelope();
@@ -48,7 +49,7 @@ impl Warden {
         let latency_ns = self.latency(begun_ns);
         let mut note = Note {
             kind: NoteKind::Framing { faults: faults.to_vec() },
-            word,
+            decision,
             method: method.as_deref().and_then(Note::text),
             name: name.as_deref().and_then(Note::text),
             id: Note::raw(said.and_then(|said| said.id)),
@@ -78,10 +79,10 @@ impl Warden {
         let Note { at, lane, from, .. } = about;
         let mut note = Note {
             kind: NoteKind::Framing { faults: Vec::new() },
-            word: match (refused, self.regime.policy.is_some()) {
-                (true, _) => "reject",
-                (false, true) => "WOULD_REJECT",
-                (false, false) => "warn",
+            decision: match (refused, self.regime.policy.is_some()) {
+                (true, _) => LoggedDecision::Reject,
+                (false, true) => LoggedDecision::WouldReject,
+                (false, false) => LoggedDecision::Warn,
             },
             method: method.as_deref().and_then(Note::text),
             name: name.as_deref().and_then(Note::text),

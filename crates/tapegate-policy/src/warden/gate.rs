@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
 use tapegate_core::pending::Unanswered;
@@ -46,7 +47,13 @@ impl Gate for Warden {
         let verdict = self.batch(case, &judgement, begun_ns);
         if !judgement.anomalies.is_empty() {
             let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
-            self.note_form(case, case.frame, &judgement.anomalies, ("warn", sent), begun_ns);
+            self.note_form(
+                case,
+                case.frame,
+                &judgement.anomalies,
+                (LoggedDecision::Warn, sent),
+                begun_ns,
+            );
         }
         verdict
     }
@@ -69,7 +76,7 @@ impl Gate for Warden {
         let reason = format!("a message of {bytes_total} bytes is over the limit");
         let mut note = Note {
             kind: NoteKind::Oversized { bytes_total },
-            word: "reject",
+            decision: LoggedDecision::Reject,
             reason: Some(Cow::Owned(reason)),
             forwarded: Some(false),
             gate: Some(GateName::Framing),

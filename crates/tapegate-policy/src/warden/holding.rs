@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate::{Approval, Hold, HoldEnd, Ticket, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
@@ -127,17 +128,17 @@ impl Warden {
     pub(super) fn unheld(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
         self.hands.people.withdraw(at, ticket, how);
         let Some(held) = self.take_held(ticket) else { return };
-        let (word, forwarded) = match how {
-            HoldEnd::TimedOut if held.forward_on_timeout => ("forward", true),
-            HoldEnd::TimedOut => ("approval_timeout", false),
-            HoldEnd::Cancelled => ("cancelled", false),
-            HoldEnd::Abandoned => ("abandoned", false),
-            HoldEnd::Unanswered => ("service_unavailable", false),
-            HoldEnd::Closed => ("closed", false),
+        let (decision, forwarded) = match how {
+            HoldEnd::TimedOut if held.forward_on_timeout => (LoggedDecision::Forward, true),
+            HoldEnd::TimedOut => (LoggedDecision::ApprovalTimeout, false),
+            HoldEnd::Cancelled => (LoggedDecision::Cancelled, false),
+            HoldEnd::Abandoned => (LoggedDecision::Abandoned, false),
+            HoldEnd::Unanswered => (LoggedDecision::ServiceUnavailable, false),
+            HoldEnd::Closed => (LoggedDecision::Closed, false),
         };
         let mut note = Note {
             kind: NoteKind::HoldEnded { ticket, how },
-            word,
+            decision,
             n: Some(held.n),
             method: Note::text(&held.method),
             name: Note::text(&held.subject.name),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::pending::Unanswered;
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
@@ -28,7 +29,7 @@ impl Warden {
         let reason = Cow::Borrowed("it answers no request that waits for an answer");
         let mut note = Note {
             kind: NoteKind::OrphanReply { count },
-            word: "warn",
+            decision: LoggedDecision::Warn,
             id: Note::raw(Some(id)),
             reason: Some(reason),
             ..Note::new(at, lane, from)
@@ -46,7 +47,7 @@ impl Warden {
         let reason = unanswered_reason(waited_ms, self.settings.answer_timeout_ms);
         let mut note = Note {
             kind: NoteKind::OrphanRequest { waited_ms, count },
-            word: "warn",
+            decision: LoggedDecision::Warn,
             n: Some(asked.n),
             id: Note::raw(Some(id)),
             reason: Some(Cow::Owned(reason)),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::frame;
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::{Lane, Side};
@@ -52,16 +53,16 @@ impl Warden {
         let denied = policy.pins.on_drift == OnDrift::Deny;
         // A server may make up any number of names; what is denied does not depend on the notes.
         for drifted in news.iter().take(NAMES_MAX) {
-            let word = match (policy.pins.on_drift, self.strict()) {
-                (OnDrift::Deny, true) => "deny",
-                (OnDrift::Deny, false) => "WOULD_BLOCK",
-                (OnDrift::Approve, true) => "pending_approval",
-                (OnDrift::Approve, false) => "WOULD_REQUIRE_APPROVAL",
-                _ => "warn",
+            let decision = match (policy.pins.on_drift, self.strict()) {
+                (OnDrift::Deny, true) => LoggedDecision::Deny,
+                (OnDrift::Deny, false) => LoggedDecision::WouldBlock,
+                (OnDrift::Approve, true) => LoggedDecision::PendingApproval,
+                (OnDrift::Approve, false) => LoggedDecision::WouldRequireApproval,
+                _ => LoggedDecision::Warn,
             };
             let mut note = Note {
                 kind: NoteKind::Drift { offer: drifted.offer },
-                word,
+                decision,
                 name: Note::text(&drifted.name),
                 id: Note::raw(id),
                 gate: Some(GateName::Governance).filter(|_| denied),
@@ -82,7 +83,7 @@ impl Warden {
                     hidden: list.hidden.iter().take(NAMES_MAX).map(|name| short(name)).collect(),
                     hidden_total: list.hidden.len(),
                 },
-                word: if strict { "filter" } else { "WOULD_FILTER" },
+                decision: if strict { LoggedDecision::Filter } else { LoggedDecision::WouldFilter },
                 id: Note::raw(now.said.id),
                 gate: Some(GateName::Visibility),
                 forwarded: Some(true),
@@ -103,7 +104,7 @@ impl Warden {
         let (strict, latency_ns) = (self.strict(), self.latency(now.begun_ns));
         let mut note = Note {
             kind: NoteKind::Redaction { count: masked.paths.len() },
-            word: if strict { "redact" } else { "WOULD_REDACT" },
+            decision: if strict { LoggedDecision::Redact } else { LoggedDecision::WouldRedact },
             id: Note::raw(now.said.id),
             forwarded: Some(true),
             latency_ns,
@@ -127,7 +128,7 @@ impl Warden {
         let (strict, latency_ns) = (self.strict(), self.latency(Some(begun_ns)));
         let mut note = Note {
             kind: NoteKind::Redaction { count: masked.count },
-            word: if strict { "redact" } else { "WOULD_REDACT" },
+            decision: if strict { LoggedDecision::Redact } else { LoggedDecision::WouldRedact },
             reason: Note::text(what),
             forwarded: Some(true),
             latency_ns,

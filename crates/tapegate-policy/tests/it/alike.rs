@@ -105,7 +105,7 @@ proptest! {
                     let last = |rig: &Rig| {
                         let notes = rig.memory.notes.lock().unwrap();
                         let note = notes.last().unwrap();
-                        (note.word, note.gate, note.rule.clone(), note.reason.clone())
+                        (note.decision, note.gate, note.rule.clone(), note.reason.clone())
                     };
                     prop_assert_eq!(last(&session), last(&alone), "{}", text);
                 }

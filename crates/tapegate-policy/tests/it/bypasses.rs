@@ -409,7 +409,9 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
     let notes: Vec<_> = rig.memory.notes.lock().unwrap().drain(..).collect();
     let told: Vec<_> = notes
         .iter()
-        .map(|note| (note.word, note.name.as_deref().unwrap_or_default(), note.gate.unwrap()))
+        .map(|note| {
+            (note.decision.word(), note.name.as_deref().unwrap_or_default(), note.gate.unwrap())
+        })
         .collect();
     // What needs an approval cannot wait in a batch, so production refuses it.
     assert_eq!(

@@ -103,7 +103,7 @@ fn line(policy: &Policy, call: &Call<'_>, drift: Option<&str>) -> String {
     let gate = GateName::name(strict.gate);
     let row = format!(
         "{method:<24} {source:<7} {name:<16} {done:<13} {gate:<10} {by:<6} {ids:<10} {}",
-        lax.word()
+        lax.logged().word()
     );
     row.trim_end().to_owned()
 }

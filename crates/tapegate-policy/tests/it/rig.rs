@@ -174,7 +174,7 @@ impl Rig {
         let mut notes = self.memory.notes.lock().unwrap();
         let show = |note: Note| {
             let name = note.name.or(note.method).unwrap_or_default();
-            format!("{} {} {name}", note.kind.name(), note.word)
+            format!("{} {} {name}", note.kind.name(), note.decision.word())
         };
         notes.drain(..).map(show).collect()
     }

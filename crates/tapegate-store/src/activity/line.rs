@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::{check, compact, write_str};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
@@ -50,7 +51,7 @@ pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>
     body.maybe(key!("method"), event.method.as_deref());
     body.maybe(key!("tool"), event.tool.as_deref());
     let message_id = body.maybe(key!("message_id"), event.message_id.as_deref());
-    body.maybe(key!("governance_decision"), event.governance_decision.as_deref());
+    body.known(key!("governance_decision"), event.governance_decision.map(LoggedDecision::word));
     body.known(key!("gate"), event.gate);
     body.maybe(key!("rule"), event.rule.as_deref());
     body.list(key!("policies"), &event.policies);

@@ -16,7 +16,7 @@ use super::chain::Link;
 use super::files::CURRENT;
 use super::form::{Differing, Form};
 use super::rotation::{self, Removal};
-use super::{Event, line, notice, tail};
+use super::{Event, KINDS, line, notice, tail};
 use crate::private::Folder;
 use current::Open;
 
@@ -116,6 +116,7 @@ impl ActivityLog {
 
     /// Notes an event, for the next commit.
     pub fn append(&mut self, event: &Event<'_>) {
+        debug_assert!(event.kind.is_empty() || KINDS.contains(&event.kind), "{}", event.kind);
         let text = &mut self.pending.text;
         let start = text.len();
         let places = line::write_at(event, &mut self.second, text);

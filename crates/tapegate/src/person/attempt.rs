@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use tapegate_core::decision::LoggedDecision;
 
 use tapegate_store::activity::Event;
 
@@ -43,7 +44,7 @@ impl Attempt<'_> {
             level: "error",
             kind: self.kind,
             component: "cli",
-            governance_decision: Some("refused".into()),
+            governance_decision: Some(LoggedDecision::Refused),
             gate: (self.kind == "approval").then_some("approval"),
             policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
             approval_id: self.approval_id.map(Cow::Borrowed),

@@ -93,7 +93,7 @@ fn fates(
     let by =
         if by.is_empty() { by } else { format!(" ({})", visible::inline(&by, NAME_CHARS_MAX)) };
     let would = match (&strict, judgement.faults().next()) {
-        (_, Some(fault)) => format!(", logged as {}", fault.would()),
+        (_, Some(fault)) => format!(", logged as {}", fault.would().word()),
         (Outcome::Forward, None) => String::new(),
         (Outcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
         (Outcome::Hold { .. }, None) => ", logged as WOULD_REQUIRE_APPROVAL".to_owned(),

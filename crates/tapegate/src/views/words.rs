@@ -1,22 +1,34 @@
 //! One word for one thing: what became of a call, as people read it. The words of logs and tapes are a
 //! promise to programs and stay.
 
-/// What a decision of the activity log is called.
+use tapegate_core::decision::LoggedDecision;
+
+/// What a decision of the activity log is called. A word of another version is shown as it is.
 pub(crate) fn decision(word: &str) -> &str {
-    match word {
-        "forward" => "allowed",
-        "deny" | "denied" | "reject" | "rejected" => "denied",
-        "drop" => "dropped",
-        "pending_approval" => "waits for a person",
-        "filter" => "hidden",
-        "redact" => "masked",
-        "warn" => "warned",
-        "WOULD_BLOCK" | "would_block" | "WOULD_REJECT" | "would_reject" => "would be denied",
-        "WOULD_REQUIRE_APPROVAL" | "would_require_approval" => "would wait",
-        "WOULD_DROP" | "would_drop" => "would be dropped",
-        "WOULD_FILTER" | "would_filter" => "would be hidden",
-        "WOULD_REDACT" | "would_redact" => "would be masked",
-        other => other,
+    use LoggedDecision as Logged;
+    let Some(decision) = LoggedDecision::parse(word) else { return word };
+    match decision {
+        Logged::Forward => "allowed",
+        Logged::Deny | Logged::Denied | Logged::Reject => "denied",
+        Logged::Drop => "dropped",
+        Logged::PendingApproval => "waits for a person",
+        Logged::ApprovalTimeout => "timed out",
+        Logged::Abandoned => "caller gave up",
+        Logged::ServiceUnavailable => "no approver",
+        Logged::Closed => "session ended",
+        Logged::Filter => "hidden",
+        Logged::Redact => "masked",
+        Logged::Warn => "warned",
+        Logged::WouldBlock | Logged::WouldReject => "would be denied",
+        Logged::WouldRequireApproval => "would wait",
+        Logged::WouldDrop => "would be dropped",
+        Logged::WouldFilter => "would be hidden",
+        Logged::WouldRedact => "would be masked",
+        Logged::Approved
+        | Logged::Cancelled
+        | Logged::Expired
+        | Logged::Forged
+        | Logged::Refused => decision.word(),
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
-use tapegate_store::activity::{ActivityLog, Event, Options, parts};
+use tapegate_core::decision::LoggedDecision;
+use tapegate_store::activity::{ActivityLog, Event, KINDS, Options, parts};
 use tempfile::TempDir;
 
 use crate::support::tapegate;
@@ -22,7 +23,10 @@ fn event(number: u64) -> Event<'static> {
         direction: Some("agent_to_server"),
         method: Some("tools/call".into()),
         tool: Some(format!("tool_{number}").into()),
-        governance_decision: Some(if number.is_multiple_of(2) { "forward" } else { "deny" }.into()),
+        governance_decision: Some(match number.is_multiple_of(2) {
+            true => LoggedDecision::Forward,
+            false => LoggedDecision::Deny,
+        }),
         gate: Some("rules"),
         profile: "production",
         forwarded: Some(number.is_multiple_of(2)),
@@ -303,7 +307,25 @@ fn a_word_that_no_log_has_is_refused() {
     let folder = logged();
     for (flag, word) in [("--decision", "nonsense"), ("--kind", "decisions")] {
         let said = says(folder.path(), &["log", flag, word], 64);
-        assert!(said.contains("it is one of ") && said.contains(word), "{said}");
+        assert!(said.contains("possible values: ") && said.contains(word), "{said}");
+    }
+}
+
+#[test]
+fn every_word_that_a_log_can_have_is_taken_and_documented() {
+    let folder = logged();
+    let docs = fs::read_to_string(crate::tidy::root().join("docs/activity-log.md")).unwrap();
+    let section = docs.split("### Decisions").nth(1).unwrap().split("### Events").next().unwrap();
+    for decision in LoggedDecision::ALL {
+        let word = decision.word();
+        says(folder.path(), &["log", "--decision", word], 0);
+        says(folder.path(), &["log", "--decision", &word.to_ascii_lowercase()], 0);
+        assert!(section.contains(&format!("`{word}`")), "docs/activity-log.md lacks `{word}`");
+    }
+    let row = docs.lines().find(|line| line.starts_with("| `kind` | `decision`")).unwrap();
+    for kind in KINDS {
+        says(folder.path(), &["log", "--kind", kind], 0);
+        assert!(row.contains(&format!("`{kind}`")), "docs/activity-log.md lacks `{kind}`");
     }
 }
 

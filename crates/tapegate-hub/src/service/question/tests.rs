@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::gate::{Case as GateCase, Gate, HoldEnd, Ticket, Verdict};
 use tapegate_core::json::{member, string};
 use tapegate_core::side::Lane;
@@ -286,7 +287,7 @@ fn came(verdict: &Verdict, notes: &[Note<'_>]) -> Came {
         Verdict::ListFirst(_) => panic!("nothing is pinned"),
     };
     let stopped = |note: &&Note<'_>| match outcome {
-        "deny" => note.word == "deny",
+        "deny" => note.decision == LoggedDecision::Deny,
         _ => matches!(note.kind, NoteKind::HoldOpened { .. }),
     };
     // What is refused for its form was not held against rules.
@@ -321,12 +322,12 @@ fn decisions(notes: &[Note<'_>], judgement: &Judgement<'_>) -> [Vec<String>; 2] 
         let (method, name) = (note.method.as_deref(), note.name.as_deref());
         let gate = note.gate.map_or("-", |gate| gate.name());
         let (method, name) = (method.unwrap_or_default(), name.unwrap_or_default());
-        line(method, name, note.word, gate, note.rule.as_deref())
+        line(method, name, note.decision.word(), gate, note.rule.as_deref())
     });
     let told = judgement.all_calls().filter_map(|call| {
         let decision = call.decision.as_ref()?;
         let (gate, rule) = (decision.gate.name(), decision.rule.as_deref());
-        Some(line(&call.method, &call.name, decision.word(), gate, rule))
+        Some(line(&call.method, &call.name, decision.logged().word(), gate, rule))
     });
     let (mut noted, mut told): (Vec<_>, Vec<_>) = (noted.collect(), told.collect());
     noted.sort();

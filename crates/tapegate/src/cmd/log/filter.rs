@@ -1,48 +1,12 @@
 //! Which events are shown.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use tapegate_core::decision::LoggedDecision;
 use tapegate_core::time::read_rfc3339;
 use tapegate_policy::glob::Glob;
-use tapegate_store::activity::Logged;
+use tapegate_store::activity::{KINDS, Logged};
 
 use crate::exit::{Exit, Failure};
-
-/// The words that `governance_decision` has.
-const DECISIONS: [&str; 20] = [
-    "forward",
-    "deny",
-    "pending_approval",
-    "approved",
-    "denied",
-    "cancelled",
-    "expired",
-    "forged",
-    "refused",
-    "reject",
-    "drop",
-    "filter",
-    "redact",
-    "warn",
-    "would_block",
-    "would_require_approval",
-    "would_reject",
-    "would_drop",
-    "would_filter",
-    "would_redact",
-];
-/// The words that `kind` has.
-const KINDS: [&str; 11] = [
-    "decision",
-    "approval",
-    "framing",
-    "filter",
-    "redaction",
-    "drift",
-    "session",
-    "policy",
-    "orphan",
-    "hub",
-    "log",
-];
 
 /// What can be said about it on a command line.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -53,12 +17,11 @@ pub(crate) struct FilterArgs {
     /// Only events about tools, prompts or URIs that match
     #[arg(long, value_name = "GLOB", value_parser = glob)]
     tool: Vec<Glob>,
-    /// Only these decisions: forward, deny, pending_approval, approved, would_block …
-    #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = decision)]
-    decision: Vec<String>,
-    /// Only these kinds: decision, approval, framing, filter, redaction, drift, session, policy,
-    /// orphan, hub, log
-    #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = kind)]
+    /// Only these decisions, in any letter case
+    #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = decision_parser())]
+    decision: Vec<LoggedDecision>,
+    /// Only these kinds
+    #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(KINDS))]
     kind: Vec<String>,
     /// Only events from this moment on: 30m, 1h, 2d, or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]
@@ -99,33 +62,27 @@ impl Filter {
             words.is_empty()
                 || words.iter().any(|word| word.trim().eq_ignore_ascii_case(&text(key)))
         };
+        let decisions = |wanted: &[LoggedDecision]| {
+            let logged = || LoggedDecision::parse(&text("governance_decision"));
+            wanted.is_empty() || logged().is_some_and(|decision| wanted.contains(&decision))
+        };
         let is_since = |since_us: i64| {
             // What has no time cannot be told to be older.
             read_rfc3339(&text("timestamp")).is_none_or(|at| at >= since_us)
         };
         globs(&self.args.server, "server_id")
             && globs(&self.args.tool, "tool")
-            && words(&self.args.decision, "governance_decision")
+            && decisions(&self.args.decision)
             && words(&self.args.kind, "kind")
             && self.since_us.is_none_or(is_since)
     }
 }
 
-fn decision(text: &str) -> Result<String, String> {
-    one_of(text, &DECISIONS)
-}
-
-fn kind(text: &str) -> Result<String, String> {
-    one_of(text, &KINDS)
-}
-
-/// A word that can stand in a log. Any other would match nothing, and look as if nothing had happened.
-fn one_of(text: &str, words: &[&str]) -> Result<String, String> {
-    let word = text.trim();
-    match words.iter().any(|known| known.eq_ignore_ascii_case(word)) {
-        true => Ok(word.to_owned()),
-        false => Err(format!("it is one of {}", words.join(", "))),
-    }
+/// Takes the decisions that a log can contain and no other word: it would match nothing, and look as
+/// if nothing had happened.
+fn decision_parser() -> impl TypedValueParser<Value = LoggedDecision> {
+    let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.word()));
+    words.try_map(|word| LoggedDecision::parse(&word).ok_or("it is not a decision"))
 }
 
 fn glob(text: &str) -> Result<Glob, String> {
@@ -184,7 +141,10 @@ mod tests {
             tool: globs("rm_*"),
             ..Default::default()
         }));
-        assert!(passes(FilterArgs { decision: words("deny,would_block"), ..Default::default() }));
+        assert!(passes(FilterArgs {
+            decision: vec![LoggedDecision::Deny, LoggedDecision::WouldBlock],
+            ..Default::default()
+        }));
         assert!(!passes(FilterArgs {
             server: globs("other"),
             tool: globs("rm_*"),

@@ -206,7 +206,7 @@ impl Inner {
                 method: masked(note.method.as_deref().or(listed)),
                 tool: masked(note.name.as_deref()),
                 message_id: masked(id.as_deref()),
-                governance_decision: Some(note.word.into()),
+                governance_decision: Some(note.decision),
                 gate: note.gate.map(|gate| gate.name()),
                 rule: note.rule.as_deref().map(Cow::Borrowed),
                 policies: Cow::Borrowed(&note.policies),

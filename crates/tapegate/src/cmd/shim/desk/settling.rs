@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{Approval, Settlement, Ticket};
 use tapegate_store::activity::Event;
@@ -133,7 +134,7 @@ impl Inner {
             direction: Some("agent_to_server"),
             method: Some(text(&open.method)),
             tool: Some(text(&open.subject.name)),
-            governance_decision: Some(text("deny")),
+            governance_decision: Some(LoggedDecision::Deny),
             gate: Some("approval"),
             policy_reason: decided.reason.as_deref().map(text),
             forwarded: Some(false),

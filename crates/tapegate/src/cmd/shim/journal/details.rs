@@ -1,6 +1,7 @@
 //! What the kinds of notes say, each in its own way.
 
 use std::borrow::Cow;
+use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_policy::gated::Offer;
@@ -26,7 +27,7 @@ pub(super) fn list_of(offer: Offer) -> &'static str {
 
 pub(super) fn level(note: &Note<'_>) -> &'static str {
     let quiet = match &note.kind {
-        NoteKind::Decision | NoteKind::ServerRequest => note.word == "forward",
+        NoteKind::Decision | NoteKind::ServerRequest => note.decision == LoggedDecision::Forward,
         NoteKind::Filter { .. } | NoteKind::Http => true,
         _ => false,
     };

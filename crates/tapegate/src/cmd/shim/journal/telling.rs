@@ -1,5 +1,6 @@
 //! Events in words, for people who watch.
 
+use tapegate_core::decision::LoggedDecision;
 use tapegate_store::activity::Event;
 
 use crate::called;
@@ -27,7 +28,7 @@ pub(super) fn tell(log: &Log, event: &Event<'_>) {
 }
 
 fn words(event: &Event<'_>) -> String {
-    let decision = event.governance_decision.as_deref().unwrap_or(event.kind);
+    let decision = event.governance_decision.map_or(event.kind, LoggedDecision::word);
     let method = event.method.as_deref().unwrap_or("a message");
     let what = match &event.tool {
         Some(name) => format!("{method} `{name}`"),
@@ -55,13 +56,13 @@ fn words(event: &Event<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn event(decision: &str) -> Event<'_> {
+    fn event(decision: LoggedDecision) -> Event<'static> {
         Event {
             kind: "decision",
             server_id: "files".into(),
             method: Some("tools/call".into()),
             tool: Some("rm".into()),
-            governance_decision: Some(decision.into()),
+            governance_decision: Some(decision),
             gate: Some("governance"),
             policy_reason: Some("rule `rules[0]` says so".into()),
             ..Event::default()
@@ -71,11 +72,15 @@ mod tests {
     #[test]
     fn people_read_what_was_called_what_became_of_it_and_why() {
         assert_eq!(
-            words(&event("deny")),
+            words(&event(LoggedDecision::Deny)),
             "files: tools/call `rm` is denied; rule `rules[0]` says so; gate governance"
         );
-        let held = Event { approval_id: Some("ap_1".into()), ..event("pending_approval") };
+        let held =
+            Event { approval_id: Some("ap_1".into()), ..event(LoggedDecision::PendingApproval) };
         assert!(words(&held).contains("tapegate approvals approve ap_1"), "{}", words(&held));
-        assert!(words(&event("WOULD_BLOCK")).starts_with("files: WOULD_BLOCK: tools/call `rm`"));
+        assert!(
+            words(&event(LoggedDecision::WouldBlock))
+                .starts_with("files: WOULD_BLOCK: tools/call `rm`")
+        );
     }
 }
