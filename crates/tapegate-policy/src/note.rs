@@ -255,6 +255,10 @@ pub enum NoteKind {
         ticket: Ticket,
         /// Why.
         how: HoldEnd,
+        /// The workflow by which people were asked.
+        workflow: String,
+        /// What decided in place of a person, if anything did: a timeout that approves.
+        decided_by: Option<String>,
     },
 }
 

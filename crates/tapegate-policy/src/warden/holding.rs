@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-
+use std::time::Duration;
 use tapegate_core::decision::LoggedDecision;
+
 use tapegate_core::gate::{Approval, Hold, HoldEnd, Ticket, Verdict};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::At;
@@ -36,6 +37,31 @@ pub(super) struct Held {
     drift: Option<String>,
     /// Whether it is sent on when nobody has answered.
     forward_on_timeout: bool,
+    /// How long it may wait.
+    timeout: Duration,
+    /// The rule and the Cedar policies that had it wait.
+    rule: Option<String>,
+    policies: Vec<String>,
+    /// Who called.
+    principal: String,
+}
+
+impl Held {
+    /// Why the hold ended, though no person has decided.
+    fn end_reason(&self, how: HoldEnd) -> String {
+        let workflow = &self.workflow;
+        let waited = || format!("no person decided within {} s", self.timeout.as_secs_f64());
+        match how {
+            HoldEnd::TimedOut if self.forward_on_timeout => {
+                format!("{}, and workflow `{workflow}` has `on_timeout: approve`", waited())
+            }
+            HoldEnd::TimedOut => format!("{} (workflow `{workflow}`)", waited()),
+            HoldEnd::Cancelled => "the caller took the call back".to_owned(),
+            HoldEnd::Abandoned => "the caller stopped waiting".to_owned(),
+            HoldEnd::Unanswered => "no approver is reachable".to_owned(),
+            HoldEnd::Closed => "the session ended".to_owned(),
+        }
+    }
 }
 
 impl Warden {
@@ -81,6 +107,7 @@ impl Warden {
                 timeout_ms,
             },
         );
+        let caller = principal.name.clone();
         let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
         let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, ticket };
         self.decided(now, asked, decision, false, Some(&subject), kind);
@@ -94,6 +121,10 @@ impl Warden {
             workflow: workflow_name.to_owned(),
             drift: drift.map(str::to_owned),
             forward_on_timeout: workflow.forward_on_timeout,
+            timeout,
+            rule: decision.rule.as_deref().map(str::to_owned),
+            policies: decision.policies.clone(),
+            principal: caller,
         });
         Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
     }
@@ -128,22 +159,28 @@ impl Warden {
     pub(super) fn unheld(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
         self.hands.people.withdraw(at, ticket, how);
         let Some(held) = self.take_held(ticket) else { return };
-        let (decision, forwarded) = match how {
-            HoldEnd::TimedOut if held.forward_on_timeout => (LoggedDecision::Forward, true),
-            HoldEnd::TimedOut => (LoggedDecision::ApprovalTimeout, false),
-            HoldEnd::Cancelled => (LoggedDecision::Cancelled, false),
-            HoldEnd::Abandoned => (LoggedDecision::Abandoned, false),
-            HoldEnd::Unanswered => (LoggedDecision::ServiceUnavailable, false),
-            HoldEnd::Closed => (LoggedDecision::Closed, false),
+        let approves = how == HoldEnd::TimedOut && held.forward_on_timeout;
+        let decision = match how {
+            HoldEnd::TimedOut if approves => LoggedDecision::Forward,
+            HoldEnd::TimedOut => LoggedDecision::ApprovalTimeout,
+            HoldEnd::Cancelled => LoggedDecision::Cancelled,
+            HoldEnd::Abandoned => LoggedDecision::Abandoned,
+            HoldEnd::Unanswered => LoggedDecision::ServiceUnavailable,
+            HoldEnd::Closed => LoggedDecision::Closed,
         };
+        let decided_by = approves.then(|| format!("timeout of workflow `{}`", held.workflow));
         let mut note = Note {
-            kind: NoteKind::HoldEnded { ticket, how },
+            kind: NoteKind::HoldEnded { ticket, how, workflow: held.workflow.clone(), decided_by },
             decision,
+            rule: held.rule.as_deref().map(Cow::Borrowed),
+            policies: Cow::Borrowed(&held.policies),
+            reason: Some(Cow::Owned(held.end_reason(how))),
+            principal: Note::text(&held.principal),
             n: Some(held.n),
             method: Note::text(&held.method),
             name: Note::text(&held.subject.name),
             id: held.id.as_deref().and_then(Note::text),
-            forwarded: Some(forwarded),
+            forwarded: Some(approves),
             correlation_id: Some(Cow::Borrowed(&held.subject.correlation_id)),
             gate: Some(GateName::Approval),
             ..Note::new(at, held.lane, Side::Client)

@@ -118,6 +118,31 @@ fn on_timeout_can_be_to_send_it_on() {
     let mut run = shim(&policy, &["log=log", "serve"]).start();
     run.send(call(1, "ask").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
+    // It is clear that no person decided, and by what the call was let through.
+    let end = run.end_of_input().exits(0);
+    let ended = event(end.run.folder(), &[("kind", "approval"), ("outcome", "expired")]);
+    let opened = event(end.run.folder(), &[("governance_decision", "pending_approval")]);
+    for key in ["rule", "principal", "approval_id", "workflow", "policy_version", "request_id"] {
+        assert!(opened[key].is_string(), "{key}: {opened}");
+        assert_eq!(ended[key], opened[key], "{key}: {ended}");
+    }
+    let workflow = ended["workflow"].as_str().unwrap();
+    assert_eq!(ended["decided_by"], format!("timeout of workflow `{workflow}`"));
+    assert_eq!(
+        (&ended["governance_decision"], &ended["forwarded"]),
+        (&json!("forward"), &json!(true))
+    );
+    let reason = ended["policy_reason"].as_str().unwrap();
+    assert_eq!(
+        reason,
+        format!(
+            "no person decided within 5 s, and workflow `{workflow}` has `on_timeout: approve`"
+        )
+    );
+    let shown = tapegate_on(&end.run, &["log", "--decision", "forward"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("allowed") && shown.contains(reason), "{shown}");
+    assert!(shown.contains(&format!("by timeout of workflow `{workflow}`")), "{shown}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub(super) fn details<'k>(
         NoteKind::HoldApproved { ticket, by } => {
             ("\"outcome\":\"approved\"".to_owned(), Some(*ticket), Some(by))
         }
-        NoteKind::HoldEnded { ticket, how } => {
+        NoteKind::HoldEnded { ticket, how, workflow, decided_by } => {
             let outcome = match how {
                 HoldEnd::TimedOut => "expired",
                 HoldEnd::Cancelled => "cancelled",
@@ -108,7 +108,8 @@ pub(super) fn details<'k>(
                 HoldEnd::Unanswered => "unanswered",
                 HoldEnd::Closed => "closed",
             };
-            (format!("\"outcome\":\"{outcome}\""), Some(*ticket), None)
+            let extra = format!("\"workflow\":{},\"outcome\":\"{outcome}\"", quoted(workflow));
+            (extra, Some(*ticket), decided_by.as_deref())
         }
     }
 }
