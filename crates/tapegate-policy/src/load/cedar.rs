@@ -36,7 +36,7 @@ impl Loader<'_> {
         let node = Fields::of(top).get("cedar")?;
         if !asked && node.as_map().is_some() {
             let words = "nothing asks Cedar: no rule has `action: policy`";
-            self.findings.warning(node.spot, words);
+            self.findings.error(node.spot, words);
         }
         self.findings.enter("cedar");
         let cedar = self.cedar_section((node, main), known, lock);

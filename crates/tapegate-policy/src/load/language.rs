@@ -463,9 +463,9 @@ pub static PRINCIPAL: Table = Table {
             "The application, or the user; the user who runs the shim, unless given.",
         )
         .ours(),
-        Entry::new("namespace", Name, "Where it runs.").ours(),
-        Entry::new("service_account", Name, "What it runs as.").ours(),
-        Entry::new("roles", List(&Name), "What it may act as.").ours(),
+        Entry::new("namespace", Name, "Where it runs. Only for Cedar.").ours(),
+        Entry::new("service_account", Name, "What it runs as. Only for Cedar.").ours(),
+        Entry::new("roles", List(&Name), "What it may act as. Only for Cedar.").ours(),
     ]],
 };
 
@@ -491,7 +491,12 @@ pub static OVERRIDES: Table = Table {
     about: "What is otherwise under a profile. What is left out is as the policy says elsewhere.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("approval", Shape::Table(&OVERRIDES_APPROVAL), "In every workflow.").ours(),
+        Entry::new(
+            "approval",
+            Shape::Table(&OVERRIDES_APPROVAL),
+            "In every workflow. Only for production: development holds no call.",
+        )
+        .ours(),
         Entry::new("redaction", Shape::Table(&OVERRIDES_REDACTION), "What is taken out.").ours(),
         Entry::new(
             "pins",

@@ -5,6 +5,7 @@
 
 mod approval;
 mod governance;
+mod idle;
 mod lock_checks;
 mod odd_tests;
 mod path_glob;
@@ -22,6 +23,7 @@ use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot};
 
+use super::telemetry::TelemetryUse;
 use super::{Loader, time};
 use crate::glob::Glob;
 use crate::model::{OnDrift, Pins, Policy, Rule, Workflow};
@@ -36,7 +38,8 @@ impl Loader<'_> {
         let known = Known { names: workflows.keys().map(String::as_str).collect() };
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
-        let mut pins = rest::pins(node, &known, &mut self.findings);
+        let profiles = rest::profiles(node, &mut self.findings);
+        let mut pins = rest::pins(node, &known, &profiles, &mut self.findings);
         pins.lock = self.lock(node, &pins);
         // Whoever writes the pins does without what is made from them.
         let cedar = match self.pinned {
@@ -48,7 +51,8 @@ impl Loader<'_> {
             false => None,
         };
         let findings = &mut self.findings;
-        Some(Policy {
+        let asks_cedar = governance.asks_cedar;
+        let policy = Policy {
             version: String::new(),
             rules: governance.rules,
             default: governance.default?,
@@ -62,10 +66,14 @@ impl Loader<'_> {
             telemetry: telemetry::read(node, findings),
             principal: rest::principal(node, findings),
             profile: rest::profile(node, findings),
-            profiles: rest::profiles(node, findings),
+            profiles,
             sources,
             workflows,
-        })
+        };
+        let uses =
+            idle::Uses { cedar: asks_cedar, telemetry: self.telemetry == TelemetryUse::Sent };
+        idle::check(node, &policy, uses, findings);
+        Some(policy)
     }
 }
 
@@ -93,6 +101,11 @@ impl Known<'_> {
         if fields.get("approval").is_some() {
             return self.named(fields, findings);
         }
+        self.only(spot, findings)
+    }
+
+    /// The only workflow there is.
+    fn only(&self, spot: Spot, findings: &mut Findings) -> Option<String> {
         match self.names.as_slice() {
             [only] => Some((*only).to_owned()),
             names => {

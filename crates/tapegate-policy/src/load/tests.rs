@@ -4,6 +4,7 @@ mod defects;
 mod env;
 mod files;
 mod hostile;
+mod idle;
 mod rule_checks;
 mod rules;
 mod samples;

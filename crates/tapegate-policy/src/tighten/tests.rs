@@ -217,7 +217,7 @@ fn a_variable_that_moves_to_another_rule_or_is_imitated_is_a_change() {
 fn a_change_that_another_profile_shows_is_a_change() {
     let base = governed("deny", &["match: a, action: approve"]);
     let with = |rest: &str| format!("{base}{rest}\n");
-    let masks = "profiles: { development: { approval: { on_timeout: approve } } }\n";
+    let masks = "profiles: { development: { pins: { on_drift: ignore } } }\n";
     let workflow = |on_timeout: &str, rest: &str| {
         with(&format!("approval: {{ default: {{ on_timeout: {on_timeout} }} }}\n{rest}"))
     };
@@ -225,8 +225,8 @@ fn a_change_that_another_profile_shows_is_a_change() {
         (with("profile: production"), with("profile: development")),
         (with(""), with("profile: development")),
         (
-            workflow("deny", &format!("{masks}profile: development")),
-            workflow("approve", &format!("{masks}profile: development")),
+            with(&format!("pins: {{ on_drift: deny }}\n{masks}profile: development")),
+            with(&format!("pins: {{ on_drift: ignore }}\n{masks}profile: development")),
         ),
         (with(""), with(masks)),
         // Production, which comes into force, is the looser one.

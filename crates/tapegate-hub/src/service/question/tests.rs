@@ -73,7 +73,9 @@ fn policy() -> impl Strategy<Value = Arc<Policy>> {
     let source = proptest::sample::select(SOURCES);
     let embedded = proptest::sample::select(&["log", "refuse"][..]);
     (default, rules, source, embedded).prop_map(|(default, rules, source, embedded)| {
-        let rules = rules.join(", ");
+        // Cedar must be asked by something, or the policy does not load.
+        let asks = "{match: no_such_tool, action: policy, policy_id: p}";
+        let rules = [rules, vec![asks]].concat().join(", ");
         let text = format!(
             "schema: 1\n{source}\ngovernance:\n  embedded_messages: {embedded}\n  defaults: {{action: {default}}}\n  rules: [{rules}]\ncedar: {{policies: [p.cedar]}}\n"
         );

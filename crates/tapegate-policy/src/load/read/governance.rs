@@ -221,7 +221,7 @@ fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings
             if let Some(node) = fields.get("approval") {
                 let words =
                     format!("`approval` does nothing with `action: {action}`: nobody is asked");
-                findings.within("approval", |findings| findings.warning(node.spot, words));
+                findings.within("approval", |findings| findings.error(node.spot, words));
                 known.named(&fields, findings);
             }
             Some(if action == "deny" { Act::Deny } else { Act::Forward })

@@ -40,7 +40,7 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
                     Err(error) => findings.error(node.spot, error.to_string()),
                     Ok(read) => {
                         if read.misses_messages() {
-                            findings.warning(node.spot, misses(&rule));
+                            findings.error(node.spot, misses(&rule));
                         }
                         rules.push(rule);
                     }
@@ -55,7 +55,7 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
         let on_wire = fields.flag("on_wire", findings).unwrap_or(false);
         if on_wire && !enabled {
             let words = "`on_wire` does nothing while `enabled` is false";
-            findings.warning(node.spot, words);
+            findings.error(node.spot, words);
         }
         let rules = Rules::parse(&rules).ok().filter(|_| enabled);
         Redaction { on_wire: on_wire && rules.is_some(), rules }
@@ -88,25 +88,31 @@ fn misses(rule: &str) -> String {
 }
 
 /// How definitions are held to what was accepted.
-pub(super) fn pins(top: &Node, known: &Known<'_>, findings: &mut Findings) -> Pins {
+pub(super) fn pins(
+    top: &Node,
+    known: &Known<'_>,
+    profiles: &BTreeMap<Profile, Overrides>,
+    findings: &mut Findings,
+) -> Pins {
+    let by_profile = profiles.values().any(|other| other.on_drift == Some(OnDrift::Approve));
     let read = under(top, "pins", findings, |node, findings| {
         let fields = Fields::of(node);
         let on_drift = fields.choice("on_drift", ON_DRIFT, findings).unwrap_or_default();
-        let workflow = match on_drift {
-            OnDrift::Approve => known.choose(&fields, node.spot, findings),
-            _ => known.named(&fields, findings),
+        let asks = on_drift == OnDrift::Approve || by_profile;
+        let workflow = match asks {
+            true => known.choose(&fields, node.spot, findings),
+            false => known.named(&fields, findings),
         };
-        if on_drift != OnDrift::Approve
-            && let Some(node) = fields.get("approval")
-        {
-            findings.warning(node.spot, "`approval` only means something with `on_drift: approve`");
+        if let Some(node) = fields.get("approval").filter(|_| !asks) {
+            let words = "`approval` does nothing without `on_drift: approve`: nobody is asked";
+            findings.within("approval", |findings| findings.error(node.spot, words));
         }
         let lock = fields.get("lock").and_then(Node::as_text).unwrap_or(LOCK_FILE);
         Pins { on_drift, workflow, lock_file: lock.to_owned(), lock: Lock::default() }
     });
     read.unwrap_or_else(|| Pins {
         on_drift: OnDrift::default(),
-        workflow: None,
+        workflow: by_profile.then(|| known.only(top.spot, findings)).flatten(),
         lock_file: LOCK_FILE.to_owned(),
         lock: Lock::default(),
     })

@@ -74,7 +74,7 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
                 if let Some(node) = node {
                     let words =
                         format!("`{kind}` has no meaning for `mode: all`: everything is exposed");
-                    findings.warning(node.spot, words);
+                    findings.error(node.spot, words);
                 }
             }
             return [Expose::All, Expose::All, Expose::All];

@@ -9,7 +9,7 @@ use tapegate_yaml::node::{Node, Value};
 use super::under;
 use crate::model::Telemetry;
 
-/// What is wrong with an endpoint alone.
+/// What is wrong with a section that does not say whether it counts.
 const OFF: &str = "nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that \
                    is meant";
 
@@ -39,7 +39,8 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Telemetry {
         if telemetry.enabled && telemetry.endpoint.is_none() && !findings.has_error_at(node.spot) {
             findings.error(node.spot, "`otlp.endpoint` is missing; telemetry is sent there");
         }
-        if fields.get("enabled").is_none() && telemetry.endpoint.is_some() && !by_a_profile(top) {
+        let is_given = node.as_map().is_some_and(|keys| !keys.is_empty());
+        if fields.get("enabled").is_none() && is_given && !by_a_profile(top) {
             findings.warning(node.spot, OFF);
         }
         telemetry

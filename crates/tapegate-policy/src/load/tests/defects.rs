@@ -166,7 +166,7 @@ cedar: {policy_path: x}
         &[
             "2:49 error: governance.rules[0]: there is no key `pattern` here; what a rule is about is `match`",
             "3:16 error: approval.a: there is no key `adapter` here; where people are asked is `destination`",
-            "4:8 warning: nothing asks Cedar: no rule has `action: policy`",
+            "4:8 error: nothing asks Cedar: no rule has `action: policy`",
             "4:9 error: cedar: there is no key `policy_path` here; Cedar files are a list, `policies`",
         ],
     );
@@ -193,7 +193,7 @@ fn a_field_of_redaction_that_leads_nowhere_in_a_message_is_told() {
     );
     let told = told(&loaded);
     assert!(
-        told[0].contains("warning: redaction.fields: `user.pin` masks nothing in messages"),
+        told[0].contains("error: redaction.fields: `user.pin` masks nothing in messages"),
         "{told:?}"
     );
     assert!(told[0].contains("`params.arguments.user.pin`"), "{told:?}");

@@ -35,7 +35,7 @@ fn a_value_is_a_number_or_a_yes_or_no_only_where_one_is_wanted() {
         &[("N", "42"), ("YES", "true")],
         &format!(
             "{HEAD}sources: [{{id: '${{N}}', enabled: '${{YES}}', description: '${{YES}}'}}]
-telemetry: {{resource: {{n: '${{N}}'}}, batch: {{max_queue_size: '${{N}}'}}}}
+telemetry: {{enabled: false, resource: {{n: '${{N}}'}}, batch: {{max_queue_size: '${{N}}'}}}}
 "
         ),
     );
@@ -44,11 +44,12 @@ telemetry: {{resource: {{n: '${{N}}'}}, batch: {{max_queue_size: '${{N}}'}}}}
     assert_eq!(policy.sources[0].id, "42");
     assert_eq!(policy.telemetry.queue_max, 42);
     assert_eq!(policy.telemetry.resource, [("n".to_owned(), "42".to_owned())]);
-    let text = format!("{HEAD}telemetry: {{batch: {{max_queue_size: '${{N}}'}}}}\n");
+    let text =
+        format!("{HEAD}telemetry: {{enabled: false, batch: {{max_queue_size: '${{N}}'}}}}\n");
     let loaded = with(&[("N", "many")], &text);
     assert_eq!(
         told(&loaded),
-        ["3:37 error: telemetry.batch.max_queue_size: this must be a whole number, but it is text"]
+        ["3:53 error: telemetry.batch.max_queue_size: this must be a whole number, but it is text"]
     );
 }
 

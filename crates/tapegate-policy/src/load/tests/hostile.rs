@@ -174,7 +174,7 @@ cedar:
   inline: |
     @id("a") @approval("web")
     permit(principal, action, resource) when { context.policy_id == "p" };
-redaction: {patterns: [aws], fields: [password, 'a[*].b'], on_wire: true}
+redaction: {patterns: [aws], fields: [password, 'params.a[*].b'], on_wire: true}
 pins: {on_drift: approve, approval: web, lock: l.lock}
 recording: {folder: x, retention: 5d}
 activity: {rotate_bytes: 1mb, retention: P2W}

@@ -378,7 +378,7 @@ fn a_list_of_tools_alone_is_about_all_kinds_and_with_others_each_has_its_own() {
     finds(
         &text("{mode: all, tools: [x]}"),
         &[
-            "3:46 warning: sources[0].expose: `tools` has no meaning for `mode: all`: everything is exposed",
+            "3:46 error: sources[0].expose: `tools` has no meaning for `mode: all`: everything is exposed",
         ],
     );
 }
@@ -422,16 +422,17 @@ fn what_a_profile_says_holds_once_it_is_chosen() {
         "{HEAD}profile: development
 approval: {{a: {{timeout: 1h}}}}
 profiles:
-  development:
+  production:
     approval: {{timeout: 30s, on_timeout: approve}}
     pins: {{on_drift: warn}}
     recording: {{enabled: false}}
-  production: {{telemetry: {{enabled: true}}}}
+  development: {{telemetry: {{enabled: true}}}}
+telemetry: {{otlp: {{endpoint: 'http://h'}}}}
 "
     ));
     assert_eq!(policy.profile, Some(Profile::Development));
     assert_eq!(policy.pins.on_drift, OnDrift::Deny);
-    policy.settle(Profile::Development);
+    policy.settle(Profile::Production);
     let workflow = &policy.workflows["a"];
     assert_eq!((workflow.timeout.as_secs(), workflow.blocking_timeout.as_secs()), (30, 3600));
     assert!(workflow.forward_on_timeout && !policy.recording.enabled && !policy.telemetry.enabled);
@@ -440,14 +441,14 @@ profiles:
 
 #[test]
 fn the_rest_of_a_policy_is_read() {
-    let text = format!(
-        "{HEAD}pins: {{on_drift: approve, lock: my.lock}}
-recording: {{folder: tapes, retention: 30d}}
-activity: {{rotate_bytes: 1mb, retention: 2w}}
-principal: {{name: me, namespace: ns, service_account: sa, roles: [admin]}}
-"
-    );
-    let policy = read(&text).policy.unwrap();
+    let text = "schema: 1
+governance: {defaults: {action: policy, policy_id: p}}
+cedar: {inline: 'permit(principal, action, resource);'}
+pins: {on_drift: approve, lock: my.lock}
+recording: {folder: tapes, retention: 30d}
+activity: {rotate_bytes: 1mb, retention: 2w}
+principal: {name: me, namespace: ns, service_account: sa, roles: [admin]}";
+    let policy = read(text).policy.unwrap();
     assert_eq!(
         (policy.pins.on_drift, policy.pins.lock_file.as_str()),
         (OnDrift::Approve, "my.lock")

@@ -110,7 +110,7 @@ fn tests_of_a_policy_and_lock_files_are_looked_over_too() {
 
 #[test]
 fn warnings_count_when_it_is_strict() {
-    let text = "schema: 1\ngovernance: {defaults: {action: deny}}\nredaction: {enabled: false, on_wire: true}\n";
+    let text = "schema: 1\ngovernance: {defaults: {action: deny, policy_id: x}}\n";
     let folder = folder(&[("tapegate.yaml", text)]);
     let run = |args: &[&str]| check(Path::new(folder.path()), args).1;
     assert_eq!(run(&["tapegate.yaml"]), 0);

@@ -53,7 +53,9 @@ fn the_schema_of_policies_agrees_with_check() {
         with(
             "profile: development\nprofiles: {production: {approval: {timeout: 10s}, pins: {on_drift: deny}}}",
         ),
-        with("principal: {name: n, roles: [a]}"),
+        "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\n\
+         cedar: {inline: 'permit(principal, action, resource);'}\nprincipal: {name: n, roles: [a]}\n"
+            .to_owned(),
         with(
             "telemetry: {otlp: {endpoint: 'http://h', protocol: http/json, headers: {a: b}}, resource: {a: b}}",
         ),

@@ -58,12 +58,13 @@ fn a_variable_in_the_place_of_its_value_is_not_taken() {
 fn a_change_that_the_profile_of_the_session_hides_is_not_taken() {
     let policy = "schema: 1\ngovernance:\n  defaults: { action: deny }\n  rules:\n    - { match: write, action: approve, approval: ops }\n\
                   approval: { ops: { timeout: 5s, on_timeout: deny } }\n\
-                  profiles: { development: { approval: { on_timeout: approve } } }\n";
+                  pins: { on_drift: deny }\n\
+                  profiles: { development: { pins: { on_drift: ignore } } }\n";
     let run = shim(policy, &["serve"]).flags(&["--profile", "development"]).start();
     run.until("the policy to be accepted", |run| {
         events(run.folder()).iter().any(|event| event["event"] == "accepted")
     });
-    let changed = policy.replace("on_timeout: deny", "on_timeout: approve");
+    let changed = policy.replace("on_drift: deny", "on_drift: ignore");
     replace_file(&run.folder().join("tapegate.yaml"), &changed);
     ends_unaccepted(run);
 }

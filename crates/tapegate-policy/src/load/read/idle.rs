@@ -1,0 +1,76 @@
+//! Keys that could do nothing where they stand.
+//!
+//! A key that is read and has no effect looks like protection that is not there, so it is an error. A
+//! section that is turned off by its own `enabled: false` is not: that is said in plain sight.
+
+use tapegate_yaml::field::Fields;
+use tapegate_yaml::finding::Findings;
+use tapegate_yaml::node::{Node, Spot};
+
+use crate::model::{Overrides, Policy, Profile};
+
+/// What the rest of the policy, and the caller, make use of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Uses {
+    /// Whether any rule, or the default, asks Cedar.
+    pub(super) cedar: bool,
+    /// Whether the section `telemetry` was read.
+    pub(super) telemetry: bool,
+}
+
+/// Reports keys of profiles and of the principal that nothing looks at.
+pub(super) fn check(top: &Node, policy: &Policy, uses: Uses, findings: &mut Findings) {
+    for (profile, overrides) in &policy.profiles {
+        let place = format!("profiles.{}", profile.name());
+        findings.within(&place, |findings| {
+            overridden(top, policy, (*profile, overrides), uses, findings);
+        });
+    }
+    if !uses.cedar {
+        for key in ["namespace", "service_account", "roles"] {
+            if let Some(spot) = spot(top, &["principal", key]) {
+                let words = format!(
+                    "`{key}` is only for Cedar, and nothing asks Cedar: no rule has `action: policy`"
+                );
+                findings.within("principal", |f| f.within(key, |f| f.error(spot, words)));
+            }
+        }
+    }
+}
+
+fn overridden(
+    top: &Node,
+    policy: &Policy,
+    (profile, overrides): (Profile, &Overrides),
+    uses: Uses,
+    findings: &mut Findings,
+) {
+    let place = |section: &str| spot(top, &["profiles", profile.name(), section]);
+    if profile == Profile::Development
+        && let Some(spot) = place("approval")
+    {
+        let words = "`approval` does nothing under `development`, which holds no call and asks no one; \
+                     remove it";
+        findings.within("approval", |findings| findings.error(spot, words));
+    }
+    if overrides.redact_on_wire == Some(true) && policy.redaction.rules.is_none() {
+        let words =
+            "`on_wire` masks nothing: the policy has no `redaction`, or it is not `enabled`";
+        let spot = place("redaction").unwrap_or_default();
+        findings.within("redaction", |findings| findings.error(spot, words));
+    }
+    if uses.telemetry && overrides.telemetry == Some(true) && policy.telemetry.endpoint.is_none() {
+        let words = "nothing is sent: `telemetry.otlp.endpoint` is missing in the policy";
+        let spot = place("telemetry").unwrap_or_default();
+        findings.within("telemetry", |findings| findings.error(spot, words));
+    }
+}
+
+/// Where the value at a path of keys stands, if it is there.
+fn spot(top: &Node, path: &[&str]) -> Option<Spot> {
+    let mut node = top;
+    for key in path {
+        node = Fields::of(node).get(key)?;
+    }
+    Some(node.spot)
+}
