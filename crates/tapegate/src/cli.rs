@@ -112,7 +112,10 @@ fn whole(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Ex
     let matches = command().try_get_matches_from(argv)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let chosen = verbosity::choose(cli.verbosity, word);
-    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| dispatch(cli.command)))
+    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| {
+        warn_of_variables(word);
+        dispatch(cli.command)
+    }))
 }
 
 fn dispatch(command: Command) -> anyhow::Result<Exit> {
@@ -160,7 +163,17 @@ fn alone<A: clap::Args + FromArgMatches>(
     let (args, verbosity) =
         (A::from_arg_matches(&matches)?, VerbosityArgs::from_arg_matches(&matches)?);
     let chosen = verbosity::choose(verbosity, name);
-    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| run(args)))
+    Ok(chosen.map_err(anyhow::Error::from).and_then(|()| {
+        warn_of_variables(name);
+        run(args)
+    }))
+}
+
+/// Warns of misspelt variables. `shim` and `hub` do so themselves, in their logs too.
+fn warn_of_variables(command: &str) {
+    if !["shim", "hub", "completions", "man"].contains(&command) {
+        environment::warn_of_unknown();
+    }
 }
 
 /// Puts `tape` on the command line of the link that stands for it.

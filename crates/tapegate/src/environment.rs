@@ -1,5 +1,14 @@
-//! The variables that users set, as the help of the whole command line lists them. The list with
-//! every variable is `docs/environment.md`, and a test holds both against the code.
+//! The variables that users set: as the help of the whole command line lists them, and those of a
+//! misspelt name. The list with every variable is `docs/environment.md`, and a test holds both
+//! against the code.
+
+use std::ffi::OsString;
+
+use tapegate_yaml::shape::near_within;
+
+use crate::exit::{Exit, Failure};
+use crate::talk;
+use crate::views::visible;
 
 /// The part of the help.
 pub(crate) const HELP: &str = "\
@@ -15,3 +24,164 @@ Environment variables (flags win; docs/environment.md lists all):
   TAPEGATE_LOG                   error, warn, info or debug: how much is said on standard error
   TAPEGATE_MAX_TOOLS, ...        limits of scenarios
   NO_COLOR, CLICOLOR_FORCE, COLUMNS, PAGER, TZ   how output looks";
+
+/// The variables that decide what is governed, by what, and by whom.
+const GOVERNING: [&str; 12] = [
+    "TAPEGATE_HOME",
+    "TAPEGATE_CONFIG",
+    "TAPEGATE_PROFILE",
+    "TAPEGATE_REQUIRE_POLICY",
+    "TAPEGATE_SERVER_ID",
+    "TAPEGATE_GOVERNANCE_ENDPOINT",
+    "TAPEGATE_TOKEN_FILE",
+    "TAPEGATE_APPROVER_TOKEN_FILE",
+    "THOUGHTGATE_CONFIG",
+    "THOUGHTGATE_PROFILE",
+    "THOUGHTGATE_SERVER_ID",
+    "THOUGHTGATE_GOVERNANCE_ENDPOINT",
+];
+
+/// The other variables of ours.
+const OTHERS: [&str; 11] = [
+    "TAPEGATE_LOG",
+    "TAPEGATE_ACTIVE",
+    "TAPEGATE_MAX_PHASES",
+    "TAPEGATE_MAX_TOOLS",
+    "TAPEGATE_MAX_RESOURCES",
+    "TAPEGATE_MAX_PROMPTS",
+    "TAPEGATE_MAX_INCLUDE_DEPTH",
+    "TAPEGATE_MAX_CONFIG_BYTES",
+    "TAPEGATE_MAX_PAYLOAD_BYTES",
+    "TAPEGATE_MAX_NEST_DEPTH",
+    "TAPEGATE_MAX_BATCH_SIZE",
+];
+
+/// What every variable of ours begins with. ThoughtGate has many that are nothing here, so of its
+/// names only those count that are nearly one of ours.
+const PREFIX: &str = "TAPEGATE_";
+/// A misspelt name differs in this many letters at most.
+const DISTANCE_MAX: usize = 2;
+
+/// A variable that looks like one of ours and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnknownVariable {
+    name: String,
+    /// The variable that was probably meant.
+    meant: Option<&'static str>,
+}
+
+impl UnknownVariable {
+    /// Whether what was meant decides what is governed: without it, less may be.
+    pub(crate) fn is_governing(&self) -> bool {
+        self.meant.is_some_and(|meant| GOVERNING.contains(&meant))
+    }
+
+    /// What is wrong with it.
+    pub(crate) fn words(&self) -> String {
+        let name = visible::inline(&self.name, 100);
+        match self.meant {
+            Some(meant) => {
+                format!("the variable `{name}` is not known; did you mean `{meant}`?")
+            }
+            None => {
+                format!(
+                    "the variable `{name}` is not known; docs/environment.md lists those that are"
+                )
+            }
+        }
+    }
+
+    fn failure(&self) -> Failure {
+        Failure::new(Exit::Usage, self.words()).hint(
+            "correct it, or unset it; a session is not started with a setting that is not read",
+        )
+    }
+}
+
+/// The unknown variables among these. One that is set to nothing counts as not set.
+pub(crate) fn unknown(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<UnknownVariable> {
+    let named = variables.filter(|(_, value)| !value.is_empty());
+    let mut found: Vec<UnknownVariable> =
+        named.filter_map(|(name, _)| misspelt(&name.to_string_lossy())).collect();
+    found.sort_by(|one, two| one.name.cmp(&two.name));
+    found
+}
+
+/// Warns of variables that are not known, on standard error.
+pub(crate) fn warn_of_unknown() {
+    for variable in unknown(std::env::vars_os()) {
+        talk::warn(&variable.words());
+    }
+}
+
+/// An error if a variable that decides what is governed is misspelt.
+pub(crate) fn require_known(unknown: &[UnknownVariable]) -> Result<(), Failure> {
+    match unknown.iter().find(|variable| variable.is_governing()) {
+        Some(variable) => Err(variable.failure()),
+        None => Ok(()),
+    }
+}
+
+fn misspelt(name: &str) -> Option<UnknownVariable> {
+    let known = || GOVERNING.iter().chain(&OTHERS).copied();
+    if known().any(|known| known == name) {
+        return None;
+    }
+    let meant = near_within(DISTANCE_MAX, name, known()).or_else(|| {
+        // The same words in another order: `TAPEGATE_POLICY_REQUIRED`.
+        known().find(|known| near_within(DISTANCE_MAX, &sorted(name), [&*sorted(known)]).is_some())
+    });
+    let is_ours = name.to_ascii_uppercase().starts_with(PREFIX);
+    (is_ours || meant.is_some()).then(|| UnknownVariable { name: name.to_owned(), meant })
+}
+
+/// A name with its words in alphabetical order.
+fn sorted(name: &str) -> String {
+    let upper = name.to_ascii_uppercase();
+    let mut words: Vec<&str> = upper.split(['_', '-']).collect();
+    words.sort_unstable();
+    words.join("_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(name: &str) -> Option<Option<&'static str>> {
+        let found = unknown([(name.into(), "1".into())].into_iter());
+        found.first().map(|variable| variable.meant)
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_one_of_ours_is_told_from_others() {
+        for (name, wanted) in [
+            ("TAPEGATE_REQIRE_POLICY", "TAPEGATE_REQUIRE_POLICY"),
+            ("TAPEGATE_POLICY_REQUIRED", "TAPEGATE_REQUIRE_POLICY"),
+            ("tapegate_require_policy", "TAPEGATE_REQUIRE_POLICY"),
+            ("TAPGATE_PROFILE", "TAPEGATE_PROFILE"),
+            ("TAPEGATE-PROFILE", "TAPEGATE_PROFILE"),
+            ("THOUGHTGATE_PROFIL", "THOUGHTGATE_PROFILE"),
+            ("TAPEGATE_MAX_TOOL", "TAPEGATE_MAX_TOOLS"),
+        ] {
+            assert_eq!(meant(name), Some(Some(wanted)), "{name}");
+        }
+        assert_eq!(meant("TAPEGATE_POLICY"), Some(None));
+        for name in GOVERNING.iter().chain(&OTHERS) {
+            assert_eq!(meant(name), None, "{name}");
+        }
+        for name in ["HOME", "PATH", "THOUGHTGATE_LISTEN", "X", "XDG_STATE_HOME", "ACTIVE"] {
+            assert_eq!(meant(name), None, "{name}");
+        }
+        assert_eq!(unknown([("TAPEGATE_X".into(), "".into())].into_iter()), []);
+    }
+
+    #[test]
+    fn only_a_variable_that_decides_what_is_governed_stops_a_start() {
+        let one = |name: &str| unknown([(name.into(), "1".into())].into_iter());
+        assert!(require_known(&one("TAPEGATE_REQIRE_POLICY")).is_err());
+        assert!(require_known(&one("TAPEGATE_MAX_TOOL")).is_ok());
+        assert!(require_known(&one("TAPEGATE_SOMETHING")).is_ok());
+    }
+}

@@ -17,6 +17,7 @@ use tapegate_store::state_dir;
 use tapegate_wire::http::listen::{ListenError, Listener};
 
 use crate::called;
+use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::person::Attempt;
@@ -27,7 +28,7 @@ use policy::Shelf;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let around = Surroundings::ours()?;
-    let log = Rc::new(Log::new("hub", "")?);
+    let log = Rc::new(open_log()?);
     let state = match &args.state {
         Some(state) => around.folder.join(state),
         None => around.state_folder(args.project.config.as_deref())?,
@@ -97,6 +98,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         Ended::Signal(number) => Exit::of_signal(number),
         Ended::Asked => Exit::Ok,
     })
+}
+
+/// The hub's own log, once the environment is known to say what was meant.
+fn open_log() -> Result<Log, Failure> {
+    let log = Log::new("hub", "")?;
+    let unknown = environment::unknown(std::env::vars_os());
+    environment::require_known(&unknown)?;
+    unknown.iter().for_each(|variable| log.say(Level::Warn, &variable.words()));
+    Ok(log)
 }
 
 /// Why nobody may decide about calls through this hub: whoever starts it could otherwise approve

@@ -32,7 +32,12 @@ fn documented() -> BTreeSet<String> {
 fn code() -> String {
     let is_code = |path: &Path| {
         let name = path.to_str().unwrap();
-        name.contains("/src/") && !name.ends_with("tests.rs") && !name.contains("/tests/")
+        // The table of known variables reads none of them.
+        let is_table = name.ends_with("tapegate/src/environment.rs");
+        name.contains("/src/")
+            && !name.ends_with("tests.rs")
+            && !name.contains("/tests/")
+            && !is_table
     };
     let files = sources().into_iter().filter(|(path, _)| is_code(path));
     let lines = |text: String| {
@@ -67,6 +72,35 @@ fn every_variable_in_the_table_is_read() {
     for name in documented() {
         assert!(code.contains(&format!("\"{name}\"")), "nothing reads {name}");
     }
+}
+
+#[test]
+fn the_variables_that_are_known_are_those_in_the_table() {
+    let text = fs::read_to_string(root().join("crates/tapegate/src/environment.rs")).unwrap();
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let known: BTreeSet<String> =
+        code.split('"').filter(|word| ours(word).contains(*word)).map(str::to_owned).collect();
+    let documented: BTreeSet<String> =
+        documented().into_iter().filter(|name| !ours(name).is_empty()).collect();
+    assert_eq!(known, documented);
+}
+
+#[test]
+fn a_misspelt_variable_is_told_with_the_one_that_was_meant() {
+    let log = |name: &str, value: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = tapegate();
+        command.args(["log"]).env("TAPEGATE_HOME", folder.path()).env(name, value);
+        let done = command.output().unwrap();
+        (done.status.code(), String::from_utf8(done.stderr).unwrap())
+    };
+    let (code, said) = log("TAPEGATE_REQIRE_POLICY", "1");
+    assert_eq!(code, Some(0));
+    let words = "warning: the variable `TAPEGATE_REQIRE_POLICY` is not known; did you mean `TAPEGATE_REQUIRE_POLICY`?";
+    assert!(said.contains(words), "{said}");
+    assert!(log("TAPEGATE_WHATEVER", "1").1.contains("`TAPEGATE_WHATEVER` is not known"));
+    assert!(!log("TAPEGATE_WHATEVER", "").1.contains("not known"));
+    assert!(!log("THOUGHTGATE_LISTEN", "1").1.contains("not known"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::rulebook::{Found, Rule};
 use super::settings_faults::SettingsFaults;
 use super::tapes;
 use crate::called;
+use crate::environment::{self, UnknownVariable};
 use crate::exit::{Exit, Failure};
 use crate::logs::{Level, Log};
 use crate::redaction;
@@ -56,6 +57,8 @@ pub(super) struct Plan {
     pub(super) log: Log,
     /// Who calls, where the policy does not say.
     pub(super) user: String,
+    /// Variables that look like ours and are not.
+    pub(super) unknown_variables: Vec<UnknownVariable>,
     /// Variables that the server does not get.
     pub(super) without: Vec<OsString>,
 }
@@ -107,6 +110,8 @@ impl Plan {
             Ok(config) => (config, None),
             Err(failure) => (None, Some(failure)),
         };
+        let unknown_variables = environment::unknown(std::env::vars_os());
+        faults.or(environment::require_known(&unknown_variables), ());
         let policy_required = faults.or(around.policy_required(args.require_policy), true);
         let wanted = faults.or(around.profile(args.project.profile), None);
         Ok(Self {
@@ -128,6 +133,7 @@ impl Plan {
             clock,
             log,
             user,
+            unknown_variables,
             without: hidden(std::env::vars_os().map(|(name, _)| name)),
             args,
         })

@@ -166,14 +166,17 @@ pub(super) fn remember_state(plan: &Plan) {
 }
 
 /// Warns, on standard error and in the log, if an agent may be able to write the user's own state, or
-/// has made a folder that could be taken for the project's.
+/// has made a folder that could be taken for the project's, or if a variable is not known.
 fn warn_of_exposure(plan: &Plan, journal: &Journal) {
     let Ok(around) = Surroundings::ours() else { return };
     let project = plan.config.as_deref().and_then(Path::parent).unwrap_or(&around.folder);
     let choice = around.chosen_state(plan.args.project.config.as_deref());
     let unused = choice.ok().and_then(|choice| choice.unused_warning(&around));
     let exposed = around.exposed_user_state(project);
-    for (words, event) in [(exposed, "exposed_state"), (unused, "unused_state")] {
+    let unknown = plan.unknown_variables.iter().map(|variable| Some(variable.words()));
+    let unknown = unknown.map(|words| (words, "unknown_variable"));
+    let state = [(exposed, "exposed_state"), (unused, "unused_state")];
+    for (words, event) in state.into_iter().chain(unknown) {
         let Some(words) = words else { continue };
         journal.keep(Event {
             wall_us: plan.clock.now().wall_us,

@@ -144,6 +144,16 @@ fn a_policy_that_does_not_load_starts_no_hub_and_every_fault_is_told() {
 }
 
 #[test]
+fn a_misspelt_variable_that_decides_what_is_governed_starts_no_hub() {
+    let place = Place::new();
+    let done = place.command(&[]).env("TAPEGATE_REQIRE_POLICY", "1").output().unwrap();
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(64), "{words}");
+    assert!(words.contains("did you mean `TAPEGATE_REQUIRE_POLICY`?"), "{words}");
+    assert!(!place.file("endpoint").exists());
+}
+
+#[test]
 fn without_a_policy_everything_is_let_through_and_that_is_said() {
     let place = Place::new();
     fs::remove_file(place.policy()).unwrap();

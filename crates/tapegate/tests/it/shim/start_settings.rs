@@ -59,6 +59,14 @@ const CASES: &[Case] = &[
         logged: true,
     },
     Case {
+        name: "a misspelt variable that decides what is governed",
+        setup: |setup| setup.env("TAPEGATE_REQIRE_POLICY", "1"),
+        told: &["`TAPEGATE_REQIRE_POLICY` is not known", "did you mean `TAPEGATE_REQUIRE_POLICY`?"],
+        error_type: SETTINGS,
+        exit: 64,
+        logged: true,
+    },
+    Case {
         name: "several bad variables",
         setup: |setup| setup.env("TAPEGATE_PROFILE", "x").env("TAPEGATE_LOG", "y"),
         told: &["2 settings are wrong", "the profile `x`", "the log level `y`"],
