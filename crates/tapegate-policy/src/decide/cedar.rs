@@ -51,13 +51,17 @@ pub(super) fn ask_cedar(
     let mut answer = cedar.ask(&question);
     if answer.permit {
         // A forbid is also about what many servers take for the same URI; a permit is not.
-        let forbids = |name, arguments| {
+        let forbids = |name: &str, arguments: Option<&[u8]>| {
             Some(cedar.ask(&Question { name, arguments, ..question.clone() })).filter(forbids)
         };
         let by_typed = typed.and_then(|_| forbids(call.name, typed));
-        let mut short = call.as_read.shortened();
-        let by_short = || short.find_map(|name| forbids(name, call.arguments));
-        answer = by_typed.or_else(by_short).unwrap_or(answer);
+        let by_short = || call.as_read.shortened().find_map(|name| forbids(name, call.arguments));
+        // A policy may itself name a URI by its escapes: `like "file:///a%20b/*"`.
+        let by_escaped = || {
+            let mut names = std::iter::once(call.name).chain(call.as_read.shortened());
+            names.find_map(|name| forbids(&escaped(name)?, call.arguments))
+        };
+        answer = by_typed.or_else(by_short).or_else(by_escaped).unwrap_or(answer);
     }
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {
@@ -73,6 +77,24 @@ pub(super) fn ask_cedar(
 /// Whether Cedar refuses because a policy forbids, and not only because none permits.
 fn forbids(answer: &Answer) -> bool {
     !answer.permit && !answer.policies.is_empty()
+}
+
+/// A URI with the escapes that URL writers put in, if it lacks some.
+fn escaped(uri: &str) -> Option<String> {
+    let is_escaped = |byte: u8| !(0x21..0x7f).contains(&byte) || b"\"<>`{}\\^|".contains(&byte);
+    if !is_url(uri) || !uri.bytes().any(is_escaped) {
+        return None;
+    }
+    let mut escaped = String::with_capacity(uri.len() + 16);
+    for letter in uri.chars() {
+        let mut bytes = [0; 4];
+        let text = letter.encode_utf8(&mut bytes);
+        match text.bytes().any(is_escaped) {
+            true => escaped.extend(text.bytes().map(|byte| format!("%{byte:02X}"))),
+            false => escaped.push(letter),
+        }
+    }
+    Some(escaped)
 }
 
 /// What a URL in an argument may be read as.

@@ -123,3 +123,28 @@ fn a_forbid_stops_a_uri_with_a_query_a_fragment_or_a_slash_at_its_end() {
     }
     assert!(passes("note://secret/b?x") && passes("note://secret/a/b"));
 }
+
+#[test]
+fn a_forbid_that_names_a_uri_by_its_escapes_stops_it_without_them() {
+    let cedar = "permit(principal, action, resource);\n\
+                 forbid(principal, action, resource) when { resource.name like \"file:///a%20b/*\" };\n\
+                 forbid(principal, action, resource) when { resource.name == \"note://%C3%BC\" };";
+    let policy = policy_with(POLICY, &[("p.cedar", cedar)]);
+    let passes = |name: &str| {
+        let call = Call { source: "fs", method: "resources/read", name, arguments: None };
+        decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+    };
+    for uri in [
+        "file:///a%20b/c",
+        "file:///a b/c",
+        "file:///%61%20b/c",
+        "file:///a b/c?d",
+        "note://%C3%BC",
+        "note://\u{fc}",
+    ] {
+        assert!(!passes(uri), "{uri}");
+    }
+    for uri in ["file:///ab/c", "file:///a c/b", "note://u"] {
+        assert!(passes(uri), "{uri}");
+    }
+}
