@@ -145,6 +145,12 @@ fn everything_else_in_a_policy_counts_too() {
         (with("recording: { enabled: true }"), with("recording: { enabled: false }")),
         (with("principal: { name: a }"), with("principal: { name: b }")),
         (with("activity: { retention: 10d }"), with("activity: { retention: 1d }")),
+        // Redaction hides arguments from approvers and from tapes.
+        (with(""), with("redaction: { fields: [params.arguments] }")),
+        (
+            with("redaction: { fields: [params.token] }"),
+            with("redaction: { fields: [params.token, params.arguments] }"),
+        ),
     ] {
         assert!(!proven(&one, &two), "proven:\n{one}\nto\n{two}");
         assert!(proven(&one, &one) && proven(&two, &two));
