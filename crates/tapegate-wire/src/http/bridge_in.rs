@@ -101,7 +101,7 @@ impl Bridge {
             ("" | "/mcp" | "/message", Method::GET) => get::get(&self, &request, &cord),
             ("" | "/mcp" | "/message", Method::DELETE) => get::delete(&self, &request),
             ("" | "/mcp" | "/message", _) => not_allowed("GET, POST, DELETE"),
-            ("/sse", Method::GET) => old::get(&self, &cord),
+            ("/sse", Method::GET) => old::get(&self, &request, &cord),
             // A client that knows both transports tries the newer one first.
             ("/sse", _) => not_allowed("GET"),
             ("/messages", Method::POST) => old::post(&self, request, &cord).await,

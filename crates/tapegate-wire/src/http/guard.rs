@@ -1,13 +1,17 @@
 //! Who may talk to a listener.
 //!
 //! A listener on loopback is reachable from every web page in the user's browser. A page cannot
-//! forge `Host` or `Origin`, so a request must name a host that we are, and come from no page or
-//! from one of ours.
+//! forge `Host`, `Origin` or `Sec-Fetch-Site`, so a request must name a host that we are, and come
+//! from no page or from one of ours. Images, frames and links have no `Origin`; browsers say by
+//! `Sec-Fetch-Site` that another page caused them.
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::header::{HOST, ORIGIN};
+use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, HeaderValue, Uri};
+
+/// By this header a browser says what caused a request.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The rule of one listener.
 #[derive(Debug, Clone)]
@@ -36,6 +40,9 @@ pub enum Refusal {
     /// The request comes from a page that is not ours.
     #[error("the Origin header names `{0}`, which may not use this listener")]
     Origin(String),
+    /// A browser sent the request for a page that is not ours.
+    #[error("the Sec-Fetch-Site header is `{0}`: a page of another site may not use this listener")]
+    OtherSite(String),
 }
 
 impl Guard {
@@ -61,9 +68,14 @@ impl Guard {
             return Err(Refusal::Host(host));
         }
         let mut origins = headers.get_all(ORIGIN).iter().map(text);
-        match origins.find(|origin| !self.is_our_page(origin)) {
-            Some(origin) => Err(Refusal::Origin(origin)),
-            None => Ok(()),
+        if let Some(origin) = origins.find(|origin| !self.is_our_page(origin)) {
+            return Err(Refusal::Origin(origin));
+        }
+        // An Origin that got here is ours or allowed, and tells more than the header does.
+        let mut sites = headers.get_all(FETCH_SITE).iter().map(text);
+        match sites.find(|site| !is_own_site(site)) {
+            Some(site) if !headers.contains_key(ORIGIN) => Err(Refusal::OtherSite(site)),
+            _ => Ok(()),
         }
     }
 
@@ -88,6 +100,11 @@ impl Guard {
             Err(_) => false,
         }
     }
+}
+
+/// Whether a `Sec-Fetch-Site` says that the user, or a page of the listener itself, made a request.
+fn is_own_site(site: &str) -> bool {
+    ["none", "same-origin"].iter().any(|own| own.eq_ignore_ascii_case(site.trim()))
 }
 
 /// The host of `host` or `host:port`, without brackets; `None` if it is anything else, such as a
@@ -206,5 +223,16 @@ mod tests {
         assert!(!check("http://localhost/mcp", &[]));
         assert!(!check("/mcp", &[ours, other]));
         assert!(!check("/mcp", &[ours, page, strange]));
+        let site = |site: &'static str| ("sec-fetch-site", site);
+        assert!(
+            check("/mcp", &[ours, site("none")]) && check("/mcp", &[ours, site("same-origin")])
+        );
+        // An image or a link of another page has no origin.
+        for other in ["cross-site", "same-site", "Cross-Site", "", "none, cross-site"] {
+            assert!(!check("/sse", &[ours, site(other)]), "{other}");
+            assert!(!check("/sse", &[ours, site("none"), site(other)]), "{other}");
+            assert!(check("/mcp", &[ours, page, site(other)]), "{other}");
+            assert!(!check("/mcp", &[ours, strange, site(other)]), "{other}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use tapegate_core::side::Side;
 use super::super::body::Collected;
 use super::super::intake::{IntakeError, collect_request};
 use super::super::listen::Cord;
+use super::super::terms::Terms;
 use super::super::{Outbound, ReplyBody, Stopped, headers};
 use super::Bridge;
 use super::board::{Board, Kind};
@@ -26,7 +27,15 @@ impl Drop for Hangup {
 }
 
 /// Starts a session and tells where to post.
-pub(super) fn get(bridge: &Bridge, cord: &Rc<Cord>) -> Response<ReplyBody> {
+pub(super) fn get(
+    bridge: &Bridge,
+    request: &Request<Incoming>,
+    cord: &Rc<Cord>,
+) -> Response<ReplyBody> {
+    // A session is a process: it is not started for what cannot read its stream, such as an image.
+    if !Terms::read(request.headers()).events {
+        return headers::refusal(406, "text/event-stream must be acceptable");
+    }
     let (id, board) = match bridge.open_session(Kind::Old) {
         Ok(opened) => opened,
         Err(error) => return error.reply(b"null"),
