@@ -4,6 +4,7 @@
 //! an order can let the next one follow; the reply is awaited apart from that.
 
 mod connection;
+mod credentials;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,6 +18,8 @@ use hyper::body::Incoming;
 
 use super::{Outbound, headers};
 use connection::Pool;
+
+pub(super) use credentials::Credentials;
 
 /// A server at an URL.
 pub struct Upstream {
@@ -146,13 +149,24 @@ impl Upstream {
         path: PathAndQuery,
         request: Request<Outbound>,
     ) -> Result<Awaited, UpstreamError> {
-        self.begin_raw(path, request.map(Bytes::from)).await
+        self.begin_raw(path, request.map(Bytes::from), Credentials::Added).await
+    }
+
+    /// The same, with or without the credentials that were given for the server.
+    pub(super) async fn begin_with(
+        &self,
+        path: PathAndQuery,
+        request: Request<Outbound>,
+        credentials: Credentials,
+    ) -> Result<Awaited, UpstreamError> {
+        self.begin_raw(path, request.map(Bytes::from), credentials).await
     }
 
     async fn begin_raw(
         &self,
         path: PathAndQuery,
         request: Request<Bytes>,
+        credentials: Credentials,
     ) -> Result<Awaited, UpstreamError> {
         let mut request = request.map(Full::new);
         *request.version_mut() = Version::HTTP_11;
@@ -166,7 +180,7 @@ impl Upstream {
         headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Each replaces what the client sent by its name; of several by one name, all are sent.
-        headers.extend(self.extra.clone());
+        headers.extend(credentials.among(&self.extra));
         self.pool.begin(request).await
     }
 }
@@ -195,7 +209,7 @@ impl ApiServer {
     ) -> Result<Response<Incoming>, UpstreamError> {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
-        self.0.begin_raw(path, request).await?.await
+        self.0.begin_raw(path, request, Credentials::Added).await?.await
     }
 }
 

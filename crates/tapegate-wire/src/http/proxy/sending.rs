@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use tokio::sync::oneshot;
 
 use super::super::request_check::{Route, without_values};
+use super::super::upstream::Credentials;
 use super::super::{Outbound, ReplyBody, headers};
 use super::{Exchange, ended};
 
@@ -77,13 +78,18 @@ impl Exchange {
 
     async fn begin(&self, parts: Parts, body: Outbound) -> Result<Response<Incoming>, String> {
         let proxy = Rc::clone(&self.proxy);
+        let credentials = match self.route {
+            Route::Login(_) | Route::Metadata => Credentials::LeftOut,
+            Route::Endpoint | Route::Unknown => Credentials::Added,
+        };
         let sending = async {
             let awaited = {
                 // What a session sends reaches the server in the order it came, or a call could run
                 // before the stream is open that its questions are asked on.
                 let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
                 let _turn = turnstile.lock().await;
-                proxy.upstream.begin(self.path.clone(), Request::from_parts(parts, body)).await?
+                let request = Request::from_parts(parts, body);
+                proxy.upstream.begin_with(self.path.clone(), request, credentials).await?
             };
             self.begun.notify_one();
             awaited.await
