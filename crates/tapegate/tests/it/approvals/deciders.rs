@@ -149,7 +149,7 @@ fn who_may_not_decide_is_told_so_before_the_question() {
     let state = State::new();
     state.ask(ID, |request| request.approvers = vec!["carol".to_owned()]);
     for verb in ["approve", "deny"] {
-        let (code, said) = at_terminal(&state.command(&[verb, ID]), "");
+        let (code, said) = at_terminal(&state.command(&[verb, ID]), "y\n");
         assert!(code == 1 && said.contains("carol"), "{said}");
         assert!(!said.contains("[y/N]"), "{said}");
     }
@@ -159,7 +159,7 @@ fn who_may_not_decide_is_told_so_before_the_question() {
         request.approvers = vec!["alice".to_owned(), "carol".to_owned()];
         request.principal = "alice".to_owned();
     });
-    let (code, said) = at_terminal(&state.command(&["approve", own]), "");
+    let (code, said) = at_terminal(&state.command(&["approve", own]), "y\n");
     assert!(code == 1 && !said.contains("[y/N]"), "{said}");
     // Only what is theirs to decide is asked about.
     state.ask("ap_cccccccccccccccc", |request| request.tool = "theirs".to_owned());
