@@ -9,6 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How often to look where the system does not tell.
 const POLL: Duration = Duration::from_millis(200);
+/// How many reads of news are enough. Another process may write faster than this one reads, and must not
+/// keep it from everything else.
+const DRAIN_READS_MAX: usize = 256;
 
 /// Tells that something may have changed in the folder.
 ///
@@ -60,7 +63,7 @@ impl Watcher {
     pub fn drain(&self) {
         let mut buffer = [0u8; 4096];
         if let Some(handle) = &self.handle {
-            while rustix::io::read(handle, &mut buffer).is_ok_and(|count| count > 0) {}
+            drain_by(|| rustix::io::read(handle, &mut buffer).is_ok_and(|count| count > 0));
         }
     }
 
@@ -80,6 +83,15 @@ impl Watcher {
                 Ok(())
             }
             Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reads until there is nothing more, or it is enough.
+fn drain_by(mut read: impl FnMut() -> bool) {
+    for _ in 0..DRAIN_READS_MAX {
+        if !read() {
+            return;
         }
     }
 }
@@ -106,4 +118,25 @@ fn watch(folders: &[&Path], news: News) -> Option<OwnedFd> {
 #[cfg(not(target_os = "linux"))]
 fn watch(_: &[&Path], _: News) -> Option<OwnedFd> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draining_stops_where_news_never_ends() {
+        let mut reads = 0;
+        drain_by(|| {
+            reads += 1;
+            true
+        });
+        assert_eq!(reads, DRAIN_READS_MAX);
+        let mut left = 3;
+        drain_by(|| {
+            left -= 1;
+            left > 0
+        });
+        assert_eq!(left, 0, "it ends with the news");
+    }
 }
