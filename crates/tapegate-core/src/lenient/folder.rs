@@ -16,7 +16,7 @@ use path_text::{is_unambiguous, resolved, stays_in};
 use readings::after_scheme;
 
 pub use path_text::{climbs, normal_path};
-pub use readings::{ReadingsEnd, each_reading};
+pub use readings::{ReadingsEnd, each_document_reading, each_reading};
 
 /// What a folder starts with that is written as a URI.
 const URI_START: &str = "file://";

@@ -7,14 +7,21 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-use super::folder::{ReadingsEnd, each_reading, normal_path};
+use super::folder::{ReadingsEnd, each_document_reading, each_reading, normal_path};
 use super::spelling::{form_decode, nfc, nfd, nfkc, trimmed};
 
 /// From which length on a text of several lines is a document and no path.
 const DOCUMENT_BYTES: usize = 4_096;
+/// From which length on any text is one.
+const PATH_BYTES_MAX: usize = 16_384;
+/// A shorter text is one if it has as many bytes, and as many lines of several words.
+const SHORT_DOCUMENT_BYTES: usize = 256;
+const DOCUMENT_LINES: usize = 3;
 /// How much work there is for each byte that is looked into, and besides.
 const WORK_FACTOR: usize = 64;
 const WORK_MIN: usize = 1 << 22;
+/// What it costs to look at a reading, however short it is, in bytes.
+const READING_COST: usize = 32;
 
 /// How many more bytes may be looked at for one test. What runs out of it is unclear.
 #[derive(Debug)]
@@ -47,7 +54,7 @@ impl Budget {
 pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool) -> bool {
     let is_empty = trimmed(text).is_empty();
     let mut seen = |reading: &str| {
-        if !budget.spend(reading.len()) {
+        if !budget.spend(reading.len() + READING_COST) {
             return true;
         }
         // Nobody means nothing who writes `#1`.
@@ -61,14 +68,15 @@ pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool
     if !text.is_ascii() && (shown(&nfc(text)) || shown(&nfd(text))) {
         return true;
     }
+    // A document has all that makes for many readings without being made for it.
+    if is_document(text) {
+        let end = each_document_reading(text, &mut shown);
+        return end == ControlFlow::Break(ReadingsEnd::Stopped);
+    }
     // To readers of forms a `+` is a blank, before they read on or after.
     let form = form_decode(text).filter(|_| is_form(text));
-    [Some(text), form.as_deref()].into_iter().flatten().any(|text| {
-        match each_reading(text, &mut shown) {
-            ControlFlow::Break(ReadingsEnd::TooMany) => !is_document(text),
-            end => end.is_break(),
-        }
-    })
+    let mut texts = [Some(text), form.as_deref()].into_iter().flatten();
+    texts.any(|text| each_reading(text, &mut shown).is_break())
 }
 
 /// Whether a text may be a form, in which a `+` is a blank; in other texts it is what it looks like.
@@ -76,9 +84,16 @@ fn is_form(text: &str) -> bool {
     text.contains('+') && text.contains(['%', '=', '?'])
 }
 
-/// Whether a text is a document, which has all that makes for many readings without being made for it.
-pub fn is_document(text: &str) -> bool {
-    text.len() > DOCUMENT_BYTES && trimmed(text).contains('\n')
+/// Whether a text is a document: too long for a path, or of lines as people and programmers write them.
+fn is_document(text: &str) -> bool {
+    let bare = trimmed(text);
+    let has_words = |line: &&str| line.split_whitespace().nth(1).is_some();
+    let is_short_one = || {
+        bare.len() >= SHORT_DOCUMENT_BYTES
+            && bare.lines().filter(has_words).nth(DOCUMENT_LINES - 1).is_some()
+    };
+    text.len() > PATH_BYTES_MAX
+        || bare.contains('\n') && (text.len() > DOCUMENT_BYTES || is_short_one())
 }
 
 /// What a text is as a path, if that is something else: without steps that lead nowhere or up, without a
@@ -137,6 +152,43 @@ mod tests {
         }
         assert!(!reads("#1", "") && reads(" ", ""));
         assert!(!reads("/a", "/"));
+    }
+
+    #[test]
+    fn a_document_is_read_as_what_it_says_however_many_readings_it_has() {
+        // Every character of a source file that makes for another reading, at every length.
+        let line = "let path = r\"C:\\dir;\" % 2; // https://a/b?c#d %41 + \u{fc}?\n";
+        for count in [5, 60, 600, 6_000] {
+            let text = format!("//! A file.\n{}", line.repeat(count));
+            let asks = |wanted: &str| {
+                let budget = Budget::new(text.len());
+                any_reading(&text, &budget, |reading| reading.contains(wanted))
+            };
+            assert!(!asks("DROP TABLE"), "{count}");
+            assert!(asks("let path") && asks("b?c#d A"), "{count}");
+        }
+    }
+
+    #[test]
+    fn a_document_that_a_reader_makes_a_path_of_is_that_path() {
+        let lines = "one two three; 50% of it\n".repeat(20);
+        for (start, end) in [
+            ("/etc/passwd#", ""),
+            ("\n/etc/passwd?", ""),
+            ("/et\nc/pas\nswd#", ""),
+            ("%2Fetc%2Fpasswd%23", ""),
+            ("%252Fetc%252Fpasswd%2523", ""),
+            ("\\etc\\passwd#", ""),
+            ("file:///et\nc/%70asswd#", ""),
+            ("file://%2Fetc/passwd\0", ""),
+            ("/srv/", "/../../etc/passwd"),
+            ("/srv/\\", "\\..\\../../etc/passwd"),
+            ("/srv/", "%2f..%2F..%2fetc/passwd"),
+            ("/etc;a/passwd;", ""),
+        ] {
+            let text = format!("{start}{lines}{end}");
+            assert!(is_document(&text) && reads(&text, "/etc/passwd"), "{start:?} {end:?}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! strips `file://`, decodes escapes or turns backslashes round. Each reads what another has read, so
 //! that the order in which a server does these things does not matter.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::super::spelling::{is_invisible, nfkc, percent_decode, trimmed, unicode_decode};
@@ -11,10 +12,16 @@ use super::normal_path;
 
 /// How many readings are looked at; a text that has more is made to be misread.
 const READINGS_MAX: usize = 128;
+/// How often escapes are decoded in a chain of readers.
+const DECODED_MAX: usize = 4;
 /// How many bytes all readings may have together, besides some for each byte of the text. They are kept
 /// until the last has been read.
 const READINGS_BYTES_MIN: usize = 1 << 20;
 const READINGS_BYTES_FACTOR: usize = 4;
+/// The same for a document, of which [`canonical`] readings are looked at first. It stays below what a
+/// budget has for each byte, so that an ordinary document gets an answer.
+const DOCUMENT_BYTES_MIN: usize = 1 << 14;
+const DOCUMENT_BYTES_FACTOR: usize = 8;
 
 /// Why not every reading was looked at.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,23 +33,45 @@ pub enum ReadingsEnd {
 }
 
 /// Shows every reading of a text, the text itself first, until `show` returns true.
-pub fn each_reading(text: &str, mut show: impl FnMut(&str) -> bool) -> ControlFlow<ReadingsEnd> {
-    if show(text) {
+pub fn each_reading(text: &str, show: impl FnMut(&str) -> bool) -> ControlFlow<ReadingsEnd> {
+    let bytes_max = READINGS_BYTES_MIN + text.len().saturating_mul(READINGS_BYTES_FACTOR);
+    readings_within(text, bytes_max, Vec::new(), show)
+}
+
+/// The same for a document: what whole chains of readers make of it comes first, since there may be
+/// more readings than are looked at.
+pub fn each_document_reading(
+    text: &str,
+    show: impl FnMut(&str) -> bool,
+) -> ControlFlow<ReadingsEnd> {
+    let bytes_max = DOCUMENT_BYTES_MIN + text.len().saturating_mul(DOCUMENT_BYTES_FACTOR);
+    readings_within(text, bytes_max, canonical(text), show)
+}
+
+fn readings_within(
+    text: &str,
+    bytes_max: usize,
+    first: Vec<String>,
+    mut show: impl FnMut(&str) -> bool,
+) -> ControlFlow<ReadingsEnd> {
+    if show(text) || first.iter().any(|reading| show(reading)) {
         return ControlFlow::Break(ReadingsEnd::Stopped);
     }
     if is_plain(text) {
         return ControlFlow::Continue(());
     }
-    let bytes_max = READINGS_BYTES_MIN + text.len().saturating_mul(READINGS_BYTES_FACTOR);
+    let mut bytes = first.iter().map(String::len).sum::<usize>();
     let mut all = vec![text.to_owned()];
-    let (mut at, mut bytes) = (0, 0);
+    all.extend(first);
+    let mut known: HashSet<u64> = all.iter().map(|reading| hash(reading)).collect();
+    let mut at = 0;
     while let Some(reading) = all.get(at) {
         for new in read(reading) {
-            if all.contains(&new) {
+            if !known.insert(hash(&new)) && all.contains(&new) {
                 continue;
             }
             bytes += new.len();
-            if all.len() == READINGS_MAX || bytes > bytes_max {
+            if all.len() >= READINGS_MAX || bytes > bytes_max {
                 return ControlFlow::Break(ReadingsEnd::TooMany);
             }
             if show(&new) {
@@ -53,6 +82,65 @@ pub fn each_reading(text: &str, mut show: impl FnMut(&str) -> bool) -> ControlFl
         at += 1;
     }
     ControlFlow::Continue(())
+}
+
+/// Most of what one reading is read as is known already, and found faster by its hash.
+fn hash(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(text, &mut hasher);
+    std::hash::Hasher::finish(&hasher)
+}
+
+/// What whole chains of readers make of a text: a parser of URLs and whoever decodes the path that it
+/// finds, one who decodes first, and those who open what they get with or without escapes.
+fn canonical(text: &str) -> Vec<String> {
+    let one_line = |text: &str| trimmed(&text.replace(is_ignored, "")).to_owned();
+    let wide = nfkc(text);
+    let line = one_line(&wide);
+    let by_url = path_of(&decoded(cut(&line)));
+    let decoded_first = path_of(cut(&one_line(&decoded(&wide))));
+    let opened = trimmed(&wide).replace('\\', "/");
+    let opened_decoded = path_of(&decoded(trimmed(&wide)));
+    let ended_first = path_of(&decoded(cut(trimmed(&wide))));
+    let by_path = [opened, opened_decoded, ended_first];
+    let mut all: Vec<String> = Vec::new();
+    for reading in
+        [by_url, decoded_first, path_of(&line), decoded(&line)].into_iter().chain(by_path)
+    {
+        if reading != text && !all.contains(&reading) {
+            all.push(reading);
+        }
+    }
+    all
+}
+
+/// A text up to what ends a path in a URL, or a text in C.
+fn cut(text: &str) -> &str {
+    text.split(['\0', '#', '?']).next().unwrap_or(text)
+}
+
+/// A text without any escape of URLs, as far as servers decode.
+fn decoded(text: &str) -> String {
+    let mut decoded = text.to_owned();
+    for _ in 0..DECODED_MAX {
+        let by_unicode = unicode_decode(&decoded);
+        match percent_decode(by_unicode.as_deref().unwrap_or(&decoded)).or(by_unicode) {
+            Some(next) => decoded = next,
+            None => break,
+        }
+    }
+    decoded
+}
+
+/// The path in a text, without scheme and host, with slashes that lean forward and without parameters.
+fn path_of(text: &str) -> String {
+    let slashed = text.replace('\\', "/");
+    let path = match after_scheme(&slashed) {
+        Some(rest) => format!("/{}", rest.trim_start_matches('/')),
+        None => slashed,
+    };
+    let names = path.split('/').map(|step| step.split(';').next().unwrap_or(step));
+    names.collect::<Vec<_>>().join("/")
 }
 
 /// Whether a text has one reading only. Quick, since most have.
