@@ -13,7 +13,7 @@ mod strings;
 
 use crate::gated::Gated;
 use paths::{around, is_between, known_name, may_lead_to, out_of_proc, steps};
-use prose::{is_plain_query, is_prose};
+use prose::{is_plain_query, is_prose, is_web_address};
 use spelling::any_reading;
 use strings::{TextKind, each_string};
 
@@ -126,6 +126,7 @@ impl OwnFiles {
             // One word may be the name that a file is to have.
             TextKind::Told if text.contains(char::is_whitespace) => None,
             TextKind::Query if is_plain_query(text) => None,
+            TextKind::Url if is_web_address(text) => None,
             TextKind::Text => {
                 let mut lines = text.lines().filter(|line| !is_prose(line));
                 lines.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))

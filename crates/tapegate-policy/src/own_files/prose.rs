@@ -33,11 +33,34 @@ fn quotes_single_words(line: &str) -> bool {
         && !quoted.any(|text| text.contains(char::is_whitespace))
 }
 
-/// Whether a query is words to search for, and not a statement that names files: those quote them.
+/// Whether a query is words to search for, and not a statement that names files: those quote them. A
+/// word with a slash must be what search engines call a qualifier: `repo:a/b`.
 pub(super) fn is_plain_query(text: &str) -> bool {
     let special =
-        ['\'', '"', '`', '/', '\\', '~', '>', '<', '|', ';', '&', '$', '=', '(', ')', '*', '\n'];
-    text.contains(' ') && !text.contains(special)
+        ['\'', '"', '`', '\\', '~', '>', '<', '|', ';', '&', '$', '=', '(', ')', '*', '\n'];
+    let is_qualifier = |word: &str| {
+        let qualifier = word.split('/').next().unwrap_or(word);
+        qualifier.split_once(':').is_some_and(|(name, rest)| {
+            let is_word = name.bytes().all(|byte| byte.is_ascii_alphabetic());
+            is_word && !name.is_empty() && !rest.is_empty() && !name.eq_ignore_ascii_case("file")
+        })
+    };
+    text.contains(' ')
+        && !text.contains(special)
+        && text.split_whitespace().all(|word| !word.contains('/') || is_qualifier(word))
+}
+
+/// Whether a text is the address of a page on another machine, also to those who take it for a path: it
+/// goes nowhere up, and has no escapes that could hide it.
+pub(super) fn is_web_address(text: &str) -> bool {
+    let scheme = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let Some(place) = scheme else { return false };
+    let host = place.split(['/', '?', '#', ':']).next().unwrap_or(place);
+    // A name without a letter may be an address of this machine.
+    let is_named = host.contains('.') && host.ends_with(|last: char| last.is_ascii_alphabetic());
+    let is_here = host.ends_with("localhost") || host.ends_with(".local");
+    let plain = |letter: char| letter.is_ascii_graphic() && !"%\\@'\"`<>|;$".contains(letter);
+    is_named && !is_here && !text.contains("..") && text.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -74,10 +97,35 @@ mod tests {
     #[test]
     fn a_query_is_words_or_a_statement() {
         assert!(is_plain_query("tapegate.yaml reference"));
-        for query in
-            ["tapegate.yaml", "COPY t TO 'tapegate.yaml'", "select * from x", "cat ./tapegate.yaml"]
-        {
+        assert!(is_plain_query("repo:x/y tapegate.yaml in:path"));
+        for query in [
+            "tapegate.yaml",
+            "COPY t TO 'tapegate.yaml'",
+            "select * from x",
+            "cat ./tapegate.yaml",
+            "cat file:/p/tapegate.yaml",
+            "cat a/b:c/tapegate.yaml",
+        ] {
             assert!(!is_plain_query(query), "{query}");
+        }
+    }
+    #[test]
+    fn a_web_address_is_on_another_machine() {
+        for url in ["https://github.com/x/y/blob/main/tapegate.yaml", "http://a.example:80/x?y#z"] {
+            assert!(is_web_address(url), "{url}");
+        }
+        for url in [
+            "file:///p/tapegate.yaml",
+            "https://a.example/../../../tapegate.yaml",
+            "https://a.example/%2e%2e/tapegate.yaml",
+            "http://localhost/tapegate.yaml",
+            "http://127.0.0.1/tapegate.yaml",
+            "http://2130706433/tapegate.yaml",
+            "http://u@a.example/tapegate.yaml",
+            "https://a.example/x tapegate.yaml",
+            "tapegate.yaml",
+        ] {
+            assert!(!is_web_address(url), "{url}");
         }
     }
 }

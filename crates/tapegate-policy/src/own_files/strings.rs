@@ -17,6 +17,8 @@ pub(super) enum TextKind {
     Command,
     /// A path or several, however long.
     Path,
+    /// The same, which may also be an address in the web.
+    Url,
     /// A pattern, or anything else.
     Other,
 }
@@ -43,7 +45,7 @@ const CONTENT: [&str; 18] = [
     "replacement",
 ];
 /// Keys of what is told to people.
-const TOLD: [&str; 23] = [
+const TOLD: [&str; 28] = [
     "answer",
     "comment",
     "commitmessage",
@@ -56,6 +58,8 @@ const TOLD: [&str; 23] = [
     "notes",
     "observation",
     "observations",
+    "prompt",
+    "prompts",
     "question",
     "questions",
     "rationale",
@@ -63,34 +67,36 @@ const TOLD: [&str; 23] = [
     "reasoning",
     "subject",
     "summary",
+    "systemprompt",
     "thinking",
     "thought",
     "thoughts",
     "title",
+    "userprompt",
+    "usermessage",
 ];
 /// Keys of sentences, which may also be typed into a terminal.
-const TEXT: [&str; 2] = ["text", "texts"];
+const TEXT: [&str; 8] = ["goal", "input", "task", "tasks", "text", "texts", "todo", "todos"];
 /// Keys of what is searched for.
 const QUERY: [&str; 4] = ["q", "query", "search", "searchquery"];
 /// How keys of paths end.
-const PATH_ENDS: [&str; 14] = [
+const PATH_ENDS: [&str; 11] = [
     "path",
     "paths",
     "file",
     "files",
     "filename",
     "filenames",
-    "uri",
-    "uris",
-    "url",
     "dir",
     "directory",
     "folder",
     "destination",
     "target",
 ];
+/// How keys of addresses end.
+const URL_ENDS: [&str; 4] = ["uri", "uris", "url", "urls"];
 /// Keys of commands.
-const COMMAND: [&str; 25] = [
+const COMMAND: [&str; 30] = [
     "args",
     "argv",
     "bash",
@@ -101,7 +107,9 @@ const COMMAND: [&str; 25] = [
     "command",
     "commandline",
     "commands",
+    "eval",
     "exec",
+    "expression",
     "javascript",
     "js",
     "perl",
@@ -115,6 +123,9 @@ const COMMAND: [&str; 25] = [
     "shell",
     "source",
     "sourcecode",
+    "sql",
+    "statement",
+    "statements",
     "stdin",
 ];
 
@@ -132,6 +143,8 @@ impl TextKind {
             Self::Text
         } else if QUERY.contains(&plain.as_str()) {
             Self::Query
+        } else if URL_ENDS.iter().any(|end| plain.ends_with(end)) {
+            Self::Url
         } else if PATH_ENDS.iter().any(|end| plain.ends_with(end)) {
             Self::Path
         } else {

@@ -136,6 +136,11 @@ fn prose_may_mention_a_name() {
         r#"{"entities":[{"name":"p","observations":["uses tapegate.yaml for policy"]}]}"#,
         r#"{"text":"please run tapegate policy accept, tapegate.yaml changed"}"#,
         r#"{"question":"May I edit tapegate.yaml?"}"#,
+        r#"{"prompt":"explain how tapegate.yaml works"}"#,
+        r#"{"input":"Summarise: the README says \"put tapegate.yaml into the project\"."}"#,
+        r#"{"todos":[{"task":"Write the docs of tapegate.yaml","status":"pending"}]}"#,
+        r#"{"query":"repo:x/y tapegate.yaml in:path"}"#,
+        r#"{"url":"https://github.com/x/tapegate/blob/main/docs/tapegate.yaml"}"#,
     ] {
         assert_eq!(named(arguments), None, "{arguments}");
     }
@@ -146,6 +151,15 @@ fn prose_may_mention_a_name() {
         r#"{"text":"/proj/tapegate.yaml"}"#,
         r#"{"text":"Hello there my friend\nrm tapegate.yaml"}"#,
         r#"{"observations":["tapegate.yaml"]}"#,
+        r#"{"prompt":"tapegate.yaml"}"#,
+        r#"{"input":"cp x tapegate.yaml"}"#,
+        r#"{"input":"*** Update File: tapegate.yaml"}"#,
+        r#"{"task":"rm tapegate.yaml"}"#,
+        r#"{"sql":"COPY t TO 'tapegate.yaml' now please"}"#,
+        r#"{"url":"file:///p/tapegate.yaml"}"#,
+        r#"{"url":"https://x.example/../../tapegate.yaml"}"#,
+        r#"{"path":"https://x.example/tapegate.yaml"}"#,
+        r#"{"anything":"cat the file tapegate.yaml"}"#,
     ] {
         assert!(named(arguments).is_some(), "{arguments}");
     }
