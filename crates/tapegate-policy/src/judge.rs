@@ -10,6 +10,7 @@ mod hidden;
 mod judgement;
 mod lists;
 mod requests;
+mod roots;
 mod state;
 mod visibility;
 
@@ -136,7 +137,11 @@ impl<'p> Judge<'p> {
         let now = Judging { envelope, arrival, waits: kind == Kind::Request && !in_batch };
         match (arrival.from, kind) {
             (Side::Client, Kind::Request | Kind::Notification) => {
-                judgement.calls = self.requested(&now, state);
+                let requested = self.requested(&now, state);
+                judgement.calls = requested.and(self.brought_roots(&now));
+            }
+            (Side::Client, Kind::Response) => {
+                judgement.calls = self.answered_roots(envelope.result);
             }
             (Side::Server, _) => {
                 let requested = self.requested(&now, state);

@@ -8,6 +8,7 @@
 mod marks;
 mod paths;
 mod prose;
+mod roots;
 mod spelling;
 mod strings;
 

@@ -1,0 +1,107 @@
+//! The folders that a client opens to its server, as roots.
+//!
+//! A server resolves relative paths from its roots. With a root inside of our state, `key` is the name of
+//! a key, and no call that gives it can be told from an ordinary one. So such a root is not passed on. A
+//! root above our files, such as the home folder, is ordinary: paths below it name them.
+
+use tapegate_core::frame::careless;
+use tapegate_core::json::{Cursor, Fault, Kind};
+
+use super::OwnFiles;
+use super::strings::{TextKind, each_string};
+
+/// How deep roots are looked for: in an answer, or in one of several answers that a request brings.
+const DEPTH_MAX: usize = 8;
+
+impl OwnFiles {
+    /// The name by which a root in a client's answer is, or lies in, one of our files and folders.
+    pub(crate) fn named_by_roots(&self, answer: Option<&[u8]>) -> Option<String> {
+        let answer = answer.filter(|_| self.refuse)?;
+        let mut found = None;
+        let mut look = |text: &str, kind: TextKind| {
+            let may_be_path =
+                matches!(kind, TextKind::Path | TextKind::Url) || text.contains(['/', '\\', '%']);
+            if found.is_none() && may_be_path {
+                // What is in the root tells whether the root is ours or around ours.
+                let inside = format!("{}/root", text.trim().trim_end_matches(['/', '\\']));
+                found = self.named_in(&inside, TextKind::Path);
+            }
+        };
+        // What is no JSON is refused for its form.
+        each_roots(answer, 0, &mut |roots| each_string(roots, &mut look)).ok();
+        found
+    }
+}
+
+/// Hands on the value of every member `roots`.
+fn each_roots(value: &[u8], depth: usize, take: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(value)?;
+    let kind = cursor.kind()?;
+    if depth == DEPTH_MAX || !matches!(kind, Kind::Object | Kind::Array) {
+        return Ok(());
+    }
+    cursor.open()?;
+    let mut first = true;
+    loop {
+        let is_roots = match kind {
+            Kind::Object => match cursor.key(&mut first)? {
+                Some(key) => careless(key, &["roots"]).is_some(),
+                None => return Ok(()),
+            },
+            _ if cursor.element(&mut first)? => false,
+            _ => return Ok(()),
+        };
+        let child = cursor.value()?;
+        match is_roots {
+            true => take(child),
+            false => each_roots(child, depth + 1, take)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_in_our_folders_is_found_and_one_above_them_is_not() {
+        let mut own = OwnFiles::default();
+        own.add("/opt/keys/tapegate");
+        let named = |uri: &str| {
+            let result = format!(r#"{{"roots":[{{"uri":"file:///srv/x"}},{{"uri":{uri:?}}}]}}"#);
+            let nested = format!(r#"{{"inputResponses":{{"r":{result}}}}}"#);
+            let found = own.named_by_roots(Some(result.as_bytes()));
+            assert_eq!(found, own.named_by_roots(Some(nested.as_bytes())), "{uri}");
+            found
+        };
+        for uri in [
+            "file:///home/u/.local/state/tapegate",
+            "file:///home/u/.local/state/tapegate/private/",
+            "file:///home/u/.local/state/x/../tapegate/private/abc",
+            "file:///proj/.tapegate",
+            "/proj/.tapegate/",
+            "file:///opt/keys/tapegate",
+            "file:///opt/keys/%74apegate/private",
+            "file:///home/u/.config/tapegate?x",
+        ] {
+            assert!(named(uri).is_some(), "{uri}");
+        }
+        for uri in [
+            "file:///home/u",
+            "file:///home/u/",
+            "file:///home/u/.local",
+            "file:///home/u/.local/state",
+            "file:///opt/keys",
+            "file:///",
+            "file:///proj",
+            "file:///src/tapegate",
+        ] {
+            assert_eq!(named(uri), None, "{uri}");
+        }
+        let lifted = OwnFiles { refuse: false, ..OwnFiles::default() };
+        assert_eq!(lifted.named_by_roots(Some(br#"{"roots":["/p/.tapegate"]}"#)), None);
+        for broken in ["", "{", r#"{"roots":"#, "[]", "5"] {
+            assert_eq!(own.named_by_roots(Some(broken.as_bytes())), None, "{broken}");
+        }
+    }
+}
