@@ -31,7 +31,7 @@ impl StateArgs {
         let Some(named) = &self.state else {
             let around = Surroundings::ours().context("cannot find the current folder")?;
             let choice = around.chosen_state(None)?;
-            choice.unused_warning(&around).iter().for_each(|words| talk::warn(words));
+            choice.warnings(&around).iter().for_each(|words| talk::warn(words));
             return Ok(choice);
         };
         match named.is_dir() {

@@ -38,8 +38,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let user_state = around.user_state_dir()?;
     around.note_user_state(&state);
     if args.state.is_none() {
-        let unused = around.chosen_state(args.project.config.as_deref())?.unused_warning(&around);
-        unused.iter().for_each(|words| log.say(Level::Warn, words));
+        let warnings = around.chosen_state(args.project.config.as_deref())?.warnings(&around);
+        warnings.iter().for_each(|words| log.say(Level::Warn, words));
     }
     let corner = Corner::claim(&state, &user_state, args.token_files(&around)).map_err(claimed)?;
     warn_of_tokens(&corner, &around, &log);

@@ -237,8 +237,8 @@ fn use_state_folder(around: &Surroundings<'_>, policy: &Path) {
     }
     let around = Surroundings { folder: project.to_owned(), ..*around };
     let choice = around.chosen_state(Some(policy)).ok();
-    let unused = choice.and_then(|choice| choice.unused_warning(&around));
-    unused.iter().for_each(|words| talk::warn(words));
+    let warnings = choice.map(|choice| choice.warnings(&around)).unwrap_or_default();
+    warnings.iter().for_each(|words| talk::warn(words));
 }
 
 /// A policy under the older name would no longer be found.

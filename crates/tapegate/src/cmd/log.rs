@@ -137,6 +137,13 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
 
 /// Tells where the project's events of before are, if it has used other folders.
 fn tell_of_former(former: &[PathBuf]) {
+    for folder in former.iter().filter(|folder| !folder.exists()) {
+        let name = folder.display();
+        let line = called::command("log --state FOLDER".to_owned());
+        talk::advise(&format!(
+            "earlier events were in `{name}`, which is gone; if it was moved: {line}"
+        ));
+    }
     for folder in former.iter().filter(|folder| Follower::new(folder).has_files()) {
         let name = folder.display();
         let line = called::command(format!("log --state {name}"));

@@ -27,6 +27,8 @@ pub(crate) struct StateChoice {
     is_remembered: bool,
     /// Folders that were in use before.
     pub(crate) former: Vec<PathBuf>,
+    /// The folder that was in use last, if it is no longer there.
+    gone: Option<PathBuf>,
     /// A `.tapegate` folder that is not used, since another one was in use before it was there.
     unused: Option<PathBuf>,
 }
@@ -65,10 +67,15 @@ impl Surroundings<'_> {
             user_state.as_ref().is_ok_and(|own| own == state) || is_project_state(state)
         };
         let mut bare: Option<(&Path, PathBuf)> = None;
+        let mut gone: Option<PathBuf> = None;
         for project in folder.ancestors() {
             let own = Some(project.join(STATE_NAME)).filter(|own| is_project_state(own));
             let mut former = states.as_ref().map(|all| all.of(project)).unwrap_or_default();
-            if let Some(state) = former.pop().filter(|state| is_usable(state)) {
+            let last = former.pop();
+            if gone.is_none() {
+                gone = last.clone().filter(|state| !is_usable(state) && !state.exists());
+            }
+            if let Some(state) = last.filter(|state| is_usable(state)) {
                 let state = match &user_state {
                     Ok(own) if is_same(own, &state) => own.clone(),
                     _ => state,
@@ -78,21 +85,23 @@ impl Surroundings<'_> {
                     is_remembered: true,
                     unused: unused.filter(|unused| *unused != state && !is_same(unused, &state)),
                     former,
+                    gone,
                     ..chosen(state, project)
                 });
             }
             match own {
                 Some(own) if bare.is_none() && has_policy(project) => {
-                    return Ok(chosen(own, project));
+                    return Ok(StateChoice { gone, ..chosen(own, project) });
                 }
                 Some(own) if bare.is_none() => bare = Some((project, own)),
                 _ => {}
             }
         }
-        match bare {
-            Some((project, own)) => Ok(chosen(own, project)),
-            None => user_state.map(StateChoice::named),
-        }
+        let choice = match bare {
+            Some((project, own)) => chosen(own, project),
+            None => user_state.map(StateChoice::named)?,
+        };
+        Ok(StateChoice { gone, ..choice })
     }
 
     /// Remembers the state folder that a session uses; `config` is the policy that was named, `policy`
@@ -150,8 +159,25 @@ impl Surroundings<'_> {
 impl StateChoice {
     /// A folder that was named.
     pub(crate) fn named(folder: PathBuf) -> Self {
-        let (is_remembered, former, unused) = (false, Vec::new(), None);
-        Self { folder, project: None, is_remembered, former, unused }
+        let (is_remembered, former) = (false, Vec::new());
+        Self { folder, project: None, is_remembered, former, gone: None, unused: None }
+    }
+
+    /// What a person should know of folders that are not used.
+    pub(crate) fn warnings(&self, around: &Surroundings<'_>) -> Vec<String> {
+        self.gone_warning().into_iter().chain(self.unused_warning(around)).collect()
+    }
+
+    /// A warning that the log of earlier sessions is not where it was.
+    pub(crate) fn gone_warning(&self) -> Option<String> {
+        let gone = self.gone.as_ref()?;
+        Some(format!(
+            "`{}`, where the log, tapes and approvals of this project were, is gone; they are kept in `{}` \
+             from now on. If the project was moved, the earlier ones moved with it: read them with \
+             `tapegate log --state FOLDER`",
+            gone.display(),
+            self.folder.display()
+        ))
     }
 
     /// A warning of a `.tapegate` folder that is not used.

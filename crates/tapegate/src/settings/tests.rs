@@ -146,6 +146,25 @@ fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
 }
 
 #[test]
+fn a_state_folder_that_is_gone_is_told_until_another_one_is_remembered() {
+    let top = project();
+    let (home, state) = (top.path().join("home"), top.path().join(".tapegate"));
+    fs::create_dir_all(&home).expect("a folder");
+    fs::create_dir(&state).expect("a folder");
+    let home = home.display().to_string();
+    inside(top.path(), &[("HOME", &*home)], |around| {
+        let gone = || around.chosen_state(None).expect("a choice").gone_warning();
+        assert_eq!(gone(), None);
+        around.use_project_state(top.path());
+        assert_eq!(gone(), None);
+        fs::rename(&state, top.path().join("elsewhere")).expect("moved");
+        assert!(gone().is_some_and(|words| words.contains(&state.display().to_string())));
+        around.remember_state(None, None);
+        assert_eq!(gone(), None);
+    });
+}
+
+#[test]
 fn the_state_folder_is_that_of_the_project_whose_policy_is_named() {
     let top = project();
     let here = top.path().join("a/b");

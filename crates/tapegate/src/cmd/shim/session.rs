@@ -29,6 +29,7 @@ use crate::logs::Level;
 use crate::runtime;
 use crate::session::{self, Ended, Route};
 use crate::settings::Surroundings;
+use crate::settings::state_folder::StateChoice;
 use crate::talk;
 use crate::upstream::Upstream;
 use crate::verbosity;
@@ -170,12 +171,13 @@ pub(super) fn remember_state(plan: &Plan) {
 fn warn_of_exposure(plan: &Plan, journal: &Journal) {
     let Ok(around) = Surroundings::ours() else { return };
     let project = plan.config.as_deref().and_then(Path::parent).unwrap_or(&around.folder);
-    let choice = around.chosen_state(plan.args.project.config.as_deref());
-    let unused = choice.ok().and_then(|choice| choice.unused_warning(&around));
+    let choice = around.chosen_state(plan.args.project.config.as_deref()).ok();
+    let unused = choice.as_ref().and_then(|choice| choice.unused_warning(&around));
+    let gone = choice.as_ref().and_then(StateChoice::gone_warning);
     let exposed = around.exposed_user_state(project);
     let unknown = plan.unknown_variables.iter().map(|variable| Some(variable.words()));
     let unknown = unknown.map(|words| (words, "unknown_variable"));
-    let state = [(exposed, "exposed_state"), (unused, "unused_state")];
+    let state = [(exposed, "exposed_state"), (unused, "unused_state"), (gone, "state_gone")];
     for (words, event) in state.into_iter().chain(unknown) {
         let Some(words) = words else { continue };
         journal.keep(Event {
