@@ -232,3 +232,23 @@ fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
     let text = request("fs/write", r#"{"path":"README.md","content":"see tapegate.yaml"}"#);
     assert_eq!(shown(&rig.judge(Side::Client, None, text.as_bytes())), "forward");
 }
+
+#[test]
+fn a_root_inside_of_our_own_folders_is_not_passed_on() {
+    let roots = |uri: &str| format!(r#"{{"roots":[{{"uri":"file://{uri}"}}]}}"#);
+    let answer = |uri: &str| format!(r#"{{"jsonrpc":"2.0","id":0,"result":{}}}"#, roots(uri));
+    let brought = |uri: &str| {
+        let params = format!(r#"{{"name":"ls","inputResponses":{{"a":{}}}}}"#, roots(uri));
+        request("tools/call", &params)
+    };
+    for message in [&answer as &dyn Fn(&str) -> String, &brought] {
+        let mut rig = under("forward");
+        for uri in ["/home/u", "/home/u/.local/state", "/srv/data"] {
+            assert_eq!(shown(&rig.client(&message(uri))), "forward", "{uri}");
+        }
+        for uri in ["/home/u/.local/state/tapegate", "/srv/.tapegate/private"] {
+            let refusal = refused(rig.client(&message(uri)));
+            assert!(refusal.data.contains("tapegate:own-files"), "{}", refusal.data);
+        }
+    }
+}
