@@ -3,7 +3,8 @@
 //! With `instant` no recorded delay is kept, but the order of the tape is. A scene waits for its
 //! turn while another open scene has something earlier to say, and while a request is missing that
 //! the tape's client had made by then. A client that stays silent makes no more requests, so the
-//! wait ends soon after its last message.
+//! wait ends some time after its last message: a long time at first, because a starved client on a
+//! busy machine needs it, and a short one once this client has not made a request that was waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,11 @@ use super::scene::{Scene, Wait};
 use super::tape::Tape;
 use crate::tape::index::NONE;
 
-/// How long after its last message the client is waited for.
+/// How long after its last message a client is waited for that has so far made every request that was
+/// waited for. It costs nothing then: the wait ends with the request.
+const TRUSTED_QUIET_NS: u64 = 1_000_000_000;
+/// The same for a client that has once not made such a request, or has made one that is not on the tape:
+/// it may never make the others.
 const QUIET_NS: u64 = 50_000_000;
 /// A wake-up that comes this much too late means that the machine is busy, and so may the client be.
 const LATE_NS: u64 = 10_000_000;
@@ -34,6 +39,8 @@ pub(super) struct Queue {
     heard_ns: u64,
     /// Whether a late wake-up was taken for a busy machine since then.
     excused: bool,
+    /// Whether the client has once not made a request that was waited for, or made another one.
+    gave_up: bool,
 }
 
 impl Queue {
@@ -42,15 +49,26 @@ impl Queue {
         (self.heard_ns, self.excused) = (now_ns, false);
     }
 
+    /// Notes that the client does not do as the tape's client did, so that little is worth waiting for.
+    pub(super) fn give_up(&mut self) {
+        self.gave_up = true;
+    }
+
     /// When scenes no longer wait for their turn, if any does.
     pub(super) fn due(&self) -> Option<u64> {
-        (!self.turns.is_empty()).then_some(self.heard_ns.saturating_add(QUIET_NS))
+        (!self.turns.is_empty()).then_some(self.quiet_from_ns())
+    }
+
+    /// When the client counts as silent, if it says nothing until then.
+    fn quiet_from_ns(&self) -> u64 {
+        let quiet_ns = if self.gave_up { QUIET_NS } else { TRUSTED_QUIET_NS };
+        self.heard_ns.saturating_add(quiet_ns)
     }
 
     /// Whether the client has been silent for so long that nothing is waited for. After a late
     /// wake-up it is given the same time again, once: its message may be there already.
     pub(super) fn is_quiet(&mut self, now_ns: u64) -> bool {
-        let due = self.heard_ns.saturating_add(QUIET_NS);
+        let due = self.quiet_from_ns();
         if now_ns < due {
             return false;
         }
@@ -58,6 +76,7 @@ impl Queue {
             (self.heard_ns, self.excused) = (now_ns, true);
             return false;
         }
+        self.gave_up = true;
         true
     }
 

@@ -211,6 +211,7 @@ impl Turn<'_, '_> {
             self.live.behind.take_failed().into_iter().for_each(|it| self.desk.server_failed(it));
             return Ok(());
         }
+        self.live.queue.give_up();
         let method = said.method.map(|method| method.decode()).unwrap_or_default();
         let mode = self.context.options.mode.word();
         let mut data = b"{\"by\":\"tapegate\",\"method\":".to_vec();
