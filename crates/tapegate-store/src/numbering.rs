@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::side::Side;
 use tapegate_core::tape::{Line, Reader};
 
 use crate::beside::beside;
@@ -86,7 +87,7 @@ fn holds_only_a_probe(text: impl Read) -> bool {
     while let Some(next) = reader.next() {
         let is_probe = next.is_ok_and(|line| match line.entry {
             Line::Header(_) | Line::Footer(_) => true,
-            Line::Message(message) => is_probe(&message.msg),
+            Line::Message(message) => is_probe(message.from, &message.msg),
             _ => false,
         });
         if !is_probe {
@@ -96,14 +97,19 @@ fn holds_only_a_probe(text: impl Read) -> bool {
     text.limit() > 0
 }
 
-fn is_probe(message: &[u8]) -> bool {
+/// Whether a message belongs to a probe. The client shows what a session is for: a server may log,
+/// announce or ask something as soon as it is connected to.
+fn is_probe(from: Side, message: &[u8]) -> bool {
     let frame = Frame::read(message);
-    frame.envelope().is_some_and(|envelope| match envelope.kind() {
-        Kind::Response | Kind::Error => true,
-        Kind::Request | Kind::Notification => {
+    frame.envelope().is_some_and(|envelope| match (envelope.kind(), from) {
+        (Kind::Other, _) => false,
+        (_, Side::Server) => true,
+        (Kind::Request | Kind::Notification, Side::Client) => {
             PROBE_METHODS.iter().any(|method| envelope.is_method(method))
         }
-        Kind::Other => false,
+        // The answer to a ping says nothing; any other tells about the client.
+        (Kind::Response, Side::Client) => envelope.result == Some(b"{}"),
+        (Kind::Error, Side::Client) => false,
     })
 }
 
@@ -155,10 +161,21 @@ mod tests {
             line("s2c", r#"{"jsonrpc":"2.0","id":"d","error":{"code":-32601,"message":"no"}}"#);
         let list = line("c2s", r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
         let log = line("s2c", r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
+        let roots = line("s2c", r#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#);
+        let answered = line("c2s", r#"{"jsonrpc":"2.0","id":9,"result":{"roots":[]}}"#);
+        let refused =
+            line("c2s", r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"message":"no"}}"#);
+        let ping = line("s2c", r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
+        let pong = line("c2s", r#"{"jsonrpc":"2.0","id":8,"result":{}}"#);
         assert!(holds_only_a_probe(&b""[..]));
         assert!(holds_only_a_probe(discover.as_bytes()));
         assert!(holds_only_a_probe([&discover[..], &answer].concat().as_bytes()));
-        for more in [&list, &log, "my diary\n", "{\"type\":\"mess"] {
+        // A server may say what it likes, before and after.
+        let unasked = [&log[..], &ping, &discover, &pong, &log, &answer, &log, &roots];
+        assert!(holds_only_a_probe(unasked.concat().as_bytes()));
+        let log_of_client = log.replace("s2c", "c2s");
+        let kept = [&list, &log_of_client, &answered, &refused, "my diary\n", "{\"type\":\"mess"];
+        for more in kept {
             assert!(
                 !holds_only_a_probe([&discover[..], &answer, more].concat().as_bytes()),
                 "{more}"
