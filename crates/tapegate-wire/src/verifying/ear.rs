@@ -1,7 +1,8 @@
 //! Whether whoever is spoken to is an MCP server at all.
 //!
 //! A page of HTML is not the word of one, nor is the greeting of some other program, nor the error
-//! that the bridge gives in place of an answer. Whoever says nothing else was never heard.
+//! that the bridge gives in place of an answer, nor what we said ourselves, as `cat` sends it back.
+//! Whoever says nothing else was never heard.
 
 use std::borrow::Cow;
 
@@ -10,12 +11,22 @@ use tapegate_core::json;
 
 /// How much of what is no message is quoted.
 const QUOTE_CHARS_MAX: usize = 80;
+/// How many of the first lines that the server is told are kept, to know them when they come back.
+const TOLD_MAX: usize = 64;
+
+/// Why nothing was heard of a program that answers like `cat`.
+const ECHO: &str =
+    "this is not an MCP server: it sends every message back as it came, as `cat` does";
 
 /// What was heard on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Ear {
     /// Whether the server was asked anything.
     asked: bool,
+    /// The first lines that it was told.
+    told: Vec<Vec<u8>>,
+    /// Whether it has sent one of them back.
+    echoes: bool,
     /// Whether it has said a message of its own.
     heard: bool,
     /// What the bridge has said in its place.
@@ -32,12 +43,18 @@ impl Ear {
         let is_request =
             |frame: Frame<'_>| frame.envelope().is_some_and(|said| said.kind() == Kind::Request);
         self.asked = self.asked || is_request(Frame::read(line));
+        if !self.heard && self.told.len() < TOLD_MAX {
+            self.told.push(line.to_vec());
+        }
     }
 
     /// Takes what the server has said.
     pub(super) fn hear(&mut self, line: &[u8]) {
         if self.heard {
             return;
+        }
+        if self.told.iter().any(|told| told == line.trim_ascii_end()) {
+            return self.echoes = true;
         }
         let frame = Frame::read(line);
         let said = match frame.body() {
@@ -71,7 +88,10 @@ impl Ear {
 
     /// Why none was heard, as far as that is known.
     pub(super) fn why_not(self) -> Option<String> {
-        let Self { asked, refusal, noise, ended, .. } = self;
+        let Self { asked, echoes, refusal, noise, ended, .. } = self;
+        if echoes {
+            return Some(ECHO.to_owned());
+        }
         let noise = noise.filter(|_| asked).map(|noise| {
             let why = ended.as_deref().unwrap_or("the MCP server has not answered");
             format!("{why}, and what it said is no MCP message: {noise}")
@@ -129,6 +149,14 @@ mod tests {
         noisy.end("it ended".to_owned());
         let why = "it ended, and what it said is no MCP message: hello";
         assert_eq!((noisy.has_heard(), noisy.why_not().as_deref()), (false, Some(why)));
+    }
+
+    #[test]
+    fn what_it_was_told_is_not_its_own() {
+        let question = String::from_utf8_lossy(QUESTION).into_owned();
+        let echo = ear(&["starting up", &format!("{question}\r")]);
+        assert_eq!((echo.has_heard(), echo.why_not().as_deref()), (false, Some(ECHO)));
+        assert!(ear(&[&question, r#"{"id":1,"result":{}}"#]).has_heard());
     }
 
     #[test]

@@ -64,10 +64,12 @@ fn what_is_no_mcp_server_is_told_apart_from_one_that_has_changed() {
                       that is no MCP message";
     let greeting =
         "the MCP server ended (exit status: 0), and what it said is no MCP message: hello";
+    let echo = "this is not an MCP server: it sends every message back as it came, as `cat` does";
     for (flags, why) in [
         (&["--upstream-http", &nothing][..], "the MCP server answered 404 Not Found"),
         (&["--upstream-http", &html], no_message),
         (&["--", "echo", "hello"], greeting),
+        (&["--", "cat"], echo),
     ] {
         let done = verify(&drift.tape, &[&["-q"], flags].concat());
         assert_eq!((done.code, done.stderr), (Some(4), format!("error: {why}\n")));
