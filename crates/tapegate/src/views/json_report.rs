@@ -8,6 +8,7 @@ use tapegate_core::json::{member, string};
 
 use super::json::{Writer, elements};
 use super::report::start::{RunOutcome, Start};
+use super::report::unused::{self, UnusedNow};
 use super::report::{Case, Outcome, Report};
 
 /// The depth at which starts and cases stand.
@@ -159,29 +160,22 @@ fn join_cases<'a>(
         own.is_some_and(|start| is_same_tape(start))
     };
     let is_unused = |case: &&[u8]| text_of(case, "rule").as_deref() == Some("unused");
+    let now = UnusedNow::of(report);
     let (unused_now, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_unused);
     let (unused_then, mut joined): (Vec<_>, Vec<_>) =
         earlier.cases.iter().copied().partition(is_unused);
     joined.extend(cases);
-    // A case without a number stands for all that were too many to list.
-    let numbers: Vec<Option<u64>> =
-        unused_now.iter().map(|case| number_of(case, "number")).collect();
-    // Of a start that has not ended nobody knows what it has asked for.
-    let is_known = !report.is_unfinished();
-    let still = |case: &&[u8]| {
-        !is_known || !of_same_tape(case) || numbers.contains(&number_of(case, "number"))
-    };
+    let still = |case: &&[u8]| !of_same_tape(case) || now.keeps(number_of(case, "number"));
     let mut unused: Vec<&[u8]> = unused_then.into_iter().filter(still).collect();
     if !earlier.starts.iter().any(|start| is_same_tape(start)) {
         unused.extend(unused_now);
     }
-    let is_listed = unused.iter().all(|case| number_of(case, "number").is_some());
-    let count = match is_listed {
-        true => Some(unused.len() as u64),
-        false => starts.iter().filter_map(|start| number_of(start, "unused")).min(),
-    };
+    let count = unused::count(
+        unused.iter().map(|case| number_of(case, "number")),
+        starts.iter().filter_map(|start| number_of(start, "unused")),
+    );
     joined.extend(unused);
-    (joined, count)
+    (joined, Some(count))
 }
 
 fn write_case(json: &mut Writer, suite: &str, case: &Case) {

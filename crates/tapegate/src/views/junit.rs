@@ -10,17 +10,22 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::report::start::RunOutcome;
+use super::report::unused::UnusedNow;
 use super::report::{Case, Outcome, Report, Suite, UNTESTED};
 pub(crate) use earlier::EarlierSuites;
 use earlier::VERDICT;
 
 /// The report as JUnit XML.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
-    write_after(report, &EarlierSuites::default())
+    write_after(report, EarlierSuites::default())
 }
 
 /// The report as JUnit XML, after the suites of earlier starts.
-pub(crate) fn write_after(report: &Report, earlier: &EarlierSuites) -> Vec<u8> {
+pub(crate) fn write_after(report: &Report, mut earlier: EarlierSuites) -> Vec<u8> {
+    let tape = escaped(&report.tape.to_string_lossy());
+    let lists_unused = earlier.keep_unused((report.about(), &tape), &UnusedNow::of(report));
+    let rest = lists_unused.then(|| report.without_unused());
+    let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes.iter().copied().chain([report.outcome()]));
     let untested = report.start.is_some() && outcome.is_untested();
     let tests = report.cases().count() as u64 + earlier.tests + u64::from(untested);
@@ -172,6 +177,13 @@ fn attribute(out: &mut String, name: &str, value: &str) {
         }
     }
     out.push('"');
+}
+
+/// A value as an attribute has it.
+fn escaped(value: &str) -> String {
+    let mut out = String::new();
+    attribute(&mut out, "", value);
+    out.trim_start_matches(" =\"").trim_end_matches('"').to_owned()
 }
 
 fn text(out: &mut String, value: &str) {

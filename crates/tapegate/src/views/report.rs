@@ -12,6 +12,8 @@ pub(crate) mod replay;
 pub(crate) mod serve;
 /// One start of a server, and what came of all starts together.
 pub(crate) mod start;
+/// Recorded requests that no start of a run has asked for.
+pub(crate) mod unused;
 /// The report of a verification.
 pub(crate) mod verify;
 
@@ -24,7 +26,7 @@ use super::{json_report, junit, sarif};
 use start::{RunOutcome, Start};
 
 /// What a run found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Report {
     /// The command that ran.
     pub(crate) command: &'static str,
@@ -45,7 +47,7 @@ pub(crate) struct Report {
 }
 
 /// Cases that belong together.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Suite {
     /// What they have in common.
     pub(crate) name: String,
@@ -54,7 +56,7 @@ pub(crate) struct Suite {
 }
 
 /// Something that was looked at.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Case {
     /// What it is about: `tools/call read_file`.
     pub(crate) name: String,
@@ -226,13 +228,13 @@ impl Report {
                 let (mut earlier, run_id) = junit::EarlierSuites::read(text, command)?;
                 let own = self.registered().filter(|own| earlier.forget(*own));
                 self.follow(earlier.starts(), own, run_id)?;
-                Some(junit::write_after(self, &earlier))
+                Some(junit::write_after(self, earlier))
             }
             Format::Sarif => {
                 let (mut earlier, run_id) = sarif::EarlierRun::read(text, command)?;
                 let own = self.registered().filter(|own| earlier.forget(*own));
                 self.follow(earlier.starts(), own, run_id)?;
-                Some(sarif::write_after(self, &earlier))
+                Some(sarif::write_after(self, earlier))
             }
         }
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::json::Writer;
 use super::report::start::RunOutcome;
+use super::report::unused::UnusedNow;
 use super::report::{Case, Outcome, Report, Rule, UNTESTED};
 pub(crate) use earlier::EarlierRun;
 
@@ -20,17 +21,21 @@ const ITEM_DEPTH: usize = 4;
 
 /// The report as SARIF.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
-    write_after(report, &EarlierRun::default())
+    write_after(report, EarlierRun::default())
 }
 
 /// The report as SARIF, after what earlier starts have found.
-pub(crate) fn write_after(report: &Report, earlier: &EarlierRun<'_>) -> Vec<u8> {
+pub(crate) fn write_after(report: &Report, mut earlier: EarlierRun<'_>) -> Vec<u8> {
+    let tape = report.tape.to_string_lossy();
+    let lists_unused = earlier.keep_unused((report.about(), &tape), &UnusedNow::of(report));
+    let rest = lists_unused.then(|| report.without_unused());
+    let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes().chain([report.outcome()]));
     let untested = (report.start.is_some() && outcome.is_untested()).then(untested);
     let mut cases: Vec<&Case> =
         report.cases().filter(|case| case.outcome != Outcome::Passed).collect();
     cases.extend(&untested);
-    let rules = new_rules(&cases, earlier);
+    let rules = new_rules(&cases, &earlier);
     let place_of = |rule: &Rule| {
         let new = rules.iter().position(|known| known.id == rule.id);
         earlier.place_of(&rule.id).or(new.map(|place| earlier.rules.len() + place))
@@ -70,7 +75,11 @@ pub(crate) fn write_after(report: &Report, earlier: &EarlierRun<'_>) -> Vec<u8> 
                     start.run_id.iter().for_each(|run_id| json.text("run_id", run_id));
                 }
                 for (key, count) in &report.counts {
-                    json.number(key, count + earlier.sum(key));
+                    let total = match *key {
+                        "unused" if lists_unused => earlier::unused(&results, &invocations),
+                        key => count + earlier.sum(key),
+                    };
+                    json.number(key, total);
                 }
             });
         });
@@ -97,6 +106,7 @@ fn write_invocation(json: &mut Writer, report: &Report) {
     let Some(start) = &report.start else { return };
     json.nested("properties", |json| {
         json.number("start", start.number);
+        json.text(report.about(), &report.tape.to_string_lossy());
         json.text("verdict", report.outcome().word(report.command));
         json.number("pid", u64::from(start.pid));
         json.number("parent_pid", u64::from(start.parent_pid));

@@ -3,7 +3,9 @@
 //! It is read as we write it, line by line: whatever a text holds, `<` is escaped in it, so that only
 //! an element begins a line by `<`.
 
+use crate::views::report::replay::{UNUSED_MESSAGE, UNUSED_SUITE};
 use crate::views::report::start::RunOutcome;
+use crate::views::report::unused::UnusedNow;
 
 /// The suite that says that nothing was tested. It is about all starts, so it is never kept.
 pub(super) const VERDICT: &str = "verdict";
@@ -71,6 +73,62 @@ impl EarlierSuites {
     pub(crate) fn starts(&self) -> u64 {
         self.starts
     }
+
+    /// Leaves out what earlier starts on the same tape, by the property that names it, did not ask for
+    /// and this one did; false if there are no such starts.
+    pub(super) fn keep_unused(&mut self, (key, tape): (&str, &str), now: &UnusedNow) -> bool {
+        let is_same_tape = |suite: &String| {
+            property(suite, key) == Some(tape) && property(suite, "finished") != Some("false")
+        };
+        let mut found = false;
+        for suite in self.suites.iter_mut().filter(|suite| is_same_tape(suite)) {
+            found = true;
+            if !is_of_unused(suite) {
+                continue;
+            }
+            let (kept, left_out) = without_used(suite, now);
+            self.tests = self.tests.saturating_sub(left_out);
+            *suite = kept;
+        }
+        found
+    }
+}
+
+/// Whether a suite has nothing but recorded requests that were not asked for.
+fn is_of_unused(suite: &str) -> bool {
+    let name = attribute(suite.lines().next().unwrap_or_default(), "name").unwrap_or_default();
+    name.starts_with("replay.") && name.ends_with(&format!(".{UNUSED_SUITE}"))
+}
+
+/// A suite of unused requests without those that are used now, and how many these are. Each case is
+/// three lines: the case, its message and its end.
+fn without_used(suite: &str, now: &UnusedNow) -> (String, u64) {
+    let lines: Vec<&str> = suite.split_inclusive('\n').collect();
+    let (mut kept, mut count, mut left_out) = (String::new(), 0, 0);
+    let mut at = 1;
+    while let Some(line) = lines.get(at) {
+        if !line.starts_with("    <testcase ") {
+            kept.push_str(line);
+            at += 1;
+            continue;
+        }
+        let case = &lines[at..lines.len().min(at + 3)];
+        let digits = case.get(1).and_then(|line| line.split_once(UNUSED_MESSAGE));
+        let digits = digits.and_then(|(_, rest)| rest.split_once('<'));
+        let number = digits.and_then(|(digits, _)| digits.parse().ok());
+        match now.keeps(number) {
+            true => case.iter().for_each(|line| kept.push_str(line)),
+            false => left_out += 1,
+        }
+        count += 1;
+        at += 3;
+    }
+    let numbered = |name: &str, count: u64| format!(" {name}=\"{count}\"");
+    let mut head = lines.first().copied().unwrap_or_default().to_owned();
+    for name in ["tests", "skipped"] {
+        head = head.replacen(&numbered(name, count), &numbered(name, count - left_out), 1);
+    }
+    (head + &kept, left_out)
 }
 
 /// The suites of a report, each with its line ends.

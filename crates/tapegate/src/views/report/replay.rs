@@ -15,6 +15,10 @@ use crate::views::{plural, replied, visible};
 /// How many differences are listed of each recorded request that comes near.
 const DIFFERENCES_MAX: usize = 50;
 const WHY_CHARS_MAX: usize = 300;
+/// What is said of a recorded request that was not asked for, before its number.
+pub(crate) const UNUSED_MESSAGE: &str = "nobody asked for #";
+/// The suite that has them, and nothing else.
+pub(crate) const UNUSED_SUITE: &str = "recorded";
 
 static NOT_RECORDED: Rule = Rule::new(
     "not-recorded",
@@ -61,7 +65,7 @@ static EXTRA_READ: Rule = Rule::new(
     "A list or the like was asked for more often than recorded, or not in its turn.",
     "Refuse such requests by --strict-reads, or record the session again.",
 );
-static UNUSED: Rule = Rule::new(
+pub(super) static UNUSED: Rule = Rule::new(
     "unused",
     "A recorded request was not asked for.",
     "See whether the client still does all that it did.",
@@ -137,7 +141,7 @@ pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -
     let mut cases: Vec<Case> = summary.unused_first.iter().map(unused).collect();
     let more = summary.unused.saturating_sub(cases.len() as u64);
     cases.extend((more > 0).then(|| rest(more, "unused", Outcome::Skipped, &UNUSED)));
-    report.suites.push(Suite { name: "recorded".to_owned(), cases });
+    report.suites.push(Suite { name: UNUSED_SUITE.to_owned(), cases });
     report
 }
 
@@ -257,7 +261,7 @@ fn unused(unused: &Unused) -> Case {
         name: subject(&unused.method, unused.name.as_deref()),
         outcome: Outcome::Skipped,
         rule: Some((&UNUSED).into()),
-        message: format!("nobody asked for #{}", unused.number),
+        message: format!("{}{}", UNUSED_MESSAGE, unused.number),
         place: Place { number: Some(unused.number), line: None },
         ..Case::default()
     }

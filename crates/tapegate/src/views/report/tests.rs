@@ -161,6 +161,44 @@ fn starts_are_merged_as_the_goldens_have_it() {
     }
 }
 
+/// The unused requests that a report lists, by their numbers, in whatever format.
+fn listed_unused(report: &[u8]) -> Vec<u32> {
+    let text = String::from_utf8_lossy(report);
+    let after = text.split("nobody asked for #").skip(1);
+    after
+        .map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn every_format_lists_what_no_start_has_asked_for() {
+    for file in ["r.json", "r.xml", "r.sarif"].map(Path::new) {
+        let name = file.display();
+        // The first start leaves 9 and 11, the second 9; both orders come to 9.
+        let two = replayed_again().written_after(file, &replayed().written_for(file)).unwrap();
+        assert_eq!(listed_unused(&two), [9], "{name}");
+        let reverse = replayed().written_after(file, &replayed_again().written_for(file)).unwrap();
+        assert_eq!(listed_unused(&reverse), [9], "{name}");
+        // A start that has not ended takes nothing away, and one on another tape has its own.
+        let begun = replayed_again().unfinished().written_after(file, &two).unwrap();
+        assert_eq!(listed_unused(&begun), [9], "{name}");
+        let mut other = replayed();
+        other.tape = "tapes/<other> & \"more\".jsonl".into();
+        let both = other.clone().written_after(file, &two).unwrap();
+        assert_eq!(listed_unused(&both), [9, 9, 11], "{name}");
+        // Again on that tape, and everything is used.
+        other.suites.pop();
+        other.counts.iter_mut().filter(|(key, _)| *key == "unused").for_each(|(_, n)| *n = 0);
+        let used = other.written_after(file, &both).unwrap();
+        assert_eq!(listed_unused(&used), [9], "{name}");
+        if !used.starts_with(b"<?xml") {
+            let report: serde_json::Value = serde_json::from_slice(&used).unwrap();
+            let total = report.get("unused").unwrap_or(&report["runs"][0]["properties"]["unused"]);
+            assert_eq!(total, 1, "{name}");
+        }
+    }
+}
+
 #[test]
 fn texts_made_to_do_harm_survive_a_merge() {
     for extension in ["json", "xml", "sarif"] {

@@ -5,6 +5,7 @@ use tapegate_core::json::{member, string};
 use crate::views::json::elements;
 use crate::views::report::UNTESTED;
 use crate::views::report::start::RunOutcome;
+use crate::views::report::unused::{self, UnusedNow};
 
 /// What earlier starts have found, as it is written.
 #[derive(Debug, Default)]
@@ -58,6 +59,22 @@ impl<'a> EarlierRun<'a> {
         forgotten
     }
 
+    /// Leaves out what earlier starts on the same tape, by the property that names it, did not ask for
+    /// and this one did; false if there are no such starts.
+    pub(super) fn keep_unused(&mut self, (key, tape): (&str, &str), now: &UnusedNow) -> bool {
+        let is_same_tape = |start: &&&[u8]| {
+            let properties = member(start, "properties").unwrap_or_default();
+            text_of(properties, key).as_deref() == Some(tape)
+                && member(start, "executionSuccessful") != Some(b"false")
+        };
+        let same: Vec<Option<u64>> =
+            self.invocations.iter().filter(is_same_tape).map(|start| start_of(start)).collect();
+        self.results.retain(|result| {
+            !is_unused(result) || !same.contains(&start_of(result)) || now.keeps(number_in(result))
+        });
+        !same.is_empty()
+    }
+
     pub(super) fn outcomes(&self) -> impl Iterator<Item = RunOutcome> {
         self.invocations.iter().filter_map(|invocation| {
             let properties = member(invocation, "properties")?;
@@ -76,6 +93,29 @@ impl<'a> EarlierRun<'a> {
     pub(super) fn place_of(&self, id: &str) -> Option<usize> {
         self.rules.iter().position(|rule| text_of(rule, "id").as_deref() == Some(id))
     }
+}
+
+/// How many requests all starts left unused.
+pub(super) fn unused(results: &[Vec<u8>], starts: &[Vec<u8>]) -> u64 {
+    let listed: Vec<Option<u64>> =
+        results.iter().filter(|result| is_unused(result)).map(|result| number_in(result)).collect();
+    let by_start =
+        starts.iter().filter_map(|start| number_of(member(start, "properties")?, "unused"));
+    unused::count(listed.into_iter(), by_start)
+}
+
+fn is_unused(result: &[u8]) -> bool {
+    text_of(result, "ruleId").as_deref() == Some("unused")
+}
+
+/// The start that an invocation or a result is of.
+fn start_of(item: &[u8]) -> Option<u64> {
+    number_of(member(item, "properties")?, "start")
+}
+
+/// The number of the message that a result is about.
+fn number_in(result: &[u8]) -> Option<u64> {
+    number_of(member(result, "properties")?, "number")
 }
 
 fn text_of(object: &[u8], key: &str) -> Option<String> {

@@ -71,6 +71,9 @@ fn a_good_start_does_not_hide_a_failed_one_in_any_format() {
     let levels: Vec<&Value> =
         run["results"].as_array().unwrap().iter().map(|result| &result["level"]).collect();
     assert!(levels.contains(&&"error".into()), "{sarif:#}");
+    assert_eq!(run["properties"]["unused"], 0, "{sarif:#}");
+    assert!(!sarif.to_string().contains("\"ruleId\":\"unused\""), "{sarif:#}");
+    assert!(!text.contains("nobody asked for"), "{text}");
     // The one start after the other, whichever is the good one.
     assert_eq!(start(folder, &good(), &[]).0, Some(0));
     assert_eq!(json(folder)["ok"], false);

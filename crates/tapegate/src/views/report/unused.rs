@@ -1,0 +1,54 @@
+//! Recorded requests that no start of a run has asked for.
+//!
+//! A request that one start did not ask for and another did is used. So a merged report lists what all
+//! starts on the same tape left unused, and every format takes the decision from here.
+
+use super::{Case, Report, replay};
+
+/// What this start left unused, as far as that is known.
+#[derive(Debug)]
+pub(crate) struct UnusedNow {
+    /// A case without a number stands for all that were too many to list.
+    numbers: Vec<Option<u64>>,
+    /// What a start that has not ended has asked for is not known.
+    is_known: bool,
+}
+
+impl UnusedNow {
+    pub(crate) fn of(report: &Report) -> Self {
+        let unused = report.cases().filter(|case| is_unused(case));
+        let numbers = unused.map(|case| case.place.number.map(u64::from)).collect();
+        Self { numbers, is_known: !report.is_unfinished() }
+    }
+
+    /// Whether a request that earlier starts on the same tape did not ask for is still unused.
+    pub(crate) fn keeps(&self, number: Option<u64>) -> bool {
+        !self.is_known || self.numbers.contains(&number)
+    }
+}
+
+/// How many requests all starts left unused: those that are listed, or, if some are not, at most what
+/// the best start left.
+pub(crate) fn count(
+    mut listed: impl ExactSizeIterator<Item = Option<u64>>,
+    by_start: impl Iterator<Item = u64>,
+) -> u64 {
+    let count = listed.len() as u64;
+    match listed.all(|number| number.is_some()) {
+        true => count,
+        false => by_start.min().unwrap_or(count),
+    }
+}
+
+impl Report {
+    /// The same without what it left unused, which earlier starts list as far as it still is.
+    pub(crate) fn without_unused(&self) -> Self {
+        let mut report = self.clone();
+        report.suites.iter_mut().for_each(|suite| suite.cases.retain(|case| !is_unused(case)));
+        report
+    }
+}
+
+fn is_unused(case: &Case) -> bool {
+    case.rule.as_ref().is_some_and(|rule| rule.id == replay::UNUSED.id)
+}
