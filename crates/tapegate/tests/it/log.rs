@@ -334,14 +334,24 @@ fn every_word_that_a_log_can_have_is_taken_and_documented() {
 #[test]
 fn events_have_arguments_and_fit_at_every_width() {
     let folder = crate::tidy::root().join("tests/golden/log");
-    for columns in [80, 120] {
+    for (columns, log, golden) in [
+        (80, "activity.jsonl", "log-80.txt"),
+        (120, "activity.jsonl", "log-120.txt"),
+        (80, "odd.jsonl", "odd-80.txt"),
+        (120, "odd.jsonl", "odd-120.txt"),
+    ] {
         let done = crate::show::command(&columns.to_string())
-            .args(["log", "activity.jsonl"])
+            .args(["log", log])
             .current_dir(&folder)
             .output()
             .unwrap();
         let text = crate::show::out(&done);
-        crate::show::compare(&format!("../log/log-{columns}.txt"), &text, columns);
+        crate::show::compare(&format!("../log/{golden}"), &text, columns);
+        let is_unsafe = |letter: char| {
+            letter != '\n' && letter.is_control()
+                || matches!(letter, '\u{200d}' | '\u{202e}' | '\u{2066}')
+        };
+        assert!(!text.chars().any(is_unsafe), "{text:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use crate::support::{at_terminal, tapegate};
 
@@ -31,7 +32,7 @@ pub(crate) fn out(done: &Output) -> String {
 
 #[track_caller]
 pub(crate) fn compare(name: &str, text: &str, columns: usize) {
-    let long = text.lines().find(|line| line.chars().count() > columns);
+    let long = text.lines().find(|line| line.width() > columns);
     assert_eq!(long, None, "{name}");
     let file = golden().join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -56,6 +57,23 @@ fn a_tape_is_a_timeline_at_every_width() {
     let unsafe_letter =
         |letter: char| letter != '\n' && letter.is_control() || letter == '\u{202e}';
     assert!(!text.chars().any(unsafe_letter), "{text:?}");
+}
+
+/// Names that are wide, long, empty, written from right to left, or would be obeyed by a terminal.
+#[test]
+fn odd_names_fit_every_width_and_no_terminal_obeys_them() {
+    for columns in [80, 120] {
+        for verb in ["show", "stats"] {
+            let done = command(&columns.to_string()).args([verb, "odd.jsonl"]).output().unwrap();
+            let text = out(&done);
+            compare(&format!("odd-{verb}-{columns}.txt"), &text, columns);
+            let is_unsafe = |letter: char| {
+                letter != '\n' && letter.is_control()
+                    || matches!(letter, '\u{200d}' | '\u{202e}' | '\u{2066}')
+            };
+            assert!(!text.chars().any(is_unsafe), "{text:?}");
+        }
+    }
 }
 
 #[test]

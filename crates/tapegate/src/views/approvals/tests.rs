@@ -169,12 +169,15 @@ fn several() -> Vec<Entry> {
         r#"{"name":"create_pull_request","arguments":{"title":"日本語の題名","draft":true}}"#,
         r#"{"name":"x","arguments":{}}"#,
         r#"{"name":"query","arguments":{"sql":"delete from orders where state = 'old' and created < '2026-01-01' and total < 100"}}"#,
+        r#"{"name":"y","arguments":{"パス":"家家家家家家家家家家家家家家家家家家家家家家家家家家家家家家","esc":"\u001b[31m"}}"#,
     ];
+    let wide = "読み取り_ファイル_と_書き込み_ファイル_の_両方_を_する\u{1b}[2J\u{202e}_".repeat(5);
     let names = [
         ("files", "write_file", 75),
         ("github-enterprise", "create_pull_request_from_branch", 3_700),
         ("s", "x", 0),
         ("db", "query", 90_000),
+        ("日本語サーバー日本語サーバー日本語サーバー", &wide, 5),
     ];
     let mut entries = Vec::new();
     for (at, (params, (server, tool, age))) in arguments.iter().zip(names).enumerate() {
