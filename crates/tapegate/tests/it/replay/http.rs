@@ -324,6 +324,32 @@ fn a_tape_may_come_from_standard_input_and_a_port_that_is_taken_is_an_error() {
 }
 
 #[test]
+fn a_new_tape_marks_what_tapegate_said_itself_and_nothing_else() {
+    let setup = replay(session());
+    let new = setup.folder().join("new.jsonl");
+    let setup = setup.flags(&["--record-to", new.to_str().unwrap(), "--match-mode", "by-request"]);
+    let (run, port) = served(setup.flags(&["--on-unmatched", "warn"]));
+    let client = Client::greet(port);
+    assert!(client.post(&call(50, "a", 1)).body.contains(&answer(50, "one")));
+    assert!(client.post(&call(60, "unknown", 1)).body.contains("\"error\""));
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":70,\"method\":\"ping\"}";
+    assert!(client.post(ping).body.contains("\"result\""));
+    run.signal(Signal::TERM);
+    let _end = run.end().exits(143);
+    let kept = kept(&new);
+    let is_ours = |id: u32| {
+        let is_answer = |text: &str| {
+            text.contains(&format!("\"id\":{id},"))
+                && !text.contains("\"method\":\"ping\"")
+                && (text.contains("\"result\"") || text.contains("\"error\""))
+        };
+        let answer = kept.iter().find(|kept| is_answer(&kept.text()));
+        answer.unwrap_or_else(|| panic!("no answer to {id}")).ours
+    };
+    assert_eq!([50, 60, 70].map(is_ours), [false, true, true]);
+}
+
+#[test]
 fn a_new_tape_has_every_session_and_what_was_passed_on() {
     let setup = replay(session());
     let new = setup.folder().join("new.jsonl");
