@@ -3,6 +3,8 @@
 //! `record`, `tape` and `shim` stand between an agent and its server, often a dozen at a time, so they
 //! are parsed by themselves, before the full command line is built.
 
+mod flag_rules;
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::time::Instant;
@@ -112,6 +114,7 @@ fn whole(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Ex
     let matches = command().try_get_matches_from(argv)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let chosen = verbosity::choose(cli.verbosity, word);
+    let chosen = chosen.and_then(|()| flag_rules::check(&matches));
     Ok(chosen.map_err(anyhow::Error::from).and_then(|()| {
         warn_of_variables(word);
         dispatch(cli.command)

@@ -122,7 +122,14 @@ pub(crate) fn redactor(
     let mut headers = index.headers().iter();
     let read = |header: &Header<'_>| Redactor::from_header(&header.extra, own.as_ref());
     let Some(first) = headers.by_ref().map(read).find_map(Result::transpose) else {
-        return Ok(None);
+        return match own {
+            None => Ok(None),
+            Some(_) => {
+                let words = "--redact-key-file has no effect: the tape does not say that it was \
+                             redacted";
+                Err(Failure::new(Exit::Usage, words).hint("leave it out").into())
+            }
+        };
     };
     let first = first.map_err(|error| {
         Failure::new(Exit::Invalid, &error)

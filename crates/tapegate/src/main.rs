@@ -9,6 +9,7 @@ mod environment;
 mod exit;
 mod loading;
 mod logs;
+mod output_file;
 mod person;
 mod reading;
 mod redaction;

@@ -14,6 +14,7 @@ use tapegate_store::writer;
 
 use crate::called;
 use crate::exit::{Exit, Failure};
+use crate::sniff;
 use crate::talk;
 use crate::views::visible;
 
@@ -38,7 +39,8 @@ pub(crate) fn read(path: &Path, timeline: Timeline, each: &mut EachRow<'_>) -> a
     let name = visible::inline(&tape_name(path), usize::MAX / 8);
     let cannot = || format!("cannot read `{name}`");
     let mut plain = Plain::open(path, talk::progress(path)).with_context(cannot)?;
-    let mut feed = Feed { timeline, each, good: 0, bad: 0, held: Vec::new(), name: &name };
+    let (good, bad, held) = (0, 0, Vec::new());
+    let mut feed = Feed { timeline, each, good, bad, held, name: &name, path };
     if is_bash_session(&mut *plain.text).with_context(cannot)? {
         feed.commands(&mut *plain.text)?;
     } else {
@@ -70,6 +72,7 @@ struct Feed<'f, 'e> {
     /// Rows until the first entry that is good.
     held: Vec<Row>,
     name: &'f str,
+    path: &'f Path,
 }
 
 impl Feed<'_, '_> {
@@ -148,8 +151,19 @@ impl Feed<'_, '_> {
 
     fn not_a_tape(&self) -> anyhow::Error {
         let words = format!("`{}` is not a tape: nothing in it is an entry", self.name);
-        let hint = format!("activity logs are shown by `{}`", called::command("log FILE"));
-        Failure::new(Exit::Invalid, words).hint(hint).into()
+        let failure = Failure::new(Exit::Invalid, words);
+        let name = self.name;
+        let hint = match () {
+            () if sniff::seems_an_activity_log(self.path) => {
+                format!("this is an activity log: run `{}`", called::command(format!("log {name}")))
+            }
+            () if sniff::seems_a_scenario(self.path) => {
+                let line = called::command(format!("serve {name}"));
+                format!("this seems to be a scenario: run `{line}`")
+            }
+            () => return failure.into(),
+        };
+        failure.hint(hint).into()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct RedactArgs {
     pub(crate) redact: Vec<String>,
     /// A file with a secret of your own to make placeholders with, so that nobody else can test
     /// guesses; without it a random key is kept in the tape's header
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "redact")]
     pub(crate) redact_key_file: Option<PathBuf>,
 }
 
@@ -55,7 +55,8 @@ impl RedactArgs {
         let secret = secret.trim_ascii();
         if secret.len() < SECRET_BYTES_MIN {
             let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
-            let hint = format!("make a key by `openssl rand -hex 32 > {name}`");
+            // Not into the file that was named: it may have been named by mistake.
+            let hint = "make a key by `openssl rand -hex 32 > tape.key`, and name that file";
             return Err(Failure::new(Exit::Usage, words).hint(hint).into());
         }
         Ok(Some(Key::from_secret(secret)))

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use tapegate_core::json;
+use tapegate_store::activity;
 
 /// How much of a file is looked at.
 const HEAD_BYTES: u64 = 64 * 1024;
@@ -25,6 +26,11 @@ pub(crate) fn seems_a_tape(path: &Path) -> bool {
         || json::member(line, "direction").is_some()
         || starts("{\"type\":\"header\"")
         || starts("{\"type\":\"message\"")
+}
+
+/// Whether a file seems to be an activity log: one of its first lines is an event.
+pub(crate) fn seems_an_activity_log(path: &Path) -> bool {
+    head(path).is_some_and(|head| head.split(|byte| *byte == b'\n').any(activity::is_line))
 }
 
 /// Whether a file seems to be a scenario: it is called so, or begins with keys of YAML.

@@ -140,14 +140,16 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         Verb::Approve | Verb::Deny if args.ids.is_empty() != args.all => {
             "name the requests that are meant, or pass --all for everything that waits"
         }
-        Verb::ExportKey if args.ids.len() != 1 || args.all => {
-            "`export-key` takes the name of one new file"
+        Verb::Show if args.all => "--all is for `list`, `approve` and `deny`",
+        Verb::ExportKey if args.ids.len() != 1 || args.all || args.ids[0] == "-" => {
+            "`export-key` takes the name of one new file; a key is never printed"
         }
+        Verb::ExportKey if args.format != Format::Text => "--format does nothing for `export-key`",
         _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
             "--wait is for `list` and `show`"
         }
         _ if args.reveal && args.verb != Verb::Show => "--reveal is for `show`",
-        _ if args.reveal && (args.wait || args.format == Format::Json) => {
+        _ if args.reveal && (args.wait || args.format != Format::Text) => {
             "--reveal prints to the terminal alone, without --wait and --format"
         }
         _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {

@@ -103,6 +103,13 @@ enum Kind {
     Scenario(Form),
 }
 
+/// Kinds of files that there were, for the flags that are about them.
+#[derive(Debug, Default)]
+struct SeenKinds {
+    logs: bool,
+    scenarios: bool,
+}
+
 /// How much of a file is looked at to find out what it is.
 const HEAD_BYTES: u64 = 1 << 20;
 
@@ -126,7 +133,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
-    let mut logs = 0;
+    let mut seen = SeenKinds::default();
     for named_path in &args.files {
         let paths = named(named_path).or_else(|error| {
             let failed = failed(args, named_path, &error, out)?;
@@ -134,30 +141,36 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             Ok::<_, io::Error>(Vec::new())
         })?;
         for path in paths {
-            let came = match check_one(args, &path, &mut logs, out) {
+            let came = match check_one(args, &path, &mut seen, out) {
                 Ok(came) => came,
                 Err(error) => failed(args, &path, &error, out)?,
             };
             exit = worse(exit, came);
         }
     }
-    if args.expect_head.is_some() && logs == 0 {
-        let words = "--expect-head is for an activity log, and there is none among the files";
-        return Err(Failure::new(Exit::Usage, words).into());
-    }
-    Ok(exit)
+    let words = match () {
+        () if args.expect_head.is_some() && !seen.logs => {
+            "--expect-head is for an activity log, and there is none among the files"
+        }
+        () if args.strict_001 && !seen.scenarios => {
+            "--strict-001 is for a scenario, and there is none among the files"
+        }
+        () => return Ok(exit),
+    };
+    Err(Failure::new(Exit::Usage, words).into())
 }
 
 fn check_one(
     args: &Args,
     path: &Path,
-    logs: &mut usize,
+    seen: &mut SeenKinds,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     disk::refuse_special_file(path)?;
     let mut input = stdin::Input::open(path)?;
     let kind = kind(path, &input)?;
-    *logs += usize::from(matches!(kind, Kind::Activity));
+    seen.logs |= matches!(kind, Kind::Activity);
+    seen.scenarios |= matches!(kind, Kind::Scenario(_));
     check(args, path, kind, &mut input, out)
 }
 

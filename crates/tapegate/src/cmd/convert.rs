@@ -52,7 +52,7 @@ pub(crate) struct Args {
     max_inline_bytes: usize,
     /// Write a tape of this dialect instead of a scenario
     #[arg(long, value_enum, value_name = "DIALECT", conflicts_with_all = [
-        "style", "phase_after", "strict_001", "match_arguments", "session", "name",
+        "style", "phase_after", "strict_001", "match_arguments", "session", "name", "max_inline_bytes",
     ])]
     to: Option<DialectWord>,
     #[command(flatten)]
@@ -100,10 +100,6 @@ enum Format {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    if args.phase_after.is_some() && args.style == StyleWord::Simple {
-        let failure = Failure::new(Exit::Usage, "--phase-after has no meaning without phases");
-        return Err(failure.hint("add --style phased").into());
-    }
     if is_same_file(&args.recording, &args.output) {
         let failure = Failure::new(Exit::Usage, "-o names the tape that is read");
         return Err(failure.hint("choose another file").into());

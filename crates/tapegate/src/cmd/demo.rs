@@ -15,13 +15,17 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::exit::{Exit, Failure};
+use crate::output_file::never_stdout;
+
+/// Why the tape is not printed.
+const SHOWN: &str = "standard output shows the demo; name a file";
 
 /// See it work: a built-in agent and server, recorded, replayed and gated
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
     /// Where the tape goes [default: a new folder for temporary files]
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SHOWN))]
     output: Option<PathBuf>,
     /// Overwrite a tape that exists already
     #[arg(long, requires = "output")]

@@ -20,10 +20,14 @@ use super::policy::backtest::shelf::{self, Tape};
 use super::policy::generate::{head, make, may_write, observe, write};
 use crate::called;
 use crate::exit::{Exit, Failure};
+use crate::output_file::never_stdout;
 use crate::settings::Surroundings;
 use crate::{person, talk};
 use snippets::Paths;
 use summary::Summary;
+
+/// Why the policy is not printed.
+const SUMMARY: &str = "standard output has the summary; name a file";
 
 /// Write a policy to start with, and say how to put each client's servers behind it
 ///
@@ -49,7 +53,7 @@ Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file is there alr
 written, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The file to write
-    #[arg(value_name = "FILE", default_value = "tapegate.yaml")]
+    #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = never_stdout(SUMMARY))]
     file: PathBuf,
     /// Let through what was called on this tape, or the tapes in this folder; repeatable
     #[arg(long, value_name = "TAPE")]

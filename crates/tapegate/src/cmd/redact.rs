@@ -12,10 +12,16 @@ use tapegate_store::replacement::Replacement;
 use tapegate_store::source::Source;
 use tapegate_store::{OpenError, writer};
 
+use crate::called;
 use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
+use crate::output_file::never_stdout;
 use crate::redaction::RedactArgs;
 use crate::talk;
+use crate::views::visible;
+
+/// Why the tape is not printed.
+const SUMMARY: &str = "a tape may take a second file beside it, so it is not printed; name a file";
 
 /// Mask secrets on a tape that exists already
 ///
@@ -37,7 +43,7 @@ pub(crate) struct Args {
     #[arg(value_name = "TAPE")]
     tape: PathBuf,
     /// The tape to write
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SUMMARY))]
     output: Option<PathBuf>,
     /// Replace the tape itself
     #[arg(long)]
@@ -76,11 +82,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let Report { places, lines_masked, lines, headers, .. } = report;
     let name = output.display();
     writeln!(out, "{name}: {places} values masked, on {lines_masked} of {lines} lines")?;
-    if headers == 0 && lines > 0 && args.rules.redact_key_file.is_none() {
-        talk::warn(
-            "the tape has no header to keep the key in, so a live request cannot be matched with \
-             what was masked; pass --redact-key-file to be able to",
-        );
+    if headers == 0 && lines > 0 {
+        let line = called::command(format!(
+            "convert -r {} -o FILE --to thoughtjack",
+            visible::path(&args.tape)
+        ));
+        talk::warn(&format!(
+            "the tape has no header to say how it was redacted, so `replay` cannot match a live \
+             request with what was masked; to be able to, redact what `{line}` makes of it"
+        ));
     }
     Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
 }

@@ -15,6 +15,7 @@ mod crowds;
 mod demo;
 mod environment;
 mod examples;
+mod flags;
 mod formats;
 mod generate;
 mod governed;

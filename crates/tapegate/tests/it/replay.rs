@@ -36,6 +36,16 @@ const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-
 /// The ways to match, as they are named on the command line.
 const MODES: [&str; 3] = ["sequential", "by-request", "fuzzy"];
 
+/// The flags by which a mode takes nothing but the recorded params.
+fn exactly(mode: &'static str) -> Vec<&'static str> {
+    let more: &[&str] = match mode {
+        "sequential" => &["--strict-params"],
+        "fuzzy" => &["--fuzzy-threshold", "1"],
+        _ => &[],
+    };
+    [&["--match-mode", mode], more].concat()
+}
+
 /// What a script says: its moment, its direction, and what was said.
 fn said(script: &str) -> impl Iterator<Item = (String, bool, &str)> {
     let mut at_ms = 0;

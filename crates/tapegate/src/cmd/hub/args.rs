@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use tapegate_hub::corner::NamedTokenFiles;
 
+use crate::output_file::never_stdout;
 use crate::person::KeyArgs;
 use crate::settings::{ProjectArgs, Surroundings};
+
+/// Why a token is not printed.
+const SECRET: &str = "a token is never printed; name a file";
 
 /// Serve the policy, approvals, activity log and metrics for many shims
 ///
@@ -31,11 +35,11 @@ pub(crate) struct Args {
     pub(super) host: Option<String>,
     /// Where the shims' token is written [default: hub-token in the project's private folder in the
     /// user's state folder]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     token_file: Option<PathBuf>,
     /// Where the approvers' token is written, which it takes to approve, deny and shut down [default:
     /// hub-approver-token in the project's private folder]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) key: KeyArgs,

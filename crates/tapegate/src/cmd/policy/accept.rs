@@ -12,6 +12,7 @@ use tapegate_store::activity::Event;
 use super::backtest::shelf::Tape;
 use super::backtest::{self, Loosened};
 use super::loading;
+use crate::called;
 use crate::cmd::shim::rulebook::{Found, Rule};
 use crate::exit::{Exit, Failure};
 use crate::person::{self, Attempt, KeyArgs};
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Show every accepted policy and whether its file still says the same
-    #[arg(long, conflicts_with_all = ["file", "forget"])]
+    #[arg(long, conflicts_with_all = ["file", "forget", "non_interactive", "key_file"])]
     list: bool,
     /// Forget what was accepted; the next start trusts the file as on first use
     #[arg(long)]
@@ -135,7 +136,8 @@ fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
     {
         return Ok(path);
     }
-    Ok(around.folder.join(loading::nearest_path(None)?))
+    let way = format!("`{}`", called::command("policy accept FILE"));
+    Ok(around.folder.join(loading::nearest_path(None, &way)?))
 }
 
 /// The state folder of the project that a policy lies in.

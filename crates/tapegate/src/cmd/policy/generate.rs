@@ -16,8 +16,12 @@ use super::backtest::shelf::{self, Tape};
 use crate::called;
 use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
+use crate::output_file::never_stdout;
 use crate::settings::id_from;
 use crate::talk;
+
+/// Why the Cedar policies are not printed.
+const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";
 
 /// Make a policy from tapes: the tools that were used pass, and nothing else
 ///
@@ -43,7 +47,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Have Cedar decide instead of rules, by policies that are written to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(NAMED_IN_POLICY))]
     cedar: Option<PathBuf>,
     /// The server, by the name it is to have in the policy [default: as each tape says]
     #[arg(long, value_name = "NAME")]

@@ -27,7 +27,7 @@ pub(super) struct Found {
 
 /// The policy that was named, or else the nearest.
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
-    let found = read(nearest_path(named)?)?;
+    let found = read(nearest_path(named, BY_CONFIG)?)?;
     trust::warn_if_not_in_force(&found.path);
     if let Some(gone) = governing_without_file(named)? {
         talk::warn(&format!(
@@ -40,6 +40,9 @@ pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
     Ok(found)
 }
 
+/// How most commands name a policy.
+pub(super) const BY_CONFIG: &str = "--config FILE";
+
 /// A nearer policy whose file is gone, and which governs all the same as it was accepted.
 fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let around = Surroundings::ours()?;
@@ -47,8 +50,9 @@ fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf
     Ok(governing.filter(|path| !path.exists()))
 }
 
-/// Where the policy is that was named, or else the nearest; it is an error if there is none.
-pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+/// Where the policy is that was named, or else the nearest; it is an error if there is none. `way` is how
+/// the command names one.
+pub(super) fn nearest_path(named: Option<&Path>, way: &str) -> anyhow::Result<PathBuf> {
     let gone = |path: PathBuf| {
         let words = format!("`{}` is gone; what was accepted of it is in force", path.display());
         Failure::new(Exit::Invalid, words).hint("take the file back from version control")
@@ -58,7 +62,7 @@ pub(super) fn nearest_path(named: Option<&Path>) -> anyhow::Result<PathBuf> {
             Exit::Invalid,
             "there is no tapegate.yaml here, in a folder above or in the user's config folder",
         )
-        .hint(format!("name one by --config FILE, or write one by `{}`", called::command("init")))
+        .hint(format!("name one by {way}, or write one by `{}`", called::command("init")))
     };
     match path(named)? {
         Some(path) => Ok(path),

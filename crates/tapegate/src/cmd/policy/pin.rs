@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "check")]
     replace: bool,
     /// How long an answer of the server may take
-    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration, conflicts_with = "tapes")]
     timeout: Duration,
     /// How it is printed
     #[arg(long, value_enum, default_value = "text")]

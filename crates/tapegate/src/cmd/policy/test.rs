@@ -13,6 +13,7 @@ use super::loading::{self, Found};
 use crate::called;
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
+use crate::output_file::never_stdout;
 use crate::verbosity;
 use crate::views::report::Report;
 use crate::views::report::cases as report;
@@ -20,6 +21,8 @@ use crate::views::tested::{self, Ran};
 use crate::views::{json_report, junit};
 use crate::{reporting, talk};
 
+/// Why a report is not printed by --report.
+const PRINTED: &str = "--format json|junit prints it to standard output; name a file";
 /// The file that is looked for.
 const FILE: &str = "tapegate.test.yaml";
 
@@ -56,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the result to a file: JUnit XML if it ends in .xml, else JSON; repeatable
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(PRINTED))]
     report: Vec<PathBuf>,
     /// Name the rules that no test has reached
     #[arg(long)]
@@ -140,7 +143,7 @@ impl Args {
             (Some(path), _) => path.clone(),
             (None, Some(path)) => file.parent().unwrap_or(Path::new("")).join(path),
             (None, None) if beside.is_file() => beside,
-            (None, None) => loading::nearest_path(None)?,
+            (None, None) => loading::nearest_path(None, loading::BY_CONFIG)?,
         };
         if let Some(place) = known.iter().position(|found| found.path == path) {
             return Ok(place);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tapegate_core::tape::Dialect;
 use tapegate_wire::deck::OnTapeError;
 
+use crate::output_file::{CLIENTS, never_stdout};
 use crate::redaction::RedactArgs;
 use crate::upstream::UpstreamArgs;
 
@@ -39,7 +40,7 @@ pub(crate) struct TapeArgs {
     #[arg(long, visible_alias = "out", value_name = "FILE")]
     pub(super) tape: Option<PathBuf>,
     /// The folder for tapes without a name
-    #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape")]
+    #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape", value_parser = never_stdout(CLIENTS))]
     pub(super) tape_dir: PathBuf,
     /// A word for the name of a tape in --tape-dir
     #[arg(long, value_name = "NAME", conflicts_with = "tape")]

@@ -48,6 +48,7 @@ impl Plan {
         let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
         require_kept(dialect, &args.wire, is_unkept)?;
         let if_exists = args.wire.if_exists();
+        require_a_choice(&place, if_exists, "-o FILE")?;
         Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
@@ -71,6 +72,7 @@ impl Plan {
             }
         };
         let if_exists = args.wire.if_exists();
+        require_a_choice(&place, if_exists, "--tape FILE")?;
         Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
@@ -156,6 +158,19 @@ fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(),
         _ => return Ok(()),
     };
     Err(Failure::new(Exit::Usage, words).hint(hint))
+}
+
+/// Refuses to overwrite or append in a folder, where each session gets a new tape.
+fn require_a_choice(place: &Place, way: IfExistsWord, file: &str) -> Result<(), Failure> {
+    match place {
+        Place::Folder(..) if way != IfExistsWord::Number => {
+            let words = "--if-exists and --force have no effect in a folder, where each session \
+                         gets a tape of its own";
+            let hint = format!("name the tape by {file}, or leave them out");
+            Err(Failure::new(Exit::Usage, words).hint(hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refused(error: &OpenError) -> anyhow::Error {

@@ -6,6 +6,7 @@ use tapegate_core::json::path::Path;
 use tapegate_core::player::{Mode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
 
 use crate::entries::EntryArgs;
+use crate::output_file::{CLIENTS, never_stdout};
 use crate::reporting::RunArgs;
 use crate::upstream::UpstreamArgs;
 use crate::wiring::ListenArgs;
@@ -73,14 +74,14 @@ pub(crate) struct Args {
     pub(super) upstream: UpstreamArgs,
     /// Write a new tape with what was played and what was passed through; the old one is never
     /// touched
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
     pub(super) record_to: Option<PathBuf>,
     /// Overwrite a tape that --record-to names
     #[arg(long, requires = "record_to")]
     pub(super) force: bool,
     /// Write a report to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tapegate_scenario::model::Scope;
 
+use crate::output_file::{CLIENTS, never_stdout};
 use crate::reporting::RunArgs;
 use crate::wiring::ListenArgs;
 
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["file", "config", "scenario"])]
     pub(super) tool: Option<PathBuf>,
     /// List the library and end
-    #[arg(long, conflicts_with_all = NAMED)]
+    #[arg(long, conflicts_with_all = NAMED, conflicts_with_all = SERVED)]
     pub(super) list: bool,
     /// How the library is listed: text, or json with one object a line
     #[arg(long, value_enum, requires = "list", conflicts_with_all = NAMED)]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "MODE")]
     pub(super) behavior: Option<BehaviorWord>,
     /// The folder that `$include` looks in
-    #[arg(long, value_name = "DIR", default_value = "library")]
+    #[arg(long, value_name = "DIR", default_value = "library", conflicts_with = "scenario")]
     pub(super) library: PathBuf,
     /// Allow what may do harm outside of the session: programs and servers that are asked for
     /// answers, full pipes, connections that are cut, logs elsewhere than here
@@ -61,12 +62,12 @@ pub(crate) struct Args {
     pub(super) expect: bool,
     /// Write the verdict to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE", requires = "expect")]
+    #[arg(long, value_name = "FILE", requires = "expect", value_parser = never_stdout(CLIENTS))]
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,
     /// Write what happens to a file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
     pub(super) events_file: Option<PathBuf>,
     /// What chance goes by, in templates that use it
     #[arg(long, value_name = "NUMBER")]
@@ -78,6 +79,20 @@ pub(crate) struct Args {
 
 /// How a scenario is named.
 const NAMED: [&str; 4] = ["file", "config", "scenario", "tool"];
+
+/// How it is served.
+const SERVED: [&str; 10] = [
+    "http",
+    "state_scope",
+    "behavior",
+    "library",
+    "allow_external_handlers",
+    "watch",
+    "expect",
+    "events_file",
+    "seed",
+    "max_message_bytes",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {

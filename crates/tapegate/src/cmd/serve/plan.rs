@@ -69,7 +69,7 @@ impl Plan {
                 .hint(format!(
                     "`{}` plays it; `{}` makes a scenario of it",
                     called::command(format!("replay -r {name}")),
-                    called::command(format!("convert -r {name}"))
+                    called::command(format!("convert -r {name} -o scenario.yaml"))
                 ))
                 .into());
         }

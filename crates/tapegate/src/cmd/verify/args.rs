@@ -7,6 +7,7 @@ use tapegate_core::json::path::Path;
 use tapegate_core::verifier::Calls;
 
 use crate::entries::EntryArgs;
+use crate::output_file::never_stdout;
 use crate::upstream::UpstreamArgs;
 
 /// Play the client's side of a tape to a live server, and report what has changed
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     /// How long an answer may take; one that took long on the tape may take twice as long as it did
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
     pub(super) timeout: Duration,
-    /// Print every difference of every change; without it, many changes are printed as a list of names
+    /// Print every difference of every change as text; without it, many changes are printed as a list of names
     #[arg(long)]
     pub(super) details: bool,
     /// How the result is printed
@@ -44,7 +45,7 @@ pub(crate) struct Args {
     pub(super) format: Format,
     /// Write the result to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = never_stdout(PRINTED))]
     pub(super) report: Vec<PathBuf>,
     /// The file with the secret that the tape was redacted with, if it was your own
     #[arg(long, value_name = "FILE")]
@@ -55,6 +56,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
 }
+
+/// Why a report is not printed by --report.
+const PRINTED: &str = "--format json|junit|sarif prints it to standard output; name a file";
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum CallsWord {

@@ -116,7 +116,11 @@ fn wrong_usage_is_told() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), tape(&[])).unwrap();
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--phase-after", "3"]);
-    fails(&run, 64, "--phase-after has no meaning without phases\n\nhint: add --style phased");
+    fails(
+        &run,
+        64,
+        "--phase-after has no effect without --style phased\n\nhint: add --style phased",
+    );
     let args = ["-r", "t.jsonl", "-o", "s.yaml", "--style", "phased", "--phase-after", "0"];
     fails(&convert(folder.path(), &args), 64, "--phase-after");
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--session", "9"]);

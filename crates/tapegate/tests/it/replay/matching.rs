@@ -1,6 +1,6 @@
 //! What counts when requests are compared, and what does not.
 
-use super::{MODES, answer, call, lines, refusal, tape};
+use super::{MODES, answer, call, exactly, lines, refusal, tape};
 use crate::support::replay;
 
 fn write(id: u32, params: &str) -> String {
@@ -20,8 +20,8 @@ fn spelling_and_meta_do_not_count() {
         r#" { "name" : "w" , "arguments" : { "n":10.0, "path":"\u002fa","deep":[ {"id":1,"x":"é"} ],"now":"2026-01-01"} } "#,
     ] {
         for mode in MODES {
-            let flags = ["--match-mode", mode, "--strict-params", "--fuzzy-threshold", "1"];
-            let end = replay(one()).flags(&flags).run(lines(&[write(5, params)]).as_bytes());
+            let end =
+                replay(one()).flags(&exactly(mode)).run(lines(&[write(5, params)]).as_bytes());
             end.exits(0).client_got(lines(&[answer(5, "one")]).as_bytes());
         }
     }
@@ -43,8 +43,7 @@ fn values_types_and_order_of_elements_count() {
         assert_ne!(params, RECORDED);
         let live = lines(&[write(5, &params)]);
         for mode in MODES {
-            let flags = ["--match-mode", mode, "--strict-params", "--fuzzy-threshold", "1"];
-            let end = replay(one()).flags(&flags).run(live.as_bytes()).exits(6);
+            let end = replay(one()).flags(&exactly(mode)).run(live.as_bytes()).exits(6);
             end.client_got_some(&refusal(5));
         }
         // Without strictness, order tolerates it with a warning that names the place.
@@ -64,8 +63,7 @@ fn what_is_ignored_does_not_count() {
         &["--ignore", "params.arguments"],
     ] {
         for mode in MODES {
-            let setup = replay(one()).flags(&["--match-mode", mode, "--strict-params"]);
-            let setup = setup.flags(&["--fuzzy-threshold", "1"]).flags(ignored);
+            let setup = replay(one()).flags(&exactly(mode)).flags(ignored);
             let end = setup.run(live.as_bytes()).exits(0);
             end.client_got(lines(&[answer(5, "one")]).as_bytes());
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::{MODES, lines, refusal};
+use super::{MODES, exactly, lines, refusal};
 use crate::support::{record, replay};
 
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
@@ -43,8 +43,7 @@ fn the_same_secret_matches_and_another_does_not() {
         let (_folder, tape, key) = redacted(&[&rules[..], flags].concat());
         for mode in MODES {
             let setup = || {
-                let setup = replay("").tape_at(&tape).flags(&["--match-mode", mode]);
-                let setup = setup.flags(&["--strict-params", "--fuzzy-threshold", "1"]);
+                let setup = replay("").tape_at(&tape).flags(&exactly(mode));
                 if own { setup.flags(&["--redact-key-file", &key]) } else { setup }
             };
             let live = lines(&[login(7, TOKEN, "hunter2")]);

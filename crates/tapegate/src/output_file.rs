@@ -1,0 +1,100 @@
+//! Files that are written, as a command line names them.
+//!
+//! `-` means standard output wherever that is free. Elsewhere it is refused with the reason, because a
+//! file of that name is never what was meant.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
+/// Why files that commands in a server's place write cannot go to `-`.
+pub(crate) const CLIENTS: &str = "standard output belongs to the client; name a file";
+
+/// A file to write that is not standard output, for the reason given.
+pub(crate) fn never_stdout(reason: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| match path == Path::new("-") {
+        true => Err(reason),
+        false => Ok(path),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use super::*;
+
+    /// Outputs that take `-` for standard output, or refuse it by themselves.
+    const OUTPUTS: [&str; 4] =
+        ["record output", "tape tape", "convert output", "policy generate output"];
+
+    /// Paths that are read, and folders that must be there.
+    const INPUTS: [&str; 40] = [
+        "approvals key_file",
+        "approvals state",
+        "check files",
+        "check library",
+        "convert recording",
+        "hub config",
+        "hub key_file",
+        "hub state",
+        "init from_tape",
+        "log files",
+        "log state",
+        "policy accept file",
+        "policy accept key_file",
+        "policy backtest against",
+        "policy backtest config",
+        "policy backtest tapes",
+        "policy explain arguments_file",
+        "policy explain config",
+        "policy generate tapes",
+        "policy pin config",
+        "policy pin tapes",
+        "policy test config",
+        "policy test files",
+        "record redact_key_file",
+        "redact redact_key_file",
+        "redact tape",
+        "replay recording",
+        "replay redact_key_file",
+        "serve config",
+        "serve file",
+        "serve library",
+        "serve tool",
+        "shim config",
+        "shim token_file",
+        "show state",
+        "show tapes",
+        "stats tapes",
+        "tape redact_key_file",
+        "verify recording",
+        "verify redact_key_file",
+    ];
+
+    /// Every path on every command line is read, or does something sensible with `-`. One that is new
+    /// is written by [`never_stdout`], or is listed here.
+    #[test]
+    fn every_output_knows_what_a_dash_means() {
+        let mut unknown = Vec::new();
+        let mut commands = vec![(String::new(), crate::cli::command())];
+        while let Some((name, command)) = commands.pop() {
+            for inner in command.get_subcommands() {
+                commands.push((format!("{name}{} ", inner.get_name()), inner.clone()));
+            }
+            for arg in command.get_arguments() {
+                let parser = arg.get_value_parser();
+                let is_path = parser.type_id() == TypeId::of::<PathBuf>();
+                let place = format!("{name}{}", arg.get_id());
+                let alone = clap::Arg::new("path").value_parser(parser.clone());
+                let takes_dash =
+                    clap::Command::new("x").arg(alone).try_get_matches_from(["x", "-"]).is_ok();
+                let is_known = OUTPUTS.iter().chain(&INPUTS).any(|known| *known == place);
+                if is_path && takes_dash && !is_known {
+                    unknown.push(place);
+                }
+            }
+        }
+        assert_eq!(unknown, Vec::<String>::new());
+    }
+}
