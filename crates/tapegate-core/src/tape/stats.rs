@@ -74,6 +74,10 @@ pub struct Stats {
     calls: BTreeMap<CallKey, CallStats>,
 }
 
+/// What the gate answers to a call that it does not send: a Cedar policy, a person, no decision in time,
+/// a rule or a pin, visibility.
+const DENIED: [i64; 5] = [-32003, -32007, -32008, -32014, -32015];
+
 impl Stats {
     /// Counts a row and what belongs to it.
     pub fn row(&mut self, row: &Row) {
@@ -153,6 +157,11 @@ impl Stats {
         let stats = self.stats_of(row);
         stats.bytes += answer.bytes;
         stats.errors += u64::from(answer.outcome != AnswerOutcome::Ok);
+        // A call that was held first has no `refused`: it was recorded before the decision.
+        let is_denial =
+            matches!(answer.outcome, AnswerOutcome::Error(Some(code)) if DENIED.contains(&code));
+        let is_counted = row.marks.refused.is_some();
+        stats.denied += u64::from(is_denial && answer.marks.ours && !is_counted);
         if let Some(us) = answer.latency_us {
             stats.latencies.add(us / 1000);
         }

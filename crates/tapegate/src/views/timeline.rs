@@ -146,6 +146,7 @@ impl TimelineView<'_> {
         let mut arrow = arrow;
         match &row.kind {
             RowKind::Request { call, .. } | RowKind::Notification(call) => {
+                parts.extend(row.marks.ours.then(|| "tapegate:".to_owned()));
                 parts.push(called(call));
             }
             RowKind::LateAnswer(call) if call.method.is_empty() => {
@@ -258,7 +259,10 @@ fn right(row: &Row, decision: Option<&Decision>) -> Right {
 pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
     let inline = |text: &str| visible::inline(text, 200);
     if let Some(decision) = decision {
-        let word = words::decision(&decision.word);
+        let word = match (words::decision(&decision.word), &decision.by) {
+            ("allowed", Some(_)) => "approved",
+            (word, _) => word,
+        };
         let by = decision.by.as_deref().map(|by| format!(" by {}", inline(by)));
         let denies = word.contains("denied");
         let rule = decision.rule.as_deref().filter(|_| denies && by.is_none());

@@ -11,6 +11,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::support::{at_terminal, tapegate};
 
+mod held;
+
 pub(crate) fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/show")
 }

@@ -22,6 +22,8 @@ pub(super) struct Decisions {
     /// Which decision was made about which message. Most are the same.
     by_seq: HashMap<u64, u32>,
     all: Vec<Decision>,
+    /// The calls that wait for a person, by `request_id`: the line of a refusal does not name its message.
+    waiting: HashMap<String, u64>,
 }
 
 impl Decisions {
@@ -49,13 +51,20 @@ impl Decisions {
         // What cannot be read is told by `tapegate log` and `tapegate check`.
         while let Ok(Some(next)) = follower.next_line() {
             let Ok(logged) = next else { continue };
+            let text = |key: &str| logged.str(key).map(|text| text.into_owned());
             let is_ours = logged.str("tape_session_id").is_some_and(|id| id == self.session);
-            let (Some(seq), Some(word)) =
-                (logged.number("tape_seq").filter(|_| is_ours), logged.str("governance_decision"))
-            else {
+            let Some(word) = logged.str("governance_decision").filter(|_| is_ours) else {
                 continue;
             };
-            let text = |key: &str| logged.str(key).map(|text| text.into_owned());
+            let request = text("request_id").unwrap_or_default();
+            let seq = match (logged.number("tape_seq"), &*word) {
+                (Some(seq), "pending_approval") if self.waiting.len() < DECISIONS_MAX => {
+                    self.waiting.insert(request, seq);
+                    Some(seq)
+                }
+                (seq, _) => self.waiting.remove(&request).or(seq),
+            };
+            let Some(seq) = seq else { continue };
             let decision = Decision {
                 word: word.into_owned(),
                 rule: text("rule"),
