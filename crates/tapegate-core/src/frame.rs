@@ -18,6 +18,9 @@ pub use fold::{careless, fold};
 use plain::Closely;
 pub use skim::{Skim, Skimmed, skim_messages};
 
+/// How many elements a batch may have under a policy. The batches of real clients have a few.
+pub const BATCH_ELEMENTS_MAX: usize = 1000;
+
 /// One message: what arrived, and what it says.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
@@ -128,10 +131,42 @@ fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>, along: &mut impl Along<'a>) ->
 
 /// The elements of a batch, each as a frame of its own, in order.
 pub fn elements(batch: &[u8]) -> Vec<Frame<'_>> {
-    let mut frames = Vec::new();
-    // A batch was validated when it was read; from other bytes, what could be read counts.
-    collect(batch, &mut frames).unwrap_or_default();
-    frames
+    each_element(batch).collect()
+}
+
+/// The same, read one at a time: an envelope is much larger than `{}`, and a batch may have very many.
+pub fn each_element(batch: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    element_texts(batch).map(Frame::read)
+}
+
+/// Whether a batch has more than [`BATCH_ELEMENTS_MAX`] elements.
+pub fn is_long_batch(batch: &[u8]) -> bool {
+    element_texts(batch).nth(BATCH_ELEMENTS_MAX).is_some()
+}
+
+/// What `find` makes of the first envelope of a frame that it makes something of.
+pub fn find_envelope<T>(
+    frame: &Frame<'_>,
+    mut find: impl FnMut(&Envelope<'_>) -> Option<T>,
+) -> Option<T> {
+    match frame.body() {
+        Body::Batch => each_element(frame.bytes()).find_map(|one| find(one.envelope()?)),
+        _ => find(frame.envelope()?),
+    }
+}
+
+/// The raw texts of the elements of a batch. A batch was validated when it was read; of other bytes,
+/// what could be read counts.
+fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut cursor = Cursor::new(batch).ok();
+    let kind = cursor.as_mut().and_then(|cursor| cursor.open().ok());
+    let mut cursor = cursor.filter(|_| kind == Some(JsonKind::Array));
+    let mut first = true;
+    let next = move || {
+        let cursor = cursor.as_mut()?;
+        cursor.element(&mut first).ok()?.then(|| cursor.value().ok()).flatten()
+    };
+    std::iter::from_fn(next).fuse()
 }
 
 /// What the messages of a frame say about themselves: one, those of a batch, or none.
@@ -139,22 +174,10 @@ pub fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
     match frame.body() {
         Body::Message(said) => vec![said.clone()],
         Body::Batch => {
-            elements(frame.bytes()).iter().filter_map(|one| one.envelope().cloned()).collect()
+            each_element(frame.bytes()).filter_map(|one| one.envelope().cloned()).collect()
         }
         Body::Garbage(_) => Vec::new(),
     }
-}
-
-fn collect<'a>(batch: &'a [u8], frames: &mut Vec<Frame<'a>>) -> Result<(), Fault> {
-    let mut cursor = Cursor::new(batch)?;
-    if cursor.open()? != JsonKind::Array {
-        return Ok(());
-    }
-    let mut first = true;
-    while cursor.element(&mut first)? {
-        frames.push(Frame::read(cursor.value()?));
-    }
-    Ok(())
 }
 
 impl Garbage {
@@ -192,5 +215,5 @@ pub fn error_reply(id: &[u8], code: i32, message: &str, data: &str) -> Vec<u8> {
 
 /// The raw texts of the items of a JSON array.
 pub fn array_items(array: &[u8]) -> Vec<&[u8]> {
-    elements(array).iter().map(Frame::bytes).collect()
+    element_texts(array).collect()
 }

@@ -11,7 +11,7 @@ mod repeats;
 mod target;
 
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::frame::{Body, Envelope, Frame, Garbage, Kind};
+use tapegate_core::frame::{Body, Envelope, Frame, Garbage, Kind, is_long_batch};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 
@@ -47,6 +47,8 @@ pub enum Fault {
     NotAnObject,
     /// It is an array of messages, and came on a line.
     Batch,
+    /// It is an array of more elements than anybody sends.
+    LongBatch,
     /// It does not say `"jsonrpc":"2.0"`.
     Version,
     /// It is neither request nor notification nor answer.
@@ -86,6 +88,9 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
             line_ends(frame.bytes(), carrier, &mut faults);
             if is_empty_array(frame.text()) {
                 faults.push(Fault::Shapeless);
+            }
+            if is_long_batch(frame.bytes()) {
+                faults.push(Fault::LongBatch);
             }
         }
         Body::Message(said) => {
@@ -194,6 +199,7 @@ impl Fault {
             Self::NotJson => "malformed_json",
             Self::Version => "missing_version",
             Self::Batch => "unsupported_batch",
+            Self::LongBatch => "long_batch",
             Self::NotAnObject | Self::Shapeless => "unclassifiable",
             Self::Ambiguous => "ambiguous",
             Self::Id => "invalid_id",
@@ -235,6 +241,7 @@ impl Fault {
             Self::CarriageReturn => "there is a carriage return inside the line",
             Self::NotAnObject => "the message is no JSON object",
             Self::Batch => "batches are not taken on stdio",
+            Self::LongBatch => "the batch has more than 1000 elements",
             Self::Version => "the message does not say \"jsonrpc\":\"2.0\"",
             Self::Shapeless => "the message is neither request, notification nor answer",
             Self::Ambiguous => "the message is a request and an answer at once",

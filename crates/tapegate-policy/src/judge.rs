@@ -17,7 +17,7 @@ mod visibility;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::frame::{Body, Envelope, Frame, Kind, each_element};
 use tapegate_core::side::Side;
 
 use crate::decide::{Decision, GateName, Outcome};
@@ -113,8 +113,8 @@ impl<'p> Judge<'p> {
         if self.stops(&judgement.faults) {
             return judgement;
         }
-        let elements = elements(frame.bytes()).into_iter();
-        let judged = elements.map(|element| self.message(&element, arrival, true, state));
+        let judged =
+            each_element(frame.bytes()).map(|element| self.message(&element, arrival, true, state));
         judgement.elements = judged.collect();
         judgement
     }

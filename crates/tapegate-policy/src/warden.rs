@@ -193,10 +193,19 @@ impl Warden {
         begun_ns: Option<u64>,
     ) -> Verdict {
         let refused = self.strict() && judgement.strict() == Outcome::Deny;
-        let mut first_refusal = None;
+        let (mut first_refusal, mut strays) = (None, None);
         let mut edits = Edits::new(case.frame.bytes());
-        let elements = frame::elements(case.frame.bytes());
-        for (frame, judgement) in elements.iter().zip(&judgement.elements) {
+        let frames = frame::each_element(case.frame.bytes());
+        for (frame, judgement) in frames.zip(&judgement.elements) {
+            let (frame, quiet) = (&frame, judgement.without_form());
+            if judgement.is_stray() {
+                strays.get_or_insert_with(|| (frame.clone(), judgement, 0)).2 += 1;
+                // One line is about all of them. What is in one must be masked all the same.
+                if refused {
+                    continue;
+                }
+            }
+            let judgement = quiet.as_ref().unwrap_or(judgement);
             if refused && judgement.strict() != Outcome::Deny {
                 let why = "the batch that it came in was refused, and it was not sent";
                 if !judgement.calls.is_empty() {
@@ -213,6 +222,13 @@ impl Warden {
                     let refusal = self.subject("method", "batch").cannot_wait();
                     first_refusal.get_or_insert_with(|| Box::new(refusal));
                 }
+            }
+        }
+        if let Some((frame, judgement, count)) = strays {
+            let sent = !refused && first_refusal.is_none();
+            let subject = self.note_strays(case, &frame, judgement, (count, sent), begun_ns);
+            if let Some(&fault) = judgement.faults.first().filter(|_| refused) {
+                first_refusal.get_or_insert_with(|| Box::new(subject.faulty(fault)));
             }
         }
         match (first_refusal, edits.finish()) {

@@ -103,13 +103,17 @@ impl Relay {
         }
     }
 
-    /// Refuses a batch as a whole: one error for each request in it, in one batch.
+    /// Refuses a batch as a whole: one error for each request in it, in one batch. One that is too long
+    /// gets one error altogether, for those of its requests would be many times its size.
     fn refuse_batch(&mut self, way: Way, bytes: &[u8], refusal: &Refusal, emit: &mut Emit<'_, '_>) {
         undelivered(way, bytes, &refusal.why, emit);
-        let elements = frame::elements(bytes);
+        let is_long = frame::is_long_batch(bytes);
         let mut errors = Vec::new();
-        for said in elements.iter().filter_map(Frame::envelope) {
+        for element in frame::each_element(bytes) {
+            let Some(said) = element.envelope() else { continue };
             match (said.kind(), said.id) {
+                (Kind::Request, Some(_)) if is_long && !errors.is_empty() => {}
+                (Kind::Request, Some(_)) if is_long => errors.push(error(b"null", refusal)),
                 (Kind::Request, Some(id)) => {
                     self.unsent.put(way.lane, way.from, id);
                     errors.push(error(id, refusal));
@@ -119,6 +123,11 @@ impl Relay {
                 }
                 _ => {}
             }
+        }
+        if is_long && let Some(error) = errors.pop() {
+            self.count += 1;
+            let element = Element { n: self.count, reply: None };
+            return answer(way.at, way.lane, way.from, element, error, emit);
         }
         if errors.is_empty() {
             return;

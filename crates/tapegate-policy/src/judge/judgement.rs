@@ -165,6 +165,19 @@ impl<'m> Judgement<'m> {
         }
     }
 
+    /// Whether it is about something that is not a message, as only an element of a batch may be.
+    pub(crate) fn is_stray(&self) -> bool {
+        let is_stray = |fault: &Fault| matches!(fault, Fault::NotAnObject | Fault::Shapeless);
+        self.faults.iter().chain(&self.anomalies).any(is_stray)
+    }
+
+    /// The same without what is said about its form, if it is about something that is not a message.
+    pub(crate) fn without_form(&self) -> Option<Self> {
+        let form = (Vec::new(), Vec::new());
+        let quiet = || Self { faults: form.0, anomalies: form.1, ..self.clone() };
+        self.is_stray().then(quiet)
+    }
+
     /// What is wrong with it, or with the elements of a batch.
     pub fn faults(&self) -> impl Iterator<Item = Fault> {
         let within = self.elements.iter().flat_map(|element| &element.faults);

@@ -9,6 +9,7 @@ use tapegate_core::gate::Case;
 use super::{Warden, noted};
 use crate::decide::GateName;
 use crate::inspect::Fault;
+use crate::judge::Judgement;
 use crate::note::{Note, NoteKind};
 use crate::refuse::Subject;
 
@@ -21,14 +22,39 @@ impl Warden {
         faults: &[Fault],
         begun_ns: Option<u64>,
     ) -> Subject {
+        let decision = self.fault_decision(faults);
+        self.note_form(case, frame, faults, (decision, !self.strict()), begun_ns)
+    }
+
+    /// Notes the elements of a batch that are not messages in one line: the first of them, and how many
+    /// there are. A few bytes would fill the log otherwise.
+    pub(super) fn note_strays(
+        &mut self,
+        case: &Case<'_>,
+        first: &Frame<'_>,
+        judgement: &Judgement<'_>,
+        (count, sent): (usize, bool),
+        begun_ns: Option<u64>,
+    ) -> Subject {
+        let (faults, decision) = match judgement.faults.as_slice() {
+            [] => (&*judgement.anomalies, LoggedDecision::Warn),
+            faults => (faults, self.fault_decision(faults)),
+        };
+        let mut reason = words(faults);
+        if count > 1 {
+            reason.push_str(&format!("; so it is with {count} elements of the batch"));
+        }
+        self.note_form_as(case, first, faults, reason, (decision, sent), begun_ns)
+    }
+
+    /// What becomes of a message with these faults, or would in production.
+    fn fault_decision(&self, faults: &[Fault]) -> LoggedDecision {
         let first = faults.first().copied().unwrap_or(Fault::NotJson);
-        let strict = self.strict();
-        let decision = match (strict, first.would()) {
+        match (self.strict(), first.would()) {
             (false, would) => would,
             (true, LoggedDecision::WouldDrop) => LoggedDecision::Drop,
             (true, _) => LoggedDecision::Reject,
-        };
-        self.note_form(case, frame, faults, (decision, !strict), begun_ns)
+        }
     }
 
     /// Notes what is odd about the form of a message, under this decision, and whether it is sent on.
@@ -37,6 +63,18 @@ impl Warden {
         case: &Case<'_>,
         frame: &Frame<'_>,
         faults: &[Fault],
+        fate: (LoggedDecision, bool),
+        begun_ns: Option<u64>,
+    ) -> Subject {
+        self.note_form_as(case, frame, faults, words(faults), fate, begun_ns)
+    }
+
+    fn note_form_as(
+        &mut self,
+        case: &Case<'_>,
+        frame: &Frame<'_>,
+        faults: &[Fault],
+        reason: String,
         (decision, sent): (LoggedDecision, bool),
         begun_ns: Option<u64>,
     ) -> Subject {
@@ -44,8 +82,6 @@ impl Warden {
         let method = said.and_then(|said| said.method).map(|method| method.decode());
         let name = said.and_then(|said| said.name.or(said.uri)).map(|name| name.decode());
         let subject = self.subject("tool", name.as_deref().unwrap_or_default());
-        let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
-        let reason = reasons.join("; ");
         let latency_ns = self.latency(begun_ns);
         let mut note = Note {
             kind: NoteKind::Framing { faults: faults.to_vec() },
@@ -95,4 +131,10 @@ impl Warden {
         };
         self.hands.note(&self.regime, &mut note);
     }
+}
+
+/// What is odd about a message, in words.
+fn words(faults: &[Fault]) -> String {
+    let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
+    reasons.join("; ")
 }

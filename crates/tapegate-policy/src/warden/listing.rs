@@ -9,7 +9,7 @@ mod requests;
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::RandomState;
-use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::frame::{Body, Envelope, Frame, Kind, each_element};
 use tapegate_core::gate::{Case, ListFirst, ListStep, Ticket};
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
@@ -132,9 +132,9 @@ impl Warden {
         match case.frame.body() {
             Body::Message(said) => self.hear_of_lists(case, said),
             Body::Batch => {
-                let elements = elements(case.frame.bytes());
-                let all = elements.iter().filter_map(Frame::envelope);
-                all.for_each(|said| self.hear_of_lists(case, said));
+                for element in each_element(case.frame.bytes()) {
+                    element.envelope().into_iter().for_each(|said| self.hear_of_lists(case, said));
+                }
             }
             Body::Garbage(_) => {}
         }

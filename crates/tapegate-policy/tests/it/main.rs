@@ -6,6 +6,7 @@
 mod alike;
 mod annotations;
 mod approving;
+mod batches;
 mod bypasses;
 mod cedar;
 mod coercing;

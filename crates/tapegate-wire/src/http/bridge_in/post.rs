@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Frame, Kind as MessageKind, envelopes};
+use tapegate_core::frame::{Body, Frame, Kind as MessageKind, find_envelope, is_long_batch};
 use tapegate_core::json;
 use tapegate_core::lines::Oversize;
 use tapegate_core::relay::{Event, Permitted};
@@ -72,7 +72,7 @@ pub(super) async fn post(
     };
     let frame = Frame::read(&text);
     // Headers that describe a message must fit every message of a batch.
-    if let Some(rejection) = envelopes(&frame).iter().find_map(|said| terms.check_mirrors(said)) {
+    if let Some(rejection) = find_envelope(&frame, |said| terms.check_mirrors(said)) {
         return refuse(bridge, &terms, &frame, &rejection);
     }
     if let Some(refused) = terms.check_version(frame.envelope()) {
@@ -99,7 +99,7 @@ async fn pass(
     cord: &Rc<Cord>,
 ) -> Response<ReplyBody> {
     let Target { board, lane, opened } = target;
-    let requests = envelopes(frame).iter().filter(|said| is_request(said)).count();
+    let requests = count_requests(frame);
     let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
     if requests == 0 {
         let sent = match board.kind {
@@ -142,10 +142,23 @@ fn is_odd(frame: &Frame<'_>) -> bool {
     frame.envelope().is_some_and(|said| said.kind() == MessageKind::Other && said.id.is_some())
 }
 
+fn count_requests(frame: &Frame<'_>) -> usize {
+    let mut count = 0;
+    find_envelope(frame, |said| {
+        count += usize::from(is_request(said));
+        None::<()>
+    });
+    count
+}
+
 async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, NotSent> {
     let (board, exchange) = (Rc::clone(&watch.board), Rc::clone(&watch.exchange));
     match board.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
         Disposition::Forward(()) => {}
+        // One error for all that a batch asks for.
+        Disposition::Refuse(Some(message)) if is_long_batch(frame.bytes()) => {
+            return Ok(headers::json(400, message));
+        }
         Disposition::Refuse(Some(message)) => exchange.answer_all(&message),
         Disposition::Refuse(None) => exchange.give_up(),
         Disposition::Hold(ticket) => board.hold_call(exchange.lane, ticket, Some(&exchange)),

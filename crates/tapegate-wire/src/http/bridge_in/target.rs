@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tapegate_core::frame::{Envelope, Frame, Kind as MessageKind, envelopes};
+use tapegate_core::frame::{Envelope, Frame, Kind as MessageKind, find_envelope};
 use tapegate_core::side::Lane;
 
 use super::super::headers;
@@ -32,7 +32,8 @@ pub(super) fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Resul
     if let Some(said) = said.filter(|said| said.method.is_some() && terms.makes_modern(said)) {
         return modern_target(bridge, terms, frame, said);
     }
-    if envelopes(frame).iter().any(|said| is_request(said) && said.is_method("initialize")) {
+    let opens = |said: &Envelope<'_>| is_request(said) && said.is_method("initialize");
+    if find_envelope(frame, |said| opens(said).then_some(())).is_some() {
         let (id, board) =
             bridge.open_session(Kind::Session).map_err(|error| Box::new(error.reply(id)))?;
         return Ok(Target { lane: board.lane, board, opened: Some(id) });

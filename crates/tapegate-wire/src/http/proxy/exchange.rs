@@ -41,8 +41,8 @@ impl Exchange {
         match frame.body() {
             Body::Message(said) => to_endpoint || is_message(said),
             Body::Batch => {
-                let elements = frame::elements(frame.bytes());
-                to_endpoint || elements.iter().any(|one| one.envelope().is_some_and(is_message))
+                let is_message = |one: Frame<'_>| one.envelope().is_some_and(is_message);
+                to_endpoint || frame::each_element(frame.bytes()).any(is_message)
             }
             Body::Garbage(_) => to_endpoint,
         }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use tapegate_core::frame::{self, Body, Envelope, Frame, envelopes};
+use tapegate_core::frame::{self, Body, Envelope, Frame};
 use tapegate_core::json::{Cursor, Kind as JsonKind};
 use tapegate_core::relay::Permitted;
 use tapegate_core::side::Side;
@@ -128,7 +128,7 @@ impl Exchange {
             let params = self.proxy.params.borrow();
             terms.check_mirrors(said).or_else(|| terms.check_contradictions(said, &params))
         };
-        let rejection = envelopes(frame).iter().find_map(check)?;
+        let rejection = frame::find_envelope(frame, check)?;
         let lane = self.lane();
         match self.proxy.station.rejects(lane, Side::Client, frame.bytes(), &rejection.reason) {
             Ok(true) => Some(headers::rejected_each(&rejection, frame)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tapegate_core::frame::{Body, Frame, Kind, elements};
+use tapegate_core::frame::{Body, Frame, Kind, each_element};
 use tapegate_core::gate::Ticket;
 use tapegate_core::relay::{Event, Permitted};
 use tapegate_core::side::{Lane, Side};
@@ -142,7 +142,7 @@ fn asks(bytes: &[u8]) -> bool {
     let is_request =
         |one: &Frame<'_>| one.envelope().is_some_and(|said| said.kind() == Kind::Request);
     match frame.body() {
-        Body::Batch => elements(bytes).iter().any(is_request),
+        Body::Batch => each_element(bytes).any(|one| is_request(&one)),
         _ => is_request(&frame),
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::victim::{ACCEPT, ALL, JSON, Kind, Tool, Victim};
+use crate::shim::stand::events;
 
 const EACH_WAY: [Kind; 4] = [Kind::Process, Kind::Express, Kind::ExpressSse, Kind::FastMcp];
 
@@ -169,6 +170,25 @@ fn what_never_becomes_a_request_is_in_the_log_too() {
         });
         victim.raw("POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nbad header: x\r\n", b"");
         victim.logs("malformed HTTP request");
+        victim.is_unharmed();
+    }
+}
+
+#[test]
+fn a_batch_of_very_many_elements_costs_one_answer_and_one_line_in_the_log() {
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for kind in [Kind::Process, Kind::Express] {
+        let victim = Victim::start(kind);
+        for element in ["{}", "1", ask] {
+            let count = events(victim.run().folder()).len();
+            let batch = format!("[{}]", vec![element; 20_000].join(","));
+            let got = victim.post(&[JSON, ACCEPT], batch.as_bytes());
+            assert!(got.status == 400 || got.status == 200, "{kind:?} {element} {got:?}");
+            assert!(got.body.len() < 1000, "{kind:?} {element} {got:?}");
+            let events = events(victim.run().folder());
+            assert_eq!(events.len(), count + 1, "{kind:?} {element}");
+            assert_eq!(events[count]["forwarded"], false, "{kind:?} {element}");
+        }
         victim.is_unharmed();
     }
 }

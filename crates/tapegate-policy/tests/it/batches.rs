@@ -1,0 +1,41 @@
+//! Batches of very many elements, and of elements that are not messages.
+
+use tapegate_policy::inspect::Carrier;
+use tapegate_policy::model::Profile;
+
+use crate::rig::{Rig, call, policy, refused, shown};
+
+const POLICY: &str = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
+
+fn http(profile: Profile) -> Rig {
+    Rig::over(Carrier::Http, Some(policy(POLICY)), profile)
+}
+
+#[test]
+fn a_batch_of_too_many_elements_is_refused_with_one_line_in_the_log() {
+    for element in ["{}", "1", &call("ls")] {
+        let batch = |count: usize| format!("[{}]", vec![element; count].join(","));
+        let mut rig = http(Profile::Production);
+        let refusal = refused(rig.client(&batch(1001)));
+        assert!(refusal.message.contains("more than 1000 elements"), "{refusal:?}");
+        assert_eq!(rig.noted().len(), 1, "{element}");
+    }
+    let calls = format!("[{}]", vec![call("ls"); 1000].join(","));
+    assert_eq!(shown(&http(Profile::Production).client(&calls)), "forward");
+}
+
+#[test]
+fn elements_that_are_not_messages_are_one_line_with_their_number() {
+    let batch = format!("[{},1,{{}},[]]", call("ls"));
+    for (profile, verdict, word) in [
+        (Profile::Production, "refuse -32600", "drop"),
+        (Profile::Development, "forward", "WOULD_DROP"),
+    ] {
+        let mut rig = http(profile);
+        assert_eq!(shown(&rig.client(&batch)), verdict);
+        let notes = rig.memory.notes.lock().unwrap();
+        let about: Vec<_> = notes.iter().filter(|note| note.decision.word() == word).collect();
+        let [note] = about.as_slice() else { panic!("{notes:#?}") };
+        assert!(note.reason.as_deref().unwrap().ends_with("3 elements of the batch"), "{note:?}");
+    }
+}
