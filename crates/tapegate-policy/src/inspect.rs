@@ -7,6 +7,7 @@
 //! taken at params that are not plain and where something is odd.
 
 mod embedded;
+mod prototype;
 mod repeats;
 mod target;
 
@@ -61,6 +62,8 @@ pub enum Fault {
     Repeated,
     /// Members have names that careless readers take for one.
     Twin,
+    /// It has a member `__proto__`, which JavaScript merges into the object that has it.
+    Prototype,
     /// A string in it holds another message after a line end.
     Embedded,
     /// A name in it has half a surrogate pair.
@@ -100,6 +103,9 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
                 line_ends(frame.bytes(), carrier, &mut faults);
             }
             envelope(said, &mut faults);
+            if prototype::found(frame.bytes(), odd) {
+                faults.push(Fault::Prototype);
+            }
             if odd && embedded::found(frame.bytes()) {
                 faults.push(Fault::Embedded);
             }
@@ -109,6 +115,11 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
         }
     }
     faults
+}
+
+/// What is odd about arguments that did not come in a message.
+pub(crate) fn inspect_arguments(arguments: &[u8]) -> Vec<Fault> {
+    if prototype::found(arguments, true) { vec![Fault::Prototype] } else { Vec::new() }
 }
 
 fn no_json(bytes: &[u8], fault: &json::Fault) -> Fault {
@@ -205,6 +216,7 @@ impl Fault {
             Self::Id => "invalid_id",
             Self::Repeated => "duplicate_member",
             Self::Twin => "confusable_member",
+            Self::Prototype => "prototype_member",
             Self::Surrogate => "unpaired_surrogate",
             Self::Deep => "too_deep",
             Self::Notification => "gated_notification",
@@ -248,6 +260,9 @@ impl Fault {
             Self::Id => "the id is neither a string nor a number",
             Self::Repeated => "a member of the message occurs twice",
             Self::Twin => "members of the message have names that readers confuse",
+            Self::Prototype => {
+                "the message has a member `__proto__`, which JavaScript merges into the object around it"
+            }
             Self::Embedded => "a string in the message holds another message after a line end",
             Self::Surrogate => "a name in the message has half a surrogate pair",
             Self::Deep => "the message is nested too deeply",

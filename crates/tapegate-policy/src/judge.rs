@@ -22,7 +22,7 @@ use tapegate_core::side::Side;
 
 use crate::decide::{Decision, GateName, Outcome};
 use crate::gated::Gated;
-use crate::inspect::{Carrier, Fault, Target, inspect, targets};
+use crate::inspect::{Carrier, Fault, Target, inspect, inspect_arguments, targets};
 use crate::methods::{Duty, sender};
 use crate::model::{EmbeddedMessages, Policy, Profile};
 
@@ -87,7 +87,11 @@ impl<'p> Judge<'p> {
         arguments: Option<&[u8]>,
         wall_us: i64,
         state: &mut SessionState,
-    ) -> JudgedCall<'m> {
+    ) -> Judgement<'m> {
+        let mut judgement = self.form(arguments.map(inspect_arguments).unwrap_or_default());
+        if self.stops(&judgement.faults) {
+            return judgement;
+        }
         let envelope = Envelope { arguments, ..Envelope::default() };
         let (from, carrier) = (sender(method), Carrier::Lines);
         let arrival = Arrival { from, carrier, session: 0, wall_us };
@@ -99,7 +103,9 @@ impl<'p> Judge<'p> {
         };
         let (method, name) = (Cow::Borrowed(method), Cow::Borrowed(name));
         let offer = gated.map(|gated| gated.offer(&name));
-        JudgedCall { method, offer, name, decision, cannot_wait: false }
+        judgement.calls =
+            Calls::One(JudgedCall { method, offer, name, decision, cannot_wait: false });
+        judgement
     }
 
     /// A batch is judged by its elements, each of which must pass by itself.

@@ -49,8 +49,7 @@ pub fn run(case: &Case, policy: &Policy, now_us: i64) -> Came {
             judge.judge(&Frame::read(text), arrival, &mut state)
         }
         What::Call { method, name, arguments } => {
-            let call = judge.call(method, name, arguments.as_deref(), wall_us, &mut state);
-            Judgement::of_call(call)
+            judge.call(method, name, arguments.as_deref(), wall_us, &mut state)
         }
     };
     let outcome = judgement.outcome(profile);

@@ -78,11 +78,6 @@ pub struct JudgedCall<'m> {
 }
 
 impl<'m> Judgement<'m> {
-    /// A judgement about one call alone.
-    pub fn of_call(call: JudgedCall<'m>) -> Self {
-        Self { calls: Calls::One(call), ..Self::default() }
-    }
-
     /// The same, without borrowing from the message.
     pub fn into_owned(self) -> Judgement<'static> {
         let elements = self.elements.into_iter().map(Judgement::into_owned);

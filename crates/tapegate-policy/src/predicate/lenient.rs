@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use tapegate_core::frame;
 use tapegate_core::json::path::{Path, Select, Step};
 use tapegate_core::json::{self, Cursor, Fault, Str, write_str};
 use tapegate_core::lenient::embedded::{Embedded, embedded, pieces, unescaped};
@@ -150,8 +151,10 @@ impl Walk<'_, '_> {
                     return Ok(flow);
                 }
             }
-            if step.anywhere {
-                let flow = self.enter_any(child, at);
+            // What is in it counts as if it stood here to readers in JavaScript.
+            let is_merged = is_prototype(key);
+            if step.anywhere || is_merged {
+                let flow = self.enter_any(child, At { exact: at.exact && !is_merged, ..at });
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -282,6 +285,11 @@ impl LenientPath {
 /// Whether a step to the elements of a list may be read as no step, for there is one value only.
 fn takes_single(select: &Select) -> bool {
     matches!(select, Select::All | Select::Index(0))
+}
+
+/// Whether readers in JavaScript merge the value of a key into the object around it.
+fn is_prototype(key: Str<'_>) -> bool {
+    *frame::fold(key) == *b"__proto__"
 }
 
 fn counts(byte: u8) -> bool {

@@ -169,7 +169,8 @@ fn find(value: &Value, steps: &[Step], parsed: usize, all: &mut Vec<Value>) {
         if taken {
             find(child, rest, parsed, all);
         }
-        if step.anywhere {
+        // In JavaScript, what is in the prototype is looked up as if it stood here.
+        if step.anywhere || key == Some("__proto__") {
             find(child, steps, parsed, all);
         }
     }

@@ -22,6 +22,7 @@ mod methods;
 mod pins;
 mod predicate_trial;
 mod properties;
+mod prototypes;
 mod published;
 mod readers;
 mod redaction;

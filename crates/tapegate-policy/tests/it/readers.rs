@@ -23,6 +23,8 @@ pub(crate) struct Reader {
     stops_at_nul: bool,
     /// Half a surrogate pair is left out.
     drops_halves: bool,
+    /// `__proto__` sets the prototype, in which members are looked up too, as in JavaScript.
+    has_prototypes: bool,
 }
 
 /// A call that a reader finds in a text.
@@ -34,11 +36,12 @@ pub(crate) struct Found {
 
 /// Every way of reading.
 pub(crate) fn readers() -> impl Iterator<Item = Reader> {
-    (0..16).map(|bits: u32| Reader {
+    (0..32).map(|bits: u32| Reader {
         first: bits & 1 != 0,
         folds: bits & 2 != 0,
         stops_at_nul: bits & 4 != 0,
         drops_halves: bits & 8 != 0,
+        has_prototypes: bits & 16 != 0,
     })
 }
 
@@ -111,7 +114,13 @@ impl Reader {
             false => key == name,
         };
         let mut named = members.iter().filter(|(key, _)| is(key)).map(|(_, value)| value);
-        if self.first { named.next() } else { named.next_back() }
+        let own = if self.first { named.next() } else { named.next_back() };
+        own.or_else(|| {
+            let mut all =
+                members.iter().filter(|(key, _)| self.has_prototypes && key == "__proto__");
+            let (_, prototype) = all.next_back()?;
+            self.member(prototype, name)
+        })
     }
 }
 
@@ -265,6 +274,8 @@ fn careless_readers_find_what_careful_ones_do_not() {
         r#"{"method":"tools/call","params":{"name":"r\ud800m"}}"#,
         r#"{"a":"\n{\"jsonrpc\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}"}"#,
         r#"[{"method":"tools/call","params":{"name":"rm"}}]"#,
+        r#"{"method":"tools/call","params":{"__proto__":{"name":"rm"}}}"#,
+        r#"{"__proto__":{"__proto__":{"method":"tools/call"},"params":{"name":"rm"}}}"#,
     ] {
         assert!(found(text), "{text}");
     }

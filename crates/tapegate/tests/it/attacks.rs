@@ -11,4 +11,5 @@ mod http_events;
 mod http_heads;
 mod http_replies;
 mod people;
+mod prototypes;
 mod victim;

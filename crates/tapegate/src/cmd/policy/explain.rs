@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         None => {
             (name, arguments) = (args.name.clone().unwrap_or_default(), arguments_of(args)?);
             let arguments = arguments.as_deref();
-            Judgement::of_call(judge.call(&args.method, &name, arguments, wall_us, &mut state))
+            judge.call(&args.method, &name, arguments, wall_us, &mut state)
         }
     };
     let explained = Explained { server: server.to_owned(), judgement };

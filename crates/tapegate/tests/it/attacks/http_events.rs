@@ -10,7 +10,7 @@ use crate::shim::stand::{ask as line, events, messages};
 use crate::support::{Run, shim};
 use crate::web::{Seen, WebServer, ask, json as json_reply};
 
-const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward }, rules: [{ id: no-sampling, method: sampling/createMessage, action: deny }] }\n";
+pub(super) const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward }, rules: [{ id: no-sampling, method: sampling/createMessage, action: deny }] }\n";
 const HELLO: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
 /// What eventsource-parser takes for a byte order mark: the mark, read as Latin-1.
 const LATIN1_MARK: &str = "\u{ef}\u{bb}\u{bf}";
@@ -29,7 +29,7 @@ fn stream_reply(stream: &str) -> Vec<u8> {
 }
 
 /// A server that replies to a list and to a call with the streams that `stream` makes of the request.
-fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) -> WebServer {
+pub(super) fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) -> WebServer {
     WebServer::start(move |seen: &Seen, to| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
         let reply = match asked["method"].as_str() {
@@ -47,7 +47,7 @@ fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) -> WebServe
     })
 }
 
-fn before(server: &WebServer, policy: &str) -> Run {
+pub(super) fn before(server: &WebServer, policy: &str) -> Run {
     let setup = shim(policy, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     setup.flags(&["--upstream-http", &server.url("/mcp")]).start()
 }

@@ -1,0 +1,112 @@
+//! Members named `__proto__`.
+//!
+//! `JSON.parse` makes an ordinary member of such a key. But whoever then copies the object by assignment,
+//! as zod and so the official TypeScript SDKs do, sets the prototype of the copy: all that is in the
+//! value counts as if it stood in the object around it. A call without `arguments` has some to such a
+//! reader, and a result without `tools` lists some.
+
+use std::sync::LazyLock;
+
+use aho_corasick::packed::Searcher;
+use memchr::memmem::Finder;
+use tapegate_core::frame::fold;
+use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
+
+/// How such a key begins, unless letters of it are escaped.
+static START: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"__"));
+
+/// The escapes behind which letters of the key may hide.
+static ESCAPES: LazyLock<Option<Searcher>> =
+    LazyLock::new(|| Searcher::new(["\\u005", "\\u006", "\\u007", "\\u004"]));
+
+/// Whether an object in a text, which is JSON, has a member `__proto__` at any depth; `escaped` says
+/// whether there may be a backslash in it. One search tells for nearly every text.
+pub(super) fn found(text: &[u8], escaped: bool) -> bool {
+    let begins = |at: usize| matches!(text.get(at + 3), Some(b'p' | b'P' | b'\\'));
+    let may_be = START.find_iter(text).any(begins)
+        || escaped && ESCAPES.as_ref().is_none_or(|escapes| escapes.find(text).is_some());
+    may_be && any_key(text).unwrap_or(true)
+}
+
+/// Whether a key is `__proto__` to somebody: escapes, case, a NUL or half a surrogate pair do not count.
+fn is_prototype(key: Str<'_>) -> bool {
+    *fold(key) == *b"__proto__"
+}
+
+fn any_key(text: &[u8]) -> Result<bool, NoJson> {
+    let mut cursor = Cursor::new(text)?;
+    let mut levels: Vec<(bool, bool)> = Vec::new();
+    loop {
+        if matches!(cursor.kind()?, Kind::Object | Kind::Array) {
+            levels.push((cursor.open()? == Kind::Object, true));
+        } else {
+            cursor.value()?;
+        }
+        // Closes what ends here, and moves to the next value.
+        loop {
+            let Some((object, first)) = levels.last_mut() else { return Ok(false) };
+            if *object {
+                if let Some(key) = cursor.key(first)? {
+                    if is_prototype(key) {
+                        return Ok(true);
+                    }
+                    break;
+                }
+            } else if cursor.element(first)? {
+                break;
+            }
+            levels.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_found(text: &str) -> bool {
+        found(text.as_bytes(), text.contains('\\'))
+    }
+
+    #[test]
+    fn a_member_is_found_wherever_it_stands_and_however_it_is_written() {
+        for key in [
+            "__proto__",
+            r"\u005f_proto__",
+            r"_\u005F\u0070roto__",
+            r"__pr\u006fto__",
+            r"__proto_\u005f",
+            "__PROTO__",
+            r"__\u0050roto__",
+            r"__pr\u004fto__",
+            r"__proto__\u0000x",
+            r"__pro\ud800to__",
+        ] {
+            for text in [
+                format!(r#"{{"{key}":{{}}}}"#),
+                format!(r#"{{"a":"__","{key}" : null}}"#),
+                format!(r#"{{"a":[[],1,{{"b":{{"c":[{{"d":"x","{key}":1}}]}}}}]}}"#),
+                format!(r#"[{{}},{{"{key}":[]}}]"#),
+            ] {
+                assert!(is_found(&text), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_says_so_is_no_member_and_others_are_other_names() {
+        for text in [
+            r#"{"a":"__proto__"}"#,
+            r#"{"a":["__proto__","x.__proto__ = y"]}"#,
+            r#"{"a":"{\"__proto__\":{}}"}"#,
+            r#"{"a":"\u005f_proto__","b":"\\u005f"}"#,
+            r#"{"proto":1,"_proto_":1,"__proto":1,"proto__":1,"a__proto__":1,"__proto__b":1}"#,
+            r#"{"constructor":{"prototype":{"a":1}},"prototype":1,"__typename":"x"}"#,
+            "{}",
+            "[]",
+            "1",
+        ] {
+            assert!(!is_found(text), "{text}");
+        }
+    }
+}
