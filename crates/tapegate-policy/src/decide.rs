@@ -1,7 +1,7 @@
-//! The one function that decides: visibility, pins, rules, Cedar, approval.
+//! The single decision function: visibility, pins, rules, Cedar, approval.
 //!
-//! Whoever asks, the shim, the hub, a backtest or a person who wants to know why, asks here. An
-//! explanation is the decision itself with the steps gathered on the way, so that it cannot differ.
+//! The shim, the hub, backtests and `policy explain` all decide here. An explanation is the
+//! decision itself plus the steps that led to it, so the two cannot differ.
 
 mod cedar;
 mod drift;
@@ -24,121 +24,121 @@ use steps::Steps;
 pub(crate) use name::{Name, shortened};
 pub(crate) use readings::{hidden_reading, shows, url_readings};
 
-/// A call, as far as a decision needs it.
+/// The parts of a call that a decision depends on.
 #[derive(Debug, Clone)]
 pub struct Call<'a> {
-    /// The server, by the name it goes by in the policy.
+    /// The server's name in the policy.
     pub source: &'a str,
     /// The method.
     pub method: &'a str,
     /// The name of the tool or prompt, or the URI.
     pub name: &'a str,
-    /// The raw JSON of the arguments, if there are any. Of a completion they are what is typed so far, which
-    /// can stop it, but lets nothing pass.
+    /// The raw JSON of the arguments, if there are any. For a completion these are the values typed
+    /// so far; they can deny it but never permit it.
     pub arguments: Option<&'a [u8]>,
 }
 
-/// What is known besides the call.
+/// What a decision depends on besides the call.
 #[derive(Debug, Clone, Default)]
 pub struct Facts<'a> {
     /// Microseconds since 1970.
     pub wall_us: i64,
-    /// Who calls.
+    /// The caller.
     pub principal: Option<&'a Principal>,
-    /// How what is called differs from what was accepted, if it does.
+    /// How the definition of what is called differs from the accepted one, if it does.
     pub drift: Option<&'a str>,
 }
 
-/// Who calls.
+/// The caller of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Principal {
     /// The name of the application, or of the user.
     pub name: String,
-    /// Where it runs.
+    /// The namespace it runs in.
     pub namespace: String,
-    /// What it runs as.
+    /// The service account it runs as.
     pub service_account: String,
-    /// What it may act as.
+    /// The roles it has.
     pub roles: Vec<String>,
-    /// The agent, as it called itself.
+    /// The agent, as it introduced itself.
     pub client: Option<String>,
 }
 
-/// Which gate has decided.
+/// The gate that made a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GateName {
-    /// How the message is written.
+    /// The form of the message.
     Framing,
-    /// What may be seen at all.
+    /// Which items are visible at all.
     Visibility,
     /// The rules.
     Governance,
     /// Cedar.
     Policy,
-    /// People.
+    /// Human approval.
     Approval,
 }
 
-/// What is to be done with a call.
+/// What to do with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is sent on.
+    /// The call is sent on.
     Forward,
-    /// It goes nowhere.
+    /// The call is refused.
     Deny,
-    /// People are asked by this workflow.
+    /// The call waits for approval by this workflow.
     Hold {
         /// The workflow.
         workflow: String,
     },
 }
 
-/// A decision and where it comes from.
+/// A decision and its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What production would do.
+    /// What the production profile would do.
     pub strict: Outcome,
-    /// What is done under the profile that holds.
+    /// What the active profile does.
     pub outcome: Outcome,
-    /// The gate that said so; for a call that passes, the last one that was asked.
+    /// The gate that decided; for a permitted call, the last gate that was evaluated.
     pub gate: GateName,
-    /// Whether it was said because a definition is not what was accepted.
+    /// Whether the cause is a definition that differs from the accepted one.
     pub drift: bool,
     /// The rule that matched, by name.
     pub rule: Option<Arc<str>>,
     /// The Cedar policies that decided, by their ids.
     pub policies: Vec<String>,
-    /// Why, in words for logs and for people. Callers never see them.
+    /// The reason, for logs and for people. Callers never see it.
     pub reason: Arc<str>,
-    /// Of a denial: what the rule's author wants callers to be told.
+    /// For a denial: the text that the rule's author wrote for callers.
     pub description: Option<Arc<str>>,
-    /// Of a denial by the rules: whether the same thing passes with other arguments.
+    /// For a denial by the rules: whether other arguments would pass.
     pub other_arguments: bool,
-    /// Whether it may then be enough to write a path in full, as it is relative and a rule wants one in a
-    /// folder.
+    /// Whether an absolute path might pass: the call has a relative one, and a rule requires a path
+    /// in a folder.
     pub relative_path: bool,
-    /// Whether every call of this method and name is decided about alike, whatever its arguments, its
-    /// caller and the time.
+    /// Whether every call of this method and name gets the same decision, whatever its arguments,
+    /// caller and time.
     pub by_name: bool,
-    /// Every step on the way here, for `policy explain`. Empty unless it was asked for.
+    /// Every step of the decision, for `policy explain`. Empty unless requested.
     pub steps: Vec<String>,
 }
 
-/// What an approval counts for, besides the call itself.
+/// What an approval applies to, besides the call itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalScope<'a> {
-    /// The workflow that was asked.
+    /// The workflow that asks for approval.
     pub workflow: &'a str,
-    /// How what is called was not what had been accepted, if so.
+    /// How the definition differed from the accepted one, if it did.
     pub drift: Option<&'a str>,
 }
 
-/// Decides about a call of the side that sends such calls.
+/// Decides about a call, assuming the side that normally sends its method.
 pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
     decide_from(policy, profile, sender(call.method), call, facts)
 }
 
-/// Decides about a call that `from` has sent.
+/// Decides about a call sent by `from`.
 pub fn decide_from(
     policy: &Policy,
     profile: Profile,
@@ -162,12 +162,12 @@ fn ask(
     }
 }
 
-/// Decides about a call, and tells every step on the way.
+/// Decides about a call and records every step.
 pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
     explain_from(policy, profile, sender(call.method), call, facts)
 }
 
-/// Decides about a call that `from` has sent, and tells every step on the way.
+/// Decides about a call sent by `from` and records every step.
 pub fn explain_from(
     policy: &Policy,
     profile: Profile,
@@ -178,8 +178,8 @@ pub fn explain_from(
     explained(profile, |steps| ask(policy, from, call, facts, steps))
 }
 
-/// Decides about a client's request with a gated method that names nothing: rules that name the method
-/// decide, and no default does.
+/// Decides about a client's request with a gated method that names nothing. Only rules that name
+/// the method apply; the default does not.
 pub(crate) fn decide_nameless(
     policy: &Policy,
     profile: Profile,
@@ -194,7 +194,7 @@ pub(crate) fn decide_nameless(
     under(profile, gates::nameless(policy, &named, facts, &mut ()))
 }
 
-/// A decision with every step on the way.
+/// A decision with every step recorded.
 fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -> Decision {
     let mut steps = Vec::new();
     let mut decision = under(profile, ask(&mut steps));
@@ -211,14 +211,14 @@ fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -
     decision
 }
 
-/// The refusal of a message that names the file `found` of ours in its params.
+/// The refusal of a message whose params name `found`, one of Tapegate's own files.
 pub(crate) fn names_own_file(profile: Profile, found: &str) -> Decision {
     let mut steps = Vec::new();
     let decision = under(profile, gates::names_own_file(found, &mut steps));
     Decision { steps, ..decision }
 }
 
-/// What is done under a profile: development never blocks and never waits.
+/// Applies a profile: development never blocks and never waits.
 fn under(profile: Profile, mut decision: Decision) -> Decision {
     if profile == Profile::Development {
         decision.outcome = Outcome::Forward;
@@ -237,7 +237,7 @@ impl Outcome {
 }
 
 impl Decision {
-    /// What logs call what was decided: the outcome, or what production would have done.
+    /// The decision as it is logged: the outcome, or what production would have done.
     pub fn logged(&self) -> LoggedDecision {
         match (&self.strict, &self.outcome) {
             (Outcome::Forward, _) => LoggedDecision::Forward,
@@ -248,14 +248,14 @@ impl Decision {
         }
     }
 
-    /// What an approval of the call counts for: the workflow that is asked, and how what is called is not
-    /// what was accepted, if it is not. Nothing if nobody is asked.
+    /// What an approval of the call applies to: the workflow, and any drift of the definition.
+    /// `None` if the call does not wait for approval.
     pub fn approval_scope(&self) -> Option<ApprovalScope<'_>> {
         let Outcome::Hold { workflow } = &self.outcome else { return None };
         Some(ApprovalScope { workflow, drift: self.drift.then_some(&*self.reason) })
     }
 
-    /// Whether nobody is asked only because the profile does not ask.
+    /// Whether approval was skipped only because of the profile.
     pub fn auto_approved(&self) -> bool {
         matches!(self.strict, Outcome::Hold { .. }) && self.outcome == Outcome::Forward
     }
@@ -273,7 +273,7 @@ impl GateName {
         }
     }
 
-    /// The name in text for people, as the documentation has it. Logs and messages keep
+    /// The name in text for people, as in the documentation. Logs and messages use
     /// [`name`](Self::name), which other programs read.
     pub fn title(self) -> &'static str {
         match self {

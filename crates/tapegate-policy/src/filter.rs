@@ -1,10 +1,10 @@
-//! Takes out of list replies what may not be seen.
+//! Removes hidden items from list replies.
 //!
-//! Only what is hidden is cut out; every other byte of the reply stays. A reply is taken for a list
-//! by what is in it, not by what was asked: a server may answer under an id that is ours to the
-//! client only. A reply from which something was cut is nobody else's and holds for nobody knows how
-//! long: its `ttlMs` becomes 0 and a `cacheScope` of `public` becomes `private`. Both stay, for
-//! clients of 2026-07-28 reject a list without them.
+//! Only hidden items are cut; every other byte of the reply stays. A list is recognised by its
+//! content, not by its request, since a server may reply with any id. A filtered reply is valid for
+//! this client only and for an unknown time, so its `ttlMs` becomes 0 and a `cacheScope` of
+//! `public` becomes `private`. Neither is removed: clients of 2026-07-28 reject a list without
+//! them.
 
 mod list;
 
@@ -14,42 +14,42 @@ use crate::gated::Offer;
 pub(crate) use list::members;
 pub use list::{Item, List, lists};
 
-/// What may be seen.
+/// Decides which items of a list are visible.
 pub trait Sight {
-    /// Whether anything of this kind may be hidden.
+    /// Whether any item of this kind may be hidden.
     fn limited(&self, offer: Offer) -> bool;
-    /// Whether this may be seen.
+    /// Whether this item is visible.
     fn shows(&self, offer: Offer, name: &str) -> bool;
 }
 
-/// What became of the lists in a reply.
+/// The result of filtering a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filtered {
-    /// The reply without what is hidden, if anything is.
+    /// The reply without the hidden items, if there were any.
     pub text: Option<Vec<u8>>,
     /// Each list in it.
     pub lists: Vec<Shown>,
 }
 
-/// What became of one list.
+/// The result of filtering one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// What is listed.
+    /// The kind of item listed.
     pub offer: Offer,
-    /// How many stay.
+    /// The number of visible items.
     pub kept: usize,
-    /// The names of those that were hidden; of one without a name, nothing.
+    /// The names of the hidden items; empty for an item without a name.
     pub hidden: Vec<String>,
 }
 
 impl Filtered {
-    /// How many were hidden.
+    /// The number of hidden items in all lists.
     pub fn hidden(&self) -> usize {
         self.lists.iter().map(|list| list.hidden.len()).sum()
     }
 }
 
-/// Takes out of a reply what may not be seen. `result` must be a slice of `message`.
+/// Removes the hidden items from a reply. `result` must be a slice of `message`.
 pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
     let members = list::members(result);
     let mut edits = Edits::new(message);
@@ -59,7 +59,7 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
         let limited = sight.limited(list.offer);
         let mut shown = Shown { offer: list.offer, kept: 0, hidden: Vec::new() };
         let Some(items) = &list.items else {
-            // What is no array is no list, and nobody knows what a reader would find in it.
+            // Not an array, so clients may read anything into it: replace it with an empty list.
             if limited {
                 changed = true;
                 edits.replace(list.text, b"[]");
@@ -89,7 +89,7 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
     filtered
 }
 
-/// Whether an item may be seen under every name that somebody may read it by.
+/// Whether an item is visible under every name that some client may read from it.
 fn keeps(sight: &dyn Sight, offer: Offer, item: &Item<'_>) -> bool {
     if !sight.limited(offer) {
         return true;
@@ -97,8 +97,8 @@ fn keeps(sight: &dyn Sight, offer: Offer, item: &Item<'_>) -> bool {
     item.named && item.names.iter().all(|name| sight.shows(offer, name))
 }
 
-/// Cuts out those of `parts`, which follow each other in `message` with commas between them, that
-/// are not kept; and as many commas.
+/// Cuts the `parts` that are not kept, with one comma each. The parts follow each other in
+/// `message`, separated by commas.
 fn cut(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut Edits<'_>) {
     let places: Vec<_> = parts.iter().filter_map(|part| place_of(part, message)).collect();
     let mut at = 0;
@@ -117,7 +117,7 @@ fn cut(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut Edits<'_>) {
     }
 }
 
-/// Where the next page of a list begins, if one follows: whatever is there and not `null`.
+/// The cursor of the next page of a list: any value of `nextCursor` other than `null`.
 pub(crate) fn next_cursor(result: &[u8]) -> Option<&[u8]> {
     tapegate_core::json::member(result, "nextCursor").filter(|cursor| *cursor != b"null")
 }

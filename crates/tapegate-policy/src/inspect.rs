@@ -1,10 +1,10 @@
-//! How messages must be written, so that nobody can take them for others.
+//! Checks that every reader parses a message the same way.
 //!
-//! What is decided about a message is worth nothing if its receiver reads another one. So whatever
-//! readers disagree about is a fault: bytes after the value, members that occur twice or under
-//! names that careless readers confuse, line ends where there should be none, calls that are no
-//! requests or say no name. An ordinary message costs one search over its bytes; a second look is
-//! taken at params that are not plain and where something is odd.
+//! A decision is worthless if the receiver reads a different message than the gate did. So anything
+//! that parsers disagree about is a fault: bytes after the value, duplicate members, member names
+//! that lenient parsers confuse, misplaced line ends, calls that are not requests or have no name.
+//! An ordinary message costs one search over its bytes; only unusual bytes or params are parsed a
+//! second time.
 
 mod embedded;
 mod prototype;
@@ -20,66 +20,66 @@ use crate::gated::Gated;
 
 pub use target::{Target, targets};
 
-/// How messages of a side arrive.
+/// How the messages of one side arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carrier {
-    /// One on a line.
+    /// One message per line.
     #[default]
     Lines,
-    /// Bodies and events of HTTP: line ends may stand between values, and several messages in an
-    /// array.
+    /// HTTP bodies and events: line ends are allowed between values, and an array may hold several
+    /// messages.
     Http,
 }
 
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     NotUtf8,
-    /// It is no JSON.
+    /// It is not JSON.
     NotJson,
-    /// There is more after it.
+    /// There are bytes after it.
     Trailing,
-    /// There is a NUL in it, or in a name in it.
+    /// It, or a name in it, contains a NUL.
     Nul,
-    /// There is a carriage return in it.
+    /// It contains a carriage return.
     CarriageReturn,
-    /// It is JSON, but no object.
+    /// It is JSON, but not an object.
     NotAnObject,
-    /// It is an array of messages, and came on a line.
+    /// It is an array of messages on a line-based transport.
     Batch,
-    /// It is an array of more elements than anybody sends.
+    /// It is a batch with more elements than allowed.
     LongBatch,
-    /// It does not say `"jsonrpc":"2.0"`.
+    /// It lacks `"jsonrpc":"2.0"`.
     Version,
-    /// It is neither request nor notification nor answer.
+    /// It is not a request, notification or response.
     Shapeless,
-    /// It is a request and an answer at once.
+    /// It is both a request and a response.
     Ambiguous,
     /// Its id is neither a string nor a number.
     Id,
     /// A member occurs twice.
     Repeated,
-    /// Members have names that careless readers take for one.
+    /// It has member names that lenient parsers take for the same key.
     Twin,
     /// It has a member `__proto__`, which JavaScript merges into the object that has it.
     Prototype,
-    /// A string in it holds another message after a line end.
+    /// A string in it contains another message after a line end.
     Embedded,
-    /// A name in it has half a surrogate pair.
+    /// A name in it contains an unpaired surrogate.
     Surrogate,
-    /// It is nested deeper than anybody nests.
+    /// It is nested too deeply.
     Deep,
-    /// It calls something, but is no request.
+    /// It calls something, but is not a request.
     Notification,
-    /// It calls something, but does not say what.
+    /// It calls something, but does not name it.
     Nameless,
-    /// It asks for something before it answers, but not in the form that the protocol has for that.
+    /// It requests input before it responds, but not in the form the protocol defines.
     InputRequests,
 }
 
-/// Everything that is odd about the form of a message; nearly always nothing. The judge says what of
-/// it stops the message.
+/// Everything unusual about the form of a message; nearly always empty. The judge decides which of
+/// these faults stop the message.
 pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
     let mut faults = Vec::new();
     match frame.body() {
@@ -97,7 +97,7 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
             }
         }
         Body::Message(said) => {
-            // Most messages have neither line ends nor escapes, and one search tells.
+            // Most messages have neither line ends nor escapes; one search rules both out.
             let odd = memchr::memchr2(b'\r', b'\\', frame.bytes()).is_some();
             if odd {
                 line_ends(frame.bytes(), carrier, &mut faults);
@@ -117,7 +117,7 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
     faults
 }
 
-/// What is odd about arguments that did not come in a message.
+/// The faults of arguments that did not arrive in a message.
 pub(crate) fn inspect_arguments(arguments: &[u8]) -> Vec<Fault> {
     if prototype::found(arguments, true) { vec![Fault::Prototype] } else { Vec::new() }
 }
@@ -134,7 +134,7 @@ fn no_json(bytes: &[u8], fault: &json::Fault) -> Fault {
     }
 }
 
-/// A carriage return is white space to JSON, and the end of a line to some.
+/// A carriage return is white space in JSON, but some readers end a line there.
 fn line_ends(bytes: &[u8], carrier: Carrier, faults: &mut Vec<Fault>) {
     let line = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     if carrier == Carrier::Lines && memchr::memchr(b'\r', line).is_some() {
@@ -142,7 +142,7 @@ fn line_ends(bytes: &[u8], carrier: Carrier, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether a text that is an array holds nothing.
+/// Whether the text of an array has no elements.
 fn is_empty_array(array: &[u8]) -> bool {
     let inside = array.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
@@ -152,7 +152,7 @@ fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     let there = |value: Option<&[u8]>| value.is_some_and(|value| value != b"null");
     let answers = there(said.result) || there(said.error);
     let kind = said.kind();
-    // Only a request must have an id that can be answered; an error may be for nobody.
+    // Only a request needs an id that can be answered; an error may have the id `null`.
     let odd_id = said.id.is_some_and(|id| !matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')));
     let nobody = kind == Kind::Error && said.id == Some(b"null");
     let odd_method = said.method.is_some_and(|method| method.escaped && target::lone(method));
@@ -171,7 +171,7 @@ fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// What is wrong with a call of something that is gated.
+/// The faults of a call with a gated method.
 fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     let Some(gated) = said.method.and_then(Gated::read) else { return };
     if said.kind() == Kind::Notification {
@@ -184,17 +184,17 @@ fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Checks that a call says what it calls, in a way that everybody reads alike.
+/// Checks that a call names what it calls, in a form that all readers parse alike.
 fn named(said: &Envelope<'_>, gated: Gated) -> Result<(), Fault> {
     match (gated, said.name) {
-        // What has no escapes is what it looks like.
+        // Without escapes there is only one way to read it.
         (Gated::Call | Gated::Prompt, Some(name)) if !name.escaped => Ok(()),
         _ => targets(said, gated).map(drop),
     }
 }
 
 impl Fault {
-    /// The code of the error that the sender is told.
+    /// The JSON-RPC error code sent to the sender.
     pub fn code(self) -> i32 {
         match self {
             Self::NotUtf8 | Self::NotJson | Self::Trailing => -32700,
@@ -203,7 +203,7 @@ impl Fault {
         }
     }
 
-    /// What logs and metrics call it.
+    /// Its label in logs and metrics.
     pub fn label(self) -> &'static str {
         match self {
             Self::NotUtf8 => "invalid_utf8",
@@ -226,7 +226,7 @@ impl Fault {
         }
     }
 
-    /// The type of the error that the sender is told.
+    /// The error type sent to the sender.
     pub fn error_type(self) -> &'static str {
         match self.code() {
             -32700 => "parse_error",
@@ -235,7 +235,7 @@ impl Fault {
         }
     }
 
-    /// What production does with such a message, as development logs it.
+    /// What production would do with such a message, as the development profile logs it.
     pub fn would(self) -> LoggedDecision {
         match self {
             Self::Shapeless | Self::NotAnObject | Self::Notification => LoggedDecision::WouldDrop,
@@ -243,7 +243,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong, in words for whoever sent it.
+    /// A description of the fault for the sender.
     pub fn words(self) -> &'static str {
         match self {
             Self::NotUtf8 => "the message is not UTF-8",

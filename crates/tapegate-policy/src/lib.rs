@@ -1,52 +1,52 @@
-//! What Tapegate lets through and what it lets a tape keep, decided by pure functions.
+//! Decides what Tapegate lets through and what it writes to a tape, with pure functions.
 //!
-//! Rules come in as text and messages as bytes; what goes out is a decision or a masked text.
-//! This crate reads no clock, no file and no environment.
+//! The inputs are policy text and message bytes; the outputs are decisions and redacted text. This
+//! crate reads no clock, no file and no environment.
 
-/// What a policy would have done to messages that are on tape.
+/// What a policy would have done to recorded messages.
 pub mod backtest;
-/// The tests that people write of their policies.
+/// Test cases that users write for their policies.
 pub mod cases;
-/// The one function that decides.
+/// The single decision function.
 pub mod decide;
-/// Taking out of list replies what may not be seen.
+/// Removes hidden items from list replies.
 pub mod filter;
-/// Which requests are decided about, and what they are about.
+/// Which requests are gated, and what they name.
 pub mod gated;
-/// A policy from what was observed.
+/// Generates a policy from observed traffic.
 pub mod generate;
-/// Globs as policies write them.
+/// The glob syntax of policies.
 pub mod glob;
-/// How messages must be written, so that nobody can take them for others.
+/// Checks that every reader parses a message the same way.
 pub mod inspect;
-/// The one judge of whole messages.
+/// Judges whole messages.
 pub mod judge;
-/// From the text of a policy to the policy.
+/// Loads a policy from its text.
 pub mod load;
 /// The methods of the protocol, and how each is treated.
 pub mod methods;
-/// A policy, read and checked.
+/// A policy, parsed and checked.
 pub mod model;
-/// What is noted about messages.
+/// Records of what happened to messages.
 pub mod note;
 /// The built-in rule about Tapegate's own files.
 pub mod own_files;
-/// How people are asked.
+/// Requests for human approval.
 pub mod people;
-/// What servers offer, held to what was accepted.
+/// Compares what servers offer with what was accepted.
 pub mod pins;
-/// What a rule wants of a call's arguments.
+/// Tests on a call's arguments.
 pub mod predicate;
-/// Taking secrets out of what is written to a tape.
+/// Removes secrets from what is written to a tape.
 pub mod redact;
-/// What callers are told when a message goes nowhere.
+/// The errors returned for refused messages.
 pub mod refuse;
-/// What people who decide are shown of a call.
+/// What approvers see of a call.
 pub mod shown;
-/// Whether a changed policy permits nothing more.
+/// Checks that a changed policy permits nothing new.
 pub mod tighten;
-/// The trace that a call belongs to.
+/// The trace context of a call.
 pub mod trace;
 mod uri;
-/// The gate over all of these.
+/// The gate that combines all of these.
 pub mod warden;

@@ -1,7 +1,7 @@
-//! What a `tapegate.yaml` says, read and checked: the form that runs.
+//! A parsed and checked `tapegate.yaml`, in the form that is evaluated.
 //!
-//! There is no second form. Whatever loads a policy makes this, with globs and expressions
-//! compiled and names resolved; whatever decides takes this.
+//! There is no second form. Loading produces this type, with globs and expressions compiled and
+//! names resolved, and decisions use it directly.
 
 mod profiles;
 
@@ -22,37 +22,37 @@ pub use profiles::{Overrides, Profile};
 /// A policy.
 #[derive(Debug)]
 pub struct Policy {
-    /// What this policy goes by: a hash over everything it was made from.
+    /// The policy's version: a hash over everything it was loaded from.
     pub version: String,
-    /// The servers it is about. `id: "*"` stands for all others.
+    /// The servers it covers. `id: "*"` stands for all others.
     pub sources: Vec<Source>,
-    /// The rules, in their order.
+    /// The rules, in order of evaluation.
     pub rules: Vec<Rule>,
-    /// What is done when no rule matches.
+    /// The action when no rule matches.
     pub default: Act,
     /// Which files are Tapegate's own, and whether calls that name them are refused.
     pub own_files: OwnFiles,
-    /// What is done with a message that holds another one in a string.
+    /// The action for a message that holds another one in a string.
     pub embedded_messages: EmbeddedMessages,
-    /// The ways of asking people, by name.
+    /// The approval workflows, by name.
     pub workflows: BTreeMap<String, Workflow>,
     /// The Cedar policies, if there are any.
     pub cedar: Option<Cedar>,
-    /// What is taken out of tapes, approvals, logs and, if so wished, results.
+    /// What is redacted in tapes, approvals, logs and, if enabled, results.
     pub redaction: Redaction,
-    /// How definitions of servers are held to what was accepted.
+    /// How definitions are compared with the accepted ones.
     pub pins: Pins,
-    /// What is kept on tape.
+    /// What is recorded on tape.
     pub recording: Recording,
     /// How the activity log is kept.
     pub activity: Activity,
-    /// What is exported.
+    /// What telemetry is exported.
     pub telemetry: Telemetry,
-    /// Who calls, as far as the policy says so; what it leaves out is empty.
+    /// The caller, as far as the policy describes it; other fields are empty.
     pub principal: Principal,
-    /// The profile that holds if nobody names one.
+    /// The default profile.
     pub profile: Option<Profile>,
-    /// What is otherwise under a profile; see [`Policy::settle`].
+    /// Settings that a profile overrides; see [`Policy::settle`].
     pub profiles: BTreeMap<Profile, Overrides>,
 }
 
@@ -63,86 +63,86 @@ pub struct Source {
     pub id: String,
     /// Whether anything on it may be used.
     pub enabled: bool,
-    /// Which tools may be seen and used.
+    /// Which tools are visible and callable.
     pub tools: Expose,
-    /// Which prompts.
+    /// Which prompts are.
     pub prompts: Expose,
-    /// Which resources, by URI.
+    /// Which resources are, by URI.
     pub resources: Expose,
-    /// Where it is reached, for a shim that is not told.
+    /// The server's URL, for a shim that is not given one.
     pub url: Option<String>,
 }
 
-/// What of a kind may be seen and used.
+/// Which items of a kind are visible and callable.
 #[derive(Debug)]
 pub enum Expose {
-    /// Everything.
+    /// All items.
     All,
-    /// What one of these matches.
+    /// Items that one of these matches.
     Only(Vec<Glob>),
-    /// What none of these matches.
+    /// Items that none of these matches.
     Except(Vec<Glob>),
 }
 
 /// A rule.
 #[derive(Debug)]
 pub struct Rule {
-    /// What it goes by in logs and explanations: its `id`, or `rules[3]`.
+    /// Its name in logs and explanations: its `id`, or `rules[3]`.
     pub name: Arc<str>,
-    /// What logs say of a call that it has decided about.
+    /// The reason logged for a call that this rule decides.
     pub reason: Arc<str>,
-    /// The line of the file it stands on, for people.
+    /// Its line in the policy file, for messages to people.
     pub line: u32,
-    /// The names (of tools, prompts) and URIs it is about; one of these matches.
+    /// Names (of tools, prompts) and URIs; one of these must match.
     pub matches: Vec<Glob>,
-    /// The methods it is about; none for all that are gated.
+    /// Methods it applies to; empty for all gated methods.
     pub methods: Vec<Glob>,
-    /// The servers it is about; none for all.
+    /// Servers it applies to; empty for all.
     pub sources: Vec<Glob>,
-    /// What the arguments must be like; all of these hold.
+    /// Tests on the arguments; all must hold.
     pub arguments: Vec<ArgumentTest>,
-    /// What the accepted definition of the tool must say about it; all of these hold. A rule that has
-    /// any is about tools only.
+    /// Tests on the tool's accepted definition; all must hold. A rule that has any applies to tools
+    /// only.
     pub hints: Vec<HintTest>,
-    /// What is done.
+    /// The action.
     pub act: Act,
-    /// Why it is there, for people.
+    /// Why the rule exists, for people.
     pub description: Option<String>,
 }
 
-/// What is done with a message that holds another one in a string.
+/// The action for a message that holds another one in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmbeddedMessages {
-    /// It is logged and judged like any other: logs and READMEs have messages in them.
+    /// Logged, then judged like any other: logs and READMEs often contain messages.
     #[default]
     Log,
-    /// It is refused.
+    /// Refused.
     Refuse,
 }
 
-/// What is done with a call.
+/// The action for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// It is sent on.
+    /// The call is sent on.
     Forward,
-    /// It goes nowhere.
+    /// The call is refused.
     Deny,
-    /// People are asked by this workflow.
+    /// The call waits for approval by this workflow.
     Approve {
         /// The name of the workflow; `None` only in a default that can never be reached.
         workflow: Option<String>,
     },
     /// Cedar decides.
     Policy {
-        /// What `context.policy_id` says.
+        /// The value of `context.policy_id`.
         policy_id: String,
-        /// People are asked too if Cedar permits.
+        /// The workflow that must also approve once Cedar permits.
         workflow: Option<String>,
     },
 }
 
 impl Act {
-    /// What it does with a call, in words that follow those for who says so.
+    /// What it does with a call, as a verb phrase whose subject is the rule or default.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Forward => "sends it on",
@@ -153,22 +153,22 @@ impl Act {
     }
 }
 
-/// A way of asking people.
+/// An approval workflow.
 #[derive(Debug, Clone)]
 pub struct Workflow {
-    /// How long an answer may take.
+    /// How long an approver may take.
     pub timeout: Duration,
     /// How long a call over HTTP is held.
     pub blocking_timeout: Duration,
-    /// Whether the call is sent on when nobody has answered.
+    /// Whether the call is sent on if no approver answers in time.
     pub forward_on_timeout: bool,
-    /// Paths whose values are not shown to people.
+    /// Paths whose values are hidden from approvers.
     pub redact_fields: Vec<String>,
-    /// Who may answer; nobody named means anybody.
+    /// Who may approve; empty for any approver.
     pub approvers: Vec<String>,
 }
 
-/// What is taken out before something is written down.
+/// What is redacted before anything is stored.
 #[derive(Debug, Default)]
 pub struct Redaction {
     /// The rules, if redaction is on; shared with `record --redact`.
@@ -177,80 +177,80 @@ pub struct Redaction {
     pub on_wire: bool,
 }
 
-/// How definitions are held to what was accepted.
+/// How definitions are compared with the accepted ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pins {
-    /// Whether pins are held to at all, and what becomes of a call when they do not hold.
+    /// Whether pins are checked, and what happens to a call whose definition has drifted.
     pub on_drift: OnDrift,
-    /// The workflow by which people are asked, if they are.
+    /// The approval workflow, if `on_drift` asks for approval.
     pub workflow: Option<String>,
-    /// Where the accepted definitions are kept, from the policy's folder.
+    /// The path of the lock file, relative to the policy's folder.
     pub lock_file: String,
-    /// What was accepted; nothing if there is no such file.
+    /// The accepted definitions; empty if there is no lock file.
     pub lock: Lock,
 }
 
-/// What becomes of something whose definition has changed.
+/// The action for something whose definition has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDrift {
-    /// Pins are not looked at.
+    /// Pins are not checked.
     Ignore,
-    /// It is logged.
+    /// The drift is logged.
     Warn,
-    /// It goes nowhere.
+    /// The call is refused.
     #[default]
     Deny,
-    /// People are asked.
+    /// The call waits for approval.
     Approve,
 }
 
-/// What is kept on tape.
+/// What is recorded on tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    /// Whether anything is.
+    /// Whether sessions are recorded.
     pub enabled: bool,
-    /// The folder, if not that of the state.
+    /// The folder of the tapes, if not the state folder.
     pub folder: Option<String>,
-    /// After how long tapes are cleaned away.
+    /// The age at which tapes are deleted.
     pub retention: Option<Duration>,
 }
 
 /// How the activity log is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
-    /// How large the file gets before a new one is begun.
+    /// The size at which a new file is started.
     pub rotate_bytes: u64,
-    /// After how long files that are full are cleaned away.
+    /// The age at which full files are deleted.
     pub retention: Option<Duration>,
 }
 
-/// What is exported.
+/// What telemetry is exported.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Telemetry {
-    /// Whether anything is.
+    /// Whether telemetry is exported.
     pub enabled: bool,
-    /// Where to, as a URL.
+    /// The URL of the collector.
     pub endpoint: Option<String>,
-    /// Whether by JSON rather than protobuf.
+    /// Whether to send JSON rather than protobuf.
     pub json: bool,
-    /// Headers that go with it.
+    /// Headers sent with each export.
     pub headers: Vec<(String, String)>,
-    /// The share of calls that went well of which a trace is kept.
+    /// The share of successful calls that are traced.
     pub sample_rate: f64,
-    /// How long a batch may gather.
+    /// How long spans are collected before a batch is sent.
     pub delay: Duration,
     /// How long an export may take.
     pub timeout: Duration,
-    /// How many spans may wait.
+    /// How many spans may be queued.
     pub queue_max: usize,
-    /// How many go at once.
+    /// How many spans are sent in one batch.
     pub batch_max: usize,
-    /// What is said of ourselves.
+    /// Resource attributes that describe this process.
     pub resource: Vec<(String, String)>,
 }
 
 impl Policy {
-    /// What is said about a server: by its name, or else by `*`.
+    /// The entry of a server: the one with its name, or else `*`.
     pub fn source(&self, id: &str) -> Option<&Source> {
         let named = self.sources.iter().find(|source| source.id == id);
         named.or_else(|| self.sources.iter().find(|source| source.id == "*"))
@@ -258,7 +258,7 @@ impl Policy {
 }
 
 impl Default for Workflow {
-    /// What a workflow is that says nothing: people are asked at the terminal, for ten minutes.
+    /// The defaults of a workflow: ask at the terminal, for ten minutes.
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(600),
@@ -271,13 +271,13 @@ impl Default for Workflow {
 }
 
 impl Expose {
-    /// Whether something with this name may be seen and used.
+    /// Whether an item with this name is visible and callable.
     pub fn shows(&self, name: &str) -> bool {
         self.exposes(&Name::new(name, name, true))
     }
 
-    /// The same of a name as somebody may read it: an allowlist must have it to the letter, a
-    /// blocklist has it in any spelling.
+    /// Like [`Self::shows`] for one reading of a name: an allowlist must match it exactly, a
+    /// blocklist matches it in any spelling.
     pub(crate) fn exposes(&self, name: &Name<'_>) -> bool {
         match self {
             Self::All => true,

@@ -1,8 +1,8 @@
-//! What servers offer, held to what a person has accepted.
+//! Compares what servers offer with the definitions a person has accepted.
 //!
 //! A lock holds the definition of every tool, prompt, resource and template of a server at the time
-//! it was pinned. What is defined otherwise later has drifted: a description that was harmless when
-//! somebody read it may have become instructions. A server that was never pinned is held to nothing.
+//! it was pinned. A definition that differs later has drifted: a description that was harmless when
+//! it was reviewed may now contain instructions. A server that was never pinned is not checked.
 
 mod definition;
 mod drift;

@@ -1,10 +1,10 @@
-//! What a rule wants of a call's arguments.
+//! Tests on the arguments of a call.
 //!
-//! A predicate is asked in one of two ways. A rule that lets a call through asks whether it
-//! [must hold](Predicate::must_hold): for every value that the path leads to, as it is written. A
-//! rule that stops a call asks whether it [may hold](Predicate::may_hold): for one value, by what
-//! some server could read. Numbers are compared by their digits, never as floating point alone, so
-//! that no integer is too large.
+//! A predicate is evaluated in one of two ways. A rule that permits a call asks whether it [must
+//! hold](Predicate::must_hold): for every value at the path, exactly as written. A rule that stops
+//! a call asks whether it [may hold](Predicate::may_hold): for at least one value, in any way some
+//! server could read it. Numbers are compared by their digits, not only as floating point, so no
+//! integer is too large.
 
 mod argument_test;
 mod coerce;
@@ -32,7 +32,7 @@ use lenient::LenientPath;
 pub use argument_test::ArgumentTest;
 pub use known_arguments::KnownArguments;
 
-/// A path into the arguments, and what must be there.
+/// A path into the arguments, and a test of the values there.
 #[derive(Debug)]
 pub struct Predicate {
     path: Path,
@@ -40,44 +40,45 @@ pub struct Predicate {
     /// The path as it was written.
     path_text: String,
     test: Test,
-    /// What the test looks for in what servers make of a value.
+    /// What the test looks for in the forms into which servers convert a value.
     coerced: Box<Coerced>,
-    /// Whether what must be there must not.
+    /// Whether the test must fail.
     not: bool,
-    /// Whether it also holds where there is nothing, or `null`.
+    /// Whether it also holds where the value is missing or `null`.
     optional: bool,
 }
 
-/// What must be at a path.
+/// A test of the value at a path.
 #[derive(Debug)]
 pub enum Test {
-    /// Anything.
+    /// Any value.
     Exists,
-    /// Text that a glob matches.
+    /// A string that the glob matches.
     Glob(Glob),
-    /// Text in which an expression is found.
+    /// A string in which the expression is found.
     Regex(Regex),
-    /// A number within bounds, both of which belong to the range.
+    /// A number within inclusive bounds.
     Range {
-        /// The least: the text of a JSON number.
+        /// The minimum: the text of a JSON number.
         min: Option<String>,
-        /// The most.
+        /// The maximum.
         max: Option<String>,
     },
-    /// One of these JSON texts, none of which is a list or a map, compared by value.
+    /// One of these JSON scalars, compared by value.
     OneOf(Vec<String>),
-    /// A path that lies in one of these folders.
+    /// A path inside one of these folders.
     Under(Vec<Folder>),
 }
 
 impl Predicate {
-    /// A test of what a path leads to; with `not`, it must fail. `path_text` is the path as it was written.
+    /// A test of the values at a path; with `not`, it must fail. `path_text` is the path as
+    /// written.
     pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
         let (lenient, coerced) = (LenientPath::new(&path), Box::new(Coerced::new(&test)));
         Self { lenient, path, path_text, test, coerced, not, optional: false }
     }
 
-    /// The path, and as it was written.
+    /// The path, parsed and as written.
     pub fn path(&self) -> (&Path, &str) {
         (&self.path, &self.path_text)
     }
@@ -87,15 +88,16 @@ impl Predicate {
         (&self.test, self.not)
     }
 
-    /// The same test, which also holds where there is nothing, or `null`.
+    /// The same test, which also holds where the value is missing or `null`.
     pub fn or_left_out(self) -> Self {
         Self { optional: true, ..self }
     }
 
-    /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
+    /// Whether the predicate holds for the raw JSON of a call's arguments, however a server reads
+    /// it.
     ///
-    /// Where the path leads nowhere nothing holds, also not that something is not so; only
-    /// [`Test::Exists`] can be told of what is not there. Arguments that are no JSON hold nothing.
+    /// Where the path leads nowhere, the predicate fails, even when negated; only [`Test::Exists`]
+    /// can hold for a missing value. It always fails for arguments that are not JSON.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         let budget = Budget::new(arguments.len());
         if self.optional && self.is_left_out(arguments, &budget) {
@@ -111,7 +113,7 @@ impl Predicate {
             return false;
         }
         if self.not {
-            // It must not be so for what a careless reader finds either.
+            // A negated test must also fail for the values that only a lenient reader finds.
             let reads_as = &mut |value: &[u8]| self.reads_as(value, &budget);
             return self.lenient.walk(arguments, &budget, reads_as).is_continue();
         }
@@ -120,8 +122,8 @@ impl Predicate {
                 && self.holds_nested(arguments, &budget)
     }
 
-    /// Whether some server could read the arguments as they must be. What cannot be followed counts
-    /// as if it could.
+    /// Whether some server could read the arguments so that the predicate holds. Assumed to be so
+    /// if the arguments cannot be analysed.
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
         let budget = Budget::new(arguments.len());
         let (mut seen, mut hit) = (false, false);
@@ -139,24 +141,24 @@ impl Predicate {
         hit || self.lenient.walk(arguments, &budget, may_pass).is_break()
     }
 
-    /// Whether the test also holds for the values that only a careless reader finds: in JSON that is a
-    /// text, beside those that all readers find.
+    /// Whether the test also holds for the values that only a lenient reader finds, such as those
+    /// in JSON inside a string.
     fn holds_nested(&self, arguments: &[u8], budget: &Budget) -> bool {
         self.lenient.walk(arguments, budget, &mut |value| !self.test.holds(value)).is_continue()
     }
 
-    /// Whether every reader, also one that is careless about keys, finds nothing here or `null`.
+    /// Whether every reader, even one that is lenient about keys, finds nothing or `null` here.
     fn is_left_out(&self, arguments: &[u8], budget: &Budget) -> bool {
         self.lenient.walk(arguments, budget, &mut |value| value != b"null").is_continue()
     }
 
-    /// Why the arguments are not as they must be, where that is easily missed.
+    /// A hint about a reason for failure that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
         let words = "relative paths never match `under`, as the server's folder is not known; use an absolute path";
         (!self.not && self.has_relative_path(arguments)).then_some(words)
     }
 
-    /// Whether there is a relative path where one in a folder, or out of it, is wanted.
+    /// Whether the value is a relative path although the test is about folders.
     pub fn has_relative_path(&self, arguments: &[u8]) -> bool {
         let mut is_relative = false;
         if matches!(self.test, Test::Under(_)) {
@@ -168,8 +170,8 @@ impl Predicate {
         is_relative
     }
 
-    /// That the arguments could be read as they must be, in words for people: "`force` could be read
-    /// as true".
+    /// A message that the arguments could be read so that the predicate holds: "`force` could be
+    /// read as true".
     pub fn possible_words(&self) -> String {
         let words = self.words(self.not);
         let path = &self.path_text;
@@ -182,7 +184,7 @@ impl Predicate {
         }
     }
 
-    /// Whether a value is as it must be, as it is written.
+    /// Whether the predicate holds for a value as it is written.
     fn passes(&self, value: &[u8]) -> bool {
         self.test.holds(value) != self.not
     }
@@ -195,19 +197,20 @@ impl Predicate {
         if self.not { !self.test.holds(value) } else { self.reads_as(value, budget) }
     }
 
-    /// Whether some server could read a value so that the test holds. What there is no budget for counts.
+    /// Whether some server could read a value so that the test holds; true when the budget is used
+    /// up.
     fn reads_as(&self, value: &[u8], budget: &Budget) -> bool {
         self.test.holds(value) || self.coerced.may_be(&self.test, value, budget)
     }
 }
 
 impl Test {
-    /// Whether the test holds for a value as it is written, whoever reads it.
+    /// Whether the test holds for a value exactly as written.
     fn holds(&self, value: &[u8]) -> bool {
         match self {
             Self::Exists => true,
             Self::Glob(glob) => string(value).is_some_and(|text| {
-                // A path that goes up is not where it seems to be.
+                // A path with `..` does not lead where its text suggests.
                 let path = glob.text().contains('/') && !glob.text().contains("..");
                 glob.matches(&text) && !(path && climbs(&text))
             }),
@@ -228,7 +231,7 @@ impl Test {
     }
 }
 
-/// Whether a number lies within bounds; `None` if it is beyond counting.
+/// Whether a number is within bounds; `None` if an exponent is too large to compare.
 fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool> {
     let number = Number::read(number);
     let within = |bound: Option<&str>, beyond: Ordering| match bound {
@@ -239,12 +242,12 @@ fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool>
 }
 
 impl Predicate {
-    /// The words for arguments that it does not hold for: "`path` is not like `/data/*`".
+    /// A message for arguments that fail the predicate: "`path` is not like `/data/*`".
     pub(crate) fn refuted(&self) -> String {
         format!("`{}` {}", self.path_text, self.words(!self.not))
     }
 
-    /// What must be there, or must not, in words that follow the path.
+    /// The test or its negation as a verb phrase that follows the path.
     fn words(&self, not: bool) -> Cow<'_, str> {
         match (&self.test, not) {
             (Test::Exists, false) => "is there".into(),
@@ -275,7 +278,7 @@ impl Predicate {
 }
 
 impl std::fmt::Display for Predicate {
-    /// The predicate in words for people: "`path` is like `/data/*`".
+    /// The predicate for people: "`path` is like `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = if self.optional { ", or is left out" } else { "" };
         write!(f, "`{}` {}{or}", self.path_text, self.words(self.not))
@@ -292,7 +295,7 @@ fn is_number(value: &[u8]) -> bool {
     value.first().is_some_and(|byte| *byte == b'-' || byte.is_ascii_digit())
 }
 
-/// Whether two JSON texts, of which the first is no list and no map, mean the same.
+/// Whether a JSON scalar equals a JSON value.
 fn same(wanted: &[u8], value: &[u8]) -> bool {
     match (is_number(wanted), is_number(value)) {
         (true, true) => Number::read(wanted) == Number::read(value),

@@ -1,9 +1,9 @@
-//! The gate of a live session: every message is inspected, decided about and noted.
+//! The gate of a live session: inspects, decides about and logs every message.
 //!
-//! A [`Warden`] knows no clock, no file and no person: it is handed what it needs, notes what it
-//! does to [`Notes`] and has people asked by [`People`]. Without a policy it only observes: it logs
-//! calls and odd messages, and everything passes byte for byte. What holds may be changed at any time by its
-//! [`Reins`]; it takes effect between two messages.
+//! A [`Warden`] reads no clock, opens no file and asks no one itself: its effects go through
+//! [`Notes`] and [`People`]. Without a policy it only observes: it logs calls and malformed
+//! messages, and everything passes byte for byte. The policy can be replaced at any time through
+//! its [`Reins`]; a new one takes effect between two messages.
 
 mod calls;
 mod forms;
@@ -53,12 +53,12 @@ pub struct Warden {
     orphans: OrphanCounts,
 }
 
-/// What a warden is told about its session.
+/// What the gate knows about its session.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The server, by the name it goes by in the policy.
+    /// The server's name in the policy.
     pub source: String,
-    /// Who calls, as far as it is known before anybody has called.
+    /// The caller, as far as it is known before the first call.
     pub principal: Principal,
     /// How the client's messages arrive.
     pub client: Carrier,
@@ -66,35 +66,35 @@ pub struct Settings {
     pub server: Carrier,
     /// Whether the gate may ask the server for lists itself, to compare them with what is pinned.
     pub lists: bool,
-    /// How long an answer may take before its request is noted as an orphan; 0 for as long as it likes.
+    /// How long a response may take before its request is logged as an orphan; 0 for no limit.
     pub answer_timeout_ms: u64,
 }
 
-/// What a warden does by others.
+/// The side effects of the gate, and its sources of ids and time.
 pub struct Hands {
-    /// Takes what is noted.
+    /// Receives the notes.
     pub notes: Box<dyn Notes>,
-    /// Asks people.
+    /// Asks approvers.
     pub people: Box<dyn People>,
-    /// Makes up names by which a refusal is found in the log.
+    /// Generates the ids by which a refusal is found in the log.
     pub ids: Ids,
-    /// Tells the time in nanoseconds since some fixed point.
+    /// A monotonic clock, in nanoseconds.
     pub clock: Box<dyn Fn() -> u64 + Send>,
 }
 
-/// A message whose judgement is carried out.
+/// A message whose judgement is being carried out.
 struct Now<'a, 'c> {
     case: &'a Case<'c>,
     frame: &'a Frame<'a>,
     said: &'a Envelope<'a>,
-    /// When judging began, if that is of interest.
+    /// When judging began, if latency is measured.
     begun_ns: Option<u64>,
     /// Whether it is part of a batch, and so cannot wait.
     in_batch: bool,
 }
 
 impl Warden {
-    /// A warden under what `reins` say.
+    /// A gate that follows the policy of `reins`.
     pub fn new(settings: Settings, hands: Hands, reins: Reins) -> Self {
         let mut warden = Self {
             state: SessionState::new(settings.principal.clone()),
@@ -112,11 +112,11 @@ impl Warden {
         warden
     }
 
-    /// Takes over what holds by now.
+    /// Switches to the newest policy, if there is a newer one.
     fn refresh(&mut self) {
         let Some((generation, regime)) = self.reins.newer_than(self.generation) else { return };
         self.generation = generation;
-        // What was learned was held against another lock.
+        // Definitions seen so far were compared with the old lock.
         if let Some(policy) = &regime.policy {
             self.state.watch.relock(&policy.pins.lock, &self.settings.source);
         }
@@ -140,7 +140,7 @@ impl Warden {
         judge.judge(case.frame, self.settings.arrival(case), &mut self.state)
     }
 
-    /// Carries out what was judged about one message.
+    /// Carries out the judgement of one message.
     fn message(
         &mut self,
         case: &Case<'_>,
@@ -185,7 +185,7 @@ impl Warden {
         }
     }
 
-    /// Several messages in one: each must pass, or none does.
+    /// Carries out the judgements of a batch: if one element is refused, all are.
     fn batch(
         &mut self,
         case: &Case<'_>,
@@ -200,7 +200,8 @@ impl Warden {
             let (frame, quiet) = (&frame, judgement.without_form());
             if judgement.is_stray() {
                 strays.get_or_insert_with(|| (frame.clone(), judgement, 0)).2 += 1;
-                // One line is about all of them. What is in one must be masked all the same.
+                // All strays share one log line. In a batch that is sent, each must still be
+                // redacted.
                 if refused {
                     continue;
                 }
@@ -217,7 +218,7 @@ impl Warden {
                 Verdict::Forward => {}
                 Verdict::Rewrite(text) => edits.replace(frame.bytes(), &text),
                 Verdict::Refuse(refusal) => drop(first_refusal.get_or_insert(refusal)),
-                // The judge denies what cannot wait, so nothing of a batch is ever held.
+                // The judge denies calls in a batch that would have to wait, so none is ever held.
                 Verdict::Hold(_) | Verdict::ListFirst(_) => {
                     let refusal = self.subject("method", "batch").cannot_wait();
                     first_refusal.get_or_insert_with(|| Box::new(refusal));
@@ -242,7 +243,7 @@ impl Warden {
         Subject { word, name: name.to_owned(), correlation_id: self.hands.ids.next().to_owned() }
     }
 
-    /// How long it took since then.
+    /// The time since `begun_ns`.
     fn latency(&self, begun_ns: Option<u64>) -> Option<u64> {
         begun_ns.map(|begun_ns| (self.hands.clock)().saturating_sub(begun_ns))
     }
@@ -260,7 +261,7 @@ impl Settings {
 }
 
 impl Hands {
-    /// Takes down a note under what holds. What nobody has named yet gets a name.
+    /// Adds the policy, the profile and, if it has none, a correlation id to a note, and logs it.
     fn note<'n>(&'n mut self, regime: &'n Regime, note: &mut Note<'n>) {
         let Self { notes, ids, .. } = self;
         note.policy_version = regime.policy.as_ref().map(|policy| Cow::Borrowed(&*policy.version));
@@ -271,14 +272,14 @@ impl Hands {
 }
 
 impl Now<'_, '_> {
-    /// A note about the message, of which nothing is said yet.
+    /// An empty note about the message.
     fn note<'n>(&self) -> Note<'n> {
         let mut note = noted(self.case);
         note.n = self.number(self.case.from == Side::Client);
         note
     }
 
-    /// Its number on the tape. What is refused of a server's, or is part of a batch, has none.
+    /// Its number on the tape. Refused messages of a server and elements of a batch have none.
     fn number(&self, kept: bool) -> Option<u64> {
         let says = matches!(self.said.kind(), Kind::Request | Kind::Notification);
         (kept && says && !self.in_batch).then_some(self.case.n)
