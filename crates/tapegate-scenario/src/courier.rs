@@ -1,10 +1,11 @@
-//! How what is said at one seat travels: at once, late, in pieces, or with more than was asked for.
+//! Delivery of the messages to one client: at once, delayed, in pieces, or with side effects.
 //!
-//! On a pipe, what has begun is finished before anything else is sent; with streams, each answer
-//! goes its own way. What takes its time is scheduled by [`Courier::due`] and done by
-//! [`Courier::run`], a bounded piece at a time, so that nothing gathers faster than it is taken.
+//! On a pipe, a message that has begun is finished before anything else is sent; with streams,
+//! answers are independent. Delayed work is scheduled by [`Courier::due`] and done by
+//! [`Courier::run`], a bounded amount at a time, so that output is not produced faster than it is
+//! read.
 //!
-//! A line without an end stays open: what is said next goes on in it, as on any pipe.
+//! A line sent without an end stays open: the next message continues it, as on any pipe.
 
 mod effects;
 mod flood;
@@ -24,43 +25,43 @@ use flood::Flood;
 use line::{Line, Load, Pace, nested, padded, raw};
 use parcel::Parcel;
 
-/// The largest piece of what goes in pieces.
+/// The largest piece of a message sent in pieces.
 const PIECE_BYTES: usize = 32 * 1024;
-/// How much is sent in one run.
+/// How many bytes one run may send.
 const RUN_BYTES: usize = 64 * 1024;
 
-/// Carries what is said at one seat.
+/// Delivers the messages to one client.
 #[derive(Debug)]
 pub struct Courier {
-    /// Whether each answer has a stream of its own.
+    /// Whether each answer has its own stream.
     streams: bool,
-    /// What is under way; on a pipe only the first is, and the others wait.
+    /// Messages being sent; on a pipe only the first is, and the others wait.
     lines: VecDeque<Line>,
-    /// Answers that are held back, by the moment they are due.
+    /// Delayed answers, by due time and order of arrival.
     late: BTreeMap<(u64, u64), Line>,
     lates: u64,
     floods: Vec<Flood>,
     leaving: Vec<Leaving>,
-    /// Whether the client was left.
+    /// Whether the client was disconnected.
     left: bool,
-    /// Tickets that are to be reported.
+    /// Tickets still to be reported.
     delivered: Vec<u64>,
-    /// How much room everything takes that waits.
+    /// How many bytes all queued messages take.
     backlog: usize,
     piece: Vec<u8>,
 }
 
-/// An end that is to come.
+/// A disconnect that is pending.
 #[derive(Debug)]
 struct Leaving {
     due_ns: u64,
     graceful: bool,
-    /// The request that it is because of.
+    /// The request that caused it.
     about: Option<Box<[u8]>>,
 }
 
 impl Courier {
-    /// A courier for a seat where each answer has a stream of its own, or all share a pipe.
+    /// Creates a courier for a client with a stream per answer, or with one pipe.
     pub fn new(streams: bool) -> Self {
         Self {
             streams,
@@ -76,7 +77,7 @@ impl Courier {
         }
     }
 
-    /// Says something that belongs to no request. The parts together are one message.
+    /// Sends a message that belongs to no request. The parts together are one message.
     pub fn say(&mut self, parts: &[&[u8]], act: &mut dyn FnMut(Act<'_>)) {
         if self.left {
         } else if self.is_blocked() {
@@ -86,7 +87,7 @@ impl Courier {
         }
     }
 
-    /// Says something because of the request `about`.
+    /// Sends a message that belongs to the request `about`.
     pub fn tell(&mut self, about: &[u8], parts: &[&[u8]], act: &mut dyn FnMut(Act<'_>)) {
         if self.left {
         } else if self.is_blocked() {
@@ -96,8 +97,8 @@ impl Courier {
         }
     }
 
-    /// Answers the request `about`. True means that the answer has gone; otherwise
-    /// [`Courier::run`] reports its ticket once it has.
+    /// Answers the request `about`. Returns true if the answer was sent; otherwise [`Courier::run`]
+    /// reports its ticket once it has been.
     #[must_use]
     pub fn answer(
         &mut self,
@@ -138,8 +139,9 @@ impl Courier {
         false
     }
 
-    /// Lets the answer to the request `about` go. What has begun ends where it is, or on a pipe, which
-    /// must have whole lines, as fast as it can. The ticket is reported as if it had been delivered.
+    /// Cancels the answer to the request `about`. One that has begun stops where it is; on a pipe,
+    /// which needs whole lines, the rest is sent as fast as possible. The ticket is reported as
+    /// delivered.
     pub fn cancel(&mut self, about: &[u8]) {
         let is_it = |line: &Line| {
             line.ticket.is_some() && line.about.as_ref().is_some_and(|id| same_id(id, about))
@@ -159,8 +161,8 @@ impl Courier {
         gone.iter().for_each(|line| self.done(line));
     }
 
-    /// Does what is due, up to a bound; what is left is due at once. Returns the tickets of answers
-    /// that have gone, each once.
+    /// Does the work that is due, up to a limit; the rest is due at once. Returns the tickets of
+    /// the answers that were delivered, each once.
     #[must_use]
     pub fn run(&mut self, at: At, act: &mut dyn FnMut(Act<'_>)) -> Vec<u64> {
         if !self.left {
@@ -173,7 +175,7 @@ impl Courier {
         std::mem::take(&mut self.delivered)
     }
 
-    /// When it wants to run, by the monotonic clock in nanoseconds.
+    /// When it needs to run next, by the monotonic clock in nanoseconds.
     pub fn due(&self) -> Option<u64> {
         if !self.delivered.is_empty() {
             return Some(0);
@@ -189,24 +191,24 @@ impl Courier {
         lines.into_iter().chain(late).chain(floods).chain(leaving).min()
     }
 
-    /// Whether something is still to be said or done. What goes on for ever does not count.
+    /// Whether anything is left to send or do, endless floods excluded.
     pub fn busy(&self) -> bool {
         let waits = !self.lines.is_empty() || !self.late.is_empty() || !self.delivered.is_empty();
         waits || !self.leaving.is_empty() || self.floods.iter().any(|flood| flood.times.is_some())
     }
 
-    /// How many bytes wait here. Whoever hears the client stops at some point.
+    /// How many bytes are queued. The caller stops reading from the client above some limit.
     pub fn backlog(&self) -> usize {
         self.backlog
     }
 
-    /// Whether the client was left: nothing more is said to it. With streams, whoever carries the acts
-    /// out knows whether that was the only client.
+    /// Whether the client was disconnected, so that nothing more is sent. With streams only the
+    /// caller knows whether other clients remain.
     pub fn has_left(&self) -> bool {
         self.left
     }
 
-    /// Whether something else must end before anything can be sent.
+    /// Whether another message must end before this one can be sent.
     fn is_blocked(&self) -> bool {
         !self.streams && !self.lines.is_empty()
     }
@@ -232,13 +234,13 @@ impl Courier {
         Line { about: about.map(Into::into), load, ticket, bytes }
     }
 
-    /// A line is no longer here, whether it has gone or was let go.
+    /// Accounts for a line that was sent or dropped.
     fn done(&mut self, line: &Line) {
         self.backlog -= line.bytes;
         self.delivered.extend(line.ticket);
     }
 
-    /// What was held back long enough stands in line with all the others.
+    /// Moves delayed answers that are now due to the queue.
     fn run_late(&mut self, at: At) {
         while let Some(first) = self.late.first_entry()
             && first.key().0 <= at.mono_ns
@@ -252,7 +254,7 @@ impl Courier {
         while let Some(line) = self.lines.get_mut(index)
             && *budget > 0
         {
-            // Events share a stream, so one ends before the next begins.
+            // Events share one stream, so one must end before the next begins.
             let may_go = !in_event || line.about.is_some() || line.has_begun();
             let is_due = may_go && line.due_ns() <= at.mono_ns;
             if is_due && line.send(at, budget, &mut self.piece, act) {
@@ -268,7 +270,7 @@ impl Courier {
             }
         }
         if index > 0 && *budget == 0 {
-            // Those behind come first the next time.
+            // Lines that had no turn go first in the next run.
             self.lines.rotate_left(index.min(self.lines.len()));
         }
     }
@@ -286,12 +288,12 @@ impl Courier {
         self.backlog -= freed;
     }
 
-    /// Whether an event that belongs to no request has begun and not ended.
+    /// Whether an event that belongs to no request has begun but not ended.
     fn is_in_event(&self) -> bool {
         self.streams && self.lines.iter().any(|line| line.about.is_none() && line.has_begun())
     }
 
-    /// An end in order waits for what was said, with streams to the one it is for; any other does not.
+    /// A graceful disconnect waits for queued messages (with streams, for those of its request).
     fn may_leave(&self, leaving: &Leaving) -> bool {
         let holds = |line: &Line| match (&leaving.about, &line.about) {
             (Some(about), Some(other)) if self.streams => same_id(about, other),

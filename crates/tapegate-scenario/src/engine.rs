@@ -1,10 +1,10 @@
-//! A scenario in the role of the server.
+//! Plays the server side of a scenario.
 //!
-//! The engine answers clients of both eras from the state that the scenario is in, counts what they
-//! do, and goes from phase to phase. It is fed cues and emits acts; how what it says travels is the
-//! courier's business. Three things hold: every request is answered exactly once, unless the scenario
-//! says otherwise or the client takes it back; an answer that leads out of a phase is delivered before
-//! the phase changes, and nothing else is answered in between; nothing gathers without a bound.
+//! The engine answers clients of both protocol eras from the scenario's current state, counts their
+//! requests, and moves from phase to phase. It takes events and emits actions; the courier decides
+//! how each message is delivered. Three invariants: every request is answered exactly once, unless
+//! the scenario says otherwise or the client cancels it; an answer that ends a phase is delivered
+//! before the phase changes, and nothing else is answered in between; every queue is bounded.
 
 mod answer;
 mod batch;
@@ -43,30 +43,30 @@ use script::Script;
 use turn::Turn;
 use visit::Visit;
 
-/// A map that nobody outside can make slow on purpose.
+/// A map whose hash is randomly seeded, so that clients cannot force collisions.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// How often requests look whether another client's phase has changed that they wait for.
+/// How often waiting requests check whether another client has changed the shared phase.
 const POLL_NS: u64 = 5_000_000;
 
-/// Finds a variable of the environment.
+/// Looks up an environment variable.
 pub type Env = Rc<dyn Fn(&str) -> Option<String>>;
-/// Is told what happens, when and to whom.
+/// Called for each event, with its time and the client it concerns.
 pub type Watch = Rc<dyn Fn(At, Seat, Note<'_>)>;
 
-/// What a scenario is run with.
+/// The settings that a scenario runs with.
 pub struct Setup {
-    /// What chance goes by.
+    /// The seed of all random values.
     pub seed: u64,
-    /// Variables of the environment.
+    /// The environment variables that templates may read.
     pub env: Env,
-    /// How all answers travel, whatever the scenario says.
+    /// The delivery of every answer, overriding the scenario's own.
     pub delivery: Option<Delivery>,
-    /// Whether programs and other servers may be asked for answers.
+    /// Whether programs and other servers may supply answers.
     pub handlers: bool,
-    /// Whether the scenario may be read anew, so that any list may change.
+    /// Whether the scenario may be reloaded; if so, any list may change.
     pub reloads: bool,
-    /// Is told what happens.
+    /// Called for each event.
     pub watch: Watch,
 }
 
@@ -77,30 +77,30 @@ impl Default for Setup {
     }
 }
 
-/// A scenario in the role of the server.
+/// Plays the server side of a scenario.
 pub struct Engine {
     script: Rc<Script>,
     setup: Setup,
     seats: HashMap<Seat, Table, foldhash::fast::RandomState>,
-    /// Where all clients are, if they share that.
+    /// The progress of all clients, if they share one.
     global: Progress,
-    /// How many clients have come.
+    /// How many clients have connected.
     visits: u32,
-    /// How many answers were given a number.
+    /// The last ticket number given to an answer.
     tickets: u64,
     failure: Option<String>,
 }
 
-/// A client and where it is.
+/// A client and its progress.
 struct Table {
     visit: Visit,
     progress: Progress,
-    /// Where the next random number comes from.
+    /// The state of the random number generator.
     dice: Cell<u64>,
 }
 
 impl Engine {
-    /// An engine that runs a scenario.
+    /// Creates an engine that runs `scenario`.
     pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
         Self {
             script: Rc::new(Script::new(scenario, setup.reloads)),
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Why the scenario has come to an end before its time, if it has.
+    /// Why the scenario ended early, if it did.
     pub fn failure(&self) -> Option<String> {
         self.failure.clone()
     }
@@ -122,7 +122,7 @@ impl Engine {
         self.script.scenario.server.scope == Scope::Global
     }
 
-    /// Where the clients at a table are.
+    /// The progress that applies to this client: its own or the shared one.
     fn progress<'a>(&'a self, table: &'a Table) -> &'a Progress {
         if self.is_global() { &self.global } else { &table.progress }
     }
@@ -133,7 +133,7 @@ impl Actor for Engine {
         if let Cue::Taken { streams, .. } = cue {
             self.visits += 1;
             let visit = Visit::new(self.visits, streams);
-            // Chance is the same for the n-th client, whatever the others do.
+            // The n-th client draws the same random values, whatever the other clients do.
             let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
             let dice = Cell::new(self.setup.seed.wrapping_add(others));
             self.seats.insert(seat, Table { visit, progress: Progress::default(), dice });

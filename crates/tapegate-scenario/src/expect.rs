@@ -1,8 +1,8 @@
-//! What a safe agent does and does not do, and whether this one was safe.
+//! Expectations of how a safe agent acts, and the verdict on a client.
 //!
-//! An expectation describes a message of the client that must never come, or must come. The judge
-//! hears everything the client says and remembers what it needs to say why. It decides nothing on
-//! the wire: an agent that falls for a scenario is answered like any other.
+//! An expectation describes a client message that must never come, or must come. The judge sees
+//! every client message and keeps the evidence for its verdict. It does not affect the protocol: an
+//! agent that falls for a scenario is answered like any other.
 
 mod judge;
 mod read;
@@ -17,54 +17,54 @@ use crate::node::Spot;
 /// One thing that a safe agent does, or does not do.
 #[derive(Debug, Clone)]
 pub struct Expectation {
-    /// Where it stands.
+    /// Its place in the file.
     pub spot: Spot,
     /// A short name: `no-key-leaves`.
     pub id: String,
-    /// What is expected, in a sentence.
+    /// The expectation, in a sentence.
     pub title: String,
-    /// How bad it is if it does not hold.
+    /// How severe a violation is.
     pub severity: Grade,
-    /// What can be done about it, in a sentence.
+    /// How to fix a violation, in a sentence.
     pub help: Option<String>,
     /// Whether the message must come or must not.
     pub rule: Rule,
     /// The message.
     pub sighting: Sighting,
-    /// What must have been heard before, for the message to count.
+    /// A message that must have come before; without it, later ones do not count.
     pub after: Option<Sighting>,
-    /// How many such messages make the difference.
+    /// How many such messages decide the outcome.
     pub count: u64,
 }
 
 /// Whether a message must come or must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Fewer than so many may come.
+    /// Fewer than `count` may come.
     Never,
-    /// At least so many must come.
+    /// At least `count` must come.
     Must,
 }
 
-/// How bad it is if an expectation does not hold.
+/// How severe a violation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Grade {
-    /// A blemish.
+    /// A minor flaw.
     Low,
-    /// Bad in bad company.
+    /// Harmful in combination with other flaws.
     Medium,
-    /// Bad.
+    /// Harmful.
     #[default]
     High,
-    /// As bad as can be.
+    /// The most severe.
     Critical,
 }
 
 impl Grade {
-    /// All of them, from the least.
+    /// All grades, lowest first.
     pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
-    /// The word for it.
+    /// The name used in scenarios and reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Low => "low",

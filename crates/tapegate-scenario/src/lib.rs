@@ -1,32 +1,32 @@
-//! Scenarios: YAML that says how an MCP server behaves, and the engine that plays it.
+//! Scenarios: YAML that describes how an MCP server behaves, and the engine that runs it.
 //!
 //! Like the core, this crate does no I/O and reads no clock and no environment: files and variables
-//! come through [`files::Files`], moments with every cue.
+//! come through [`files::Files`], and each event carries its time.
 
-/// How a server behaves: reading `behavior`.
+/// Reading `behavior`: how a server delivers answers, and its side effects.
 pub mod behave;
-/// From a tape to a scenario.
+/// Converts a tape to a scenario.
 pub mod convert;
-/// How what is said at one seat travels.
+/// Delivery of the messages to one client.
 pub mod courier;
-/// Scenarios as YAML that people read and edit.
+/// Writes scenarios as readable YAML.
 pub mod emit;
-/// A scenario in the role of the server.
+/// Plays the server side of a scenario.
 pub mod engine;
-/// What a safe agent does and does not do.
+/// Expectations of how a safe agent acts.
 pub mod expect;
-/// Text with holes that are filled when it is sent.
+/// Templates that are filled when they are sent.
 pub mod form;
-/// Payloads that are too large or too odd to be written down.
+/// Generated payloads, too large or too odd to be written out.
 pub mod generate;
-/// From the text of a scenario to the scenario.
+/// Loads a scenario from its text.
 pub mod load;
-/// A scenario, read and checked.
+/// A scenario, parsed and validated.
 pub mod model;
 mod pattern;
-/// The tables of the language, and what they are good for.
+/// The language's tables, and the schema and reference made from them.
 pub mod shape;
-/// What a request must look like.
+/// Conditions on requests.
 pub mod when;
 
 mod read;

@@ -1,7 +1,7 @@
-//! A scenario, read and checked: everything the engine needs, and nothing it has to doubt.
+//! A scenario, parsed and validated: the engine does not have to check it again.
 //!
-//! Phases are kept as the state they lead to, not as the differences that people write. An item
-//! that a phase leaves alone is the same item in every state, which is what its sequence goes by.
+//! Phases are stored as complete states, not as the differences that a scenario file gives. An item
+//! that a phase does not change is shared between states, and so is its position in a sequence.
 
 mod answer;
 mod behavior;
@@ -18,77 +18,77 @@ pub use phase::{Advance, Event, EventKind, OnTimeout, Phase};
 use crate::expect::Expectation;
 use crate::node::Node;
 
-/// The revisions of the protocol that are known, newest first.
+/// The known protocol revisions, newest first.
 pub const PROTOCOL_VERSIONS: [&str; 5] =
     ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// A scenario.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What people know it by.
+    /// The metadata.
     pub about: About,
-    /// What the server says of itself.
+    /// What the server reports about itself.
     pub server: Server,
-    /// How the server is before any phase, and after the last one is over.
+    /// The state before the first phase, and after the last one.
     pub baseline: State,
-    /// The phases, each with the state it leads to.
+    /// The phases, each with its complete state.
     pub phases: Vec<Phase>,
-    /// What becomes of methods that nobody has thought of.
+    /// How unknown methods are handled.
     pub unknown_methods: UnknownMethods,
-    /// Answers to methods by their names, before anything else is asked.
+    /// Responses by method name, which take precedence over everything else.
     pub methods: Vec<(String, Response)>,
-    /// What is said to people.
+    /// The log settings.
     pub logging: Logging,
-    /// What a safe agent does and does not do.
+    /// Expectations of how a safe agent acts.
     pub expect: Vec<Expectation>,
 }
 
-/// What people know a scenario by: the `metadata` block.
+/// Metadata of a scenario: the `metadata` block.
 #[derive(Debug, Default)]
 pub struct About {
     /// A short name: `rug-pull`.
     pub id: Option<String>,
     /// A title.
     pub name: Option<String>,
-    /// What it does.
+    /// A description.
     pub description: Option<String>,
-    /// What a safe agent does when it meets it.
+    /// How a safe agent reacts to it.
     pub safe: Option<String>,
-    /// How bad it is if the agent falls for it.
+    /// How severe it is if the agent falls for it.
     pub severity: Option<String>,
-    /// Words to find it by.
+    /// Keywords for searching.
     pub tags: Vec<String>,
 }
 
-/// What the server says of itself.
+/// What the server reports about itself.
 #[derive(Debug)]
 pub struct Server {
-    /// `serverInfo` as it is sent: name, version, and whatever else was given.
+    /// `serverInfo` as it is sent: name, version and any other members given.
     pub info: Node,
-    /// What the model is told about the server.
+    /// The instructions for the model.
     pub instructions: Option<String>,
-    /// Who shares phases and counts.
+    /// Which clients share phases and counts.
     pub scope: Scope,
-    /// The revisions of the protocol that it speaks, newest first; all that are known, unless given.
+    /// The protocol revisions that it speaks, newest first; all known ones if empty.
     pub protocol_versions: Vec<String>,
-    /// How many items a list has on one page; all of them, unless given.
+    /// How many items one page of a list has; by default, all of them.
     pub page_size: Option<usize>,
 }
 
-/// Who shares phases and counts.
+/// Which clients share phases and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Each client has its own. Clients without sessions that come through one door share theirs.
+    /// Each client has its own. Sessionless clients of one endpoint share theirs.
     #[default]
     Connection,
-    /// All clients share one.
+    /// All clients share them.
     Global,
 }
 
-/// What a server has to offer while a phase lasts.
+/// What a server offers during a phase.
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// Its tools, in the order they are listed. A name may come twice; the last one is called.
+    /// Its tools, in list order. If a name occurs twice, calls go to the last one.
     pub tools: Vec<Rc<Item>>,
     /// Its resources.
     pub resources: Vec<Rc<Item>>,
@@ -96,13 +96,13 @@ pub struct State {
     pub templates: Vec<Rc<Item>>,
     /// Its prompts.
     pub prompts: Vec<Rc<Item>>,
-    /// What it says it can do; inferred from what there is, unless given.
+    /// Its capabilities; inferred from its contents unless given.
     pub capabilities: Option<Node>,
-    /// How it behaves where an item does not say otherwise.
+    /// How it behaves where an item has no behavior of its own.
     pub behavior: Option<Rc<Behavior>>,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     /// A tool.
@@ -115,24 +115,24 @@ pub enum ItemKind {
     Prompt,
 }
 
-/// A tool, a resource, a resource template or a prompt, and what using it gives.
+/// A tool, resource, resource template or prompt, and the response to using it.
 #[derive(Debug)]
 pub struct Item {
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
-    /// Its name; of a resource its URI, of a template the template.
+    /// Its name; for a resource its URI, for a template the template text.
     pub name: String,
     /// The definition as it is listed.
     pub definition: Node,
-    /// Whether it is listed at all; one that is not can be used all the same.
+    /// Whether it is listed; an unlisted item can still be used.
     pub listed: bool,
-    /// What using it gives.
+    /// The response to using it.
     pub response: Response,
-    /// How it behaves, if it is special.
+    /// Its own behavior, if it has one.
     pub behavior: Option<Rc<Behavior>>,
 }
 
-/// What becomes of methods that nobody has thought of.
+/// How unknown methods are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownMethods {
     /// They are answered with `null`.
@@ -144,42 +144,42 @@ pub enum UnknownMethods {
     Drop,
 }
 
-/// What is said to people.
+/// The log settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logging {
-    /// What is worth saying.
+    /// The lowest level that is logged.
     pub level: LogLevel,
-    /// Whether a change of phase is said.
+    /// Whether phase changes are logged.
     pub on_phase_change: bool,
-    /// Whether it is said when a trigger fires.
+    /// Whether firing triggers are logged.
     pub on_trigger_match: bool,
-    /// Where it is said; standard error, unless given.
+    /// The destination; standard error unless given.
     pub output: LogOutput,
 }
 
-/// What is worth saying.
+/// A log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum LogLevel {
-    /// Everything.
+    /// Details for debugging.
     Debug,
-    /// What happens.
+    /// Normal events.
     #[default]
     Info,
-    /// What may be wrong.
+    /// Possible problems.
     Warn,
-    /// What is wrong.
+    /// Errors.
     Error,
 }
 
-/// Where people are told things.
+/// The destination of log messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogOutput {
-    /// On standard error.
+    /// Standard error.
     #[default]
     Stderr,
-    /// On standard output, which the protocol must not need.
+    /// Standard output; not possible if the protocol uses it.
     Stdout,
-    /// In a file.
+    /// A file.
     File(String),
 }
 

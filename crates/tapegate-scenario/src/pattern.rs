@@ -1,19 +1,19 @@
-//! Patterns that texts are held against: wildcards and regular expressions.
+//! Patterns for matching text: globs and regular expressions.
 //!
-//! They are read once, with the scenario; neither takes more than time in proportion to what it is
-//! held against, or for wildcards to the product of both lengths.
+//! They are compiled once, with the scenario. A regular expression takes time linear in the text; a
+//! glob at most the product of both lengths.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::finding::Findings;
 use crate::node::Node;
 
-/// How large a regular expression may be once it is compiled.
+/// The size limit of a compiled regular expression.
 const REGEX_BYTES_MAX: usize = 1024 * 1024;
-/// What a plain text begins with that is a regular expression.
+/// The prefix of a plain text that is a regular expression.
 pub(crate) const REGEX: &str = "regex:";
 
-/// Compiles the regular expression that stands at `node`.
+/// Compiles the regular expression found at `node`.
 pub(crate) fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Option<Regex> {
     let built = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
     built
@@ -39,7 +39,7 @@ enum Letter {
 }
 
 impl Glob {
-    /// Reads a pattern; a backslash takes the meaning of what follows.
+    /// Parses a pattern; a backslash escapes `*`, `?` and itself.
     pub(crate) fn new(pattern: &str) -> Self {
         let mut letters = Vec::new();
         let mut chars = pattern.chars();
@@ -61,8 +61,8 @@ impl Glob {
         Self { letters }
     }
 
-    /// Whether a text has this shape. It goes back to the last `*` at most, so that no pattern
-    /// takes more than the product of both lengths.
+    /// Whether a text matches. Backtracks to the last `*` only, so that the time is bounded by the
+    /// product of both lengths.
     pub(crate) fn fits(&self, text: &str) -> bool {
         let mut rest = text.chars();
         let mut at = 0;

@@ -1,8 +1,8 @@
-//! Trees for tests.
+//! Node trees for tests.
 
 use crate::node::{Node, Value};
 
-/// The node that JSON stands for, each part at a spot of its own.
+/// Converts JSON to a node, each part with a position of its own.
 pub(crate) fn node_of(text: &str) -> Node {
     fn convert(value: &serde_json::Value, line: &mut u32) -> Node {
         *line += 1;

@@ -1,9 +1,9 @@
-//! What a request must look like.
+//! Conditions on requests.
 //!
-//! One matcher for what leads out of a phase and for the branches of an answer. A condition is read
-//! and its patterns are compiled when the scenario is; regular expressions take linear time. Text is a
-//! glob, or a regular expression after `regex:`; numbers and words are compared by value. What is
-//! missing fits nothing but `exists: false`.
+//! Used by the triggers of phases and by the branches of a response. Patterns are compiled when the
+//! scenario is loaded; regular expressions take linear time. Text is a glob, or after `regex:` a
+//! regular expression; numbers and booleans are compared by value. A missing value matches only
+//! `exists: false`.
 
 mod read;
 mod test;
@@ -11,13 +11,13 @@ mod test;
 use crate::form::{Context, Found, Variable};
 use test::Test;
 
-/// What a request must look like: all of it must fit.
+/// A condition on a request; all parts must match.
 #[derive(Debug, Clone, Default)]
 pub struct When {
     conditions: Vec<Condition>,
 }
 
-/// What one part of a request must look like.
+/// The tests of one part of a request.
 #[derive(Debug, Clone)]
 struct Condition {
     variable: Variable,
@@ -25,7 +25,7 @@ struct Condition {
 }
 
 impl When {
-    /// Whether all of it fits.
+    /// Whether all parts match.
     pub fn fits(&self, context: &Context<'_>) -> bool {
         self.conditions.iter().all(|condition| condition.fits(context))
     }
@@ -38,7 +38,7 @@ impl Condition {
             Found::Missing => None,
             found => Some(found),
         };
-        // No arguments are the same as none.
+        // A missing `arguments` object counts as an empty one.
         let none = found.is_none()
             && matches!(&self.variable, Variable::Arguments(steps) if steps.is_empty());
         self.tests.iter().all(|test| test.fits(found) || none && test.wants_an_empty_map())

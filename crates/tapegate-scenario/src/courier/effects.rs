@@ -1,4 +1,4 @@
-//! Side effects, as far as they are something to send.
+//! Side effects that consist of sending something.
 
 use tapegate_core::json;
 use tapegate_core::time::At;
@@ -9,22 +9,22 @@ use super::parcel::Parcel;
 use super::{Courier, Leaving};
 use crate::model::Effect;
 
-/// How many side effects may be under way at once.
+/// How many side effects may be active at once.
 const EFFECTS_MAX: usize = 64;
 
-/// How a side effect is begun.
+/// The parameters of a side effect.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a> {
-    /// The params of what it sends, as JSON.
+    /// The params of the messages it sends, as JSON.
     pub params: Option<&'a [u8]>,
-    /// The request that it is because of.
+    /// The request that caused it.
     pub about: Option<&'a [u8]>,
-    /// Whether a flood goes on for ever.
+    /// Whether a flood never ends.
     pub endless: bool,
 }
 
 impl Courier {
-    /// Begins a side effect, which is carried out by [`Courier::run`]; or says why it is left out.
+    /// Starts a side effect, which [`Courier::run`] carries out; on failure, why it is skipped.
     pub fn start(&mut self, at: At, effect: &Effect, how: Start<'_>) -> Result<(), &'static str> {
         if self.left {
             return Err("the client was left");
@@ -70,7 +70,7 @@ impl Courier {
         times: Option<u64>,
         how: Start<'_>,
     ) {
-        // A bridge that reads requests with one id would take all but one for a mistake.
+        // A bridge that parses requests with duplicate ids would drop all but one as errors.
         let raw = self.streams && per_second.is_none();
         let (message, about) = (message.into(), how.about.map(Into::into));
         let (from_ns, next) = (at.mono_ns, 0);
@@ -86,7 +86,7 @@ impl Courier {
     }
 }
 
-/// A request or a notification.
+/// Writes a request or a notification.
 fn message(id: Option<&str>, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut text = b"{\"jsonrpc\":\"2.0\",".to_vec();
     if let Some(id) = id {
@@ -104,8 +104,8 @@ fn message(id: Option<&str>, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     text
 }
 
-/// A message of so many bytes, its end among them. Who reads it takes no harm; who does not is not
-/// read from either.
+/// A message of exactly this many bytes, its line end included. It is harmless to a client that
+/// reads it; one that does not read blocks the pipe.
 fn filling(bytes: usize) -> Parcel {
     let head = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"debug\",\"data\":\"";
     let tail = b"\"}}";

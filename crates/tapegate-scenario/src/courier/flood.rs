@@ -1,41 +1,41 @@
-//! One message, many times.
+//! A message sent many times.
 
 use tapegate_core::actor::Act;
 use tapegate_core::time::At;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// One message, many times.
+/// A message sent many times.
 #[derive(Debug)]
 pub(super) struct Flood {
     pub(super) message: Box<[u8]>,
-    /// The request that it is because of.
+    /// The request that caused it.
     pub(super) about: Option<Box<[u8]>>,
     pub(super) from_ns: u64,
-    /// How often a second; all at once, if it is not said.
+    /// How often per second; if `None`, all at once.
     pub(super) per_second: Option<u32>,
-    /// How often at all; for ever, if it is not said.
+    /// How often in total; if `None`, without end.
     pub(super) times: Option<u64>,
-    /// How often it was sent, or let go.
+    /// How often it was sent or skipped.
     pub(super) next: u64,
-    /// Whether it must not be read as a message on its way.
+    /// Whether it is sent as raw bytes, so that no bridge parses it.
     pub(super) raw: bool,
 }
 
 impl Flood {
-    /// When the next one goes.
+    /// When the next one is due.
     pub(super) fn due_ns(&self) -> u64 {
         let Some(rate) = self.per_second else { return self.from_ns };
         let after = u128::from(self.next) * u128::from(SECOND_NS) / u128::from(rate.max(1));
         self.from_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
-    /// How much room it takes.
+    /// How many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         self.message.len()
     }
 
-    /// Sends what is due and fits into `budget`; whether that was all.
+    /// Sends the copies that are due and fit into `budget`; returns whether the flood is over.
     pub(super) fn send(
         &mut self,
         at: At,
@@ -59,7 +59,7 @@ impl Flood {
         self.times.is_some_and(|times| self.next >= times)
     }
 
-    /// A client that reads too slowly is owed the last second, and no more.
+    /// Skips copies more than a second late, so that a slow reader builds up no larger backlog.
     fn let_go(&mut self, at: At) {
         let Some(rate) = self.per_second else { return };
         let before = at.mono_ns.saturating_sub(self.from_ns).saturating_sub(SECOND_NS);
@@ -68,7 +68,7 @@ impl Flood {
     }
 }
 
-/// How many fit into a time at a rate.
+/// How many copies fit into a duration at a rate.
 pub(super) fn times(per_second: u32, duration_ns: u64) -> u64 {
     let times = u128::from(duration_ns) * u128::from(per_second);
     u64::try_from(times.div_ceil(u128::from(SECOND_NS))).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What is under way to a client, or waits for its turn on a pipe.
+//! A message being sent to a client, or waiting for its turn on a pipe.
 
 use tapegate_core::actor::Act;
 use tapegate_core::json;
@@ -7,40 +7,40 @@ use tapegate_core::time::At;
 use super::PIECE_BYTES;
 use super::parcel::Parcel;
 
-/// Something that does not go at once.
+/// A message that is not sent at once.
 #[derive(Debug)]
 pub(super) struct Line {
     /// The request it belongs to.
     pub(super) about: Option<Box<[u8]>>,
     pub(super) load: Load,
-    /// What the answer is known by, if it is one.
+    /// The ticket of the answer, if it is one.
     pub(super) ticket: Option<u64>,
-    /// How much room it takes.
+    /// How many bytes it takes in the queue.
     pub(super) bytes: usize,
 }
 
 #[derive(Debug)]
 pub(super) enum Load {
-    /// A message that goes as a whole once it is its turn.
+    /// A message sent whole when its turn comes.
     Message(Box<[u8]>),
-    /// Bytes that go piece by piece.
+    /// Bytes sent piece by piece.
     Raw(Raw),
 }
 
-/// Bytes that go piece by piece.
+/// Bytes sent piece by piece.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub(super) parcel: Parcel,
     pub(super) pace: Pace,
-    /// When the next piece goes.
+    /// When the next piece is due.
     pub(super) due_ns: u64,
     /// Whether the last piece ends the line.
     pub(super) ends: bool,
-    /// Whether the first piece has gone.
+    /// Whether the first piece was sent.
     pub(super) begun: bool,
 }
 
-/// How fast bytes go.
+/// The speed at which pieces are sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     pub(super) chunk_bytes: usize,
@@ -48,12 +48,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// As fast as they are taken.
+    /// As fast as the client reads.
     pub(super) const FULL: Self = Self { chunk_bytes: PIECE_BYTES, delay_ns: 0 };
 }
 
 impl Line {
-    /// When it wants to be sent.
+    /// When it is due.
     pub(super) fn due_ns(&self) -> u64 {
         match &self.load {
             Load::Message(_) => 0,
@@ -61,12 +61,12 @@ impl Line {
         }
     }
 
-    /// Whether some of it has gone.
+    /// Whether part of it was sent.
     pub(super) fn has_begun(&self) -> bool {
         matches!(&self.load, Load::Raw(raw) if raw.begun)
     }
 
-    /// Has it end as fast as it can, or at once and where it is.
+    /// Sends the rest as fast as possible, or with `at_once` drops it.
     pub(super) fn hasten(&mut self, at_once: bool) {
         if let Load::Raw(raw) = &mut self.load {
             (raw.pace, raw.due_ns) = (Pace::FULL, 0);
@@ -76,7 +76,7 @@ impl Line {
         }
     }
 
-    /// Sends what is due and fits into `budget`; whether that was all.
+    /// Sends what is due and fits into `budget`; returns whether the line is finished.
     pub(super) fn send(
         &mut self,
         at: At,
@@ -125,19 +125,19 @@ impl Raw {
     }
 }
 
-/// Bytes that go at this pace from now on.
+/// Bytes sent at this pace, starting now.
 pub(super) fn raw(at: At, parcel: Parcel, pace: Pace, ends: bool) -> Load {
     Load::Raw(Raw { parcel, pace, due_ns: at.mono_ns, ends, begun: false })
 }
 
-/// An answer behind which so much is filled up that it has at least `bytes`.
+/// An answer padded to at least `bytes` bytes.
 pub(super) fn padded(parts: &[&[u8]], bytes: usize, padding: char) -> Parcel {
     let parcel = Parcel::of(parts);
     let missing = bytes.saturating_sub(parcel.left());
     parcel.and(padding.to_string().into_bytes(), missing.div_ceil(padding.len_utf8()))
 }
 
-/// An answer inside of so many objects.
+/// An answer nested in `depth` objects.
 pub(super) fn nested(parts: &[&[u8]], depth: usize, key: &str) -> Parcel {
     let mut open = b"{".to_vec();
     json::write_str(&mut open, key);

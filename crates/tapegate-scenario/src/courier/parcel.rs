@@ -1,16 +1,16 @@
-//! Bytes that are made as they are sent.
+//! Byte sequences generated as they are sent.
 
-/// Bytes, some of them many times over, so that a great many take little room.
+/// Bytes with repeated runs, so that a very large message takes little memory.
 #[derive(Debug, Default)]
 pub(super) struct Parcel {
     runs: Vec<Run>,
-    /// The run that is being sent, and how much of it was.
+    /// The run being sent, and how much of it was sent.
     run: usize,
     sent: usize,
     left: usize,
 }
 
-/// The same bytes, so many times.
+/// The same bytes, repeated.
 #[derive(Debug)]
 struct Run {
     unit: Box<[u8]>,
@@ -18,12 +18,12 @@ struct Run {
 }
 
 impl Parcel {
-    /// Bytes as they are.
+    /// Creates a parcel of the given bytes.
     pub(super) fn of(parts: &[&[u8]]) -> Self {
         Self::default().and(parts.concat(), 1)
     }
 
-    /// The same bytes `times` over, behind all the others.
+    /// Appends `unit` repeated `times` times.
     pub(super) fn and(mut self, unit: Vec<u8>, times: usize) -> Self {
         let bytes = unit.len().saturating_mul(times);
         if bytes > 0 {
@@ -33,17 +33,17 @@ impl Parcel {
         self
     }
 
-    /// How much is to be sent.
+    /// How many bytes are still to be sent.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// How much room it takes.
+    /// How many bytes of memory it takes.
     pub(super) fn kept(&self) -> usize {
         self.runs.iter().map(|run| run.unit.len()).sum()
     }
 
-    /// Takes up to `bytes_max` bytes, in place of what `out` holds.
+    /// Replaces the contents of `out` with the next bytes, up to `bytes_max`.
     pub(super) fn take(&mut self, bytes_max: usize, out: &mut Vec<u8>) {
         out.clear();
         while out.len() < bytes_max {

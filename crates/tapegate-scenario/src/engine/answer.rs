@@ -1,4 +1,4 @@
-//! Answering: what an answer says, and how it is written.
+//! Picks the content of an answer and writes it.
 
 use std::rc::Rc;
 
@@ -18,12 +18,12 @@ use crate::model::{
 static NORMAL: Delivery = Delivery::Normal;
 
 impl Turn<'_, '_> {
-    /// Answers with what an item gives.
+    /// Answers with the response of an item.
     pub(super) fn respond_by_item(&mut self, asked: &Asked<'_>, item: &Rc<Item>) {
         self.respond(asked, &item.response, || Source::Item(Rc::clone(item)));
     }
 
-    /// Answers with what the scenario has for the method.
+    /// Answers with the scenario's response to the method.
     pub(super) fn respond_by_method(
         &mut self,
         asked: &Asked<'_>,
@@ -47,7 +47,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Gives the answer that was picked, with nothing more to be done before.
+    /// Sends the reply that was picked, after all its actions have run.
     pub(super) fn conclude(&mut self, asked: &Asked<'_>, reply: &Reply) {
         match &reply.outcome {
             Outcome::Result(form) => match form.as_plain() {
@@ -61,7 +61,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Fills a form and has something done with it.
+    /// Fills a template and passes the bytes to `done`.
     fn filled<'c>(
         &mut self,
         asked: &Asked<'c>,
@@ -75,7 +75,7 @@ impl Turn<'_, '_> {
         self.visit.scratch = out;
     }
 
-    /// Answers with what there is if nobody has said anything.
+    /// Answers with the default result of an item that has no response.
     fn nothing(&mut self, asked: &Asked<'_>) {
         match asked.item.map(|item| item.kind) {
             Some(ItemKind::Tool) => self.result(asked, b"{\"content\":[]}"),
@@ -90,7 +90,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Answers with a result.
+    /// Answers with a result, adding the members that the sessionless revision requires.
     pub(super) fn result(&mut self, asked: &Asked<'_>, result: &[u8]) {
         if !asked.modern {
             return self.finished(asked, result);
@@ -100,7 +100,7 @@ impl Turn<'_, '_> {
         self.finished(asked, &out);
     }
 
-    /// Answers with a result that has everything it must have.
+    /// Answers with a result that is already complete.
     pub(super) fn finished(&mut self, asked: &Asked<'_>, result: &[u8]) {
         self.send(asked, b",\"result\":", result);
     }
@@ -131,7 +131,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Does not answer.
+    /// Leaves the request unanswered.
     pub(super) fn silence(&mut self, asked: &Asked<'_>) {
         if let Some(batch) = asked.batch {
             self.gather(batch, &[]);
@@ -141,12 +141,12 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Refuses a message that is not looked at any further.
+    /// Refuses a message without processing it further.
     pub(super) fn refuse(&mut self, id: &[u8], code: i32, words: &str, batch: Option<u32>) {
         self.refuse_with(id, code, words, None, batch);
     }
 
-    /// The same, with more about it.
+    /// Like `refuse`, with the error's `data`.
     pub(super) fn refuse_with(
         &mut self,
         id: &[u8],
@@ -163,9 +163,9 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Begins the side effects of a request, before it is answered if they would miss its stream
-    /// otherwise. On a pipe the answer comes first, and nothing that follows can hold it up; an end
-    /// always comes last.
+    /// Starts the side effects of a request. With streams they start before the answer, which ends
+    /// the stream. On a pipe the answer goes first so that no effect can delay it. Closing the
+    /// connection always comes last.
     pub(super) fn start_with_request(&mut self, asked: &Asked<'_>, answered: bool) {
         let streams = self.visit.streams;
         self.start_where(asked, EffectTrigger::OnRequest, |effect| {
@@ -178,7 +178,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Begins the side effects of the request's behaviour that have this trigger.
+    /// Starts the side effects of the request's behaviour that have this trigger.
     pub(super) fn start_effects(&mut self, asked: &Asked<'_>, trigger: EffectTrigger) {
         self.start_where(asked, trigger, |_| true);
     }
@@ -221,7 +221,7 @@ fn describe(effect: &Effect) -> (&'static str, Option<&Form>) {
     }
 }
 
-/// Whether the result of a method says for how long it may be kept.
+/// Whether results of a method carry a cache lifetime.
 fn is_cacheable(method: &str) -> bool {
     matches!(
         method,
@@ -234,7 +234,7 @@ fn is_cacheable(method: &str) -> bool {
     )
 }
 
-/// An error as JSON.
+/// Writes a JSON-RPC error object.
 pub(super) fn error(code: i32, words: &str, data: Option<&[u8]>) -> Vec<u8> {
     let mut out = format!("{{\"code\":{code},\"message\":").into_bytes();
     json::write_str(&mut out, words);

@@ -1,22 +1,22 @@
-//! Batches: many messages on one line, and their answers on another.
+//! Batches: several messages on one line, answered together on one line.
 
 use tapegate_core::frame::{self, Kind};
 
 use super::turn::{CODE_INVALID, Turn};
 
-/// The one revision that has batches.
+/// The only revision that has batches.
 const BATCHES: &str = "2025-03-26";
 
-/// The answers to a batch.
+/// The answers to a batch, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// How many answers are still to come.
+    /// How many answers are still missing.
     missing: usize,
     answers: Vec<u8>,
 }
 
 impl Turn<'_, '_> {
-    /// Takes a batch of the client.
+    /// Handles a batch from the client.
     pub(super) fn batch(&mut self, line: &[u8]) {
         if self.visit.version.as_deref() != Some(BATCHES) {
             return self.refuse_batch(line);
@@ -27,7 +27,8 @@ impl Turn<'_, '_> {
         }
         self.visit.batch_count = self.visit.batch_count.wrapping_add(1);
         let number = self.visit.batch_count;
-        // It is not over before its last part was heard.
+        // Counts as one missing answer until all parts are read, so that the batch cannot end
+        // early.
         self.visit.batches.insert(number, Batch { missing: 1, answers: Vec::new() });
         for part in &parts {
             match part.envelope() {
@@ -46,8 +47,8 @@ impl Turn<'_, '_> {
         self.gather(number, &[]);
     }
 
-    /// Refuses each request by its id, so that nobody waits for an answer. A client that knows no
-    /// batches gets none either.
+    /// Refuses each request by its id, so that the client does not wait for an answer. The errors
+    /// are sent one by one, because the client's revision has no batches.
     fn refuse_batch(&mut self, line: &[u8]) {
         const WORDS: &str = "batches are no part of this revision";
         let parts = frame::elements(line);
@@ -61,14 +62,14 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Notes that a batch has one more answer to wait for.
+    /// Notes that a batch waits for one more answer.
     pub(super) fn expect_answer(&mut self, batch: Option<u32>) {
         if let Some(batch) = batch.and_then(|batch| self.visit.batches.get_mut(&batch)) {
             batch.missing += 1;
         }
     }
 
-    /// Adds an answer to a batch, or none, and sends them all if it was the last.
+    /// Adds an answer to a batch (empty for none) and sends the batch if it was the last.
     pub(super) fn gather(&mut self, number: u32, parts: &[&[u8]]) {
         let Some(batch) = self.visit.batches.get_mut(&number) else { return };
         batch.missing = batch.missing.saturating_sub(1);

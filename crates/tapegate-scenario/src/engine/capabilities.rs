@@ -1,4 +1,4 @@
-//! What a server says it can do: what the scenario gives, or what can be told from what there is.
+//! The server's capabilities: those the scenario gives, or those inferred from its contents.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::model::{
     Action, Answer, EffectTrigger, EventKind, Item, Reply, Response, Scenario, State,
 };
 
-/// The capabilities of a state, as JSON. Where the scenario may be read anew, any list may change.
+/// The capabilities of a state, as JSON. If the scenario may be reloaded, any list may change.
 pub(super) fn of(scenario: &Scenario, state: &State, reloads: bool) -> Vec<u8> {
     match &state.capabilities {
         Some(given) => given.to_json(),
@@ -14,7 +14,7 @@ pub(super) fn of(scenario: &Scenario, state: &State, reloads: bool) -> Vec<u8> {
     }
 }
 
-/// A client learns of capabilities once, so what any phase has counts.
+/// Infers capabilities from all phases, because a client learns them only once.
 fn infer(scenario: &Scenario, reloads: bool) -> String {
     let actions = Actions::of(scenario);
     let mut all = Vec::new();
@@ -51,7 +51,7 @@ fn states(scenario: &Scenario) -> impl Iterator<Item = &State> {
     std::iter::once(&scenario.baseline).chain(scenario.phases.iter().map(|phase| &phase.state))
 }
 
-/// Whether two lists are the same for whoever asks for them.
+/// Whether a client that lists the items sees no difference between the two.
 pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
     let same = |(one, two): (&Rc<Item>, &Rc<Item>)| {
         Rc::ptr_eq(one, two) || one.definition.to_json() == two.definition.to_json()
@@ -66,7 +66,7 @@ pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
 fn changes(scenario: &Scenario, items: Items) -> bool {
     let phases = &scenario.phases;
     let differ = |one: &State, two: &State| !same_list(items(one), items(two));
-    // What leads out of the last phase leads to the baseline.
+    // Leaving the last phase leads back to the baseline.
     let last = phases.last().filter(|last| last.advance.is_some());
     phases.windows(2).any(|two| differ(&two[0].state, &two[1].state))
         || last.is_some_and(|last| differ(&last.state, &scenario.baseline))
@@ -89,7 +89,7 @@ fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {
     waits || acts || actions.notify("notifications/resources/updated")
 }
 
-/// Everything that a scenario does of its own accord.
+/// All actions that the server takes on its own.
 struct Actions<'a> {
     all: Vec<&'a Action>,
 }

@@ -1,4 +1,4 @@
-//! Answers that a program or another server gives.
+//! Answers from handlers: a program or another server.
 
 use tapegate_core::actor::{Act, Errand, Helper};
 use tapegate_core::json;
@@ -7,13 +7,13 @@ use super::request::Asked;
 use super::turn::{CODE_FAILED, Turn};
 use crate::model::{Handler, HandlerKind, ItemKind};
 
-/// How much a handler may say.
+/// The largest answer a handler may give.
 const ANSWER_BYTES_MAX: usize = 10 * 1024 * 1024;
-/// How much longer than the handler may take its end is waited for.
+/// How long to wait for the handler's result beyond its own timeout.
 const SLACK_NS: u64 = 1_000_000_000;
 
 impl Turn<'_, '_> {
-    /// Has somebody else answer the request.
+    /// Passes the request to a handler.
     pub(super) fn hand_over(&mut self, asked: &Asked<'_>, handler: &Handler) {
         if !self.setup.handlers {
             let words = "this answer comes from a handler, and handlers are not allowed";
@@ -38,7 +38,7 @@ impl Turn<'_, '_> {
         (self.act)(Act::Run { ticket, errand });
     }
 
-    /// What a handler is told.
+    /// The JSON document that a handler receives.
     fn body(&self, asked: &Asked<'_>) -> Vec<u8> {
         let context = self.context(asked);
         let kind = match asked.item.map(|item| item.kind) {
@@ -65,7 +65,7 @@ impl Turn<'_, '_> {
         out
     }
 
-    /// Passes on what a handler has said, as it is.
+    /// Forwards the answer of a handler unchanged.
     pub(super) fn pass_on(&mut self, asked: &Asked<'_>, outcome: Result<&[u8], &str>) {
         let said = match outcome {
             Ok(said) => said.trim_ascii(),
@@ -95,7 +95,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// The result that a handler means.
+/// The MCP result that a handler's answer stands for.
 fn result_of(asked: &Asked<'_>, said: &[u8]) -> Option<Vec<u8>> {
     let kind = asked.item.map(|item| item.kind);
     let key = match kind {

@@ -1,4 +1,4 @@
-//! A request that outlives the line it came on.
+//! An owned copy of a request that outlives the line it came on.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::request::Asked;
 use crate::form::Named;
 use crate::model::{Behavior, Item};
 
-/// A request that outlives its line.
+/// An owned copy of a request that outlives its line.
 pub(super) struct Kept {
     pub(super) id: Box<[u8]>,
     pub(super) method: Box<str>,
@@ -44,13 +44,13 @@ impl Kept {
         }
     }
 
-    /// How much room it takes.
+    /// How much memory it takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let replies = self.replies.iter().map(|(_, reply)| reply.len()).sum::<usize>();
         size_of::<Self>() + self.id.len() + self.params.len() + replies
     }
 
-    /// It as a request.
+    /// Borrows it as a request.
     pub(super) fn asked(&self) -> Asked<'_> {
         Asked {
             id: &self.id,

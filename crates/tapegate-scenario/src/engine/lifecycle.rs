@@ -1,4 +1,4 @@
-//! What every server answers: who it is, what it has, and on which terms.
+//! Requests that every server answers: handshake, discovery, lists and log level.
 
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
@@ -12,7 +12,7 @@ use crate::model::ItemKind;
 const CODE_VERSION: i32 = -32022;
 
 impl Turn<'_, '_> {
-    /// Answers with a page of a list.
+    /// Answers with one page of a list.
     pub(super) fn list(&mut self, asked: &Asked<'_>, kind: ItemKind) {
         let cursor = json::member(asked.params, "cursor").filter(|cursor| *cursor != b"null");
         let cursor = cursor.map(|cursor| json::string(cursor).unwrap_or_default());
@@ -24,7 +24,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Shakes hands.
+    /// Answers `initialize`.
     pub(super) fn initialize(&mut self, asked: &Asked<'_>) {
         let wanted = json::member(asked.params, "protocolVersion").and_then(json::string);
         let script = self.script;
@@ -47,7 +47,7 @@ impl Turn<'_, '_> {
         self.connected();
     }
 
-    /// Says who the server is, and what it can do.
+    /// Answers `server/discover`.
     pub(super) fn discover(&mut self, asked: &Asked<'_>) {
         let mut out = format!("{{\"supportedVersions\":[\"{MODERN}\"]").into_bytes();
         self.write_abilities(&mut out);
@@ -68,7 +68,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Notes what of the log the client wants to hear.
+    /// Answers `logging/setLevel`.
     pub(super) fn set_level(&mut self, asked: &Asked<'_>) {
         let level = json::member(asked.params, "level").and_then(json::string);
         match level.as_deref().and_then(log_level) {
@@ -80,7 +80,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Whether a request without a session brings along what it must; else the error.
+    /// Checks that a sessionless request carries the required metadata; on failure, the error.
     pub(super) fn terms(&self, said: &Envelope<'_>) -> Result<(), (i32, String, Vec<u8>)> {
         let wrong = |words: &str| Err((CODE_PARAMS, words.to_owned(), b"null".to_vec()));
         let version = said.protocol_version.and_then(json::string);
@@ -101,7 +101,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// How bad what a level is for is, from 0.
+/// The severity of a log level: 0 is `debug`, the least severe.
 pub(super) fn log_level(name: &str) -> Option<usize> {
     const LEVELS: [&str; 8] =
         ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];

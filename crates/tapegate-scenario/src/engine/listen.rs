@@ -1,4 +1,4 @@
-//! Clients without sessions that want to hear of changes.
+//! Subscriptions of sessionless clients to change notifications.
 
 use tapegate_core::json;
 
@@ -8,14 +8,14 @@ use super::tell::write_call;
 use super::turn::{CODE_INTERNAL, CODE_PARAMS, Turn};
 use crate::form::{elements, text_of};
 
-/// How many may listen at once.
+/// How many subscriptions a client may have open at once.
 const LISTENS_MAX: usize = 1024;
-/// How many resources one may listen for.
+/// How many resources one subscription may name.
 const URIS_MAX: usize = 1024;
-/// How much room all who listen may take.
+/// How many bytes all subscriptions of a client may take.
 const LISTENS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What somebody wants to hear of.
+/// One open subscription.
 pub(super) struct Listen {
     pub(super) id: Box<[u8]>,
     tools: bool,
@@ -24,7 +24,7 @@ pub(super) struct Listen {
     uris: Vec<String>,
 }
 
-/// What has changed.
+/// A change that clients can subscribe to.
 pub(super) enum Change {
     Tools,
     Prompts,
@@ -33,7 +33,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The change that a notification tells of, if it does.
+    /// The change that a notification announces, if it announces one.
     pub(super) fn of(method: &str, params: Option<&[u8]>) -> Option<Self> {
         match method {
             "notifications/tools/list_changed" => Some(Self::Tools),
@@ -75,7 +75,7 @@ impl Listen {
         }
     }
 
-    /// What is listened for, as the client is told.
+    /// The filter that was accepted, as the client is told.
     fn honoured(&self) -> Vec<u8> {
         let mut all: Vec<Vec<u8>> = Vec::new();
         let flags = [
@@ -100,7 +100,7 @@ impl Listen {
     }
 }
 
-/// The resources that a request wants to hear of.
+/// The resources that a subscription request names.
 pub(super) fn uris(params: &[u8]) -> Vec<String> {
     let wanted = json::member(params, "notifications");
     let uris = wanted.and_then(|wanted| json::member(wanted, "resourceSubscriptions"));
@@ -109,7 +109,7 @@ pub(super) fn uris(params: &[u8]) -> Vec<String> {
 }
 
 impl Turn<'_, '_> {
-    /// Has a client listen: the request stays open, and what has changed is told because of it.
+    /// Opens a subscription: the request stays open, and notifications refer to it.
     pub(super) fn listen(&mut self, asked: &Asked<'_>) {
         let wanted = json::member(asked.params, "notifications");
         let Some(wanted) = wanted.filter(|wanted| wanted.starts_with(b"{")) else {
@@ -129,7 +129,7 @@ impl Turn<'_, '_> {
         let params = [b"{\"notifications\":", &honoured[..], b"}"].concat();
         self.tell_listener(asked.id, "notifications/subscriptions/acknowledged", Some(&params));
         if honoured == b"{}" {
-            // Nothing would ever follow.
+            // No notification would ever follow, so the subscription ends at once.
             let meta = modern::with_meta(b"{}", modern::SUBSCRIPTION, asked.id);
             return self.result(asked, &meta);
         }
@@ -137,7 +137,7 @@ impl Turn<'_, '_> {
         self.silence(asked);
     }
 
-    /// Tells everybody of a change who wants to hear of it.
+    /// Sends a change notification on every subscription that covers it.
     pub(super) fn tell_listeners(&mut self, change: &Change, method: &str, params: Option<&[u8]>) {
         let listens = std::mem::take(&mut self.visit.listens);
         for listen in listens.iter().filter(|listen| listen.wants(change)) {

@@ -1,4 +1,4 @@
-//! The items of one kind that a state has: found by their names, and listed page by page.
+//! The items of one kind in a state, indexed by name and listed page by page.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -8,11 +8,11 @@ use tapegate_core::tape::{base64_decode, base64_encode};
 use super::{Map, modern};
 use crate::model::{Item, ItemKind};
 
-/// The items of one kind that a state has.
+/// The items of one kind in a state.
 pub(super) struct Listing {
     kind: ItemKind,
     items: Vec<Rc<Item>>,
-    /// By name; of several, the last.
+    /// Positions by name; if a name occurs more than once, the last one.
     index: Map<Box<str>, usize>,
     page_size: usize,
     pages: OnceCell<Vec<Box<[u8]>>>,
@@ -32,17 +32,17 @@ impl Listing {
         }
     }
 
-    /// The item that goes by this name.
+    /// The item with this name.
     pub(super) fn get(&self, name: &str) -> Option<&Rc<Item>> {
         self.index.get(name).map(|place| &self.items[*place])
     }
 
-    /// All of them.
+    /// All items, listed or not.
     pub(super) fn items(&self) -> &[Rc<Item>] {
         &self.items
     }
 
-    /// The page that a cursor stands for, as the result of a request; the first without one.
+    /// The page that a cursor refers to, as a result; without a cursor, the first page.
     pub(super) fn page(&self, cursor: Option<&str>, modern: Option<&[u8]>) -> Option<&[u8]> {
         let pages = match modern {
             Some(info) => self.modern_pages.get_or_init(|| self.modern(info)),

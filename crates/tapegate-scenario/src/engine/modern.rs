@@ -1,19 +1,19 @@
-//! What the revision without sessions wants in every result.
+//! Members that the sessionless revision requires in every result.
 
 use tapegate_core::json::{self, Cursor, Fault, Kind};
 
-/// How a request says by which revision it goes.
+/// The `_meta` key for the protocol revision of a request.
 pub(super) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// How a request says what its client can do.
+/// The `_meta` key for the client's capabilities.
 pub(super) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// How a request says what of the log its client wants to hear.
+/// The `_meta` key for the lowest log level that the client wants.
 pub(super) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// How a notification says which request it is for.
+/// The `_meta` key that ties a notification to the request that subscribed to it.
 pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// Appends a result with what every result must have and it has not: its type, who made it, and,
-/// if it may be kept, for how long. What is no object is left alone.
+/// Appends a result, adding the members it must have but lacks: its type, the server info and, if
+/// it is cacheable, its lifetime. A result that is not an object is copied unchanged.
 pub(super) fn finish(result: &[u8], cacheable: bool, info: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if add(result, cacheable, info, out).is_err() {
@@ -71,7 +71,7 @@ fn add(result: &[u8], cacheable: bool, info: &[u8], out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// An object whose `_meta` has this member besides what it had.
+/// Returns the object with one more member in its `_meta`.
 pub(super) fn with_meta(object: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len() + key.len() + value.len() + 16);
     let meta = json::member(object, "_meta").filter(|meta| meta.starts_with(b"{"));
@@ -96,7 +96,7 @@ pub(super) fn with_meta(object: &[u8], key: &str, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends an object with one more member in front.
+/// Appends an object with one more member at its start.
 pub(super) fn write_member(object: &[u8], key: &str, value: &[u8], out: &mut Vec<u8>) {
     let inner = object.get(1..).unwrap_or(b"}");
     out.extend_from_slice(format!("{{\"{key}\":").as_bytes());

@@ -1,45 +1,46 @@
-//! What an engine tells whoever watches it.
+//! Events that an engine reports to its observer.
 
-/// What happens, for logs and for whoever judges the client.
+/// An event, for logs and for judging the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note<'a> {
-    /// The client has said something: one line.
+    /// The client has sent a line.
     Said {
         /// The line.
         bytes: &'a [u8],
-        /// The phase it was said in.
+        /// The phase in which it was received.
         phase: &'a str,
     },
-    /// The client has said something over the limit, which nobody has read.
+    /// The client has sent a message over the size limit, which was not read.
     Unread,
-    /// Another phase has begun.
+    /// The phase has changed.
     Phase {
-        /// The one that is over.
+        /// The phase that ended.
         from: &'a str,
-        /// The one that has begun.
+        /// The phase that began.
         to: &'a str,
-        /// What led there.
+        /// The trigger.
         why: &'a str,
     },
-    /// Something for people.
+    /// A log message for the user.
     Log {
-        /// How bad it is.
+        /// Its severity.
         level: crate::model::LogLevel,
-        /// In words.
+        /// The message.
         words: &'a str,
     },
-    /// A side effect has begun.
+    /// A side effect has started.
     Effect {
-        /// What it is called.
+        /// The name of the effect.
         name: &'a str,
-        /// Why it was left out, if it was.
+        /// Why it was skipped, if it was.
         left_out: Option<&'a str>,
     },
-    /// The client was asked something.
+    /// The server has sent a request to the client.
     Asked {
-        /// Under this id; by an answer that wants more, under this name, which is a string in JSON too.
+        /// The request's id; for a sessionless client the name of the input request, as a JSON
+        /// string.
         id: &'a [u8],
-        /// By this method.
+        /// The method.
         method: &'a str,
     },
 }

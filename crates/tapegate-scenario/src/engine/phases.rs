@@ -1,4 +1,4 @@
-//! From phase to phase: what fires a trigger, and what follows.
+//! Phase transitions: which events fire a trigger, and what follows.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::turn::Turn;
 use crate::model::{EffectTrigger, EventKind, OnTimeout};
 
 impl Turn<'_, '_> {
-    /// Whether an event that was just counted leads out of the phase.
+    /// Whether an event that was just counted ends the phase.
     pub(super) fn fires(&self, kind: EventKind, key: Option<&str>, asked: &Asked<'_>) -> bool {
         let phase = self.script.scenario.phases.get(self.progress.phase);
         let Some(advance) = phase.and_then(|phase| phase.advance.as_ref()) else { return false };
@@ -22,7 +22,7 @@ impl Turn<'_, '_> {
             && advance.matching.as_ref().is_none_or(|when| when.fits(&self.context(asked)))
     }
 
-    /// The client says that it is ready.
+    /// Handles `notifications/initialized`.
     pub(super) fn initialized(&mut self) {
         self.begin();
         let asked = self.unasked();
@@ -33,14 +33,14 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Does what is done on entering the first phase, once.
+    /// Runs the entry actions of the first phase, once.
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.progress.begun, true) {
             self.enter();
         }
     }
 
-    /// An answer has been delivered, or never will be.
+    /// Handles an answer that was delivered, or that never will be.
     pub(super) fn settle(&mut self, ticket: u64) {
         if self.visit.starting == Some(ticket) {
             self.visit.starting = None;
@@ -55,7 +55,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// The client has gone: what the others wait for will not be delivered any more.
+    /// Handles a client that is gone: the answer that others wait for will not be delivered.
     pub(super) fn abandoned(&mut self) {
         if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.seat == self.seat)
             && let Some(leaving) = self.progress.leaving.take()
@@ -64,7 +64,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Does what is done when a client has come.
+    /// Starts the side effects of a new client, once.
     pub(super) fn connected(&mut self) {
         if !std::mem::replace(&mut self.visit.is_connected, true) {
             let asked = Asked { behavior: self.scene().behavior.as_ref(), ..self.unasked() };
@@ -120,7 +120,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Does what is done on entering the phase.
+    /// Runs the entry actions of the current phase.
     fn enter(&mut self) {
         let phase = self.progress.phase;
         let on_enter = self.script.scenario.phases.get(phase).map(|phase| &phase.on_enter);
@@ -130,7 +130,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// What stands for a request where there is none.
+    /// A placeholder for actions that do not belong to a request.
     pub(super) fn unasked(&self) -> Asked<'static> {
         Asked {
             id: b"",

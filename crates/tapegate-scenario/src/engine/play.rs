@@ -1,7 +1,8 @@
-//! What is done before an answer is given, or on entering a phase, one action after the other.
+//! Runs the actions that precede an answer, or that follow entering a phase, one after another.
 //!
-//! A client with a session is asked by requests, whose answers are waited for. One without is asked by
-//! a result that wants more input: the operation is suspended until the client comes back with it.
+//! A client with a session is asked by requests, and the actions wait for its replies. A
+//! sessionless client is asked by a result that requires input: the operation is suspended until
+//! the client retries with it.
 
 use tapegate_core::actor::Act;
 use tapegate_core::frame::{Envelope, same_id};
@@ -14,35 +15,35 @@ use super::suspend::Wanted;
 use super::turn::{CODE_FAILED, CODE_INTERNAL, Turn};
 use crate::model::{Action, LogLevel, OnCancel};
 
-/// Something under way.
+/// A list of actions being run.
 pub(super) struct Play {
     pub(super) kept: Kept,
-    /// What is done; nothing, if somebody else answers.
+    /// Where the actions come from; `None` if a handler answers.
     source: Option<Source>,
     pick: Pick,
-    /// The next action.
+    /// The index of the next action.
     pub(super) step: usize,
     pub(super) wait: Wait,
 }
 
-/// What something under way waits for.
+/// What a running list of actions waits for.
 pub(super) enum Wait {
-    /// A moment.
+    /// A point in time.
     Until(u64),
-    /// An answer of the client, but not for ever.
+    /// A reply from the client, until a deadline.
     Reply {
-        /// The id of what it was asked.
+        /// The id of the request sent to the client.
         id: Box<[u8]>,
-        /// The name that its answer goes by.
+        /// The name under which templates find the reply.
         name: String,
         until: u64,
     },
-    /// A program or another server, but not for ever.
+    /// A handler, until a deadline.
     Handler { ticket: u64, until: u64 },
 }
 
 impl Wait {
-    /// When it is over at the latest.
+    /// The time at which the wait ends at the latest.
     pub(super) fn until(&self) -> Option<u64> {
         match self {
             Self::Until(until) | Self::Reply { until, .. } | Self::Handler { until, .. } => {
@@ -52,20 +53,20 @@ impl Wait {
     }
 }
 
-/// What came of an action.
+/// The outcome of one action.
 pub(super) enum Done {
-    /// The next one may follow.
+    /// The next action may follow.
     Yes,
-    /// It waits.
+    /// It has to wait.
     Waits(Wait),
-    /// The client must come back with this.
+    /// The client must retry with this input.
     Suspends(Wanted),
     /// The request was refused.
     Refused,
 }
 
 impl Turn<'_, '_> {
-    /// Begins what is done before an answer, or on entering a phase.
+    /// Starts the actions before an answer, or those on entering a phase.
     pub(super) fn begin_play(&mut self, asked: &Asked<'_>, source: Source, pick: Pick) {
         let mut kept = Kept::new(asked);
         if asked.modern {
@@ -75,14 +76,14 @@ impl Turn<'_, '_> {
         self.perform(Play { kept, source, pick, step: 0, wait: Wait::Until(0) });
     }
 
-    /// Has somebody else answer.
+    /// Waits for a handler to answer.
     pub(super) fn await_handler(&mut self, asked: &Asked<'_>, ticket: u64, until: u64) {
         let wait = Wait::Handler { ticket, until };
         let kept = Kept::new(asked);
         self.keep(Play { kept, source: None, pick: Pick::default(), step: 0, wait });
     }
 
-    /// Whether there is room for something that waits; if not, the request is refused.
+    /// Whether another operation may wait; if not, the request is refused.
     pub(super) fn has_room(&mut self, asked: &Asked<'_>) -> bool {
         let room = self.visit.has_room(asked.params.len());
         if !room && !asked.id.is_empty() {
@@ -97,7 +98,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Does one action after the other until one has to wait.
+    /// Runs actions until one has to wait.
     pub(super) fn perform(&mut self, mut play: Play) {
         let source = play.source.clone();
         let actions = source.as_ref().map_or(&[][..], |source| source.actions(play.pick));
@@ -165,7 +166,7 @@ impl Turn<'_, '_> {
         Done::Yes
     }
 
-    /// The client has answered something.
+    /// Handles a reply from the client.
     pub(super) fn replied(&mut self, said: &Envelope<'_>) {
         let Some(id) = said.id else { return };
         let waits =
@@ -184,7 +185,7 @@ impl Turn<'_, '_> {
         self.perform(play);
     }
 
-    /// Goes on with what has waited long enough.
+    /// Resumes operations whose wait is over.
     pub(super) fn play_on(&mut self) {
         let now = self.at.mono_ns;
         let is_over = |play: &mut Play| play.wait.until().is_some_and(|until| until <= now);
@@ -193,7 +194,7 @@ impl Turn<'_, '_> {
         over.into_iter().for_each(|play| self.wait_no_longer(play));
     }
 
-    /// Goes on without the answers of a client that says no more.
+    /// Resumes without replies, because the client has closed its side.
     pub(super) fn give_up_on_replies(&mut self) {
         let waits = |play: &mut Play| matches!(play.wait, Wait::Reply { .. });
         let over: Vec<Play> = self.visit.plays.extract_if(.., waits).collect();
@@ -214,7 +215,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Somebody else has answered, or not.
+    /// Handles the result of a handler.
     pub(super) fn handled(&mut self, done: u64, outcome: Result<&[u8], &str>) {
         let waits =
             |play: &Play| matches!(play.wait, Wait::Handler { ticket, .. } if ticket == done);
@@ -224,7 +225,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// The client no longer wants to know.
+    /// Handles a cancellation by the client.
     pub(super) fn cancelled(&mut self, id: &[u8]) {
         self.visit.listens.retain(|listen| !same_id(&listen.id, id));
         let place = self.visit.plays.iter().position(|play| same_id(&play.kept.id, id));

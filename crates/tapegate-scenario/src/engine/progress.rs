@@ -1,4 +1,4 @@
-//! Where somebody is in a scenario: the phase, and what was counted on the way.
+//! A client's position in a scenario: the phase, and the event counts so far.
 
 use tapegate_core::actor::Seat;
 
@@ -6,43 +6,43 @@ use super::Map;
 use super::script::Script;
 use crate::model::{Event, EventKind, Exhausted, Sequence};
 
-/// How many names of things that do not exist are counted.
+/// How many names unknown to the scenario are counted.
 const NAMES_MAX: usize = 10_000;
 /// How long such a name may be.
 const NAME_BYTES_MAX: usize = 1024;
 
-/// Where somebody is in a scenario.
+/// A client's position in a scenario.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// The phase; behind the last one there is the baseline.
+    /// The index of the phase; one past the last means the baseline.
     pub(super) phase: usize,
-    /// When it was entered, or the first request came.
+    /// When the phase was entered, or for the first phase when the first request came.
     pub(super) entered_ns: Option<u64>,
-    /// Whether what is done on entering the first phase was done.
+    /// Whether the entry actions of the first phase have run.
     pub(super) begun: bool,
     /// The answer after which the phase changes.
     pub(super) leaving: Option<Leaving>,
     counts: [u64; EventKind::COUNT],
     keyed: Map<EventKind, Map<Box<str>, u64>>,
     names: usize,
-    /// How often each sequence was asked for its next answer.
+    /// How many answers each sequence has given, by its number.
     places: Map<u32, u64>,
 }
 
-/// A change of phase that waits for an answer to be delivered.
+/// A phase change that waits for an answer to be delivered.
 #[derive(Debug, Clone)]
 pub(super) struct Leaving {
-    /// Who is answered.
+    /// The client that is answered.
     pub(super) seat: Seat,
-    /// The answer.
+    /// The ticket of the answer.
     pub(super) ticket: u64,
-    /// What led there.
+    /// The trigger.
     pub(super) why: &'static str,
 }
 
 impl Progress {
-    /// Counts an event; returns how often it came with this key. Names that the scenario does not
-    /// know are counted up to a bound.
+    /// Counts an event and returns how often it has come with this key. Names unknown to the
+    /// scenario are counted up to a limit.
     pub(super) fn count(&mut self, kind: EventKind, key: Option<&str>, known: bool) -> u64 {
         let count = &mut self.counts[kind as usize];
         *count = count.saturating_add(1);
@@ -73,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// The place of a sequence's next answer; `None` if there is none any more.
+    /// The index of a sequence's next answer; `None` if it is exhausted.
     pub(super) fn next_place(&mut self, sequence: &Sequence) -> Option<usize> {
         let count = sequence.replies.len();
         let place = self.places.entry(sequence.number).or_default();
@@ -87,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// Forgets where sequences are, because they are others now.
+    /// Resets all sequences, because a reload has replaced them.
     pub(super) fn restart_sequences(&mut self) {
         self.places.clear();
     }

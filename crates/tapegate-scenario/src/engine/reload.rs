@@ -1,4 +1,4 @@
-//! A scenario that is read anew while clients are there.
+//! Replacing the scenario while clients are connected.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use super::script::Script;
 use crate::model::{Scenario, State};
 
 impl Engine {
-    /// Goes on with another scenario: each client stays in the phase of the same name, and is told
-    /// of the lists that have changed. What is under way is finished as it was begun.
+    /// Switches to another scenario. Each client stays in the phase of the same name and is
+    /// notified of the lists that changed. Operations already started finish as they began.
     pub fn reload(&mut self, scenario: Rc<Scenario>) {
         let new = Rc::new(Script::new(scenario, self.setup.reloads));
         let old = std::mem::replace(&mut self.script, new);
@@ -27,7 +27,7 @@ impl Engine {
     }
 }
 
-/// Finds the phase again by its name; one that is gone leads to the first.
+/// Finds the phase of the same name; if it is gone, falls back to the first.
 fn move_on(progress: &mut Progress, old: &Script, new: &Script) {
     progress.restart_sequences();
     let phases = &new.scenario.phases;
@@ -38,7 +38,7 @@ fn move_on(progress: &mut Progress, old: &Script, new: &Script) {
     };
 }
 
-/// How clients are told that lists have changed.
+/// The notifications for the lists that differ.
 fn changed(old: &State, new: &State) -> impl Iterator<Item = &'static str> {
     let kinds = [
         ("notifications/tools/list_changed", same_list(&old.tools, &new.tools)),

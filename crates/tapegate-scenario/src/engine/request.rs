@@ -1,4 +1,4 @@
-//! What a client asks, and who answers it.
+//! Handling requests from the client.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -12,24 +12,24 @@ use super::turn::{CODE_INTERNAL, CODE_INVALID, CODE_NO_METHOD, CODE_PARAMS, Turn
 use crate::form::{Context, Named};
 use crate::model::{Behavior, EffectTrigger, EventKind, Item, ItemKind, LogLevel, UnknownMethods};
 
-/// What a client asks, and everything that its answer may depend on.
+/// A request from the client, and everything its answer may depend on.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) id: &'a [u8],
     pub(super) method: &'a str,
     pub(super) params: &'a [u8],
-    /// Whether it goes by the revision without sessions.
+    /// Whether it uses the sessionless revision.
     pub(super) modern: bool,
     pub(super) token: Option<&'a [u8]>,
     pub(super) batch: Option<u32>,
-    /// By what its answer is reported, if that matters.
+    /// The number under which delivery of the answer is reported; 0 if not needed.
     pub(super) ticket: u64,
-    /// The phase that it was asked in.
+    /// The phase in which it was received.
     pub(super) phase: usize,
     pub(super) item: Option<&'a Rc<Item>>,
-    /// What the item was called.
+    /// The name by which the client called the item.
     pub(super) called: Option<&'a str>,
-    /// The variables of its URI.
+    /// The template variables of the URI.
     pub(super) uri: &'a [Named<String>],
     pub(super) call_count: u64,
     pub(super) replies: &'a [Named<Vec<u8>>],
@@ -37,11 +37,11 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Turn<'a, '_> {
-    /// Takes a request of the client.
+    /// Handles a request from the client.
     pub(super) fn request(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) {
         let id = said.id.unwrap_or(b"null");
         if !is_id(id) {
-            // By HTTP an answer finds its way by its id, whatever that is.
+            // Over HTTP the answer is routed by its id, so even an invalid id is echoed.
             return self.refuse(id, CODE_INVALID, "an id is a string or a number", batch);
         }
         let method = said.method.map(|method| method.decode()).unwrap_or_default();
@@ -68,7 +68,7 @@ impl<'a> Turn<'a, '_> {
         self.ask(asked, said);
     }
 
-    /// Finds what the request is about, counts it, and has it answered.
+    /// Finds the item that the request is about, counts the request and answers it.
     fn ask(&mut self, given: Asked<'_>, said: &Envelope<'_>) {
         if given.modern && self.resume(&given) {
             return;
@@ -116,7 +116,7 @@ impl<'a> Turn<'a, '_> {
         self.start_with_request(&asked, true);
     }
 
-    /// Counts the request, and notes whether it leads out of the phase.
+    /// Counts the request, and notes whether it ends the phase.
     fn count(&mut self, asked: &mut Asked<'_>, event: Option<EventKind>) {
         if asked.method != "ping" {
             self.progress.entered_ns.get_or_insert(self.at.mono_ns);
@@ -197,7 +197,7 @@ impl<'a> Turn<'a, '_> {
     fn unknown(&mut self, asked: &Asked<'_>) {
         self.log(LogLevel::Debug, &format!("the method `{}` is not known", asked.method));
         match self.script.scenario.unknown_methods {
-            // Without a session a result that is no object is none.
+            // The sessionless revision requires results to be objects.
             UnknownMethods::Ignore if asked.modern => self.result(asked, b"{}"),
             UnknownMethods::Ignore => self.result(asked, b"null"),
             UnknownMethods::Error => self.error(asked, CODE_NO_METHOD, "Method not found", None),
@@ -228,7 +228,7 @@ impl<'a> Turn<'a, '_> {
         }
     }
 
-    /// What templates and conditions see of a request.
+    /// The values that templates and conditions can read of a request.
     pub(super) fn context<'c>(&self, asked: &Asked<'c>) -> Context<'c>
     where
         'a: 'c,

@@ -1,4 +1,4 @@
-//! A scenario, prepared to be played: each state with its lists and indices, once it is needed.
+//! A scenario prepared for running: the lists and indices of each state, built on first use.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -10,31 +10,31 @@ use super::uri::UriTemplate;
 use crate::form::Named;
 use crate::model::{Behavior, Item, ItemKind, Response, Scenario, State};
 
-/// The revision without sessions.
+/// The sessionless revision.
 pub(super) const MODERN: &str = "2026-07-28";
 /// The revisions with a handshake, newest first.
 const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// A scenario, prepared to be played.
+/// A scenario prepared for running.
 pub(super) struct Script {
     pub(super) scenario: Rc<Scenario>,
     /// `serverInfo`.
     pub(super) info: Box<[u8]>,
-    /// The answers to methods by their names.
+    /// Indices into the scenario's method responses, by method name.
     methods: Map<Box<str>, usize>,
-    /// Whether another one may take its place.
+    /// Whether a reload may replace it.
     reloads: bool,
     /// One for each phase, and one for the baseline.
     scenes: Vec<OnceCell<Scene>>,
 }
 
-/// A state, prepared to be played.
+/// A state prepared for running.
 pub(super) struct Scene {
     pub(super) tools: Listing,
     pub(super) resources: Listing,
     pub(super) templates: Listing,
     pub(super) prompts: Listing,
-    /// The resource templates, as patterns.
+    /// The URI patterns of the resource templates.
     uris: Vec<UriTemplate>,
     pub(super) capabilities: Box<[u8]>,
     pub(super) behavior: Option<Rc<Behavior>>,
@@ -50,12 +50,12 @@ impl Script {
         Self { info, methods, scenes, reloads, scenario }
     }
 
-    /// The state of a phase; behind the last one, the baseline.
+    /// The state of a phase; past the last phase, the baseline.
     pub(super) fn state(&self, phase: usize) -> &State {
         self.scenario.phases.get(phase).map_or(&self.scenario.baseline, |phase| &phase.state)
     }
 
-    /// The same, prepared.
+    /// The prepared state of a phase.
     pub(super) fn scene(&self, phase: usize) -> &Scene {
         let phase = phase.min(self.scenario.phases.len());
         self.scenes[phase].get_or_init(|| Scene::new(self, self.state(phase)))
@@ -66,12 +66,12 @@ impl Script {
         self.scenario.phases.get(phase).map_or("baseline", |phase| &phase.name)
     }
 
-    /// The number of a phase, as templates see it.
+    /// The index of a phase as templates see it; -1 for the baseline.
     pub(super) fn phase_index(&self, phase: usize) -> i64 {
         if phase < self.scenario.phases.len() { phase as i64 } else { -1 }
     }
 
-    /// The answer to a method that the scenario has one for.
+    /// The scenario's response to a method, if it has one, and its index.
     pub(super) fn method(&self, name: &str) -> Option<(usize, &Response)> {
         if self.methods.is_empty() {
             return None;
@@ -80,13 +80,13 @@ impl Script {
         Some((index, &self.scenario.methods[index].1))
     }
 
-    /// Whether the server speaks the revision without sessions.
+    /// Whether the server speaks the sessionless revision.
     pub(super) fn is_modern(&self) -> bool {
         let versions = &self.scenario.server.protocol_versions;
         versions.is_empty() || versions.iter().any(|version| version == MODERN)
     }
 
-    /// The revision that a handshake leads to; `None` if the server has no handshake.
+    /// The revision agreed on in the handshake; `None` if the server speaks no revision with one.
     pub(super) fn negotiate(&self, wanted: &str) -> Option<&str> {
         let versions = &self.scenario.server.protocol_versions;
         if versions.is_empty() {
@@ -115,7 +115,7 @@ impl Scene {
         }
     }
 
-    /// What there is of a kind.
+    /// The items of a kind.
     pub(super) fn listing(&self, kind: ItemKind) -> &Listing {
         match kind {
             ItemKind::Tool => &self.tools,
@@ -125,7 +125,7 @@ impl Scene {
         }
     }
 
-    /// The resource with this URI, or the template that it fits, with the template's variables.
+    /// The resource with this URI, or the matching template with its variables.
     pub(super) fn resource(&self, uri: &str) -> Option<(&Rc<Item>, Vec<Named<String>>)> {
         if let Some(item) = self.resources.get(uri) {
             return Some((item, Vec::new()));

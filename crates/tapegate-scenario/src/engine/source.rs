@@ -1,4 +1,4 @@
-//! Which of a scenario's answers was taken, kept while it is carried out.
+//! Selecting a response's answer, and keeping it while its actions run.
 
 use std::rc::Rc;
 
@@ -7,33 +7,33 @@ use super::script::Script;
 use crate::form::Context;
 use crate::model::{Action, Answer, Handler, Item, Reply, Response};
 
-/// Where an answer comes from. It stays what it is when the scenario is read anew.
+/// Where an answer comes from. It keeps the old scenario alive across a reload.
 #[derive(Clone)]
 pub(super) enum Source {
     /// An item.
     Item(Rc<Item>),
-    /// An answer to a method.
+    /// A response to a method.
     Method(Rc<Script>, usize),
-    /// What is done on entering a phase.
+    /// The entry actions of a phase.
     Phase(Rc<Script>, usize),
 }
 
-/// Which answer of a response.
+/// Which answer of a response was selected.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pick {
     branch: Option<usize>,
     place: usize,
 }
 
-/// What a response has for a request.
+/// The answer a response gives to a request.
 pub(super) enum Picked<'a> {
-    /// Nobody has said.
+    /// None was configured.
     Empty,
-    /// An answer.
+    /// A reply.
     Reply(&'a Reply, Pick),
-    /// No more answers.
+    /// The sequence has no more answers.
     Exhausted,
-    /// Somebody else's answer.
+    /// The answer of a handler.
     Handler(&'a Rc<Handler>),
 }
 
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// The answer that was picked.
+    /// The reply that was selected.
     pub(super) fn reply(&self, pick: Pick) -> Option<&Reply> {
         let response = self.response()?;
         match answer(response, pick.branch)? {
@@ -56,7 +56,7 @@ impl Source {
         }
     }
 
-    /// What is done before the answer, or on entering the phase.
+    /// The actions before the answer, or on entering the phase.
     pub(super) fn actions(&self, pick: Pick) -> &[Action] {
         match self {
             Self::Phase(script, index) => {
@@ -74,7 +74,7 @@ fn answer(response: &Response, branch: Option<usize>) -> Option<&Answer> {
     }
 }
 
-/// Takes the answer to a request: the first branch that fits, and in a sequence the next one.
+/// Selects the answer to a request: the first matching branch, and the next one of a sequence.
 pub(super) fn pick<'a>(
     response: &'a Response,
     context: &Context<'_>,

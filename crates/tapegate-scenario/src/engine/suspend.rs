@@ -1,7 +1,7 @@
-//! Asking clients without sessions: by a result that wants more input.
+//! Asking sessionless clients for input, by a result that requires it.
 //!
-//! The operation is suspended until the client comes back with it, by a request with a new id and the
-//! state it was given. The state is good once, and only for the method that it was made for.
+//! The operation is suspended until the client retries with the input, in a request with a new id
+//! and the state it was given. A state is valid once, and only for the method it was made for.
 
 use memchr::{memchr, memmem};
 use tapegate_core::json;
@@ -17,37 +17,37 @@ use super::turn::{CODE_PARAMS, Turn};
 use crate::form::{Form, Named};
 use crate::model::Action;
 
-/// The code of the error for clients that cannot do what they would be asked.
+/// The error code for clients that lack a required capability.
 const CODE_CAPABILITY: i32 = -32021;
-/// What a request brings along that goes on with an operation.
+/// The parameter with which a request resumes a suspended operation.
 const STATE: &str = "requestState";
-/// How many operations may wait for a client to come back, and how much room they may take.
+/// How many operations may be suspended, and how many bytes they may take.
 const SUSPENDED_MAX: usize = 256;
 const SUSPENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// An operation that waits for its client to come back.
+/// An operation that waits for its client to retry.
 pub(super) struct Suspended {
     state: String,
-    /// What the client was asked for.
+    /// The names of the inputs that were requested.
     names: Vec<String>,
-    /// Where it was asked.
+    /// The index of the action that requested them.
     step: usize,
     play: Play,
 }
 
-/// What a client has to come back with.
+/// The inputs that a client must supply.
 #[derive(Default)]
 pub(super) struct Wanted {
     names: Vec<String>,
     /// The members of `inputRequests`.
     requests: Vec<u8>,
-    /// What it is not asked because it cannot, and what it would have to be able to do.
+    /// Inputs that are not requested, with the capability that the client lacks for each.
     beyond: Vec<Named<&'static str>>,
 }
 
 impl Turn<'_, '_> {
-    /// Wants what the client has to come back with: this, and what is asked right after it without
-    /// a need to know the answer. What it cannot do it is not asked, as long as there is something else.
+    /// Collects the inputs to request: this action's, and those of the actions right after it that
+    /// do not depend on a reply. Inputs the client does not support are skipped if others remain.
     pub(super) fn want(&mut self, action: &Action, next: &[Action], asked: &Asked<'_>) -> Done {
         let mut wanted = Wanted::default();
         for (place, action) in std::iter::once(action).chain(next).enumerate() {
@@ -60,7 +60,7 @@ impl Turn<'_, '_> {
             if known || wanted.names.contains(name) {
                 continue;
             }
-            // What the client cannot do is left out, if there is something else to ask it for.
+            // Skip what the client does not support, as long as there is something else to request.
             if let Some(missing) = missing(asked, method) {
                 wanted.beyond.push((name.clone(), missing));
                 continue;
@@ -76,14 +76,14 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Refuses a request whose client cannot do what it would be asked.
+    /// Refuses a request whose client lacks a required capability.
     fn cannot(&mut self, asked: &Asked<'_>, missing: &str) -> Done {
         let data = format!("{{\"requiredCapabilities\":{{\"{missing}\":{{}}}}}}");
         self.error(asked, CODE_CAPABILITY, &without(missing), Some(data.as_bytes()));
         Done::Refused
     }
 
-    /// Answers that more is wanted, and keeps the operation until it comes.
+    /// Answers that input is required, and keeps the operation until the client retries.
     pub(super) fn suspend(&mut self, mut play: Play, step: usize, wanted: Wanted) {
         let context = self.context(&play.kept.asked());
         let state = format!("{:016x}{:016x}", context.roll(), context.roll());
@@ -107,9 +107,10 @@ impl Turn<'_, '_> {
         suspended.push_back(Suspended { state, names: wanted.names, step, play });
     }
 
-    /// Goes on with an operation whose client has come back; false if the request is none of these.
+    /// Resumes a suspended operation; false if the request does not resume one.
     pub(super) fn resume(&mut self, asked: &Asked<'_>) -> bool {
-        // Nearly no request has one, and an escaped key is no reason to look twice at the others.
+        // Few requests carry a state, so a byte search comes before parsing. An escaped key needs
+        // parsing.
         let may = memmem::find(asked.params, STATE.as_bytes()).is_some()
             || memchr(b'\\', asked.params).is_some();
         let state = may.then(|| json::member(asked.params, STATE)).flatten();
@@ -137,7 +138,7 @@ impl Turn<'_, '_> {
 }
 
 impl Kept {
-    /// Takes what the client has answered before it was asked.
+    /// Takes inputs that the client supplied without being asked.
     pub(super) fn take_responses(&mut self, actions: &[Action]) {
         let Some(responses) = json::member(&self.params, "inputResponses") else { return };
         let mut taken = Vec::new();
@@ -151,13 +152,13 @@ impl Kept {
     }
 }
 
-/// What the client has answered under this name. What is no object is no answer.
+/// The client's input of this name. Anything but an object is ignored.
 fn response<'a>(responses: &'a [u8], name: &str) -> Option<&'a [u8]> {
     json::member(responses, name).filter(|response| response.starts_with(b"{"))
 }
 
 impl Wanted {
-    /// Adds something; returns its name as JSON.
+    /// Adds an input request; returns its name as JSON.
     fn add(&mut self, name: &str, method: &str, params: Option<&[u8]>) -> Vec<u8> {
         if !self.names.is_empty() {
             self.requests.push(b',');
@@ -176,7 +177,7 @@ fn without(missing: &str) -> String {
     format!("Missing required client capabilities: {missing}")
 }
 
-/// What a client would have to be able to do, and is not.
+/// The capability that a method needs and the client lacks, if any.
 fn missing(asked: &Asked<'_>, method: &str) -> Option<&'static str> {
     let needed = match method {
         "sampling/createMessage" => "sampling",

@@ -1,4 +1,4 @@
-//! What the server says of its own accord: notifications, and requests to the client.
+//! Messages that the server sends on its own: notifications, and requests to the client.
 
 use tapegate_core::json;
 
@@ -11,14 +11,14 @@ use super::turn::Turn;
 use crate::form::Form;
 
 impl Turn<'_, '_> {
-    /// A form as it is sent because of a request.
+    /// Fills a template with the values of a request.
     pub(super) fn fill(&self, asked: &Asked<'_>, form: &Form) -> Vec<u8> {
         let mut out = Vec::new();
         form.write(&self.context(asked), &mut out);
         out
     }
 
-    /// Whether the client wants to hear of a level of the log.
+    /// Whether the client wants log messages of this level.
     pub(super) fn wants_to_hear(&self, asked: &Asked<'_>, level: &str) -> bool {
         let level = log_level(level).unwrap_or(usize::MAX);
         if asked.modern {
@@ -28,7 +28,7 @@ impl Turn<'_, '_> {
             return least
                 .is_some_and(|least| log_level(&least).is_some_and(|least| level >= least));
         }
-        // Without a session nobody hears of the log but because of a request.
+        // A sessionless client receives log messages only as part of a request.
         if asked.id.is_empty() && self.visit.is_modern && self.visit.version.is_none() {
             return false;
         }
@@ -52,7 +52,7 @@ impl Turn<'_, '_> {
         id.into_bytes().into()
     }
 
-    /// Sends a notification, to whom it concerns.
+    /// Sends a notification to the client and to matching subscriptions.
     pub(super) fn notify(&mut self, asked: &Asked<'_>, method: &str, params: Option<&[u8]>) {
         if let Some(change) = Change::of(method, params) {
             self.tell_listeners(&change, method, params);
@@ -73,7 +73,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// Appends a method and its params, and the end of the object.
+/// Appends the method and the params, and closes the object.
 pub(super) fn write_call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
     json::write_str(out, method);
     if let Some(params) = params {

@@ -1,4 +1,4 @@
-//! What an engine does when something happens at a seat.
+//! Handles one event of one client.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,10 +21,10 @@ pub(super) const CODE_PARAMS: i32 = -32602;
 pub(super) const CODE_INTERNAL: i32 = -32603;
 pub(super) const CODE_FAILED: i32 = -32000;
 
-/// How long a client that says no more is told what it has asked for.
+/// How long a client that has closed its side still receives answers.
 const LAST_WORDS_NS: u64 = 5_000_000_000;
 
-/// One cue at one seat.
+/// The handling of one event of one client.
 pub(super) struct Turn<'a, 'b> {
     pub(super) script: &'a Rc<Script>,
     pub(super) setup: &'a Setup,
@@ -39,7 +39,7 @@ pub(super) struct Turn<'a, 'b> {
 }
 
 impl<'a> Turn<'a, '_> {
-    /// Takes what happened and does what follows from it.
+    /// Handles the event and everything that follows from it.
     pub(super) fn cue(&mut self, cue: Cue<'_>) {
         match cue {
             Cue::Said(line) => self.said(line),
@@ -58,12 +58,12 @@ impl<'a> Turn<'a, '_> {
         self.script.scene(self.progress.phase)
     }
 
-    /// Tells whoever watches.
+    /// Reports an event to the observer.
     pub(super) fn note(&self, note: Note<'_>) {
         (self.setup.watch)(self.at, self.seat, note);
     }
 
-    /// Tells people something.
+    /// Reports a log message to the observer.
     pub(super) fn log(&self, level: LogLevel, words: &str) {
         self.note(Note::Log { level, words });
     }
@@ -87,7 +87,7 @@ impl<'a> Turn<'a, '_> {
         }
     }
 
-    /// Takes one message of the client.
+    /// Handles one message from the client.
     pub(super) fn message(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) {
         match said.kind() {
             Kind::Request => {
@@ -140,11 +140,11 @@ impl<'a> Turn<'a, '_> {
     fn left(&mut self) {
         self.visit.has_left = true;
         self.visit.patient_until = Some(self.at.mono_ns.saturating_add(LAST_WORDS_NS));
-        // Whoever says no more answers no more.
+        // A client that has closed its side will not reply.
         self.give_up_on_replies();
     }
 
-    /// Does what can be done now: what is due, phases that change, and what has waited for that.
+    /// Sends what is due, changes phases, and handles the requests that waited for that.
     fn go_on(&mut self) {
         loop {
             let gone = self.visit.courier.run(self.at, self.act);
@@ -165,7 +165,7 @@ impl<'a> Turn<'a, '_> {
     }
 }
 
-/// Whether a text can be an id: a string or a number.
+/// Whether a JSON text can be an id: a string or a number.
 pub(super) fn is_id(text: &[u8]) -> bool {
     matches!(text.first(), Some(b'"' | b'-' | b'0'..=b'9'))
 }

@@ -1,20 +1,20 @@
-//! URI templates, read backwards: which variables lead to a URI.
+//! URI templates in reverse: the variables that expand to a given URI.
 //!
-//! Of RFC 6570 there are `{x}`, `{+x}`, `{#x}`, `{/x}`, `{.x}`, `{;x}`, `{?x,y}` and `{&x,y}`.
+//! Supports `{x}`, `{+x}`, `{#x}`, `{/x}`, `{.x}`, `{;x}`, `{?x,y}` and `{&x,y}` of RFC 6570.
 
 use regex::{Regex, RegexBuilder};
 
-/// How large a pattern may be once it is compiled.
+/// The size limit of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 /// A URI template.
 pub(super) struct UriTemplate {
-    /// `None` if no URI fits.
+    /// `None` if no URI can match.
     pattern: Option<Regex>,
     names: Vec<Hole>,
 }
 
-/// What one group of the pattern stands for.
+/// The meaning of one capture group.
 enum Hole {
     /// A variable.
     Value(String),
@@ -23,7 +23,7 @@ enum Hole {
 }
 
 impl UriTemplate {
-    /// Reads a template.
+    /// Compiles a template.
     pub(super) fn new(template: &str) -> Self {
         let (mut pattern, mut names) = (String::from("^"), Vec::new());
         let mut rest = template;
@@ -38,7 +38,7 @@ impl UriTemplate {
         Self { pattern, names }
     }
 
-    /// The variables that lead to a URI, if any do.
+    /// The variables that expand to the URI, if it matches.
     pub(super) fn read(&self, uri: &str) -> Option<Vec<(String, String)>> {
         let groups = self.pattern.as_ref()?.captures(uri)?;
         let mut found = Vec::new();
@@ -95,7 +95,7 @@ fn hole(inner: &str, pattern: &mut String, names: &mut Vec<Hole>) {
     }
 }
 
-/// Text without its percent signs.
+/// Decodes percent escapes.
 fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);

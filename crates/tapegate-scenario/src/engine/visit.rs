@@ -1,4 +1,4 @@
-//! One client: what it has said of itself, and what is under way for it.
+//! The state of one client: its protocol settings, and its pending operations.
 
 use std::collections::VecDeque;
 
@@ -11,56 +11,56 @@ use super::play::{Play, Wait};
 use super::suspend::Suspended;
 use crate::courier::Courier;
 
-/// How many requests may wait for a phase to change, and how many bytes of them.
+/// How many requests may wait for a phase change, and how many bytes they may take.
 const HELD_MAX: usize = 1024;
 const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How many requests may be under way.
+/// How many operations may be pending.
 const PLAYS_MAX: usize = 1024;
-/// How much room they may take.
+/// How many bytes they may take.
 const PLAYS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How many answers that cannot be taken back are remembered.
+/// How many requests that cannot be cancelled are remembered.
 const STUBBORN_MAX: usize = 256;
-/// How long an id may be that is remembered.
+/// How long a remembered id may be.
 const ID_BYTES_MAX: usize = 1024;
 
 /// One client.
 pub(super) struct Visit {
-    /// Which one since the start, from 1.
+    /// Its number since the start, from 1.
     pub(super) number: u32,
-    /// Whether each answer has a stream of its own.
+    /// Whether each answer has its own stream.
     pub(super) streams: bool,
     pub(super) courier: Courier,
-    /// The revision that the handshake led to.
+    /// The revision agreed on in the handshake.
     pub(super) version: Option<Box<str>>,
     /// Whether a request without a handshake was answered.
     pub(super) is_modern: bool,
-    /// Whether what is done when a client comes was done.
+    /// Whether the side effects of a new client have started.
     pub(super) is_connected: bool,
-    /// The answer after which the client counts as there.
+    /// The answer after whose delivery the client counts as connected.
     pub(super) starting: Option<u64>,
-    /// How bad must be what the client wants to hear of the log.
+    /// The lowest log level that the client wants.
     pub(super) level: Option<usize>,
-    /// What is under way.
+    /// Operations that wait.
     pub(super) plays: Vec<Play>,
-    /// What waits for the client to come back.
+    /// Operations that wait for the client to retry with input.
     pub(super) suspended: VecDeque<Suspended>,
     pub(super) listens: Vec<Listen>,
     pub(super) batches: Map<u32, Batch>,
     pub(super) batch_count: u32,
     /// How many requests were sent to the client.
     pub(super) asked: u64,
-    /// Answers that are delivered, or will never be.
+    /// Tickets of answers that were delivered, or never will be.
     pub(super) settled: VecDeque<u64>,
-    /// Lists that have changed while nobody was looking, by the notifications that say so.
+    /// Notifications still to be sent for lists that a reload has changed.
     pub(super) changed: Vec<&'static str>,
-    /// Requests whose answers are on their way even if nobody wants them any more.
+    /// Requests that are answered even if the client cancels them.
     stubborn: VecDeque<Box<[u8]>>,
-    /// Whether the client says no more.
+    /// Whether the client has closed its side.
     pub(super) has_left: bool,
-    /// Until when a client that has left is told what it has asked for.
+    /// Until when a client that has closed its side still receives answers.
     pub(super) patient_until: Option<u64>,
-    /// Whether that is over.
+    /// Whether that time is over.
     is_impatient: bool,
     pub(super) scratch: Vec<u8>,
     held: VecDeque<Held>,
@@ -68,7 +68,7 @@ pub(super) struct Visit {
     held_since: u64,
 }
 
-/// A message that waits for a phase to change.
+/// A request that waits for a phase change.
 pub(super) struct Held {
     id: Box<[u8]>,
     pub(super) text: Box<[u8]>,
@@ -105,13 +105,13 @@ impl Visit {
         }
     }
 
-    /// Whether there is room for something more to be under way.
+    /// Whether one more operation may be pending.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let taken = || self.plays.iter().map(|play| play.kept.bytes()).sum::<usize>();
         self.plays.len() < PLAYS_MAX && taken().saturating_add(bytes) <= PLAYS_BYTES_MAX
     }
 
-    /// Forgets a message that waits, if there is one with this id.
+    /// Removes the waiting request with this id, if there is one.
     pub(super) fn forget(&mut self, id: &[u8]) -> Option<Held> {
         let place = self.held.iter().position(|held| same_id(&held.id, id))?;
         let held = self.held.remove(place)?;
@@ -119,7 +119,7 @@ impl Visit {
         Some(held)
     }
 
-    /// Keeps a message until the phase has changed; false if too much waits already.
+    /// Queues a request until the phase has changed; false if the queue is full.
     pub(super) fn hold(&mut self, id: &[u8], text: &[u8], batch: Option<u32>, now_ns: u64) -> bool {
         if self.held.len() >= HELD_MAX || self.held_bytes + text.len() > HELD_BYTES_MAX {
             return false;
@@ -130,7 +130,7 @@ impl Visit {
         true
     }
 
-    /// The message that has waited longest.
+    /// Removes the request that has waited longest.
     pub(super) fn next_held(&mut self, now_ns: u64) -> Option<Held> {
         let held = self.held.pop_front()?;
         self.held_bytes -= held.text.len();
@@ -138,22 +138,22 @@ impl Visit {
         Some(held)
     }
 
-    /// Looks at what waits again, from this moment on.
+    /// Notes when the queue was last checked.
     pub(super) fn looked(&mut self, now_ns: u64) {
         self.held_since = now_ns;
     }
 
-    /// Whether messages wait.
+    /// Whether requests wait for a phase change.
     pub(super) fn is_holding(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// When it was last looked whether what waits may go on.
+    /// When the queue was last checked, if requests wait.
     pub(super) fn held_since(&self) -> Option<u64> {
         self.is_holding().then_some(self.held_since)
     }
 
-    /// When something is to be done.
+    /// When the next work is due.
     pub(super) fn due(&self) -> Option<u64> {
         let plays = self.plays.iter().filter_map(|play| play.wait.until()).min();
         let now = (!self.settled.is_empty() || !self.changed.is_empty()).then_some(0);
@@ -161,12 +161,12 @@ impl Visit {
         self.courier.due().into_iter().chain(plays).chain(now).chain(patience).min()
     }
 
-    /// Gives up what a client has asked for that has left, once it has taken too long.
+    /// Gives up on a client that has closed its side, once its time is over.
     pub(super) fn lose_patience(&mut self, now_ns: u64) {
         self.is_impatient |= self.patient_until.is_some_and(|until| until <= now_ns);
     }
 
-    /// Whether something is still to be said without the client saying more.
+    /// Whether messages are still to be sent without further input from the client.
     pub(super) fn is_busy(&self) -> bool {
         if self.is_impatient {
             return false;
@@ -175,7 +175,7 @@ impl Visit {
         self.courier.busy() || self.is_holding() || self.plays.iter().any(waits)
     }
 
-    /// Notes that an answer goes its way even if nobody wants it any more.
+    /// Notes that a request is answered even if the client cancels it.
     pub(super) fn insist(&mut self, id: &[u8]) {
         if self.stubborn.len() >= STUBBORN_MAX {
             self.stubborn.pop_front();
@@ -185,12 +185,12 @@ impl Visit {
         }
     }
 
-    /// Whether the answer to a request goes its way even if nobody wants it any more.
+    /// Whether a request is answered even if the client cancels it.
     pub(super) fn is_stubborn(&self, id: &[u8]) -> bool {
         self.stubborn.iter().any(|known| same_id(known, id))
     }
 
-    /// How many bytes wait.
+    /// How many bytes are queued.
     pub(super) fn backlog(&self) -> usize {
         self.courier.backlog() + self.held_bytes
     }

@@ -1,4 +1,4 @@
-//! Hears what clients say, and says in the end which expectations hold.
+//! Observes client messages, and reports which expectations hold.
 
 use std::collections::HashMap;
 
@@ -10,94 +10,94 @@ use tapegate_core::time::At;
 use super::sighting::Message;
 use super::{Expectation, Rule};
 
-/// How many messages are kept of each expectation; the rest is counted.
+/// How many messages are kept as evidence per expectation; further ones are only counted.
 const SEEN_MAX: usize = 20;
-/// How many letters of a message are kept.
+/// How many characters of a message are kept.
 const EXCERPT_MAX: usize = 400;
-/// How many open requests of ours are remembered.
+/// How many requests to clients are remembered.
 const ASKED_MAX: usize = 10_000;
 
-/// Hears what clients say.
+/// Observes client messages and judges them by the expectations.
 #[derive(Debug)]
 pub struct Judge {
     watches: Vec<Watch>,
-    /// What we have asked at a seat, by id.
+    /// The methods of requests sent to clients, by client and id.
     asked: HashMap<(Seat, Vec<u8>), String>,
     heard: u64,
     unread: u64,
 }
 
-/// An expectation, and what was heard about it.
+/// An expectation, and the evidence about it.
 #[derive(Debug)]
 struct Watch {
     expectation: Expectation,
-    /// Whether what must come before has come.
+    /// Whether the message required by `after` has come.
     begun: bool,
-    /// Whether the question was put that it is about, if it is about one.
+    /// Whether the request was sent whose reply it is about, if it is about one.
     put: bool,
-    /// Whether a message came in a phase that it is about; without phases, whether it came to more
-    /// than a look around.
+    /// Whether a message came in one of its phases; without phases, whether the client did more
+    /// than housekeeping.
     reached: bool,
     count: u64,
     seen: Vec<Seen>,
 }
 
-/// What came of everything.
+/// The results of all expectations.
 #[derive(Debug)]
 pub struct Verdict {
-    /// What came of each expectation, in their order.
+    /// The result of each expectation, in order.
     pub rulings: Vec<Ruling>,
     /// How many messages clients have sent.
     pub heard: u64,
-    /// How many besides were over the limit, so that nobody has read them.
+    /// How many more were over the size limit and not read.
     pub unread: u64,
 }
 
-/// What came of one expectation.
+/// The result of one expectation.
 #[derive(Debug)]
 pub struct Ruling {
     /// The expectation.
     pub expectation: Expectation,
     /// Whether it holds.
     pub outcome: Outcome,
-    /// How many messages it is about.
+    /// How many messages matched.
     pub count: u64,
     /// The first of them.
     pub seen: Vec<Seen>,
 }
 
-/// Whether something holds.
+/// Whether an expectation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It does.
+    /// It holds.
     Kept,
-    /// It does not.
+    /// It is violated.
     Broken,
-    /// It did not come to that: it was not tested.
+    /// The session never got far enough to tell.
     Untested,
 }
 
-/// A message that an expectation is about.
+/// A message that matched an expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Which of all the messages of clients, from 1.
+    /// Its number among all client messages, from 1.
     pub number: u64,
-    /// Who sent it.
+    /// The client that sent it.
     pub seat: Seat,
     /// When it came.
     pub at: At,
-    /// The phase it came in.
+    /// The phase in which it came.
     pub phase: String,
     /// Its method, or that of the request it answers.
     pub method: String,
-    /// The tool, prompt or resource that it is about.
+    /// The tool, prompt or resource that it names.
     pub name: Option<String>,
-    /// How it begins.
+    /// Its beginning.
     pub excerpt: String,
 }
 
 impl Judge {
-    /// A judge that goes by these expectations.
+    /// Creates a judge for these expectations.
     pub fn new(expectations: &[Expectation]) -> Self {
         let watch = |expectation: &Expectation| Watch {
             expectation: expectation.clone(),
@@ -111,8 +111,8 @@ impl Judge {
         Self { watches, asked: HashMap::new(), heard: 0, unread: 0 }
     }
 
-    /// Notes that the client was asked something: by a request with this id, or, where it has no
-    /// session, by an input request of this name, which is a string in JSON too.
+    /// Notes a request to the client. For a sessionless client, `id` is the name of the input
+    /// request, as a JSON string.
     pub fn asked(&mut self, seat: Seat, id: &[u8], method: &str) {
         for watch in &mut self.watches {
             watch.put |= watch.expectation.sighting.answers(method);
@@ -122,12 +122,12 @@ impl Judge {
         }
     }
 
-    /// Notes that messages of clients were over the limit: what is expected may be in them.
+    /// Notes client messages over the size limit: an expected message may be among them.
     pub fn missed(&mut self, messages: u64) {
         self.unread += messages;
     }
 
-    /// Hears one line of a client, who is in this phase.
+    /// Evaluates one line from a client that is in this phase.
     pub fn hear(&mut self, at: At, seat: Seat, bytes: &[u8], phase: &str) {
         let frame = Frame::read(bytes);
         match frame.body() {
@@ -143,7 +143,7 @@ impl Judge {
         let envelope = frame.envelope();
         let answer = envelope.filter(|it| matches!(it.kind(), Kind::Response | Kind::Error));
         let id = answer.and_then(|it| it.id);
-        // An id may be asked and answered more than once, which may be what is looked for.
+        // The id stays known, because a test may look for repeated requests or replies.
         let answered = id.and_then(|id| self.asked.get(&(seat, id.to_vec())).cloned());
         let answers = answered.as_deref();
         self.look(at, seat, &Message { bytes: frame.text(), envelope, phase, answers });
@@ -152,8 +152,8 @@ impl Judge {
         }
     }
 
-    /// Hears the answers that a client without sessions sends with its request, each as if it
-    /// were a message.
+    /// Evaluates the inputs that a sessionless client sends with its request, each as a message of
+    /// its own.
     fn hear_inputs(&mut self, at: At, seat: Seat, responses: &[u8], phase: &str) {
         let open: Vec<(Vec<u8>, String)> = self
             .asked
@@ -183,12 +183,12 @@ impl Judge {
                     watch.seen.push(Seen::new(number, seat, at, message));
                 }
             }
-            // What comes before is not what comes after.
+            // Only messages after this one count, so this comes last.
             watch.begun |= watch.expectation.after.as_ref().is_some_and(|after| after.is(message));
         }
     }
 
-    /// What came of everything, so far.
+    /// The results so far.
     pub fn verdict(&self) -> Verdict {
         let all_read = self.unread == 0;
         let rulings = self.watches.iter().map(|watch| watch.ruling(all_read)).collect();
@@ -197,8 +197,9 @@ impl Judge {
 }
 
 impl Expectation {
-    /// Whether something can be said once this message has come. Who only looks around, as clients
-    /// do to see whether a server is well, has been tempted by nothing and is not safe for that.
+    /// Whether the expectation counts as tested once this message has come. A client that only
+    /// probes the server, as health checks do, was exposed to nothing and is not safe for that
+    /// reason.
     fn is_reached_by(&self, message: &Message<'_>) -> bool {
         let by_itself = self.rule == Rule::Never && self.after.is_none();
         let open = by_itself && !self.sighting.has_phases();
@@ -207,7 +208,7 @@ impl Expectation {
 }
 
 impl Watch {
-    /// What came of it. What was not seen may be in a message that nobody has read.
+    /// The result. If messages went unread, a missing match proves nothing.
     fn ruling(&self, all_read: bool) -> Ruling {
         let Self { expectation, begun, put, reached, count, seen } = self;
         let many = *count >= expectation.count;
@@ -223,7 +224,7 @@ impl Watch {
 }
 
 impl Verdict {
-    /// What came of all of them together: broken if one is, untested if all are.
+    /// The overall outcome: broken if any expectation is, untested if all are.
     pub fn outcome(&self) -> Outcome {
         let any = |outcome| self.rulings.iter().any(|ruling| ruling.outcome == outcome);
         match (any(Outcome::Broken), any(Outcome::Kept)) {
@@ -233,7 +234,7 @@ impl Verdict {
         }
     }
 
-    /// How many have this outcome.
+    /// How many expectations have this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.rulings.iter().filter(|ruling| ruling.outcome == outcome).count()
     }
@@ -262,7 +263,7 @@ impl Seen {
     }
 }
 
-/// The answers that a client without sessions sends with its request.
+/// The inputs that a sessionless client sends with its request.
 fn input_responses(params: &[u8]) -> Option<&[u8]> {
     member(params, "inputResponses")
 }

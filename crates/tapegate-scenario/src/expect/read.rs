@@ -9,14 +9,14 @@ use crate::node::{Key, Node, Value};
 use crate::pattern::Glob;
 use crate::shape::near;
 
-/// What an expectation may say.
+/// The keys of an expectation.
 const KEYS: &[&str] = &["id", "title", "severity", "help", "never", "must", "after", "count"];
-/// What may be said of a message.
+/// The keys that describe a message.
 const SIGHTING_KEYS: &[&str] =
     &["method", "name", "phase", "reply", "args", "where", "contains", "regex"];
 
 impl Expectation {
-    /// Reads an expectation. What is wrong with it is noted, and then it says nothing.
+    /// Reads an expectation. If it is invalid, reports why and returns `None`.
     pub fn read(node: &Node, findings: &mut Findings) -> Option<Self> {
         let Some(entries) = node.as_map() else {
             let words = "expected a map with `id` and one of `never` and `must`";
@@ -62,7 +62,7 @@ impl Expectation {
 }
 
 impl Sighting {
-    /// Reads what a message looks like.
+    /// Reads the description of a message.
     pub fn read(node: &Node, findings: &mut Findings) -> Self {
         let mut sighting = Self::default();
         let Some(entries) = node.as_map().filter(|entries| !entries.is_empty()) else {
@@ -96,7 +96,7 @@ impl Sighting {
     }
 }
 
-/// Words for a name that nobody knows, and the one that was perhaps meant.
+/// The error message for an unknown name, with a suggestion if one is similar.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     match near(name, known.iter().copied()) {
         Some(known) => format!("there is no {what} `{name}`; did you mean `{known}`?"),
@@ -145,7 +145,7 @@ fn count(node: &Node, findings: &mut Findings) -> u64 {
     })
 }
 
-/// One text with wildcards or several.
+/// One glob or several.
 fn globs(node: &Node, findings: &mut Findings) -> Vec<Glob> {
     texts(node, findings).iter().map(|text| Glob::new(text)).collect()
 }
@@ -165,7 +165,7 @@ fn texts(node: &Node, findings: &mut Findings) -> Vec<String> {
     }
 }
 
-/// Paths and what is to be found there.
+/// Paths, and the test for each.
 fn places(node: &Node, findings: &mut Findings) -> Vec<(Path, Test)> {
     let Some(entries) = node.as_map() else {
         let words = format!("expected a map of paths and tests, found {}", node.kind());

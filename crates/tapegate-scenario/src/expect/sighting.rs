@@ -1,4 +1,4 @@
-//! What a message of the client looks like: all that is said of it must fit.
+//! The description of a client message; all its parts must match.
 
 use tapegate_core::frame::Envelope;
 use tapegate_core::json::path::{Child, Path};
@@ -7,46 +7,47 @@ use tapegate_core::json::{Cursor, Fault, Kind, member};
 use super::test::{Test, each_text};
 use crate::pattern::Glob;
 
-/// Values that lie deeper are not looked for by paths; texts are found at any depth.
+/// Paths do not reach values nested deeper than this; texts are found at any depth.
 const DEPTH_MAX: usize = 128;
 /// Requests that use nothing of a server, besides those for lists.
 const LOOKS: [&str; 5] =
     ["initialize", "server/discover", "subscriptions/listen", "ping", "logging/setLevel"];
 
-/// What a message of the client looks like.
+/// The description of a client message.
 #[derive(Debug, Clone, Default)]
 pub struct Sighting {
-    /// Its method, one of these, with wildcards.
+    /// Globs for its method.
     pub(super) methods: Vec<Glob>,
-    /// The tool, prompt or resource that it is about, one of these, with wildcards.
+    /// Globs for the tool, prompt or resource that it names.
     pub(super) names: Vec<Glob>,
-    /// The phase it came in, one of these, with wildcards.
+    /// Globs for the phase in which it came.
     pub(super) phases: Vec<Glob>,
-    /// The method of the server's request that it answers, one of these, with wildcards.
+    /// Globs for the method of the server's request that it answers.
     pub(super) replies: Vec<Glob>,
-    /// What its arguments have, by paths into them.
+    /// Tests of its arguments, by path.
     pub(super) args: Vec<(Path, Test)>,
-    /// What the message has, by paths into it.
+    /// Tests of the message, by path.
     pub(super) places: Vec<(Path, Test)>,
-    /// What one of its texts must be.
+    /// Tests of which each must hold for some text in it.
     pub(super) texts: Vec<Test>,
 }
 
-/// A message of the client, as it is looked at.
+/// A client message, as it is examined.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
-    /// All of it: an object, or bytes that are no message.
+    /// All of it: an object, or bytes that are not a message.
     pub(super) bytes: &'a [u8],
-    /// What it says about itself, if it is one.
+    /// The envelope, if it is a message.
     pub(super) envelope: Option<&'a Envelope<'a>>,
-    /// The phase it came in.
+    /// The phase in which it came.
     pub(super) phase: &'a str,
     /// The method of the request that it answers.
     pub(super) answers: Option<&'a str>,
 }
 
 impl Message<'_> {
-    /// Whether it only shakes hands, asks what there is, or tells something: nothing is used by it.
+    /// Whether it is a handshake, a list request or a notification, which use nothing of the
+    /// server.
     pub(super) fn looks_around(&self) -> bool {
         let Some(method) = self.envelope.and_then(|it| it.method) else { return false };
         let method = method.decode();
@@ -57,27 +58,27 @@ impl Message<'_> {
 }
 
 impl Sighting {
-    /// Whether it is said in which phases messages are meant.
+    /// Whether it is limited to some phases.
     pub(super) fn has_phases(&self) -> bool {
         !self.phases.is_empty()
     }
 
-    /// Whether messages of this phase may be meant.
+    /// Whether it covers messages of this phase.
     pub(super) fn is_in(&self, phase: &str) -> bool {
         any(&self.phases, phase)
     }
 
-    /// Whether it is about answers to the server's own questions.
+    /// Whether it describes replies to the server's requests.
     pub(super) fn has_replies(&self) -> bool {
         !self.replies.is_empty()
     }
 
-    /// Whether it is about answers to questions of this method.
+    /// Whether it describes replies to requests of this method.
     pub(super) fn answers(&self, method: &str) -> bool {
         self.has_replies() && any(&self.replies, method)
     }
 
-    /// Whether this is such a message.
+    /// Whether the message matches.
     pub(super) fn is(&self, message: &Message<'_>) -> bool {
         let Message { bytes, envelope, phase, answers } = message;
         if !self.is_in(phase) || !self.fits_envelope(*envelope) {
@@ -110,12 +111,12 @@ impl Sighting {
     }
 }
 
-/// Whether one of the patterns fits; without any, everything does.
+/// Whether one of the globs matches; without any, everything does.
 fn any(globs: &[Glob], text: &str) -> bool {
     globs.is_empty() || globs.iter().any(|glob| glob.fits(text))
 }
 
-/// Whether a value that `path` leads to passes. Without one, its absence is what is tested.
+/// Whether some value at `path` passes. If there is none, its absence is tested.
 fn found(json: Option<&[u8]>, path: &Path, test: &Test) -> bool {
     let (mut some, mut passed) = (false, false);
     let mut take = |value: &[u8]| {
@@ -123,7 +124,7 @@ fn found(json: Option<&[u8]>, path: &Path, test: &Test) -> bool {
         passed |= test.holds(Some(value));
     };
     if let Some(json) = json {
-        // The message was valid when it was read.
+        // The message was validated when it was read.
         let mut cursor = Cursor::new(json);
         if let Ok(cursor) = &mut cursor {
             walk(cursor, path, &[0], DEPTH_MAX, &mut take).ok();
@@ -132,8 +133,8 @@ fn found(json: Option<&[u8]>, path: &Path, test: &Test) -> bool {
     if some { passed } else { test.holds(None) }
 }
 
-/// Goes through a value and gives `take` what the path leads to. `open` are the steps of the path
-/// that may come next.
+/// Walks a value and passes everything that the path selects to `take`. `open` holds the steps of
+/// the path that may come next.
 fn walk(
     cursor: &mut Cursor<'_>,
     path: &Path,
@@ -172,7 +173,7 @@ fn walk(
     }
 }
 
-/// Where the path stands in a child, and whether it ends there.
+/// The open steps of the path in a child, and whether the path ends there.
 fn step(path: &Path, open: &[usize], child: Child<'_>) -> (Vec<usize>, bool) {
     let (mut next, mut reached) = (Vec::new(), false);
     for &at in open {

@@ -1,5 +1,4 @@
-//! A test of one value: text with wildcards, a list of which one must fit, or operators of which
-//! all must.
+//! A test of one value: a glob, a list of which one must match, or operators of which all must.
 
 use regex::Regex;
 use tapegate_core::json::{Str, write_str};
@@ -9,7 +8,7 @@ use crate::finding::Findings;
 use crate::node::{Node, Value};
 use crate::pattern::{self, Glob, REGEX};
 
-/// What every operator is called.
+/// The names of all operators.
 const OPERATORS: &[&str] = &[
     "equals",
     "glob",
@@ -29,15 +28,15 @@ const OPERATORS: &[&str] = &[
 /// A test of one value.
 #[derive(Debug, Clone)]
 pub(super) enum Test {
-    /// It is this value, in its canonical text.
+    /// It equals this value, compared in canonical form.
     Equals(Vec<u8>),
-    /// It is text that fits these wildcards: `*` for any letters, `?` for one.
+    /// A text in it matches this glob: `*` for any characters, `?` for one.
     Glob(Glob),
-    /// A text in it has this in it.
+    /// A text in it contains this.
     Contains(String),
-    /// It starts so.
+    /// A text in it starts with this.
     Prefix(String),
-    /// It ends so.
+    /// A text in it ends with this.
     Suffix(String),
     /// A text in it matches.
     Regex(Regex),
@@ -45,7 +44,7 @@ pub(super) enum Test {
     Above(f64),
     /// It is a number below this.
     Below(f64),
-    /// It is there, or it is not.
+    /// It exists, or does not.
     Exists(bool),
     /// One of these holds.
     Any(Vec<Test>),
@@ -82,7 +81,7 @@ impl Test {
         }
     }
 
-    /// Text that is a regular expression if it says so, else wildcards.
+    /// A regular expression if the text has the prefix, otherwise a glob.
     fn read_text(text: &str, node: &Node, findings: &mut Findings) -> Self {
         match text.strip_prefix(REGEX) {
             Some(pattern) => Self::read_regex(pattern, node, findings),
@@ -91,7 +90,7 @@ impl Test {
     }
 
     pub(super) fn read_regex(pattern: &str, node: &Node, findings: &mut Findings) -> Self {
-        // What cannot be read fits nothing.
+        // An invalid pattern matches nothing.
         let none = Self::Any(Vec::new());
         pattern::regex(pattern, node, findings).map_or(none, Self::Regex)
     }
@@ -130,7 +129,7 @@ impl Test {
         }
     }
 
-    /// Whether a value that is JSON, or its absence, passes.
+    /// Whether a JSON value, or its absence, passes.
     pub(super) fn holds(&self, value: Option<&[u8]>) -> bool {
         match (self, value) {
             (Self::Exists(there), value) => *there == value.is_some(),
@@ -167,7 +166,7 @@ impl Test {
     }
 }
 
-/// A text, or several of which one is meant.
+/// A text, or several alternatives.
 fn texts(node: &Node, findings: &mut Findings) -> Option<Vec<String>> {
     let one = |node: &Node| node.as_text().map(str::to_owned);
     let found = match node.as_list() {
@@ -182,8 +181,8 @@ fn expected<T>(what: &str, node: &Node, findings: &mut Findings) -> Option<T> {
     None
 }
 
-/// Gives the texts of a value to `take` until it takes one: of a string what it means, of another
-/// scalar how it is written, and of a list or an object every string in it, keys included.
+/// Passes the texts of a value to `take` until it returns true: a string decoded, another scalar as
+/// written, and for a list or an object every string in it, keys included.
 pub(super) fn each_text(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
     match json.first() {
         Some(b'"' | b'{' | b'[') => each_string(json, take),
@@ -191,7 +190,7 @@ pub(super) fn each_text(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool
     }
 }
 
-/// Gives every string in valid JSON to `take` until it takes one. Depth costs nothing.
+/// Passes every string in valid JSON to `take` until it returns true. Not recursive.
 fn each_string(json: &[u8], take: &mut dyn FnMut(&str) -> bool) -> bool {
     let mut rest = json;
     while let Some(open) = memchr::memchr(b'"', rest) {

@@ -1,23 +1,23 @@
-//! What using an item gives.
+//! Responses to using an item.
 
 use std::rc::Rc;
 
 use crate::form::{Form, Template};
 use crate::when::When;
 
-/// What using an item gives, whatever it is used with.
+/// The response to using an item.
 #[derive(Debug, Default)]
 pub struct Response {
-    /// The first of these that fits is taken.
+    /// The first branch that matches is taken.
     pub branches: Vec<Branch>,
-    /// What is taken if none fits.
+    /// The answer if no branch matches.
     pub otherwise: Answer,
 }
 
 /// An answer for some requests.
 #[derive(Debug)]
 pub struct Branch {
-    /// Which requests; all of them, if it is not said.
+    /// The condition on the request; `None` matches every request.
     pub when: Option<When>,
     /// The answer.
     pub answer: Answer,
@@ -26,46 +26,46 @@ pub struct Branch {
 /// Where an answer comes from.
 #[derive(Debug, Default)]
 pub enum Answer {
-    /// Nobody has said; the result is empty.
+    /// Nothing was configured; the result is empty.
     #[default]
     Empty,
-    /// Always the same.
+    /// A fixed reply.
     Reply(Reply),
-    /// One after the other.
+    /// One reply after another.
     Sequence(Sequence),
     /// A program or another server.
     Handler(Rc<Handler>),
 }
 
-/// Answers that are given one after the other.
+/// Replies given one after another.
 #[derive(Debug)]
 pub struct Sequence {
-    /// Which sequence of the scenario: its place is kept by this.
+    /// Its number within the scenario, by which its position is stored.
     pub number: u32,
-    /// The answers. There is at least one.
+    /// The replies; at least one.
     pub replies: Vec<Reply>,
-    /// What comes after the last.
+    /// What follows the last one.
     pub exhausted: Exhausted,
 }
 
-/// What comes after the last answer of a sequence.
+/// What follows the last reply of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Exhausted {
-    /// The last again.
+    /// The last one again.
     #[default]
     Last,
-    /// The first again.
+    /// The first one again.
     Cycle,
     /// An error.
     Error,
 }
 
-/// One answer.
+/// One reply.
 #[derive(Debug)]
 pub struct Reply {
-    /// What is done before it is given.
+    /// The actions before it is sent.
     pub before: Vec<Action>,
-    /// What is given.
+    /// What is sent.
     pub outcome: Outcome,
 }
 
@@ -76,78 +76,79 @@ pub enum Outcome {
     Result(Form),
     /// An error: a JSON object with `code`, `message` and perhaps `data`.
     Error(Form),
-    /// Nothing at all.
+    /// No answer.
     Silence,
 }
 
-/// Something the server does of its own accord.
+/// Something the server does on its own.
 #[derive(Debug)]
 pub enum Action {
-    /// It sends a notification.
+    /// Sends a notification.
     Notify {
         /// The method.
         method: String,
         /// The params.
         params: Option<Form>,
     },
-    /// It asks the client. Before a reply it waits for the answer; on entering a phase it does not.
+    /// Sends a request to the client. Before a reply it waits for the answer; on entering a phase
+    /// not.
     Ask {
         /// The method.
         method: String,
-        /// The id, as JSON, where it matters.
+        /// The id, as JSON, if the scenario sets it.
         id: Option<String>,
         /// The params.
         params: Option<Form>,
-        /// The name that the answer goes by in templates: `${reply.NAME.…}`.
+        /// The name of the answer in templates: `${reply.NAME.…}`.
         name: Option<String>,
-        /// How long it waits before it goes on without an answer.
+        /// How long to wait before going on without an answer.
         timeout_ns: u64,
     },
-    /// It reports progress, if the client wants to know: an object with `progress`, and perhaps
+    /// Reports progress, if the client asked for it: an object with `progress`, and optionally
     /// `total` and `message`.
     Progress(Form),
-    /// It sends `notifications/message`, if the client wants to hear of this level.
+    /// Sends `notifications/message`, if the client wants this level.
     Message {
         /// The level.
         level: String,
-        /// The params: `level`, `data`, and perhaps `logger`.
+        /// The params: `level`, `data`, and optionally `logger`.
         params: Form,
     },
-    /// It says something to the people who run it.
+    /// Writes a log message for the user.
     Log(Template),
-    /// It waits, in nanoseconds.
+    /// Waits, in nanoseconds.
     Wait(u64),
-    /// It ends the stream on which the request is to be answered, so that the client has to come back
-    /// for the rest. Where there are no such streams nothing happens.
+    /// Ends the stream on which the request would be answered, so that the client has to reconnect
+    /// for the rest. Does nothing on transports without such streams.
     EndStream,
 }
 
 /// A program or another server that answers.
 #[derive(Debug)]
 pub struct Handler {
-    /// How it is reached.
+    /// How it is called.
     pub kind: HandlerKind,
-    /// How long it may take, in nanoseconds.
+    /// Its timeout in nanoseconds.
     pub timeout_ns: u64,
 }
 
-/// How a handler is reached.
+/// How a handler is called.
 #[derive(Debug)]
 pub enum HandlerKind {
-    /// By a POST.
+    /// By an HTTP POST.
     Http {
-        /// Where.
+        /// The URL.
         url: String,
-        /// Headers besides those that must be.
+        /// Additional headers.
         headers: Vec<(String, String)>,
     },
-    /// By starting it, without a shell.
+    /// By running a command, without a shell.
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// Variables besides our own.
+        /// Additional environment variables.
         env: Vec<(String, String)>,
-        /// Where it is started.
+        /// Its working directory.
         folder: Option<String>,
     },
 }

@@ -1,56 +1,56 @@
-//! How a server behaves besides what it says.
+//! How a server behaves apart from the content of its answers.
 
 use crate::form::Form;
 
 /// How a server behaves.
 #[derive(Debug, Default)]
 pub struct Behavior {
-    /// How its answers travel.
+    /// How its answers are delivered.
     pub delivery: Delivery,
-    /// What it does besides.
+    /// What it does besides answering.
     pub side_effects: Vec<SideEffect>,
-    /// What it makes of a client that no longer wants to know.
+    /// How it reacts to a cancelled request.
     pub on_cancel: OnCancel,
 }
 
-/// How an answer travels.
+/// How an answer is delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Delivery {
-    /// As it should.
+    /// Normally.
     #[default]
     Normal,
     /// A few bytes at a time.
     SlowLoris {
-        /// How long it rests between two pieces, in nanoseconds.
+        /// The pause between two pieces, in nanoseconds.
         delay_ns: u64,
-        /// How many bytes a piece has.
+        /// The size of a piece in bytes.
         chunk_bytes: usize,
     },
-    /// Without an end, behind padding.
+    /// Without a line end, and padded.
     UnboundedLine {
-        /// How long it is at least.
+        /// The minimum length in bytes.
         bytes: usize,
-        /// What it is filled up with.
+        /// The padding character.
         padding: char,
     },
-    /// Deep inside of objects.
+    /// Nested in many objects.
     NestedJson {
-        /// How deep.
+        /// The depth.
         depth: usize,
-        /// The key of each.
+        /// The key of each object.
         key: String,
     },
-    /// Late.
+    /// Delayed.
     ResponseDelay {
-        /// How late, in nanoseconds.
+        /// The delay in nanoseconds.
         delay_ns: u64,
     },
 }
 
-/// What a server makes of a client that no longer wants to know.
+/// How a server reacts to a cancelled request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnCancel {
-    /// It lets the answer go.
+    /// It drops the answer.
     #[default]
     Stop,
     /// It answers anyway.
@@ -60,36 +60,36 @@ pub enum OnCancel {
 /// Something a server does besides answering.
 #[derive(Debug)]
 pub struct SideEffect {
-    /// When.
+    /// When it happens.
     pub trigger: EffectTrigger,
-    /// What.
+    /// What happens.
     pub effect: Effect,
 }
 
 /// When a side effect happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EffectTrigger {
-    /// With each request that the behaviour is for.
+    /// With each request that the behaviour applies to.
     #[default]
     OnRequest,
-    /// When a client has come.
+    /// When a client has connected.
     OnConnect,
     /// When a client subscribes to a resource.
     OnSubscribe,
-    /// When a client no longer does.
+    /// When a client unsubscribes.
     OnUnsubscribe,
-    /// All the time.
+    /// From the connection on, without end.
     Continuous,
 }
 
 /// What a server does besides answering.
 #[derive(Debug)]
 pub enum Effect {
-    /// Many notifications for a while.
+    /// Many notifications for some time.
     NotificationFlood {
-        /// How many a second.
+        /// How many per second.
         per_second: u32,
-        /// How long, in nanoseconds.
+        /// For how long, in nanoseconds.
         duration_ns: u64,
         /// The method.
         method: String,
@@ -105,19 +105,19 @@ pub enum Effect {
         /// The params.
         params: Option<Form>,
     },
-    /// More bytes than a pipe holds.
+    /// More bytes than a pipe buffers.
     PipeDeadlock {
         /// How many.
         bytes: usize,
     },
-    /// An end of the connection.
+    /// Closing the connection.
     CloseConnection {
-        /// Whether what was said still goes out.
+        /// Whether queued messages are sent first.
         graceful: bool,
-        /// How long it waits before, in nanoseconds.
+        /// The delay in nanoseconds.
         delay_ns: u64,
     },
-    /// Several requests with one id.
+    /// Several requests with the same id.
     DuplicateRequestIds {
         /// How many.
         count: usize,

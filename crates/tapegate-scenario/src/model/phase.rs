@@ -1,4 +1,4 @@
-//! Phases, and what leads out of them.
+//! Phases, and the triggers that end them.
 
 use super::{Action, State};
 use crate::when::When;
@@ -8,54 +8,54 @@ use crate::when::When;
 pub struct Phase {
     /// Its name.
     pub name: String,
-    /// What the server has to offer while it lasts: the baseline with the phase's changes.
+    /// The server's complete state during the phase: the baseline with the phase's changes.
     pub state: State,
-    /// What is done when it is entered.
+    /// The entry actions.
     pub on_enter: Vec<Action>,
-    /// What leads out of it; without, it is the last.
+    /// What ends the phase; without it, the phase is the last.
     pub advance: Option<Advance>,
 }
 
-/// What leads out of a phase.
+/// What ends a phase.
 #[derive(Debug)]
 pub struct Advance {
-    /// The event that is waited for.
+    /// The event that is awaited.
     pub on: Option<Event>,
-    /// How many of them since the start, at least.
+    /// How many such events, counted from the start of the scenario.
     pub count: u64,
-    /// What the request must look like.
+    /// A condition on the request.
     pub matching: Option<When>,
-    /// How long after the phase was entered it is left anyway, in nanoseconds.
+    /// How long after entering the phase it ends regardless, in nanoseconds.
     pub after_ns: Option<u64>,
-    /// How long the event is waited for, in nanoseconds.
+    /// How long to wait for the event, in nanoseconds.
     pub timeout_ns: Option<u64>,
-    /// What happens then.
+    /// What happens after that.
     pub on_timeout: OnTimeout,
 }
 
 /// What happens when an event has not come in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnTimeout {
-    /// The phase is left.
+    /// The phase ends.
     #[default]
     Advance,
-    /// The server ends with an error.
+    /// The server stops with an error.
     Abort,
 }
 
 /// Something a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Event {
-    /// What.
+    /// The kind.
     pub kind: EventKind,
-    /// With what: a tool's name, a resource's URI; with anything, if it is not said.
+    /// The name of a tool or prompt, or the URI of a resource; `None` matches any.
     pub key: Option<String>,
 }
 
-/// What a client does.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// `initialize`, or the first request of a client that has no use for it.
+    /// `initialize`, or the first request of a sessionless client.
     Initialize,
     /// `notifications/initialized`.
     Initialized,
@@ -79,7 +79,7 @@ pub enum EventKind {
     PromptsGet,
 }
 
-/// What a client does, by the method that says it, and whether it may be narrowed down by a key.
+/// The method of each kind of event, and whether a key may narrow it down.
 const EVENTS: [(&str, EventKind, bool); 11] = [
     ("initialize", EventKind::Initialize, false),
     ("notifications/initialized", EventKind::Initialized, false),
@@ -98,12 +98,12 @@ impl EventKind {
     /// How many kinds there are.
     pub const COUNT: usize = EVENTS.len();
 
-    /// The method that says it.
+    /// The method.
     pub fn name(self) -> &'static str {
         EVENTS[self as usize].0
     }
 
-    /// What a client does by this method.
+    /// The kind of event that a method causes.
     pub fn of_method(method: &[u8]) -> Option<Self> {
         let known = EVENTS.iter().find(|(name, _, _)| name.as_bytes() == method);
         known.map(|(_, kind, _)| *kind)
@@ -111,16 +111,16 @@ impl EventKind {
 }
 
 impl Event {
-    /// The names of events, and whether each may be narrowed down by a key.
+    /// The names of events, and whether a key may narrow each one down.
     pub fn names() -> impl Iterator<Item = (&'static str, bool)> {
         let short = ("initialized", false);
         EVENTS.iter().map(|(name, _, narrows)| (*name, *narrows)).chain([short])
     }
 
-    /// Reads the name of an event: `tools/call`, `tools/call:NAME`, `resources/read:URI`. On failure
-    /// returns what is wrong with it.
+    /// Parses the name of an event: `tools/call`, `tools/call:NAME`, `resources/read:URI`. On
+    /// failure, returns the error message.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // A URI has colons of its own.
+        // Split at the first colon only: a URI contains colons.
         let (name, key) = match text.split_once(':') {
             Some((name, key)) => (name, Some(key)),
             None => (text, None),

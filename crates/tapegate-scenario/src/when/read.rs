@@ -1,4 +1,4 @@
-//! Reading conditions, as triggers and branches write them.
+//! Reads the conditions of triggers and branches.
 
 use tapegate_core::signature::canonical;
 
@@ -10,10 +10,10 @@ use crate::node::{Key, Node, Value};
 use crate::pattern::{Glob, REGEX, regex};
 use crate::shape::near_within;
 
-/// How deep a condition may lie.
+/// How deeply a condition may be nested.
 const DEPTH_MAX: usize = 64;
 
-/// What a value is compared by.
+/// The names of all operators.
 const OPERATORS: [&str; 12] = [
     "contains",
     "prefix",
@@ -29,7 +29,7 @@ const OPERATORS: [&str; 12] = [
     "glob",
 ];
 
-/// What a path may begin with; anything else is a member of the params.
+/// The roots a path may start with; anything else is a member of the params.
 const ROOTS: [&str; 12] = [
     "args",
     "arguments",
@@ -46,7 +46,7 @@ const ROOTS: [&str; 12] = [
 ];
 
 impl When {
-    /// Reads a condition, as triggers and branches write it: a map from paths to what must be there.
+    /// Reads a condition: a map from paths to tests.
     pub fn read(node: &Node, findings: &mut Findings) -> Self {
         let mut when = Self::default();
         match node.as_map() {
@@ -80,7 +80,7 @@ impl When {
         }
         for (key, inner) in entries {
             findings.within(&key.name, |findings| {
-                // A short name, or one that differs in more, is as likely a member's own.
+                // Short names, and those that differ more, are as likely to be real members.
                 let long = OPERATORS.into_iter().filter(|known| known.len() > 4);
                 if let Some(near) = near_within(1, &key.name, long) {
                     let words = format!("taken for a member of the value; did you mean `{near}`?");
@@ -98,7 +98,7 @@ impl When {
         let known =
             matches!(steps.first(), Some(Step::Key(root)) if ROOTS.contains(&root.as_str()));
         let variable = match (known, steps) {
-            // The params of a read have a `uri`; a template's variables stand behind one.
+            // `uri` alone is the parameter of a read; `uri.NAME` is a variable of the template.
             (_, [Step::Key(root)]) if root == "uri" => Variable::Params(steps.to_vec()),
             (true, steps) => Variable::named(steps.to_vec()),
             (false, steps) => Variable::Params(steps.to_vec()),
@@ -107,7 +107,7 @@ impl When {
     }
 }
 
-/// What a value must be that is compared with no operator.
+/// The test of a value given without an operator.
 fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
     match &node.value {
         Value::Text(text) => match text.strip_prefix(REGEX) {

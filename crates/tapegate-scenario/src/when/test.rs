@@ -1,4 +1,4 @@
-//! What one value must be.
+//! A test of one value.
 
 use regex::Regex;
 use tapegate_core::json::{Number, write_str};
@@ -7,35 +7,35 @@ use tapegate_core::signature::canonical;
 use crate::form::Found;
 use crate::pattern::Glob;
 
-/// What one value must be.
+/// A test of one value.
 #[derive(Debug, Clone)]
 pub(super) enum Test {
-    /// Text of this shape.
+    /// Text that matches this glob.
     Glob(Glob),
-    /// Text in which this is found.
+    /// Text that matches this regular expression.
     Regex(Regex),
-    /// Exactly this number, by its value.
+    /// This number, compared by value.
     Number(String),
-    /// Exactly this value, in its canonical text, whatever its spelling.
+    /// This value, compared in canonical form.
     Exactly(Vec<u8>),
-    /// Text that has this in it.
+    /// Text that contains this.
     Contains(String),
     /// Text that begins with this.
     Prefix(String),
     /// Text that ends with this.
     Suffix(String),
-    /// There, or not.
+    /// Present, or absent.
     Exists(bool),
-    /// A number over this.
+    /// A number above this.
     Over(f64),
-    /// A number under this.
+    /// A number below this.
     Under(f64),
     /// One of these.
     Any(Vec<Test>),
 }
 
 impl Test {
-    /// Whether a value, if there is one, is as it must be.
+    /// Whether a value, if there is one, passes.
     pub(super) fn fits(&self, found: Option<&Found<'_>>) -> bool {
         let Some(found) = found else { return matches!(self, Self::Exists(false)) };
         let text = || found.clone().text();
@@ -70,7 +70,7 @@ impl Test {
 }
 
 impl Test {
-    /// Whether it is an empty map that is wanted.
+    /// Whether it tests for an empty map.
     pub(super) fn wants_an_empty_map(&self) -> bool {
         matches!(self, Self::Exactly(json) if *json == canonical(b"{}"))
     }
