@@ -1,7 +1,7 @@
-//! What a policy would have done to messages that are on tape.
+//! What a policy would have done to recorded messages.
 //!
-//! A [`Trial`] puts them to the same [`Warden`] that a shim has, so that nothing is decided here.
-//! Nobody is asked and nothing is kept: a call that would have waited is one that waits for ever.
+//! A [`Trial`] feeds them to the same [`Warden`] that the shim uses, so nothing is decided here. No
+//! approver is asked and nothing is stored: a call that would have been held counts as held.
 
 mod found;
 mod tally;
@@ -25,72 +25,72 @@ use crate::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 pub use found::{Change, Finding, Group, Place, Sort, Stand, Told, What};
 pub use tally::{Tally, differ, told};
 
-/// How many unanswered requests are remembered.
+/// The maximum number of unanswered requests that are tracked.
 const ASKED_MAX: usize = 1 << 20;
 
-/// What messages are judged by.
+/// What messages are judged with.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// The policy, and what goes with it.
+    /// The policy, its profile and its redactor.
     pub regime: Regime,
-    /// What is known of the session.
+    /// The settings of the session.
     pub settings: Settings,
 }
 
-/// What must be known of what was said before a message.
+/// Which earlier messages are needed to judge a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Memory {
     /// Nothing.
     None,
-    /// Whatever sets the scene: see [`sets_scene`].
+    /// Those that affect later decisions: see [`sets_scene`].
     Scene,
     /// Everything.
     All,
 }
 
-/// A policy that is tried on the messages of one tape, in their order.
+/// A policy that is applied to the messages of one tape, in order.
 #[derive(Debug)]
 pub struct Trial {
     warden: Warden,
     notes: Kept,
-    /// Room for notes that is used again.
+    /// An empty vector of notes, reused to save allocations.
     spare: Vec<Note<'static>>,
     sessions: HashMap<Vec<u8>, u32, RandomState>,
-    /// What requests were about, by who waits for the answer.
+    /// The topics of requests, by the side that waits for the response.
     asked: HashMap<(Side, u32, IdKey), Topic, RandomState>,
-    /// Whether answers must be known by what was asked.
+    /// Whether responses must be matched to their requests.
     pairing: bool,
 }
 
-/// A message of a tape.
+/// A recorded message.
 #[derive(Debug, Clone, Copy)]
 pub struct Said<'a> {
-    /// When it was said, in microseconds since 1970.
+    /// When it was sent, in microseconds since 1970.
     pub wall_us: i64,
-    /// Who said it.
+    /// The side that sent it.
     pub from: Side,
-    /// Its session, as the tape names it.
+    /// Its session, as named on the tape.
     pub session: Option<&'a [u8]>,
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Whether its line end came too.
+    /// Whether its line end was recorded too.
     pub terminated: bool,
 }
 
-/// What would have become of a message.
+/// What would have happened to a message.
 #[derive(Debug)]
 pub struct Heard {
-    /// Whether it would have been sent on.
+    /// Whether it would have been sent on, refused or held.
     pub fate: Fate,
-    /// What would have been sent in its place.
+    /// What would have been sent instead.
     pub rewritten: Option<Vec<u8>>,
-    /// What would have been noted.
+    /// The notes that would have been logged.
     pub notes: Vec<Note<'static>>,
-    /// The method, if nothing would have been noted of it.
+    /// The method, if nothing would have been logged about it.
     pub passed: Option<String>,
 }
 
-/// Keeps notes until they are asked for.
+/// Collects notes until they are fetched.
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<Note<'static>>>>);
 
@@ -101,13 +101,13 @@ impl Notes for Kept {
 }
 
 impl Kept {
-    /// The notes so far; the next ones go into `room`.
+    /// Returns the notes so far; the next ones go into `room`.
     fn swap(&self, room: Vec<Note<'static>>) -> Vec<Note<'static>> {
         std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), room)
     }
 }
 
-/// Nobody is asked.
+/// An approval channel that never answers.
 struct Nobody;
 
 impl People for Nobody {
@@ -117,13 +117,13 @@ impl People for Nobody {
 }
 
 impl Terms {
-    /// What must be known of what was said before, to judge a message as it would have been.
+    /// Which earlier messages are needed to judge a message as the live gate would have.
     pub fn memory(&self) -> Memory {
         let policy = self.regime.policy.as_ref();
         let pinned = policy.is_some_and(|policy| {
             policy.pins.on_drift != OnDrift::Ignore && !policy.pins.lock.servers.is_empty()
         });
-        // Cedar may ask which client has introduced itself.
+        // Cedar policies may depend on the client's name.
         let cedar = policy.is_some_and(|policy| policy.cedar.is_some());
         if self.regime.redactor.is_some() {
             Memory::All
@@ -134,7 +134,7 @@ impl Terms {
         }
     }
 
-    /// Begins a trial.
+    /// Starts a trial.
     pub fn trial(&self) -> Trial {
         let notes = Kept::default();
         let hands = Hands {
@@ -171,7 +171,7 @@ impl Trial {
             Verdict::Forward => (Fate::Forward, None),
             Verdict::Rewrite(text) => (Fate::Forward, Some(text)),
             Verdict::Refuse(_) => (Fate::Deny, None),
-            // Nothing is listed on a tape but what is on it.
+            // A backtest cannot ask the server for lists, so such a call counts as held.
             Verdict::Hold(_) | Verdict::ListFirst(_) => (Fate::Approve, None),
         };
         let notes = self.notes.swap(std::mem::take(&mut self.spare));
@@ -180,7 +180,7 @@ impl Trial {
         Heard { fate, rewritten, notes, passed }
     }
 
-    /// Takes back what was heard, whose memory is used again.
+    /// Takes back a result to reuse its memory.
     pub fn done(&mut self, heard: Heard) {
         self.spare = heard.notes;
         self.spare.clear();
@@ -192,7 +192,7 @@ impl Trial {
         Lane::session(*self.sessions.entry(session.to_vec()).or_insert(next))
     }
 
-    /// What an answer's request was about; of a request, that is remembered.
+    /// For a response, the topic of its request; a request's topic is remembered.
     fn topic(&mut self, frame: &Frame<'_>, from: Side, lane: Lane) -> Option<Topic> {
         let said = frame.envelope()?;
         let id = IdKey::new(said.id?);
@@ -208,14 +208,14 @@ impl Trial {
     }
 }
 
-/// Whether a message may change what is decided about others: a client introduces itself, or a
-/// server lists what it has.
+/// Whether a message may affect decisions about others: a client introduces itself, or a server
+/// lists what it offers.
 pub fn sets_scene(from: Side, bytes: &[u8]) -> bool {
     let words: &[&[u8]] = match from {
         Side::Client => &[b"initialize"],
         Side::Server => &[b"tools", b"prompts", b"resource"],
     };
-    // Most messages are told by a search; a word may also be written in escapes.
+    // One search rules out most messages; escapes may hide the word.
     let may = memchr::memchr(b'\\', bytes).is_some()
         || words.iter().any(|word| memchr::memmem::find(bytes, word).is_some());
     let frame = Frame::read(if may { bytes } else { b"" });

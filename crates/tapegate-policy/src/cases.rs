@@ -1,7 +1,7 @@
-//! The tests that people write of their policies: a call, and what is expected to become of it.
+//! Test cases for policies: a call, and the expected decision.
 //!
-//! They are YAML that is checked by tables, so that everything that is wrong with it is told at once
-//! and with its place. A case is decided by the same function as a live call.
+//! The file is YAML that is checked against tables, so all errors are reported at once, each with
+//! its position. A case is decided by the same function as a live call.
 
 /// The tables of the language.
 pub mod language;
@@ -20,40 +20,40 @@ use crate::model::Profile;
 
 pub use run::{Came, Miss, run};
 
-/// The most that a file of cases may have.
+/// The maximum size of a file of cases.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// A file of cases.
 #[derive(Debug)]
 pub struct Suite {
-    /// The policy that they are about, from the folder of the file, if it names one.
+    /// The policy under test, relative to this file's folder, if the file names one.
     pub config: Option<String>,
-    /// The cases, in their order.
+    /// The cases, in file order.
     pub cases: Vec<Case>,
 }
 
-/// A call, and what is expected.
+/// A call and the expected decision.
 #[derive(Debug)]
 pub struct Case {
-    /// What it goes by.
+    /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its position in the file.
     pub spot: Spot,
-    /// The server that is called, by its name.
+    /// The name of the server that is called.
     pub server: String,
-    /// What is said to it.
+    /// The call or message.
     pub what: What,
-    /// Who calls.
+    /// The caller.
     pub principal: Principal,
-    /// When, in microseconds since 1970; now, if it is not said.
+    /// The time of the call, in microseconds since 1970; `None` for now.
     pub wall_us: Option<i64>,
-    /// Under which profile.
+    /// The profile it runs under.
     pub profile: Profile,
-    /// What is expected.
+    /// The expected decision.
     pub expect: Expect,
 }
 
-/// What is said to a server.
+/// The input of a case.
 #[derive(Debug)]
 pub enum What {
     /// A call.
@@ -65,47 +65,47 @@ pub enum What {
         /// The JSON of the arguments.
         arguments: Option<Vec<u8>>,
     },
-    /// A whole message, to the letter.
+    /// A whole message, byte for byte.
     Message(Vec<u8>),
 }
 
-/// What is expected of a decision. What is `None` may be anything.
+/// The expected decision. A field that is `None` is not compared.
 #[derive(Debug)]
 pub struct Expect {
-    /// What becomes of the call.
+    /// The expected outcome of the call.
     pub fate: Fate,
     /// The gate that decides.
     pub gate: Option<GateName>,
     /// The rule that matches.
     pub rule: Option<String>,
-    /// The workflow by which people are asked.
+    /// The workflow that asks for approval.
     pub workflow: Option<String>,
     /// A Cedar policy that decides.
     pub policy: Option<String>,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is sent on.
     Forward,
-    /// It goes nowhere.
+    /// It is refused.
     Deny,
-    /// People are asked.
+    /// It waits for approval.
     Approve,
 }
 
-/// What came of loading a file of cases.
+/// The result of loading a file of cases.
 #[derive(Debug)]
 pub struct LoadedSuite {
-    /// The cases, if nothing keeps them from running.
+    /// The cases, if they can be run.
     pub suite: Option<Suite>,
-    /// What was found, in the order of the text.
+    /// All findings, in text order.
     pub findings: Vec<Finding>,
 }
 
 impl Fate {
-    /// Its word in a file of cases.
+    /// Its keyword in a file of cases.
     pub fn word(self) -> &'static str {
         match self {
             Self::Forward => "forward",
@@ -124,7 +124,7 @@ pub fn load(path: &str, files: &dyn Files) -> Result<LoadedSuite, FileError> {
     Ok(LoadedSuite { suite, findings: findings.into_list() })
 }
 
-/// The JSON Schema of a file of cases, as it is published.
+/// The published JSON Schema of a file of cases.
 pub fn schema() -> String {
     let about = "Tests of a policy, which `tapegate policy test` runs. Written from the tables of the language.";
     let top = &language::SUITE;

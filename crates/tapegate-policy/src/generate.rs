@@ -1,7 +1,8 @@
-//! A policy from what was observed: the tools that were used pass, in the folders and with the
-//! choices that they were used with, and nothing else does.
+//! Generates a policy from observed traffic: it permits the tools that were used, with the folders
+//! and choices they were used with, and nothing else.
 //!
-//! The text is read back and held against every call it was made from before it is given out.
+//! The generated text is loaded again and checked against every observed call before it is
+//! returned.
 
 mod cedar;
 mod folders;
@@ -25,33 +26,33 @@ use crate::model::{Policy, Profile};
 
 pub use traffic::Traffic;
 
-/// The name that a policy goes by while it is tried.
+/// The file name of a generated policy while it is checked.
 const TRIED: &str = "tapegate.yaml";
 
-/// What a policy is made with.
+/// Options for generating a policy.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// What stands at its top, line by line.
+    /// The comment lines at the top.
     pub head: Vec<String>,
-    /// The file with Cedar policies, as the policy names it; none if rules are to decide.
+    /// The file name of the Cedar policies; `None` to generate rules instead.
     pub cedar: Option<String>,
-    /// The user's own folder, which is never opened as a whole.
+    /// The user's home folder, which is never permitted as a whole.
     pub home: Option<String>,
 }
 
-/// A policy that was made, as text.
+/// A generated policy, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
     /// The policy.
     pub policy: String,
     /// The Cedar policies that it names.
     pub cedar: Option<String>,
-    /// What deserves a second look: arguments that are left open although they can do harm, and
-    /// what Cedar policies are less strict about than rules.
+    /// What to review: arguments that are left unrestricted although they can do harm, and where
+    /// Cedar policies are less strict than rules.
     pub warnings: Vec<String>,
 }
 
-/// Makes a policy and tries it. The error says why the text is not good enough to be given out.
+/// Generates a policy and checks it. The error says why the text cannot be used.
 pub fn generate(traffic: &Traffic, wish: &Wish) -> Result<Generated, String> {
     let mut servers = uses::uses(traffic, wish.home.as_deref());
     loop {
@@ -63,7 +64,7 @@ pub fn generate(traffic: &Traffic, wish: &Wish) -> Result<Generated, String> {
             }
             return Ok(generated);
         };
-        // Arguments that readers disagree on fail tests that their own values were made into.
+        // Arguments that readers parse differently fail the very tests generated from their values.
         let opened = servers.iter_mut().any(|server| server.open(failed.source, failed.name));
         if !opened {
             passes(&policy, traffic)?;
@@ -79,7 +80,7 @@ fn write(servers: &[uses::Server], wish: &Wish) -> Generated {
     Generated { policy: yaml::write(servers, wish), cedar, warnings }
 }
 
-/// The arguments that are left open although they can do harm.
+/// Warnings about arguments that are left unrestricted although they can do harm.
 fn risks(servers: &[uses::Server]) -> Vec<String> {
     let tools = servers.iter().flat_map(|server| &server.tools);
     let told = tools.flat_map(|tool| {
@@ -89,7 +90,7 @@ fn risks(servers: &[uses::Server]) -> Vec<String> {
     told.collect()
 }
 
-/// Reads a policy as whoever uses it will.
+/// Loads a generated policy the way its users will.
 fn tried(generated: &Generated, wish: &Wish) -> Result<Policy, String> {
     let mut files = Held::default().with(TRIED, generated.policy.as_str());
     if let (Some(name), Some(text)) = (&wish.cedar, &generated.cedar) {
@@ -106,7 +107,7 @@ fn tried(generated: &Generated, wish: &Wish) -> Result<Policy, String> {
     }
 }
 
-/// The Cedar policies must also hold once the definitions on the tape are accepted.
+/// Checks that the Cedar policies are also valid once the recorded definitions are accepted.
 fn with_tools(text: &str, traffic: &Traffic) -> Result<(), String> {
     let text = Text { name: "generated".to_owned(), text: text.to_owned() };
     let (_, faults) = Cedar::load(&[text], None, &traffic.tools());
@@ -116,7 +117,7 @@ fn with_tools(text: &str, traffic: &Traffic) -> Result<(), String> {
     }
 }
 
-/// Whether every call passes.
+/// Checks that every observed call is permitted.
 pub fn passes(policy: &Policy, traffic: &Traffic) -> Result<(), String> {
     first_stopped(policy, traffic).map_err(|call| {
         let decision = decide(policy, Profile::Production, &call, &Facts::default());
@@ -124,7 +125,7 @@ pub fn passes(policy: &Policy, traffic: &Traffic) -> Result<(), String> {
     })
 }
 
-/// The first call that does not pass, as the error.
+/// Returns the first call that is not permitted as the error.
 fn first_stopped<'a>(policy: &Policy, traffic: &'a Traffic) -> Result<(), Call<'a>> {
     let stopped = traffic.calls().find_map(|(source, method, name, arguments)| {
         let call = Call { source, method, name, arguments };

@@ -1,15 +1,15 @@
-//! From the text of a policy to the policy.
+//! Loads a policy from its text.
 //!
-//! The way: YAML is read into nodes that know their place, variables are put into values, the tree
-//! is held against the tables of the language, and what is left is read into [`Policy`]; files that
-//! it names are read and checked on the way. Every step tells all that it finds; none stops at the
-//! first fault if there is a way on. There is no policy if there is an error, and nothing is used
-//! in its place.
+//! YAML is parsed into nodes that know their position, variables are substituted, the tree is
+//! checked against the tables of the language, and the result is converted to a [`Policy`]; files
+//! that it names are read and checked along the way. Every step reports all that it finds and goes
+//! on after a fault where it can. If there is an error, there is no policy, and nothing is used in
+//! its place.
 
 mod cedar;
 mod env;
 mod expression;
-/// The tables.
+/// The tables of the language.
 pub mod language;
 mod lock;
 mod read;
@@ -32,12 +32,12 @@ pub(crate) use env::MARK;
 use env::Variables;
 use telemetry::{Section, TelemetryUse};
 
-/// How large a policy may be.
+/// The maximum size of a policy.
 const POLICY_BYTES_MAX: usize = 4 << 20;
-/// How large a file may be that a policy names.
+/// The maximum size of a file that a policy names.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// What the reference begins with.
+/// The beginning of the reference page.
 const HEAD: &str = "\
 # Policies: every key
 
@@ -48,41 +48,42 @@ A key in **bold** must be there. A key with ⁺ is ours; ThoughtGate does not ha
 `${VAR:-default}`, which are variables of the environment; `$${` is a dollar and a brace.
 ";
 
-/// What came of loading a policy.
+/// The result of loading a policy.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The policy, if nothing is wrong with it.
+    /// The policy, if there are no errors.
     pub policy: Option<Policy>,
-    /// What was found, in the order of the text.
+    /// All findings, in text order.
     pub findings: Vec<Finding>,
-    /// The files that were read; a [`Spot::file`] is a place in here.
+    /// The files that were read; [`Spot::file`] is an index into this list.
     pub sources: Vec<String>,
-    /// The variables of the environment in it, as they are written: `${VAR:-default}`.
+    /// The environment variables it uses, as written: `${VAR:-default}`.
     pub variables: BTreeSet<String>,
 }
 
 /// Loads the policy in the file `main`.
 ///
-/// Files that it names are asked for by [`Files::open`]: absolute paths as they are, others after
-/// the folder of `main` and a slash, unless that is the folder we are in.
+/// Files that it names are opened with [`Files::open`]: absolute paths as they are, others relative
+/// to the folder of `main`.
 pub fn load(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, true, Variables::Filled, TelemetryUse::Sent)
 }
 
-/// The same where no telemetry is sent: variables in the section `telemetry` are not read, and a section
-/// with variables is not looked at, but for whether it is enabled.
+/// Like [`load`], where no telemetry is sent: variables in the section `telemetry` are not read,
+/// and of a section with variables only `enabled` is checked.
 pub fn load_without_telemetry(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, true, Variables::Filled, TelemetryUse::Withheld)
 }
 
-/// The same without its lock file and its Cedar policies, which may not load before there are pins: for
-/// whoever is about to write those.
+/// Like [`load`], without the lock file and the Cedar policies, which may not load before there are
+/// pins: for commands that write the pins.
 pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, false, Variables::Filled, TelemetryUse::Sent)
 }
 
-/// The same for [`crate::tighten`]: every variable carries a mark of how it was written. Such a policy
-/// decides nothing, and where only some texts are valid, as for a duration, it does not load.
+/// Like [`load`], for [`crate::tighten`]: every variable is replaced by a mark of how it was
+/// written. Such a policy cannot decide, and does not load where only some texts are valid, such as
+/// durations.
 pub fn load_marked(main: &str, files: &dyn Files) -> Loaded {
     load_with(main, files, true, Variables::Marked, TelemetryUse::Sent)
 }
@@ -124,7 +125,7 @@ fn load_with(
     Loaded { policy, findings: findings.into_list(), sources, variables }
 }
 
-/// The schema of a policy, as it is published.
+/// The published JSON Schema of a policy.
 pub fn schema() -> String {
     let about = "A policy that `tapegate shim` and `tapegate hub` hold to and `tapegate check` looks over. Written from the tables of the language.";
     let top = &language::POLICY;
@@ -136,10 +137,10 @@ pub fn reference() -> String {
     page::write(HEAD, &language::POLICY)
 }
 
-/// What loading needs and gathers.
+/// The inputs and results of loading.
 struct Loader<'a> {
     files: &'a dyn Files,
-    /// Whether the lock file counts.
+    /// Whether the lock file is used.
     pinned: bool,
     put_in: Variables,
     telemetry: TelemetryUse,
@@ -147,7 +148,7 @@ struct Loader<'a> {
     folder: String,
     findings: Findings,
     sources: Vec<String>,
-    /// Over everything that the policy is made from.
+    /// Hashes everything that the policy is loaded from.
     hasher: blake3::Hasher,
 }
 
@@ -194,7 +195,7 @@ impl Loader<'_> {
         Some(policy)
     }
 
-    /// Reads the text of the policy into a tree.
+    /// Parses the text of the policy into a tree.
     fn document(&mut self, text: &str) -> Option<Node> {
         let before = self.findings.has_errors();
         let node = yaml::parse_strict(text, 0, &mut self.findings);
@@ -225,7 +226,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Reads a file that the policy names; its text, and its number among the sources.
+    /// Reads a file that the policy names: its text, and its index among the sources.
     fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
         let joined = match path.starts_with('/') {
             false if !matches!(self.folder.as_str(), "" | ".") => format!("{}/{path}", self.folder),
@@ -242,7 +243,7 @@ impl Loader<'_> {
         Ok(text.map(|text| (text, file)))
     }
 
-    /// Lets the version of the policy depend on something.
+    /// Adds something to the hash that is the policy's version.
     fn note(&mut self, name: &str, text: &str) {
         for part in [name, text] {
             self.hasher.update(&(part.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! What is noted about messages, for the activity log, for people and for metrics.
+//! Records of what happened to messages, for the activity log, for people and for metrics.
 
 use std::borrow::Cow;
 
@@ -13,24 +13,24 @@ use crate::gated::Offer;
 use crate::inspect::Fault;
 use crate::model::Profile;
 
-/// How much of an id or a name is noted: more than is kept, so that secrets can be masked before
-/// they are cut.
+/// How much of an id or a name goes into a note: more than the log stores, because secrets must be
+/// redacted before truncating.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
-/// How much of a message is noted that is not written as it must be: more than is kept, too.
+/// How much of a malformed message goes into a note; more than the log stores, likewise.
 const RAW_BYTES_MAX: usize = 4096;
 
-/// Takes what is noted.
+/// Receives notes.
 pub trait Notes: Send {
-    /// Takes one note. It is kept at the latest when [`Notes::commit`] is over.
+    /// Takes one note. It is durable at the latest when [`Notes::commit`] returns.
     fn note(&mut self, note: &Note<'_>);
 
-    /// Why notes cannot be kept, if they cannot: production then refuses calls.
+    /// Why notes cannot be stored, if they cannot: production then refuses calls.
     fn trouble(&self) -> Option<&str> {
         None
     }
 
-    /// Has everything kept that was noted. An error means that nothing may be sent because of it.
+    /// Makes all notes so far durable. On an error, no message that depends on them may be sent.
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
     }
@@ -38,12 +38,12 @@ pub trait Notes: Send {
 
 /// Something that happened to a message.
 ///
-/// Every call makes one, and most are forgotten as soon as they are written down: so it borrows.
+/// Every call creates a note, and most are dropped as soon as they are written, so it borrows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
     /// When the message came.
     pub at: At,
-    /// The conversation.
+    /// Its session and HTTP exchange.
     pub lane: Lane,
     /// Who sent it.
     pub from: Side,
@@ -55,7 +55,7 @@ pub struct Note<'a> {
     pub method: Option<Cow<'a, str>>,
     /// The name of the tool or prompt, or the URI.
     pub name: Option<Cow<'a, str>>,
-    /// Its id as it was written.
+    /// Its id as written.
     pub id: Option<Cow<'a, str>>,
     /// What was decided.
     pub decision: LoggedDecision,
@@ -65,30 +65,30 @@ pub struct Note<'a> {
     pub rule: Option<Cow<'a, str>>,
     /// The Cedar policies that decided.
     pub policies: Cow<'a, [String]>,
-    /// Why, in words.
+    /// The reason, as text.
     pub reason: Option<Cow<'a, str>>,
-    /// The version of the policy that held; none if there is no policy.
+    /// The version of the active policy; `None` without a policy.
     pub policy_version: Option<Cow<'a, str>>,
-    /// The profile that held.
+    /// The active profile.
     pub profile: Profile,
     /// Whether the message was sent on.
     pub forwarded: Option<bool>,
-    /// Whether nobody was asked because the profile does not ask.
+    /// Whether approval was skipped because of the profile.
     pub auto_approved: bool,
     /// How long the decision took.
     pub latency_ns: Option<u64>,
-    /// Who called.
+    /// The caller.
     pub principal: Option<Cow<'a, str>>,
-    /// What the caller was told.
+    /// The correlation id given to the caller.
     pub correlation_id: Option<Cow<'a, str>>,
     /// W3C trace context, as the caller sent it.
     pub traceparent: Option<Cow<'a, str>>,
-    /// How a message begins that is not written as it must be.
+    /// The first bytes of a malformed message.
     pub raw: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Note<'a> {
-    /// A note about a message, of which nothing is said yet.
+    /// An otherwise empty note about a message.
     pub(crate) fn new(at: At, lane: Lane, from: Side) -> Self {
         Self {
             at,
@@ -116,8 +116,8 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Whether another note says the same of another message. When that came, its number, its id,
-    /// how long it took and what its caller was told make no difference.
+    /// Whether another note says the same about another message. Time, number, id, latency and
+    /// correlation id are ignored.
     pub fn is_like(&self, other: &Note<'_>) -> bool {
         self.kind == other.kind
             && self.decision == other.decision
@@ -134,24 +134,24 @@ impl<'a> Note<'a> {
             && self.traceparent == other.traceparent
     }
 
-    /// As much of a text as is noted.
+    /// The part of a text that goes into a note.
     pub(crate) fn text(text: &'a str) -> Option<Cow<'a, str>> {
         let end = text.len().min(TEXT_BYTES_MAX);
         Some(Cow::Borrowed(&text[..text.floor_char_boundary(end)]))
     }
 
-    /// As much of the bytes of a message as is noted.
+    /// The part of a message's bytes that goes into a note.
     pub(crate) fn start(bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         Some(Cow::Borrowed(&bytes[..bytes.len().min(RAW_BYTES_MAX)]))
     }
 
-    /// As much of the raw text of an id as is noted.
+    /// The part of a raw id that goes into a note.
     pub(crate) fn raw(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
         let id = id?;
         Some(String::from_utf8_lossy(&id[..id.len().min(TEXT_BYTES_MAX)]))
     }
 
-    /// The same, to be kept.
+    /// The same note without borrowed data.
     pub fn into_owned(self) -> Note<'static> {
         let owned = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
         Note {
@@ -184,86 +184,86 @@ impl<'a> Note<'a> {
 /// What happened to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteKind {
-    /// It was decided about.
+    /// A decision was made about it.
     Decision,
-    /// It is not written as it must be.
+    /// It is malformed.
     Framing {
         /// What is wrong with it.
         faults: Vec<Fault>,
     },
     /// It is over the size limit.
     Oversized {
-        /// How large it is.
+        /// Its size.
         bytes_total: u64,
     },
-    /// A list in it shows less than it did.
+    /// Items were hidden from a list in it.
     Filter {
-        /// What is listed.
+        /// The kind of item listed.
         offer: Offer,
-        /// How many stay.
+        /// The number of visible items.
         kept: usize,
-        /// The names of what was hidden, the first of them if there are many.
+        /// The names of the hidden items, or the first of them if there are many.
         hidden: Vec<String>,
-        /// How many were hidden.
+        /// The number of hidden items.
         hidden_total: usize,
     },
-    /// What it defines is not what was accepted.
+    /// It contains a definition that differs from the accepted one.
     Drift {
-        /// What it is.
+        /// The kind of item defined.
         offer: Offer,
     },
-    /// It is an HTTP request that carries no message.
+    /// It is an HTTP request without a message.
     Http,
-    /// The server asks the agent for something.
+    /// It is a request from the server to the client.
     ServerRequest,
     /// Secrets in it were masked.
     Redaction {
-        /// How many.
+        /// The number of secrets.
         count: usize,
     },
-    /// It answers nothing that was asked.
+    /// It is a response to no known request.
     OrphanReply {
-        /// How many such answers there were in the session, this one included.
+        /// The number of such responses in the session so far, this one included.
         count: u64,
     },
-    /// It was sent and is not answered.
+    /// It was sent but not answered.
     OrphanRequest {
         /// How long it has waited.
         waited_ms: u64,
-        /// How many such requests there were in the session, this one included.
+        /// The number of such requests in the session so far, this one included.
         count: u64,
     },
-    /// It waits for a person.
+    /// It waits for approval.
     HoldOpened {
         /// The workflow.
         workflow: String,
         /// How long it may wait.
         timeout_ms: u64,
-        /// Its name.
+        /// The ticket of the hold.
         ticket: Ticket,
     },
-    /// A person has approved it.
+    /// An approver has approved it.
     HoldApproved {
-        /// Its name.
+        /// The ticket of the hold.
         ticket: Ticket,
-        /// Who.
+        /// The approver.
         by: String,
     },
-    /// It waits no more, though nobody has decided.
+    /// The hold ended without a decision by an approver.
     HoldEnded {
-        /// Its name.
+        /// The ticket of the hold.
         ticket: Ticket,
-        /// Why.
+        /// How it ended.
         how: HoldEnd,
-        /// The workflow by which people were asked.
+        /// The workflow that asked for approval.
         workflow: String,
-        /// What decided in place of a person, if anything did: a timeout that approves.
+        /// What decided in place of an approver, if anything: a timeout that approves.
         decided_by: Option<String>,
     },
 }
 
 impl NoteKind {
-    /// What the activity log calls it.
+    /// Its event name in the activity log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Decision | Self::ServerRequest => "decision",

@@ -1,9 +1,9 @@
-//! The built-in rule: calls whose arguments name Tapegate's own files are refused.
+//! The built-in rule that refuses calls whose arguments name Tapegate's own files.
 //!
-//! An agent that can edit its policy, its lock file or the state of Tapegate governs itself. Names
-//! are found by any spelling that a server may resolve: relative, with `..`, `~` or `file://`,
-//! percent-encoded, escaped, in another case, and inside of a command or the head of a patch. Prose
-//! and the content of files that merely mention a name pass.
+//! An agent that can edit its policy, its lock file or Tapegate's state governs itself. Names are
+//! found in every spelling that a server may resolve: relative, with `..`, `~` or `file://`,
+//! percent-encoded, escaped, in another case, inside a command or in a patch header. Prose and file
+//! contents that merely mention a name pass.
 
 mod marks;
 mod paths;
@@ -18,36 +18,36 @@ use prose::{is_plain_query, is_prose, is_web_address};
 use spelling::any_reading;
 use strings::{TextKind, each_string};
 
-/// What the rule goes by in logs and refusals.
+/// The rule's name in logs and refusals.
 pub const OWN_FILES: &str = "tapegate:own-files";
 
-/// The files that are Tapegate's own wherever they lie.
+/// Files that are Tapegate's own in any folder.
 const NAMES: [&str; 3] = ["tapegate.yaml", "thoughtgate.yaml", "tapegate.lock"];
 /// The folder of a project's state.
 const STATE_FOLDER: &str = ".tapegate";
-/// Variables that lead to the user's folders.
+/// Environment variables that point to the user's folders.
 const VARIABLES: [&str; 3] = ["tapegate_home", "xdg_state_home", "xdg_config_home"];
-/// A text of several lines that is longer is taken for content, not for a path or a command.
+/// A longer text of several lines counts as content, not as a path or a command.
 const SHORT_BYTES: usize = 512;
-/// How many literal letters a pattern of file names must have to be about one name in particular: at
-/// its start, or in all. `*.yaml` and `*gate*` are about many files, `tape*` about ours.
+/// How many literal letters a wildcard pattern needs to count as naming one file: at its start, or
+/// in total. `*.yaml` and `*gate*` match many files, `tape*` matches ours.
 const PREFIX_MIN: usize = 4;
 const LITERALS_MIN: usize = 6;
-/// More wildcards are not tried: each multiplies the work.
+/// Patterns with more wildcards are not expanded: each one multiplies the work.
 const STARS_MAX: usize = 4;
 
-/// Which files are ours, and whether calls that name them are refused.
+/// Which files are Tapegate's own, and whether calls that name them are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFiles {
     /// Whether such calls are refused.
     pub refuse: bool,
-    /// More files and folders of ours, as absolute paths: the policy's own, and the user's folders if
-    /// they are not in their usual places.
+    /// Further files and folders of ours, as absolute paths: the policy's own, and the user's
+    /// folders if they are not in the usual places.
     paths: Vec<Vec<String>>,
-    /// The policy's own files, as they are named from its folder.
+    /// The policy's own files, relative to its folder.
     beside: Vec<Vec<String>>,
-    /// The steps of those paths that a call must have to name them, unless the marks of our names find
-    /// it anyway. Found once, since every call is held against them.
+    /// Path steps that a call must contain to name one of those files, except steps that the marks
+    /// of our names cover. Collected once, since every call is compared with them.
     odd_steps: Vec<String>,
 }
 
@@ -58,20 +58,20 @@ impl Default for OwnFiles {
 }
 
 impl OwnFiles {
-    /// Adds a file or folder. A path that is not absolute is left out: what it leads to depends on
-    /// where a server runs.
+    /// Adds a file or folder. A path that is not absolute is ignored: where it leads depends on the
+    /// server's working directory.
     pub fn add(&mut self, path: &str) {
         let steps = owned_steps(path);
         if !path.starts_with('/') || steps.is_empty() || self.paths.contains(&steps) {
             return;
         }
-        // The last step, and the one before it of a folder of the user's.
+        // The last step, and for a folder of the user's, the one before it.
         self.note_odd(steps.last());
         self.note_odd(around(&steps).and_then(<[String]>::last));
         self.paths.push(steps);
     }
 
-    /// Adds a file of the policy by its path from the policy's folder, where servers mostly run.
+    /// Adds a file of the policy, relative to the policy's folder, where servers usually run.
     pub(crate) fn add_beside(&mut self, path: &str) {
         let steps = owned_steps(path);
         if !path.starts_with('/') && !steps.is_empty() && !self.beside.contains(&steps) {
@@ -85,8 +85,8 @@ impl OwnFiles {
         self.odd_steps.extend(odd.filter(|step| !self.odd_steps.contains(step)).cloned());
     }
 
-    /// Whether arguments may name one of the files. Cheap, and wrong only by being careful: most calls
-    /// are told apart here.
+    /// Whether arguments may name one of the files. A cheap filter without false negatives, which
+    /// settles most calls.
     pub(crate) fn may_name(&self, arguments: Option<&[u8]>) -> bool {
         let Some(arguments) = arguments.filter(|_| self.refuse) else { return false };
         // An escape may hide any letter.
@@ -95,19 +95,19 @@ impl OwnFiles {
             || self.is_marked(arguments)
     }
 
-    /// Whether a text has letters that one of the names has.
+    /// Whether a text contains a mark of one of the names.
     fn is_marked(&self, text: &[u8]) -> bool {
         marks::found(text) || self.odd_steps.iter().any(|step| has_word(text, step.as_bytes()))
     }
 
-    /// The name by which the URI of a call names one of the files, if it does. The name of a tool or a
-    /// prompt names no file.
+    /// The name by which the URI of a call names one of the files, if it does. Names of tools and
+    /// prompts never do.
     pub(crate) fn named_by(&self, gated: Gated, name: &str) -> Option<String> {
         let by_uri = !matches!(gated, Gated::Call | Gated::Prompt);
         (self.refuse && by_uri).then(|| self.named_in(name, TextKind::Other)).flatten()
     }
 
-    /// The name by which any text of these params names one of the files.
+    /// The name by which any string in these params names one of the files.
     pub(crate) fn named_in_any(&self, params: Option<&[u8]>) -> Option<String> {
         let arguments = params.filter(|_| self.may_name(params))?;
         let mut found = None;
@@ -120,11 +120,11 @@ impl OwnFiles {
     }
 
     fn named_in(&self, text: &str, kind: TextKind) -> Option<String> {
-        // Blanks around a path are no part of it to many tools.
+        // Many tools ignore blanks around a path.
         let text = text.trim();
         match kind {
             TextKind::Content => None,
-            // One word may be the name that a file is to have.
+            // A single word may be the name of a file to create.
             TextKind::Told if text.contains(char::is_whitespace) => None,
             TextKind::Query if is_plain_query(text) => None,
             TextKind::Url if is_web_address(text) => None,
@@ -141,27 +141,27 @@ impl OwnFiles {
         }
     }
 
-    /// Looks for names anywhere in a text.
+    /// Searches a text for names anywhere in it.
     fn named_by_any(&self, text: &str) -> Option<String> {
         any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
             self.named_by_reading(reading)
         })
     }
 
-    /// Looks at a text as one path, whatever letters it has.
+    /// Checks a text as a single path, whatever characters it contains.
     fn named_by_whole(&self, text: &str) -> Option<String> {
         any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
             self.named_by_path(reading)
         })
     }
 
-    /// Whether a text may have one of the names in lower case.
+    /// Whether a text may contain one of the names in lower case.
     fn may_be_marked(&self, text: &str) -> bool {
         let has_other_letters = || self.odd_steps.iter().any(|step| !step.is_ascii());
         self.is_marked(text.as_bytes()) || !text.is_ascii() && has_other_letters()
     }
 
-    /// Looks at one reading of a text, in lower case.
+    /// Checks one reading of a text, in lower case.
     fn named_by_reading(&self, text: &str) -> Option<String> {
         let variable = VARIABLES.iter().find(|name| text.contains(**name));
         if let Some(variable) = variable
@@ -174,7 +174,8 @@ impl OwnFiles {
             let mut marked = split.filter(|token| self.is_marked(token.as_bytes()));
             marked.find_map(|token| self.named_by_path(token))
         };
-        // A file name may have any letter, so the whole text and what is quoted in it may be one path.
+        // A file name may contain any character, so the whole text and each quoted part may be one
+        // path.
         tokens(&mut text.split(is_between))
             .or_else(|| tokens(&mut text.split(['\'', '"', '`'])))
             .or_else(|| tokens(&mut [text.as_str()].into_iter()))
@@ -230,12 +231,12 @@ fn ends_with(steps: &[String], end: &[&str]) -> bool {
     steps.len() >= end.len() && steps[steps.len() - end.len()..] == *end
 }
 
-/// Whether a text of several lines is content rather than a path or a command.
+/// Whether a multi-line text is content rather than a path or a command.
 fn is_content(text: &str) -> bool {
     text.len() > SHORT_BYTES && text.contains('\n') && !text.starts_with("#!")
 }
 
-/// Whether a line of a longer text names the file that a patch is about.
+/// Whether a line of a longer text is a patch header that names a file.
 fn is_patch_head(line: &str) -> bool {
     const HEADS: [&str; 9] =
         ["---", "+++", "***", "diff", "rename", "copy", "Index:", "deleted file", "new file"];
@@ -244,7 +245,7 @@ fn is_patch_head(line: &str) -> bool {
     HEADS.iter().any(is_head)
 }
 
-/// Whether a text has a word, in any case of its ASCII letters.
+/// Whether a text contains a word, ignoring ASCII case.
 fn has_word(text: &[u8], word: &[u8]) -> bool {
     let Some((&first, _)) = word.split_first() else { return false };
     let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());

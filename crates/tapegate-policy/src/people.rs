@@ -1,4 +1,4 @@
-//! How people are asked about calls that wait for them.
+//! Requests for human approval.
 
 use tapegate_core::gate::{HoldEnd, Ticket};
 use tapegate_core::json::{Cursor, Fault, Kind, write_str};
@@ -10,27 +10,27 @@ use crate::decide::{ApprovalScope, Principal};
 use crate::model::Workflow;
 use crate::refuse::Subject;
 
-/// Asks people. Their answers come to the relay by its own way, not by this one.
+/// Asks approvers. Their answers reach the relay by a separate path, not through this trait.
 pub trait People: Send {
-    /// A call waits for an answer.
+    /// A call waits for approval.
     fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>);
 
-    /// A call waits no more, though nobody has answered.
+    /// A call no longer waits, although no approver has answered.
     fn withdraw(&mut self, at: At, ticket: Ticket, how: HoldEnd);
 }
 
-/// A call that waits for an answer.
+/// A call that waits for approval.
 #[derive(Debug)]
 pub struct Asking<'a> {
-    /// When the call came.
+    /// When the call arrived.
     pub at: At,
-    /// The conversation.
+    /// Its session and HTTP exchange.
     pub lane: Lane,
-    /// The server, by its name.
+    /// The name of the server.
     pub source: &'a str,
     /// The method.
     pub method: &'a str,
-    /// What is called, and how to refuse it.
+    /// What is called; builds the refusal if it is rejected.
     pub subject: &'a Subject,
     /// The raw JSON of the whole `params`.
     pub params: Option<&'a [u8]>,
@@ -38,15 +38,15 @@ pub struct Asking<'a> {
     pub id: Option<&'a [u8]>,
     /// The whole message.
     pub message: &'a [u8],
-    /// Who calls.
+    /// The caller.
     pub principal: &'a Principal,
     /// The name of the workflow.
     pub workflow_name: &'a str,
     /// The workflow.
     pub workflow: &'a Workflow,
-    /// Why a person is asked.
+    /// Why approval is needed.
     pub reason: &'a str,
-    /// How what is called is not what was accepted, if that is why.
+    /// How the definition differs from the accepted one, if that is the reason.
     pub drift: Option<&'a str>,
     /// The version of the policy.
     pub policy_version: &'a str,
@@ -55,14 +55,14 @@ pub struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// What this call has in common with every other that asks for the same.
+    /// The hash shared by all calls that need the same approval.
     pub fn call_hash(&self) -> String {
         let scope = ApprovalScope { workflow: self.workflow_name, drift: self.drift };
         call_hash(self.method, self.params, scope)
     }
 }
 
-/// Members of `_meta` that clients set anew for each call, turn or session.
+/// Members of `_meta` that clients set to a new value for each call, turn or session.
 const CALL_IDS: [&str; 16] = [
     "agent_id",
     "baggage",
@@ -82,15 +82,15 @@ const CALL_IDS: [&str; 16] = [
     "x-codex-turn-metadata",
 ];
 
-/// Whether a member of `_meta` only says which single call it is, or where it came from. A call that is
-/// repeated never has the same.
+/// Whether a member of `_meta` only identifies a single call or its origin, so that it differs even
+/// when a call is repeated.
 pub fn is_call_id(key: &str) -> bool {
     CALL_IDS.contains(&key)
 }
 
-/// The blake3 hash of a method, its whole `params`, whatever their spelling, and what an approval counts
-/// for. Only ids of the single call in `_meta` are left out. Everything else that differs is another
-/// call.
+/// The blake3 hash of a method, its whole `params` regardless of spelling, and the scope of the
+/// approval. Only the ids in `_meta` that identify a single call are left out; any other difference
+/// makes a different call.
 pub fn call_hash(method: &str, params: Option<&[u8]>, scope: ApprovalScope<'_>) -> String {
     let params = params.unwrap_or(b"{}");
     let mut hasher = blake3::Hasher::new();
@@ -102,7 +102,7 @@ pub fn call_hash(method: &str, params: Option<&[u8]>, scope: ApprovalScope<'_>) 
     hasher.finalize().to_hex().to_string()
 }
 
-/// The params without the ids of the single call in `_meta`; without `_meta`, if nothing else is in it.
+/// The params without call ids in `_meta`, and without `_meta` if nothing else is in it.
 fn without_ids(params: &[u8]) -> Result<Vec<u8>, Fault> {
     members(params, &mut |key, value| {
         if key != "_meta" {
@@ -114,10 +114,10 @@ fn without_ids(params: &[u8]) -> Result<Vec<u8>, Fault> {
     })
 }
 
-/// What is left of a member: its value, or nothing.
+/// Maps a member to its new value, or `None` to drop it.
 type Kept<'a> = dyn FnMut(&str, &[u8]) -> Option<Vec<u8>> + 'a;
 
-/// An object with what `kept` makes of each member, or a text that is not an object as it is.
+/// Rewrites an object by applying `kept` to each member; any other text is copied.
 fn members(object: &[u8], kept: &mut Kept<'_>) -> Result<Vec<u8>, Fault> {
     let mut cursor = Cursor::new(object)?;
     if cursor.kind()? != Kind::Object {

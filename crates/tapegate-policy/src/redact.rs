@@ -1,15 +1,15 @@
-//! Takes secrets out of what is written to a tape; the wire never sees it.
+//! Masks secrets in what is written to a tape and, if the policy says so, in results on the wire.
 //!
-//! Rules say what is a secret: paths into messages, shapes of well-known tokens, or anything that
-//! looks random. Each secret becomes a placeholder that is the same for the same secret and key,
-//! so that a tape can still be replayed. What is guaranteed:
+//! Rules define what is a secret: paths into messages, patterns of well-known tokens, or anything
+//! that looks random. A placeholder replaces each secret. It is the same for the same secret and
+//! key, so that a tape can still be replayed. Guarantees:
 //!
-//! - Only masked values change; every other byte of a message stays, and it stays JSON.
-//! - What the protocol needs is never masked, whatever the rules say; `zone` has the list.
-//! - Masking what is masked changes nothing.
-//! - When in doubt the secret goes: text that cannot be understood is withheld, not kept.
+//! - Only masked values change; every other byte of a message stays, and it remains valid JSON.
+//! - What the protocol needs is never masked, whatever the rules say; see the list in `zone`.
+//! - Masking is idempotent.
+//! - When in doubt, it masks: text that cannot be parsed is withheld, not kept.
 //!
-//! A message in which nothing can match costs one pass over its bytes and no memory.
+//! A message in which nothing can match costs one pass over its bytes and no allocation.
 
 mod entropy;
 mod field_names;
@@ -42,37 +42,37 @@ use pass::Pass;
 
 /// Masks messages by rules and a key.
 ///
-/// A tape that was redacted more than once has several passes, which are made one after the
-/// other: a placeholder of a later pass was made from what the earlier ones had left.
+/// A tape that was redacted more than once has several passes, applied in order: the placeholders
+/// of a later pass were made from what the earlier ones had left.
 #[derive(Debug, Clone)]
 pub struct Redactor {
     passes: Vec<Rules>,
     key: Key,
 }
 
-/// Text that was masked.
+/// Masked text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskedText {
     /// The text, with placeholders in it.
     pub text: Vec<u8>,
-    /// How many places were masked.
+    /// The number of masked places.
     pub count: usize,
 }
 
 impl Redactor {
-    /// A redactor of one pass. Nothing is built until a message needs it.
+    /// A redactor with one pass. Nothing is compiled until a message needs it.
     pub fn new(rules: Rules, key: Key) -> Self {
         Self { passes: vec![rules], key }
     }
 
-    /// `text`, which is no message, with the secrets masked that patterns find.
+    /// `text`, which is not a message, with the secrets that patterns find masked.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.fold(Cow::Borrowed(text), |pass, text| pass.text(text))
     }
 
-    /// What the server says that is not a message, such as the body of an HTTP error, with its secrets
-    /// masked; `None` if there are none. JSON is masked by the same rules as messages. Of other text
-    /// the patterns are masked, and all of it is withheld if a field may stand in it by name.
+    /// Masks output of the server that is not a message, such as the body of an HTTP error; `None`
+    /// if it has no secrets. JSON is masked by the same rules as messages. In other text the
+    /// patterns are masked, and all of it is withheld if it may contain a secret field by name.
     pub fn not_a_message(&self, raw: &[u8]) -> Option<MaskedText> {
         match self.fold(Cow::Borrowed(raw), |pass, raw| pass.not_a_message(raw)) {
             Cow::Borrowed(_) => None,
@@ -83,7 +83,7 @@ impl Redactor {
         }
     }
 
-    /// A JSON value that is no message, with the secrets masked that patterns find.
+    /// A JSON value that is not a message, with the secrets that patterns find masked.
     fn data<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
         self.fold(Cow::Borrowed(json), |pass, json| pass.data(json))
     }

@@ -1,8 +1,8 @@
-//! What callers are told when a message goes nowhere.
+//! The errors returned for refused messages.
 //!
-//! The reader is mostly a model, so a refusal says who refused (Tapegate), what was called, by which
-//! rule, why in the words of the policy's author, and what may be done instead. It never quotes a
-//! pattern: a caller learns what to do, not how to get round the rule.
+//! The reader is mostly a model, so a refusal names who refused (Tapegate), what was called, the
+//! rule, the reason in the words of the policy's author, and what to do instead. It never quotes a
+//! pattern: a caller learns what to do, not how to get around the rule.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::decide::{Decision, GateName};
 use crate::inspect::Fault;
 use crate::own_files::OWN_FILES;
 
-/// The longest name that is repeated to a caller.
+/// The longest name that is repeated to a caller; longer ones are shortened.
 const NAME_CHARS_MAX: usize = 200;
-/// The longest reason that is handed on to a caller.
+/// The longest reason that is passed on to a caller.
 const REASON_CHARS_MAX: usize = 1000;
 
-/// What a refusal is about.
+/// The thing that a refusal is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// What it is: `tool`, `prompt`, `resource`, `method`.
+    /// Its kind: `tool`, `prompt`, `resource`, `method`.
     pub word: &'static str,
     /// Its name or URI.
     pub name: String,
-    /// What the caller is told, and what the activity log has as `request_id`.
+    /// The id that the caller is given; the activity log has it as `request_id`.
     pub correlation_id: String,
 }
 
 impl Subject {
-    /// The policy says no.
+    /// The policy denies the call.
     pub fn denied(&self, decision: &Decision) -> Refusal {
         let rule = decision.rule.as_deref();
         let by_rule = match rule {
@@ -84,7 +84,7 @@ impl Subject {
         refusal
     }
 
-    /// A person has said no, perhaps with a reason.
+    /// An approver has rejected the call, perhaps with a reason.
     pub fn rejected(&self, reason: Option<&str>) -> Refusal {
         let approval = Some(GateName::Approval);
         let words = "was not approved by a person";
@@ -95,7 +95,7 @@ impl Subject {
         refusal
     }
 
-    /// An identical call was approved and sent in its place.
+    /// The approval was used up by an identical call.
     pub fn superseded(&self) -> Refusal {
         let words = "was not sent: the approval was used by an identical call";
         let mut refusal = self.refusal(-32007, "approval_used", Some(GateName::Approval), words);
@@ -104,7 +104,7 @@ impl Subject {
         refusal
     }
 
-    /// Nobody has answered in time.
+    /// No approver answered in time.
     pub fn timed_out(&self, after: Duration) -> Refusal {
         let words = format!("was not approved within {} s", after.as_secs_f64());
         let mut refusal =
@@ -114,13 +114,13 @@ impl Subject {
         refusal
     }
 
-    /// What a decision needs cannot be had: people, the hub, the log.
+    /// Something that the decision depends on is unavailable: approvers, the hub, the log.
     pub fn unavailable(&self, why: &str) -> Refusal {
         let words = format!("cannot be decided about: {why}");
         self.refusal(-32013, "service_unavailable", None, &words)
     }
 
-    /// It was approved, but by now it is denied, or needs another approval.
+    /// The call was approved, but is now denied or needs a different approval.
     pub fn changed(&self, decision: &Decision) -> Refusal {
         let (words, advice) = match decision.approval_scope() {
             None => ("was approved, but the policy has changed since and denies it", ""),
@@ -136,13 +136,14 @@ impl Subject {
         refusal
     }
 
-    /// It needs an approval, but is sent in a way that cannot wait: in a batch, or unasked.
+    /// The call needs approval, but arrived in a form that cannot wait: in a batch or as a
+    /// notification.
     pub fn cannot_wait(&self) -> Refusal {
         let words = "needs an approval, which only a single request can wait for";
         self.refusal(-32600, "invalid_request", Some(GateName::Approval), words)
     }
 
-    /// The message is at fault.
+    /// The message is malformed.
     pub fn faulty(&self, fault: Fault) -> Refusal {
         Refusal {
             code: fault.code(),
@@ -181,13 +182,13 @@ impl Subject {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// Its name, as far as it is repeated to callers.
+    /// Its name, shortened for callers.
     pub fn shown_name(&self) -> String {
         shortened(&self.name, NAME_CHARS_MAX)
     }
 }
 
-/// A message, the reason in a person's words, and what may be done instead.
+/// Joins a message, the reason given by a person, and advice.
 fn sentences(message: &str, reason: Option<&str>, advice: &str) -> String {
     let mut out = message.to_owned();
     match reason.map(str::trim).filter(|reason| !reason.is_empty()) {
@@ -205,7 +206,7 @@ fn sentences(message: &str, reason: Option<&str>, advice: &str) -> String {
     out
 }
 
-/// The data of an error, with the rule that denied.
+/// The data of an error, with the rule that denied the call.
 fn with_rule(data: &str, rule: &str) -> String {
     let mut out = data.strip_suffix('}').unwrap_or(data).as_bytes().to_vec();
     out.extend_from_slice(b",\"rule\":");

@@ -1,14 +1,14 @@
-//! Whether one policy permits nothing that another did not.
+//! Checks that one policy permits nothing that another did not.
 //!
 //! The proof is structural and conservative: it knows a few kinds of change that can only refuse
-//! more, and takes everything else for a loosening. So a change that is not understood is never
-//! taken without a person.
+//! more, and treats everything else as a loosening. So a change that it does not understand always
+//! needs a person's consent.
 //!
-//! It holds in every environment and under every profile, as nobody knows how the next session is
-//! started: variables are compared as they are written, and policies as they are under each profile.
+//! The result is valid in every environment and under every profile, since the next session may be
+//! started with any: variables are compared as written, and policies under each profile.
 //!
-//! Every struct is taken apart by name, so that a new key of the language does not compile until
-//! it is decided here what a change of it means.
+//! Every struct is destructured by field name, so that a new key of the language does not compile
+//! until its changes are handled here.
 
 mod rules;
 
@@ -20,12 +20,12 @@ use crate::model::{
     Act, EmbeddedMessages, Expose, OnDrift, Pins, Policy, Profile, Redaction, Settled, Source,
 };
 
-/// Why a policy may permit more than another.
+/// The change for which tightening could not be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MayLoosen(pub String);
 
-/// Proves that `new` permits nothing that `old` did not, or names the first change for which that
-/// cannot be shown. Both must be from [`crate::load::load_marked`].
+/// Proves that `new` permits nothing that `old` did not, or names the first change for which this
+/// cannot be shown. Both must come from [`crate::load::load_marked`].
 pub fn tightens(old: &Loaded, new: &Loaded) -> Result<(), MayLoosen> {
     if let Some(written) = new.variables.difference(&old.variables).next() {
         return unproven(&format!("the variable `{written}` is new or has changed"));
@@ -34,7 +34,7 @@ pub fn tightens(old: &Loaded, new: &Loaded) -> Result<(), MayLoosen> {
         return unproven("a variable stands where changes cannot be compared");
     };
     policy_tightens(old, new)?;
-    // The profile may be named at the next start, or left to the policy.
+    // The next start may name a profile, or leave it to the policy.
     for named in [None, Some(Profile::Production), Some(Profile::Development)] {
         let of = |policy: &Policy| named.or(policy.profile).unwrap_or_default();
         settled_tightens((old, of(old)), (new, of(new)))?;
@@ -42,7 +42,7 @@ pub fn tightens(old: &Loaded, new: &Loaded) -> Result<(), MayLoosen> {
     Ok(())
 }
 
-/// What no profile changes.
+/// Compares what no profile overrides.
 fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     let Policy {
         version: _,
@@ -67,7 +67,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     } = old;
     check("the servers", sources_tighten(sources, &new.sources))?;
     check("the default", act_tightens(default, &new.default))?;
-    // Which files are ours follows from where the policy lies.
+    // Which files are our own depends only on the policy's location.
     check("the built-in rules", new.own_files.refuse || !own_files.refuse)?;
     let embedded = *embedded_messages == EmbeddedMessages::Log
         || new.embedded_messages == EmbeddedMessages::Refuse;
@@ -76,7 +76,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     let cedar = match (cedar, &new.cedar) {
         (None, None) => true,
         (Some(old), Some(new)) => new.tightens(old),
-        // Rules that ask Cedar are compared above; without policies it denies.
+        // Rules that use Cedar are compared above; without policies Cedar denies.
         (Some(_), None) => true,
         (None, Some(_)) => true,
     };
@@ -89,7 +89,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     check("the profiles", same(profiles, &new.profiles))
 }
 
-/// What holds under a profile, which is not the same one if the policy names another.
+/// Compares the settings under a profile; the two policies may select different ones.
 fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), MayLoosen> {
     let ((old, old_profile), (new, new_profile)) = (old, new);
     if old_profile != new_profile && new_profile != Profile::Production {
@@ -97,13 +97,14 @@ fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<
     }
     let (was, is) = (old.settled(old_profile), new.settled(new_profile));
     let Settled { workflows, redact_on_wire, on_drift, recording, telemetry } = was;
-    // A workflow of another name can only be asked where calls were forwarded before.
+    // A workflow with a new name can only apply to calls that were forwarded before.
     for (name, workflow) in &is.workflows {
         let same = workflows.get(name).is_none_or(|old| same(old, workflow));
         check(&format!("the approval workflow `{name}`"), same)?;
     }
     check("the redaction", !redact_on_wire || is.redact_on_wire)?;
-    // Both are made from pins: the types of Cedar's arguments, and annotations that rules test.
+    // Both are derived from pins: the types of Cedar's arguments, and the annotations that rules
+    // test.
     let reads_pins = new.cedar.is_some() || new.rules.iter().any(|rule| !rule.hints.is_empty());
     let pins = pins_tighten((&old.pins, on_drift), (&new.pins, is.on_drift), reads_pins);
     check("the pins", pins)?;
@@ -119,18 +120,18 @@ fn unproven(why: &str) -> Result<(), MayLoosen> {
     Err(MayLoosen(why.to_owned()))
 }
 
-/// Whether two parts of policies are written the same. Not all of them can be compared, but all of
-/// them show everything they are made of.
+/// Whether two parts of policies are identical. Not all of them implement `PartialEq`, but their
+/// `Debug` output is complete.
 fn same<T: Debug>(old: &T, new: &T) -> bool {
     format!("{old:?}") == format!("{new:?}")
 }
 
-/// Whether an action refuses at least what another does, for every call.
+/// Whether `new` refuses every call that `old` refuses.
 fn act_tightens(old: &Act, new: &Act) -> bool {
     *old == Act::Forward || *new == Act::Deny || old == new
 }
 
-/// The same servers in the same order. One more could take calls from `*`.
+/// Requires the same servers in the same order. A new one could take calls from `*`.
 fn sources_tighten(old: &[Source], new: &[Source]) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|(old, new)| source_tightens(old, new))
 }
@@ -154,15 +155,15 @@ fn expose_tightens(old: &Expose, new: &Expose) -> bool {
     }
 }
 
-/// Whether every glob of `part` stands in `whole`.
+/// Whether every glob of `part` is in `whole`.
 fn contains(whole: &[Glob], part: &[Glob]) -> bool {
     part.iter().all(|glob| whole.contains(glob))
 }
 
 fn redaction_tightens(old: &Redaction, new: &Redaction) -> bool {
-    // Whether it is done on the wire is compared under each profile.
+    // Redaction on the wire is compared under each profile.
     let Redaction { rules, on_wire: _ } = old;
-    // A rule that is added hides arguments from approvers and from tapes.
+    // A new rule would hide arguments from approvers and tapes.
     same(rules, &new.rules)
 }
 
@@ -176,7 +177,7 @@ fn pins_tighten(old: (&Pins, OnDrift), new: (&Pins, OnDrift), reads_pins: bool) 
         (OnDrift::Warn, is) => is != OnDrift::Ignore,
         (OnDrift::Approve | OnDrift::Deny, _) => false,
     };
-    // A lock where there was none pins what was not pinned.
+    // Adding a lock where there was none only pins more.
     let lock = *lock == new.lock || *lock == crate::pins::Lock::default() && !reads_pins;
     drift && lock
 }

@@ -1,11 +1,11 @@
-//! What can be found in a trial.
+//! The findings of a backtest.
 
 use crate::decide::GateName;
 
-/// Where something stands on a tape.
+/// A position on a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Place {
-    /// Which of the tapes.
+    /// The index of the tape.
     pub tape: usize,
     /// The line, from 1.
     pub line: u64,
@@ -13,33 +13,33 @@ pub struct Place {
     pub seq: Option<u64>,
 }
 
-/// What sort of thing was found.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sort {
-    /// A call that goes nowhere.
+    /// A call that is refused.
     Deny,
-    /// A call that waits for people.
+    /// A call that waits for approval.
     Hold,
-    /// A message that is not written as it must be.
+    /// A malformed message.
     Reject,
-    /// A definition that is not what was accepted.
+    /// A definition that differs from the accepted one.
     Drift,
-    /// Something that a list no longer shows.
+    /// An item that is hidden from a list.
     Filter,
     /// Secrets that are masked.
     Redact,
-    /// What is sent on, and noted.
+    /// A message that is sent on and logged.
     Forward,
-    /// What nobody looks at.
+    /// A message that is sent on without a log entry.
     Pass,
 }
 
-/// Something that was found, without how often and where.
+/// A finding, without count and positions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Told {
-    /// Its sort.
+    /// Its kind.
     pub sort: Sort,
-    /// What logs call it.
+    /// Its word in logs.
     pub word: &'static str,
     /// The method.
     pub method: String,
@@ -49,25 +49,25 @@ pub struct Told {
     pub gate: Option<GateName>,
     /// The rule that matched.
     pub rule: Option<String>,
-    /// What else there is to say: the workflow, what is wrong, what differs.
+    /// Further details: the workflow, the fault, the difference.
     pub detail: String,
 }
 
-/// What is alike.
+/// Identical findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// What it is.
+    /// The finding.
     pub told: Told,
-    /// How often it was found.
+    /// How often it occurred.
     pub count: u64,
-    /// The first places.
+    /// The first positions.
     pub places: Vec<Place>,
 }
 
-/// What one policy makes of a message.
+/// What one policy does with a message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stand {
-    /// What becomes of it: `forward`, `deny`, `hold`, `filter`.
+    /// The outcome: `forward`, `deny`, `hold`, `filter`.
     pub word: &'static str,
     /// The gate that decided.
     pub gate: Option<GateName>,
@@ -75,37 +75,37 @@ pub struct Stand {
     pub rule: Option<String>,
 }
 
-/// Messages that two policies make something else of.
+/// Messages that two policies treat differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The method.
     pub method: String,
     /// The name of the tool or prompt, or the URI.
     pub name: String,
-    /// What the one policy does.
+    /// What the old policy does.
     pub before: Stand,
-    /// What the other does.
+    /// What the new policy does.
     pub after: Stand,
-    /// How often.
+    /// How often it occurred.
     pub count: u64,
-    /// The first places.
+    /// The first positions.
     pub places: Vec<Place>,
 }
 
-/// Something that is listed by itself.
+/// A single finding with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it stands.
+    /// Its position.
     pub place: Place,
-    /// What it is.
+    /// What was found.
     pub what: What,
 }
 
-/// What is listed by itself.
+/// The content of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Something that the policy does.
     Told(Told),
-    /// Something that two policies do otherwise.
+    /// A difference between two policies.
     Changed(Change),
 }

@@ -1,4 +1,4 @@
-//! What came of a trial, counted: what is alike is one group, with the first places where it is.
+//! Counts the results of a backtest: identical findings form one group, with their first positions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,20 +14,20 @@ use crate::gated::Offer;
 use crate::note::{Note, NoteKind};
 use tapegate_core::decision::LoggedDecision;
 
-/// How many places of a group are kept.
+/// How many positions are kept per group.
 const PLACES_MAX: usize = 5;
-/// How many groups are told apart. What comes beyond is counted under no name.
+/// The maximum number of groups. Further findings are counted in groups without a name.
 pub(super) const GROUPS_MAX: usize = if cfg!(test) { 100 } else { 100_000 };
 
-/// What stands for names that are not told.
+/// Stands in for a name that is left out.
 const NAMELESS: &str = "…";
-/// How many names of a list are told where it has changed.
+/// How many names of a changed list are shown.
 const HIDDEN_MAX: usize = 3;
 
-/// What came of a trial.
+/// The counted results of a backtest.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many messages were judged.
+    /// The number of messages judged.
     pub frames: u64,
     /// How many of them would not have been sent on.
     pub stopped: u64,
@@ -35,7 +35,7 @@ pub struct Tally {
     changes: HashMap<u64, Change, RandomState>,
 }
 
-/// What was found, before it is owned.
+/// A finding in borrowed form.
 #[derive(Hash)]
 struct View<'n> {
     sort: Sort,
@@ -48,7 +48,7 @@ struct View<'n> {
 }
 
 impl Tally {
-    /// Counts a message.
+    /// Counts the result for one message.
     pub fn hear(&mut self, heard: &Heard, place: Place) {
         self.frames += 1;
         self.stopped += u64::from(heard.fate != Fate::Forward);
@@ -59,7 +59,7 @@ impl Tally {
         views(&heard.notes, &mut |view| self.count(view, place));
     }
 
-    /// Counts a message that two policies make something else of.
+    /// Counts a message that two policies treat differently.
     pub fn change(&mut self, change: &Change, place: Place) {
         let Change { method, name, before, after, .. } = change;
         let key = FixedState::default().hash_one((
@@ -75,7 +75,7 @@ impl Tally {
         keep(&mut known.places, place);
     }
 
-    /// Adds what came of a later part of a tape, before which there are `lines` lines.
+    /// Adds the results for a later part of a tape, which `lines` lines precede.
     pub fn add(&mut self, part: Self, tape: usize, lines: u64) {
         self.frames += part.frames;
         self.stopped += part.stopped;
@@ -99,7 +99,7 @@ impl Tally {
         }
     }
 
-    /// What was found: by sort, what was found most often first.
+    /// All groups, by kind and then by descending count.
     pub fn groups(&self) -> Vec<&Group> {
         let mut all: Vec<&Group> = self.groups.values().collect();
         all.sort_by(|one, two| {
@@ -109,7 +109,7 @@ impl Tally {
         all
     }
 
-    /// What two policies make something else of, what changes most often first.
+    /// All differences between two policies, the most frequent first.
     pub fn changes(&self) -> Vec<&Change> {
         let mut all: Vec<&Change> = self.changes.values().collect();
         let key = |change: &Change| {
@@ -120,7 +120,7 @@ impl Tally {
         all
     }
 
-    /// How many there are of a sort.
+    /// The number of findings of a kind.
     pub fn count_of(&self, sort: Sort) -> u64 {
         let of_sort = self.groups.values().filter(|group| group.told.sort == sort);
         of_sort.map(|group| group.count).sum()
@@ -142,7 +142,8 @@ impl Tally {
     }
 }
 
-/// What two policies make of a message, if it is not the same. It is not counted yet.
+/// The difference between what two policies do with a message, not counted yet; `None` if there is
+/// none.
 pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
     let decision = |heard| lead(heard).map(|note: &Note<'_>| note.decision);
     let alike = before.fate == after.fate && before.rewritten == after.rewritten;
@@ -160,7 +161,7 @@ pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
     })
 }
 
-/// What was found in a message, each by itself.
+/// The findings in a message, one by one.
 pub fn told(heard: &Heard) -> Vec<Told> {
     let mut all = Vec::new();
     views(&heard.notes, &mut |view| all.push(view.owned()));
@@ -171,7 +172,7 @@ impl Stand {
     fn of(heard: &Heard) -> Self {
         let note = lead(heard);
         let word = match (heard.fate, &heard.rewritten, note.map(|note| note.decision.word())) {
-            // Under development nothing is stopped, and what would be is said.
+            // Development stops nothing, so use the word for what production would have done.
             (Fate::Forward, None, Some(word)) => word,
             (Fate::Forward, Some(_), _) => "filter",
             (Fate::Forward, None, None) => "forward",
@@ -209,7 +210,7 @@ impl View<'_> {
         }
     }
 
-    /// The same, of a name that is not told.
+    /// The same finding without its name.
     fn nameless(&self) -> Self {
         Self { name: NAMELESS, detail: "", rule: None, method: "", ..*self }
     }
@@ -219,13 +220,14 @@ impl View<'_> {
     }
 }
 
-/// The note that says what became of a message: the first that says it was stopped, or the first.
+/// The note that tells the outcome of a message: the first one that says it was stopped, or the
+/// first.
 fn lead(heard: &Heard) -> Option<&Note<'static>> {
     let stopped = |note: &&Note<'static>| note.forwarded == Some(false);
     heard.notes.iter().find(stopped).or_else(|| heard.notes.first())
 }
 
-/// What a note is about: the method, and a name.
+/// The subject of a note: its method and a name.
 fn subject(note: &Note<'_>) -> (String, String) {
     match &note.kind {
         NoteKind::Filter { offer, hidden, .. } => {
@@ -240,7 +242,7 @@ fn subject(note: &Note<'_>) -> (String, String) {
     }
 }
 
-/// Hands out what notes say.
+/// Calls `each` with a view of each note.
 fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
     for note in notes {
         let view = View {

@@ -1,17 +1,17 @@
-//! The tables of the language of cases: which keys there are, and what they take.
+//! The tables of the language of cases: its keys and their values.
 
 use tapegate_core::time::read_rfc3339;
 use tapegate_yaml::shape::Shape::{Any, Choice, List, Name, Text};
 use tapegate_yaml::shape::{Entry, Rest, Shape, Table, Word};
 
-/// What may be expected.
+/// The outcomes that a case may expect.
 pub const FATES: &[&str] = &["forward", "deny", "approve"];
-/// The gates, in the order in which they are asked. `governance` and `policy` are what logs and messages call
-/// the rules and Cedar.
+/// The gates, in order of evaluation. Logs and messages call the rules `governance` and Cedar
+/// `policy`.
 pub const GATES: &[&str] =
     &["framing", "visibility", "rules", "governance", "cedar", "policy", "approval"];
 
-/// A moment.
+/// A point in time.
 static MOMENT: Word = Word {
     name: "a time, such as `2026-03-20T14:22:11Z`",
     numbers: false,
@@ -25,10 +25,10 @@ static MOMENT: Word = Word {
     },
 };
 
-/// Who calls: a name, or all about it.
+/// The caller: a name, or all its attributes.
 const WHO: Shape = Shape::Either(&[Name, Shape::Table(&PRINCIPAL)]);
 
-/// What may stand at the top for all cases, and in a case for itself.
+/// Keys that are allowed at the top, for all cases, and in a single case.
 const AROUND: &[Entry] = &[
     Entry::new("server", Name, "The server that is called; `*`, unless given."),
     Entry::new("profile", Choice(&["production", "development"]), "Production, unless given."),
@@ -74,7 +74,7 @@ pub static CASE: Table = Table {
     ],
 };
 
-/// Who calls.
+/// The caller.
 pub static PRINCIPAL: Table = Table {
     name: "principal",
     about: "Who calls.",

@@ -1,4 +1,5 @@
-//! From a tree that the tables have checked to cases. What they have told is passed over in silence.
+//! Converts a tree that was checked against the tables to cases. Errors that the tables have
+//! reported are skipped.
 
 use tapegate_core::time::read_rfc3339;
 use tapegate_yaml::field::Fields;
@@ -9,7 +10,7 @@ use super::{Case, Expect, Fate, Suite, What};
 use crate::decide::{GateName, Principal};
 use crate::model::Profile;
 
-/// What holds for a case unless it says otherwise.
+/// The defaults of a case.
 #[derive(Clone)]
 struct Around {
     server: String,
@@ -57,7 +58,7 @@ fn case(node: &Node, around: &Around, findings: &mut Findings) -> Option<Case> {
         Some("forward") => Fate::Forward,
         Some("deny") => Fate::Deny,
         Some("approve") => Fate::Approve,
-        // Told by the tables.
+        // Reported by the tables.
         _ => return None,
     };
     if let (Some(_), Some(node), Fate::Forward | Fate::Deny) =
@@ -75,7 +76,7 @@ fn case(node: &Node, around: &Around, findings: &mut Findings) -> Option<Case> {
     Some(Case { name, spot: node.spot, server, what, principal, wall_us, profile, expect })
 }
 
-/// What is said: one of `call`, `method` and `message`.
+/// The input of a case: one of `call`, `method` and `message`.
 fn what(node: &Node, findings: &mut Findings) -> Option<What> {
     let fields = Fields::of(node);
     let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
@@ -147,7 +148,7 @@ fn gate(word: &str) -> Option<GateName> {
 }
 
 impl Around {
-    /// What holds where these fields say more.
+    /// These defaults, overridden by `fields`.
     fn within(mut self, fields: &Fields<'_>) -> Self {
         let text = |name: &str| fields.get(name).and_then(Node::as_text);
         if let Some(server) = text("server") {

@@ -1,4 +1,4 @@
-//! Runs a case, and tells what is not as it is expected.
+//! Runs a case and reports every mismatch with what it expects.
 
 use tapegate_core::frame::Frame;
 use tapegate_core::side::Side;
@@ -9,31 +9,31 @@ use crate::inspect::Carrier;
 use crate::judge::{Arrival, Judge, Judgement, SessionState};
 use crate::model::Policy;
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Came {
-    /// What becomes of the call.
+    /// The outcome of the call.
     pub fate: Fate,
-    /// All that was decided, with every step.
+    /// The full judgement, with every step.
     pub judgement: Judgement<'static>,
-    /// What is not as it is expected; nothing if the case holds.
+    /// The mismatches; empty if the case passes.
     pub misses: Vec<Miss>,
 }
 
-/// Something that is not as it is expected.
+/// A mismatch between expectation and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss {
-    /// The key of the case.
+    /// The key in the case.
     pub key: &'static str,
-    /// What it says.
+    /// The expected value.
     pub expected: String,
-    /// What is so instead; nothing if there is none.
+    /// The actual value; empty if there is none.
     pub found: String,
 }
 
-/// Runs a case. It is decided at `now_us` unless it says when.
+/// Runs a case, at `now_us` unless it specifies a time.
 pub fn run(case: &Case, policy: &Policy, now_us: i64) -> Came {
-    // A case that names no server is about the only one there is.
+    // A case without a server is about the policy's only source, if there is just one.
     let source = match (case.server.as_str(), policy.sources.as_slice()) {
         ("*", [only]) => only.id.as_str(),
         (named, _) => named,
@@ -62,7 +62,7 @@ pub fn run(case: &Case, policy: &Policy, now_us: i64) -> Came {
     Came { fate, judgement: judgement.into_owned(), misses }
 }
 
-/// Who calls: what is said of it, and of the rest what the policy says.
+/// The caller: the values of the case, completed from the policy.
 fn caller(ours: &Principal, said: &Principal) -> Principal {
     let text = |said: &String, ours: &String| if said.is_empty() { ours } else { said }.clone();
     Principal {

@@ -1,4 +1,4 @@
-//! What is wrong with files of cases is told all at once, and cases come out as policies decide.
+//! All errors in a file of cases are reported at once, and cases get the policy's decisions.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn cases_of_the_same_name_are_warned_of() {
     assert!(found("cases: [{call: a, expect: deny}, {call: a, expect: deny}]").is_empty());
 }
 
-/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
+/// Compares the published schema with the tables; `UPDATE_GOLDEN=1` rewrites it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a golden is a file")]
 fn the_published_schema_is_that_of_the_tables() {

@@ -1,4 +1,4 @@
-//! The gate that asks Cedar.
+//! The gate that evaluates Cedar policies.
 
 use tapegate_cedar::{Answer, Caller, Question};
 
@@ -11,10 +11,10 @@ use crate::gated::Gated;
 use crate::model::Policy;
 use crate::uri::is_url;
 
-/// Who calls if nobody has said.
+/// The name of an unknown caller.
 const NOBODY: &str = "unknown";
 
-/// Asks Cedar.
+/// Evaluates the Cedar policies for a call.
 pub(super) fn ask_cedar(
     policy: &Policy,
     policy_id: &str,
@@ -36,7 +36,7 @@ pub(super) fn ask_cedar(
             roles: &principal.roles,
             client: principal.client.as_deref(),
         });
-    // What is typed so far can have a completion forbidden, but not permitted.
+    // The values typed so far can forbid a completion, but not permit it.
     let typed = call.arguments.filter(|_| Gated::of(call.method) == Some(Gated::Complete));
     let question = Question {
         caller,
@@ -50,13 +50,13 @@ pub(super) fn ask_cedar(
     };
     let mut answer = cedar.ask(&question);
     if answer.permit {
-        // A forbid is also about what many servers take for the same URI; a permit is not.
+        // A forbid also covers what many servers treat as the same URI; a permit does not.
         let forbids = |name: &str, arguments: Option<&[u8]>| {
             Some(cedar.ask(&Question { name, arguments, ..question.clone() })).filter(forbids)
         };
         let by_typed = typed.and_then(|_| forbids(call.name, typed));
         let by_short = || call.as_read.shortened().find_map(|name| forbids(name, call.arguments));
-        // A policy may itself name a URI by its escapes: `like "file:///a%20b/*"`.
+        // A policy may also write a URI with escapes: `like "file:///a%20b/*"`.
         let by_escaped = || {
             let mut names = std::iter::once(call.name).chain(call.as_read.shortened());
             names.find_map(|name| forbids(&escaped(name)?, call.arguments))
@@ -74,12 +74,12 @@ pub(super) fn ask_cedar(
     Decision { policies: answer.policies, by_name: false, ..decision }
 }
 
-/// Whether Cedar refuses because a policy forbids, and not only because none permits.
+/// Whether a policy forbids the call, rather than none permitting it.
 fn forbids(answer: &Answer) -> bool {
     !answer.permit && !answer.policies.is_empty()
 }
 
-/// A URI with the escapes that URL writers put in, if it lacks some.
+/// A URI with the escapes that URL libraries add, if it lacks some.
 fn escaped(uri: &str) -> Option<String> {
     let is_escaped = |byte: u8| !(0x21..0x7f).contains(&byte) || b"\"<>`{}\\^|".contains(&byte);
     if !is_url(uri) || !uri.bytes().any(is_escaped) {
@@ -97,7 +97,7 @@ fn escaped(uri: &str) -> Option<String> {
     Some(escaped)
 }
 
-/// What a URL in an argument may be read as.
+/// The possible readings of a URL in an argument.
 fn url_readings(text: &str) -> Option<Vec<String>> {
     if is_url(text) { readings::url_readings(text).ok() } else { Some(Vec::new()) }
 }

@@ -1,12 +1,13 @@
-//! What becomes of a call of something that is not what was accepted.
+//! Handles calls of something whose definition differs from the accepted one.
 
 use super::gates::{hold, said};
 use super::steps::Steps;
 use super::{Decision, GateName, Outcome};
 use crate::model::{OnDrift, Policy};
 
-/// Has people asked about something whose definition has changed, unless it is denied anyway. Those whom a
-/// rule has asked are told of the change; if others are to be asked about it, the call is denied.
+/// Holds a call whose definition has changed, unless it is denied anyway. If a rule already asks
+/// the same workflow, the change is added to its reason; if it asks another one, the call is
+/// denied.
 pub(super) fn held_for_drift(
     policy: &Policy,
     decision: Decision,
@@ -37,7 +38,7 @@ pub(super) fn held_for_drift(
     }
 }
 
-/// What is done about it, in words.
+/// A description of what is done about drift.
 pub(super) fn on_drift(what: OnDrift) -> &'static str {
     match what {
         OnDrift::Ignore => "ignored",

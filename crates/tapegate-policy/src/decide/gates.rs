@@ -1,4 +1,4 @@
-//! The gates, in their order.
+//! The gates, in order of evaluation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::methods::Duty;
 use crate::model::{Act, OnDrift, Policy, Rule, Source};
 use crate::own_files::OWN_FILES;
 
-/// What production does with a call whose arguments name `own_file` of ours, if they do.
+/// Evaluates the gates for a call, as production does. `own_file` is a file of Tapegate's own that
+/// the arguments name.
 pub(super) fn ask(
     policy: &Policy,
     call: &NamedCall<'_>,
@@ -59,7 +60,7 @@ pub(super) fn ask(
     }
 }
 
-/// The refusal of a call that names a file of ours.
+/// The refusal of a call that names one of Tapegate's own files.
 pub(super) fn names_own_file(found: &str, steps: &mut impl Steps) -> Decision {
     steps.add(|| format!("built-in rule `{OWN_FILES}`: the call names `{found}`"));
     let reason = format!("the call names `{found}`, which only a person may touch");
@@ -67,7 +68,7 @@ pub(super) fn names_own_file(found: &str, steps: &mut impl Steps) -> Decision {
     Decision { rule: Some(OWN_FILES.into()), by_name: false, ..denied }
 }
 
-/// What the rules say, and the default if there is one; nothing if neither says anything.
+/// The decision of the rules, or of the default if there is one; `None` if neither applies.
 fn by_rules(
     policy: &Policy,
     (scope, default): (RuleScope, Option<&Act>),
@@ -84,7 +85,7 @@ fn by_rules(
             (Some(Hit { rule, index, possible, unknown }), _) => {
                 let mut decision = act(policy, &rule.act, Some(rule), call, facts, steps);
                 if let Some(hint) = unknown {
-                    // The rule alone would read as if the tool were known to be so.
+                    // The rule's reason alone would suggest that the hint is known.
                     let why = if drifted { "is not what was pinned" } else { "is not pinned" };
                     let reason = &decision.reason;
                     decision.reason =
@@ -111,7 +112,7 @@ fn by_rules(
         }
         let next = next.filter(|_| decision.strict != Outcome::Deny);
         let decision = match worst.take() {
-            // What was looked at for either decides about both.
+            // If either decision depends on more than the name, so does the result.
             Some(worst) => {
                 let by_name = worst.by_name && decision.by_name;
                 Decision { by_name, ..stricter(worst, decision, steps) }
@@ -119,13 +120,14 @@ fn by_rules(
             None => decision,
         };
         let Some(next) = next else { return Some(decision) };
-        // One server reads what this rule is about; another may read what the rules below are about.
+        // One server may read the arguments so that this rule applies, another so that a later one
+        // does.
         steps.add(|| "rules: a server may read the arguments differently; going on".to_owned());
         (worst, from) = (Some(decision), next);
     }
 }
 
-/// Decides about a method that is not gated: only rules that name methods are about it.
+/// Decides about a method that is not gated: only rules that name methods apply.
 pub(super) fn ungated(
     policy: &Policy,
     duty: Duty,
@@ -173,7 +175,7 @@ pub(super) fn nameless(
     }
 }
 
-/// The source of a call, if anything on it may be used; if not, why.
+/// The source of a call if it is enabled; otherwise the reason for the refusal.
 fn enabled<'p>(
     policy: &'p Policy,
     call: &NamedCall<'_>,
@@ -188,7 +190,7 @@ fn enabled<'p>(
     Err(why)
 }
 
-/// Whether what is called may be seen at all; if not, why.
+/// Checks that what is called is visible; the error is the reason for the refusal.
 fn visible(
     policy: &Policy,
     gated: Gated,
@@ -197,7 +199,7 @@ fn visible(
 ) -> Result<(), String> {
     let source = enabled(policy, call, steps)?;
     let offer = gated.offer(call.name);
-    // `a:b` may be the name of a prompt and a URI; what is hidden as either is hidden.
+    // `a:b` may be the name of a prompt or a URI; it must be visible as both.
     let either = gated == Gated::Complete && offer == Offer::Prompt && call.name.contains(':');
     let hidden = either && !exposes(source, Offer::Template, &call.as_read);
     if hidden || !exposes(source, offer, &call.as_read) {
@@ -209,7 +211,7 @@ fn visible(
     Ok(())
 }
 
-/// Whether a source exposes what has this name, by one reading of it.
+/// Whether a source exposes an item, under one reading of its name.
 pub(super) fn exposes(source: &Source, offer: Offer, name: &Name<'_>) -> bool {
     match offer {
         Offer::Tool => source.tools.exposes(name),
@@ -218,7 +220,7 @@ pub(super) fn exposes(source: &Source, offer: Offer, name: &Name<'_>) -> bool {
     }
 }
 
-/// Carries out what a rule or the default says.
+/// Applies the action of a rule or the default.
 fn act(
     policy: &Policy,
     act: &Act,
@@ -241,7 +243,7 @@ fn act(
     }
 }
 
-/// Has people asked; if nobody can be, the call goes nowhere.
+/// Holds a call for approval; denies it if the workflow does not exist.
 pub(super) fn hold(
     policy: &Policy,
     workflow: Option<&str>,

@@ -1,4 +1,4 @@
-//! A name or URI as somebody reads it, held against globs.
+//! One reading of a name or URI, to be matched against globs.
 
 use std::ops::Deref;
 
@@ -6,46 +6,46 @@ use super::Call;
 use crate::glob::Glob;
 use crate::uri::other_host_form;
 
-/// A name or URI as somebody reads it.
+/// One reading of a name or URI.
 #[derive(Debug, Clone)]
 pub(crate) struct Name<'a> {
     read: &'a str,
-    /// As it stands in the call.
+    /// The name as written in the call.
     written: &'a str,
-    /// What of a URI leads to the same for many servers: without fragment, query and the slash at
-    /// its end.
+    /// Shorter forms of a URI that many servers treat as the same: without fragment, query and
+    /// trailing slash.
     shortened: [Option<&'a str>; 3],
     is_uri: bool,
 }
 
 impl<'a> Name<'a> {
     pub(crate) fn new(read: &'a str, written: &'a str, is_uri: bool) -> Self {
-        // What has neither a scheme nor a path is a name to everybody, and no name has a query.
+        // A text without a scheme or path is a plain name to every reader, and names have no query.
         let is_path = |short: &&str| short.contains([':', '/']);
         let shortened = if is_uri { shortened(read) } else { [None; 3] };
         let shortened = shortened.map(|short| short.filter(is_path));
         Self { read, written, shortened, is_uri }
     }
 
-    /// What of a URI leads to the same for many servers.
+    /// The shorter forms of a URI that many servers treat as the same.
     pub(super) fn shortened(&self) -> impl Iterator<Item = &'a str> {
         self.shortened.into_iter().flatten()
     }
 
-    /// Whether a glob that lets calls through is about it: to the letter as it is written. Another
-    /// reading may also be what the glob comes to when read in the same way.
+    /// Whether a glob that permits calls matches: exactly, as written. Another reading may also
+    /// match what the glob becomes when it is read in the same way.
     pub(crate) fn must_match(&self, glob: &Glob) -> bool {
         if self.read == self.written {
             return glob.matches(self.read);
         }
-        // Who lists a whole name means it, however it is read.
+        // A glob that spells out the whole name permits it under every reading.
         glob.matches_decoded(self.read)
             || glob.is_plain() && glob.matches(self.written)
             || self.read.strip_suffix('/').is_some_and(|read| glob.matches_decoded(read))
             || self.other_form().is_some_and(|other| glob.matches_decoded(&other))
     }
 
-    /// Whether a glob that stops calls is about it, in any spelling.
+    /// Whether a glob that stops calls matches, in any spelling.
     pub(crate) fn may_match(&self, glob: &Glob) -> bool {
         glob.matches_decoded(self.read)
             || self.shortened.iter().flatten().any(|short| glob.matches_decoded(short))
@@ -55,13 +55,13 @@ impl<'a> Name<'a> {
             })
     }
 
-    /// The same URI with its host in the other script.
+    /// The same URI with its host in the other form, Unicode or Punycode.
     fn other_form(&self) -> Option<String> {
         if self.is_uri { other_host_form(self.read) } else { None }
     }
 }
 
-/// What of a URI leads to the same for many servers.
+/// The shorter forms of a URI that many servers treat as the same.
 pub(crate) fn shortened(uri: &str) -> [Option<&str>; 3] {
     let mut rest = uri;
     let mut cut = |end: Option<usize>| {
@@ -74,21 +74,21 @@ pub(crate) fn shortened(uri: &str) -> [Option<&str>; 3] {
     [fragment, query, cut(path.ends_with('/').then(|| path.trim_end_matches('/').len()))]
 }
 
-/// A call by one reading of its name.
+/// A call under one reading of its name.
 #[derive(Debug, Clone)]
 pub(super) struct NamedCall<'a> {
     call: Call<'a>,
-    /// How its name is read.
+    /// The reading of its name.
     pub(super) as_read: Name<'a>,
 }
 
 impl<'a> NamedCall<'a> {
-    /// The call with its name as it is written.
+    /// The call with its name as written.
     pub(super) fn written(call: &Call<'a>, is_uri: bool) -> Self {
         Self { call: call.clone(), as_read: Name::new(call.name, call.name, is_uri) }
     }
 
-    /// The call with its name read in this way.
+    /// The call with this reading of its name.
     pub(super) fn read(call: &Call<'a>, reading: &'a str, is_uri: bool) -> Self {
         let as_read = Name::new(reading, call.name, is_uri);
         Self { call: Call { name: reading, ..call.clone() }, as_read }

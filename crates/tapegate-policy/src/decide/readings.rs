@@ -1,8 +1,9 @@
-//! What servers make of a name or a URI before they look for what it names.
+//! The names that servers may derive from a name or URI before they look it up.
 //!
-//! A glob compares text, but `file:///data/../etc/passwd` is `file:///etc/passwd` to every reader
-//! of URLs, and an escape is a letter to whoever opens the file. So a call is decided about under
-//! each name that its server may find, and the worst counts. Nearly every name has one reading.
+//! A glob compares text, but every URL parser resolves `file:///data/../etc/passwd` to
+//! `file:///etc/passwd`, and servers decode escapes before they open a file. So a call is decided
+//! about under each name that its server may derive, and the strictest decision wins. Nearly every
+//! name has one reading.
 
 use super::gates::{self, exposes, said};
 use super::name::{Name, NamedCall};
@@ -17,21 +18,21 @@ use tapegate_core::lenient::spelling::{
     is_invisible, nfkc, percent_decode, trimmed, unicode_decode,
 };
 
-/// How many readings are looked at; what has more is made to be misread.
+/// The maximum number of readings; a name with more is crafted to be misread.
 const READINGS_MAX: usize = 256;
-/// How many bytes of arguments are looked at for all readings together.
+/// The maximum size of the arguments, summed over all readings.
 const ARGUMENTS_BYTES_MAX: usize = 64 << 20;
-/// How many bytes all readings may have together.
+/// The maximum total size of all readings.
 const READINGS_BYTES_MAX: usize = 1 << 20;
 
-/// What the caller is told whose call needs two approvals.
+/// The message for a call that would need two approvals.
 const TWO_WORKFLOWS: &str = "It can be read in two ways that need approval by different people; write it so that it can be read in one";
 
-/// A name that can be read in more ways than are looked at.
+/// The error for a name with too many readings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// What production does with a call, by whatever name its server reads.
+/// Decides about a call under every reading of its name, as production does.
 pub(super) fn ask(
     policy: &Policy,
     call: &Call<'_>,
@@ -40,11 +41,11 @@ pub(super) fn ask(
 ) -> Decision {
     let gated = Gated::of(call.method);
     let is_uri = !matches!(gated, Some(Gated::Call | Gated::Prompt));
-    // However the name is read, the arguments are the same.
+    // The arguments are the same under every reading of the name.
     let own_file = policy.own_files.named_in_any(call.arguments);
     let own_file = own_file.as_deref();
     let mut worst = gates::ask(policy, &NamedCall::written(call, is_uri), own_file, facts, steps);
-    // Of resources there may be any number, so nobody keeps what was decided about each.
+    // There may be any number of resources, so decisions about them are not cached.
     worst.by_name &= !is_uri || gated == Some(Gated::Complete);
     let arguments_bytes = call.arguments.map_or(0, <[u8]>::len);
     let is_bearable =
@@ -67,7 +68,7 @@ pub(super) fn ask(
     worst
 }
 
-/// What production does with a message whose method is not gated, by whatever name its receiver reads in it.
+/// Decides about a message whose method is not gated, under every reading of the name in it.
 pub(super) fn ask_ungated(
     policy: &Policy,
     duty: Duty,
@@ -92,8 +93,8 @@ pub(super) fn ask_ungated(
 }
 
 /// The stricter of two decisions about a call that can be read in two ways; the first, if both are
-/// equally strict. A call that two workflows are to be asked about is denied: the approvers of one
-/// cannot answer for the other.
+/// equally strict. A call that needs two different workflows is denied: the approvers of one cannot
+/// answer for the other.
 pub(super) fn stricter(one: Decision, other: Decision, steps: &mut impl Steps) -> Decision {
     let workflows = match (&one.strict, &other.strict) {
         (Outcome::Hold { workflow: one }, Outcome::Hold { workflow: other }) => Some((one, other)),
@@ -120,12 +121,12 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-/// Whether a source shows something with this name, however it is read.
+/// Whether a source exposes an item under every reading of its name.
 pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
     hidden_reading(source, offer, name).is_none()
 }
 
-/// A reading by which something is hidden.
+/// A reading under which an item is hidden.
 pub(crate) struct HiddenReading {
     reading: String,
     written: String,
@@ -133,13 +134,13 @@ pub(crate) struct HiddenReading {
 }
 
 impl HiddenReading {
-    /// Whether this glob of a blocklist hides it.
+    /// Whether this glob of a blocklist hides the item.
     pub(crate) fn hits(&self, glob: &Glob) -> bool {
         Name::new(&self.reading, &self.written, self.is_uri).may_match(glob)
     }
 }
 
-/// The first reading of a name by which a source hides what it names.
+/// The first reading of a name under which a source hides the item.
 pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Option<HiddenReading> {
     let is_uri = matches!(offer, Offer::Resource | Offer::Template);
     let hides = |reading: &str| !exposes(source, offer, &Name::new(reading, name, is_uri));
@@ -157,8 +158,8 @@ pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Optio
     }
 }
 
-/// What a URL in an argument may be read as, besides as it is written, for what stops calls: also with
-/// its host in both scripts.
+/// The other readings of a URL in an argument, for tests that stop calls; they include both forms
+/// of its host.
 pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, TooMany> {
     let mut all = readings(url, true)?;
     let others = all.iter().map(String::as_str).chain([url]).filter_map(uri::other_host_form);
@@ -171,13 +172,13 @@ pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, TooMany> {
     Ok(all)
 }
 
-/// What a name or URI may be read as, besides as it is written.
+/// The readings of a name or URI other than the written one.
 fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, TooMany> {
     if if is_uri { uri::is_plain(name) } else { is_plain(name) } {
         return Ok(Vec::new());
     }
     let mut found = Readings { written: name, all: Vec::new(), bytes: 0 };
-    // Some resolve what others decode, and the other way round: each reads what another has read.
+    // Servers decode and resolve in any order, so each reading is itself read again.
     found.keep(read(name, is_uri))?;
     let mut at = 0;
     while let Some(reading) = found.all.get(at) {
@@ -188,7 +189,7 @@ fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, TooMany> {
     Ok(found.all)
 }
 
-/// What a text is read as in one step.
+/// The readings of a text after one step.
 fn read(text: &str, is_uri: bool) -> Vec<String> {
     let mut all = stripped(text);
     all.push(nfkc(text).into_owned());
@@ -206,13 +207,13 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
     all
 }
 
-/// Whether the name of a tool or prompt is surely read as it is written.
+/// Whether the name of a tool or prompt has no reading but the written one.
 fn is_plain(name: &str) -> bool {
     let printed = name.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
     printed && !name.starts_with(' ') && !name.ends_with(' ')
 }
 
-/// A text up to a NUL, without blanks around it, and without line breaks.
+/// A text up to a NUL, trimmed, and without line breaks.
 fn stripped(text: &str) -> Vec<String> {
     let end = &text[..text.find('\0').unwrap_or(text.len())];
     let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
@@ -233,7 +234,7 @@ struct Readings<'a> {
 }
 
 impl Readings<'_> {
-    /// Adds those that are new.
+    /// Adds the readings that are new.
     fn keep(&mut self, new: Vec<String>) -> Result<(), TooMany> {
         for reading in new {
             if reading == self.written || self.all.contains(&reading) {

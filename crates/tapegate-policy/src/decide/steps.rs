@@ -1,8 +1,8 @@
-//! How a decision came about, for those who ask.
+//! Records the steps of a decision, for explanations.
 
-/// Takes down the steps of a decision, or does not.
+/// Records the steps of a decision, or discards them.
 pub(super) trait Steps {
-    /// Takes down one.
+    /// Records one step.
     fn add(&mut self, step: impl FnOnce() -> String);
 }
 
