@@ -1,4 +1,4 @@
-//! Bodies of replies, and reading bodies in bounded memory.
+//! Response bodies, and reading bodies in bounded memory.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,43 +13,43 @@ use tokio::time::Instant;
 
 use super::Outbound;
 
-/// Why the body of a reply broke off.
+/// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BrokenBody(pub String);
 
-/// A stream of pieces that makes a body.
+/// A stream of pieces that makes up a body.
 pub trait Pieces<P = Outbound> {
-    /// The next piece, as [`Body::poll_frame`] would give it.
+    /// The next piece, as [`Body::poll_frame`] would return it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<P, BrokenBody>>>;
 }
 
-/// The body of a reply. That of a session is made of [`Outbound`] pieces; that of an API which no
-/// message passes through may be made of [`Bytes`].
+/// A response body. A session's body consists of [`Outbound`] pieces; an API that carries no MCP
+/// messages may use [`Bytes`].
 pub enum ReplyBody<P = Outbound> {
-    /// All of it at once.
+    /// Complete from the start.
     Full(Option<P>),
     /// Piece by piece.
     Stream(Box<dyn Pieces<P>>),
 }
 
-/// What a body may be made of.
+/// A piece of a body.
 pub trait Chunk: AsRef<[u8]> + Into<Bytes> + Unpin + 'static {}
 
 impl<P: AsRef<[u8]> + Into<Bytes> + Unpin + 'static> Chunk for P {}
 
 impl<P: Chunk> ReplyBody<P> {
-    /// A body that is known.
+    /// A complete body.
     pub fn full(whole: P) -> Self {
         Self::Full(Some(whole).filter(|whole| !whole.as_ref().is_empty()))
     }
 
-    /// A body that comes piece by piece.
+    /// A body sent piece by piece.
     pub fn stream(pieces: impl Pieces<P> + 'static) -> Self {
         Self::Stream(Box::new(pieces))
     }
 
-    /// The next piece, for whoever passes the body on in another way.
+    /// The next piece, for code that sends the body by other means than hyper.
     pub(crate) async fn next_piece(&mut self) -> Option<Result<P, BrokenBody>> {
         poll_fn(|cx| self.poll_piece(cx)).await
     }
@@ -63,7 +63,7 @@ impl<P: Chunk> ReplyBody<P> {
 }
 
 impl ReplyBody {
-    /// All that there is of it.
+    /// The complete body.
     pub(crate) async fn collected(mut self) -> Outbound {
         let mut pieces = Vec::new();
         while let Some(Ok(piece)) = self.next_piece().await {
@@ -99,30 +99,30 @@ impl<P: Chunk> Body for ReplyBody<P> {
     }
 }
 
-/// How much of a body over the limit is read to tell what it was, beyond the limit.
+/// How much of an oversized body is read beyond the limit to identify its message.
 const DRAIN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long that may take.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a body is read on that is told to be longer: who has sent it is in its first bytes.
+/// How long a body is read whose declared length is far too large: its first bytes identify it.
 const GLANCE_PATIENCE: Duration = Duration::from_millis(500);
-/// How much is read of it.
+/// How many bytes of it are read.
 const GLANCE_BYTES_MAX: u64 = 64 * 1024;
-/// A body that was read as far as it was worth it.
+/// A request or response body, read within limits.
 pub enum Collected {
     /// It fits.
     Whole(Bytes),
-    /// It is over the limit, and was drained, or given up where that would take too much.
+    /// Over the limit; the rest was drained, or left unread where that would take too much.
     TooLarge(Oversize),
 }
 
-/// How much of a body over the limit is read, and until when.
+/// How much of an oversized body is read, and until when.
 struct Bounds {
     bytes_max: u64,
     until: Instant,
 }
 
 impl Bounds {
-    /// For a body whose length is `told`, or is not.
+    /// The bounds for a body with the declared length `told`, if it has one.
     fn new(told: Option<u64>, limit: usize) -> Self {
         let bytes_max = DRAIN_BYTES_MAX.saturating_add(limit as u64);
         match told {
@@ -134,8 +134,8 @@ impl Bounds {
     }
 }
 
-/// Reads the body of a reply to its end, keeping at most `bytes_max` bytes of it. One over the limit is drained,
-/// but neither for ever nor without end.
+/// Reads a response body to its end, keeping at most `bytes_max` bytes of it. An oversized body is
+/// drained within bounds of size and time.
 pub(crate) async fn collect(
     body: &mut Incoming,
     bytes_max: usize,
@@ -148,7 +148,7 @@ pub(crate) async fn collect(
     let mut first: Option<Bytes> = None;
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame?.into_data() else { continue };
-        // Most bodies come in one piece, which then need not be copied.
+        // Most bodies arrive in one piece, which then need not be copied.
         if whole.is_empty() && first.is_none() && piece.len() <= bytes_max {
             first = Some(piece);
             continue;
@@ -167,7 +167,7 @@ pub(crate) async fn collect(
     Ok(Collected::Whole(first.unwrap_or_else(|| whole.freeze())))
 }
 
-/// Reads a body that is told to be over the limit, within bounds.
+/// Reads a body whose declared length is over the limit, within bounds.
 pub(super) async fn drain_told(
     body: &mut Incoming,
     bytes_max: usize,
@@ -176,7 +176,7 @@ pub(super) async fn drain_told(
     drain(body, Drain::default(), Bounds::new(told, bytes_max)).await
 }
 
-/// Reads on a body that has turned out to be over the limit, within bounds.
+/// Reads the rest of a body that has turned out to be over the limit, within bounds.
 pub(super) async fn drain_untold(
     body: &mut Incoming,
     over: Drain,
@@ -185,7 +185,7 @@ pub(super) async fn drain_untold(
     drain(body, over, Bounds::new(None, bytes_max)).await
 }
 
-/// Reads what is over the limit, within bounds.
+/// Reads an oversized body within bounds.
 async fn drain(
     body: &mut Incoming,
     mut over: Drain,
@@ -199,7 +199,7 @@ async fn drain(
         }
     }
     let mut message = over.finish();
-    // What was not read is known by its length, if that was told.
+    // Count the unread bytes too, if the length was declared.
     message.bytes_total += body.size_hint().exact().unwrap_or(0);
     Ok(Collected::TooLarge(message))
 }

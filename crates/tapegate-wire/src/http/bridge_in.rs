@@ -1,9 +1,10 @@
-//! From HTTP clients to a server on pipes.
+//! Serves HTTP clients from MCP servers on pipes.
 //!
-//! The bridge plays the HTTP side of a server that has none: Streamable HTTP of every revision at
-//! `/mcp` and `/` (and `/message`, where an earlier tool had it), and the older HTTP+SSE at `/sse` and `/messages`. Each session gets a server of
-//! its own, a process or a seat of a stage; clients of the revision without sessions share one.
-//! Every message is on the tape before it is sent on, in either direction.
+//! The bridge provides the HTTP side of a server that has none: Streamable HTTP of every revision
+//! at `/mcp` and `/` (and `/message`, for compatibility with an earlier tool), and the older
+//! HTTP+SSE at `/sse` and `/messages`. Each session gets its own server, a process or an in-process
+//! actor; clients of the sessionless revision share one. Every message is recorded before it is
+//! forwarded, in either direction.
 
 mod board;
 mod book;
@@ -43,7 +44,7 @@ use crate::stdio::Patience;
 use board::{Board, Kind};
 pub use servers::{OnServerEnd, Servers};
 
-/// How long servers that end of their own accord may take for their last words.
+/// How long clients may take to read the last messages of servers that ended on their own.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves HTTP clients from servers on pipes.
@@ -57,7 +58,7 @@ pub struct Bridge {
     closing: Cell<bool>,
 }
 
-/// A reply that is made before any server is asked.
+/// A reply made before any server is contacted.
 type Refused = Box<Response<ReplyBody>>;
 
 /// Why a client gets no server.
@@ -65,7 +66,7 @@ enum NoServer {
     Spawn(SpawnError),
     /// Too many sessions are in use.
     Full,
-    /// The system has no randomness to name a session with.
+    /// The system could not supply random bytes for a session id.
     Unnamed,
 }
 
@@ -116,7 +117,7 @@ impl Bridge {
         (board.kind == kind && !board.is_ended()).then_some(board)
     }
 
-    /// Starts a session with a server of its own and an id that cannot be guessed.
+    /// Starts a session with its own server and an unguessable id.
     fn open_session(&self, kind: Kind) -> Result<(String, Rc<Board>), NoServer> {
         self.make_room()?;
         let id = fresh_id().ok_or(NoServer::Unnamed)?;
@@ -126,7 +127,7 @@ impl Bridge {
         Ok((id, board))
     }
 
-    /// The server of all clients without a session.
+    /// The server shared by all clients without a session.
     fn shared(&self) -> Result<Rc<Board>, NoServer> {
         if let Some(board) = self.shared.borrow().as_ref().filter(|board| !board.is_ended()) {
             return Ok(Rc::clone(board));
@@ -146,8 +147,8 @@ impl Bridge {
         Ok(board)
     }
 
-    /// Clients often leave without a word, so where there are too many sessions, the one that nobody
-    /// has used for longest makes way.
+    /// Ends the session that has been idle longest if the limit is reached. Clients often disappear
+    /// without closing their session.
     fn make_room(&self) -> Result<(), NoServer> {
         let mut sessions = self.sessions.borrow_mut();
         sessions.retain(|_, board| !board.is_ended());
@@ -163,7 +164,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Ends every server; whoever waits for one is told `why`.
+    /// Ends every server; clients waiting for an answer get `why`.
     async fn end_all(&self, why: &str) {
         self.closing.set(true);
         let why = self.servers.farewell().unwrap_or(why);
@@ -176,14 +177,14 @@ impl Bridge {
 
     /// Waits until every server has ended.
     async fn ended(&self) {
-        // A task that panicked has dropped its server, which ends it too.
+        // A panicked task has dropped its server, which ends it too.
         while poll_fn(|context| self.tasks.borrow_mut().poll_join_next(context)).await.is_some() {}
     }
 
-    /// Waits until the servers have ended of their own accord, and everybody has heard it.
+    /// Waits until the servers have ended on their own and their clients have been told.
     async fn over(&self) {
         self.servers.stopped().await;
-        // Whoever takes longer to hear it is told no more.
+        // Slower clients are cut off.
         tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
     }
 }

@@ -1,10 +1,10 @@
-//! From a client on pipes to a server by HTTP.
+//! Connects a client on pipes to a server over HTTP.
 //!
-//! The bridge plays the HTTP client: every line of the agent is recorded and then posted, byte for
-//! byte; every message of the server, whatever stream it comes on, is recorded and then written as
-//! one line. It speaks Streamable HTTP of every revision, settled message by message, and the
-//! older HTTP+SSE transport where a server knows no other. A message is never posted twice, unless
-//! the server has refused to look at it; a request always ends in an answer or an error.
+//! The bridge acts as the HTTP client. Every line from the client is recorded and then posted
+//! unchanged; every message from the server, on any stream, is recorded and then written as one
+//! line. It speaks Streamable HTTP of every revision, decided per message, and the older HTTP+SSE
+//! transport where the server supports nothing else. A message is posted again only if the server
+//! rejected it unprocessed; a request always ends in an answer or an error.
 
 mod calls;
 mod ending;
@@ -41,17 +41,17 @@ use mirror::Session;
 use outlet::{Outlet, Turn};
 use problem::Problem;
 
-/// How many messages are on their way at once; each needs a connection.
+/// How many requests may be in flight at once; each needs a connection.
 const FLIGHTS_MAX: usize = 256;
-/// What a message that waits for its turn costs besides its bytes.
+/// What a queued message is charged in addition to its bytes.
 const MESSAGE_COST_BYTES: usize = 1024;
-/// How many notices are given; a server that fails for hours is reported often enough.
+/// How many notices are printed; a server that fails for hours need not be reported more often.
 const NOTICES_MAX: usize = 50;
 
-/// Takes what a person may want to know; the bridge itself prints nothing.
+/// Receives messages for the user; the bridge itself prints nothing.
 pub type Notice = Box<dyn Fn(&str)>;
 
-/// Carries one client's session to `upstream` until it ends. Must run inside a `LocalSet`.
+/// Runs one client's session with `upstream` until it ends. Must run inside a `LocalSet`.
 pub async fn run(
     station: Rc<Station>,
     client: ClientPorts,
@@ -79,49 +79,49 @@ struct Bridge {
     station: Rc<Station>,
     lane: Lane,
     upstream: Upstream,
-    /// Where messages are posted; a redirect may move it.
+    /// The path messages are posted to; a redirect may change it.
     path: RefCell<PathAndQuery>,
     outlet: Outlet,
     calls: Calls,
     session: RefCell<Session>,
     params: RefCell<Params>,
     transport: RefCell<Transport>,
-    /// Held while it is found out which transport the server speaks.
+    /// Held while probing which transport the server speaks.
     finding: Mutex<()>,
     tasks: RefCell<JoinSet<()>>,
     listener: RefCell<Option<AbortHandle>>,
-    /// Whether the server's own stream was lost and may be had again.
+    /// Whether the server's own stream was lost and may be reopened.
     deaf: Cell<bool>,
     flights: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     queue_bytes_max: usize,
-    /// A request was answered or given up.
+    /// Notified when a request was answered or given up.
     progress: Notify,
-    /// Whether the client is not being read from.
+    /// Whether reading from the client is paused.
     blocked: Cell<bool>,
     block: Notify,
     reach: RefCell<Reach>,
     notice: Notice,
     notices: Cell<usize>,
-    /// The calls that wait for a decision, by the number of their waiting.
+    /// The calls waiting for an approval decision, by sequence number.
     held: RefCell<HashMap<u64, Waiting>>,
     holds: Cell<u64>,
-    /// How many messages wait to be sent beside what the client says.
+    /// How many messages wait to be sent apart from those read from the client.
     unsent: Cell<usize>,
 }
 
-/// What is known of how the server wants to be spoken to.
+/// Which transport the server is known to speak.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Transport {
     /// No message has been accepted yet.
     Unknown,
-    /// Messages are posted to one place, which replies.
+    /// Messages are posted to one endpoint, which replies.
     Streamable,
-    /// Messages are posted to the place the server named; answers come on its one stream.
+    /// Messages are posted to the endpoint the server named; answers arrive on its one stream.
     Older(PathAndQuery),
 }
 
-/// Whether the server was ever there.
+/// Whether the server was ever reached.
 #[derive(Debug)]
 enum Reach {
     Untried,
@@ -130,7 +130,7 @@ enum Reach {
 }
 
 impl Transport {
-    /// The place that an older server has named.
+    /// The endpoint named by a server of the older transport.
     fn endpoint(self) -> Option<PathAndQuery> {
         match self {
             Self::Older(endpoint) => Some(endpoint),
@@ -177,8 +177,8 @@ impl Bridge {
         }
     }
 
-    /// Passes on a message of the server, which came in the reply to `own` or on its own, on a
-    /// stream that was taken up again if `resumed`.
+    /// Passes on a message from the server. `own` is the call whose reply contained it, if any;
+    /// `resumed` tells whether its stream was resumed.
     async fn deliver(
         self: &Rc<Self>,
         own: Option<&Rc<Call>>,
@@ -190,7 +190,7 @@ impl Bridge {
         if let Body::Garbage(garbage) = frame.body()
             && !matches!(garbage, Garbage::Empty)
         {
-            // A client on standard input takes each line for a message, also a line of a web page.
+            // A stdio client takes each line for a message, even a line of an HTML error page.
             let why = garbage.reason();
             let (lane, from, delivered) = (self.lane, Side::Server, false);
             self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
@@ -206,7 +206,7 @@ impl Bridge {
         let (to_client, to_server) = apart(said);
         self.say(&turn, own, to_client);
         if refused {
-            // It may have answered a request of our own, which nobody is told of.
+            // It may have answered a request of our own, which the client does not know about.
             self.note(own, &frame);
         }
         drop(turn);
@@ -217,7 +217,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Says what the server says to the client, and learns from it.
+    /// Writes a server's message to the client, and updates the session's state from it.
     fn pass_on(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, message: Permitted<'_>) {
         let frame = Frame::read(message.bytes());
         self.note(own, &frame);
@@ -226,7 +226,7 @@ impl Bridge {
         }
     }
 
-    /// Sends a message of our own to the server, beside everything else.
+    /// Sends one of our own messages to the server in the background.
     fn tell_server(self: &Rc<Self>, message: Permitted<'static>) {
         let bridge = Rc::clone(self);
         self.unsent.set(self.unsent.get() + 1);
@@ -237,12 +237,13 @@ impl Bridge {
         });
     }
 
-    /// Whether something is under way that an answer for the client may come of.
+    /// Whether work is in progress that may lead to an answer for the client.
     fn is_busy(&self) -> bool {
         !self.calls.is_empty() || !self.held.borrow().is_empty() || self.unsent.get() > 0
     }
 
-    /// Marks a message of `from` that is over the limit, and tells who sent it or waited for it.
+    /// Records an oversized message from `from`, and reports it to its sender or to the side
+    /// waiting for it.
     async fn refuse(
         self: &Rc<Self>,
         own: Option<&Rc<Call>>,
@@ -261,7 +262,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Gives a call up: whoever waits for it gets an error.
+    /// Gives up a call: each unanswered request in it gets an error.
     async fn give_up(&self, call: &Rc<Call>, problem: &Problem) {
         let unanswered = call.unanswered();
         let error = match unanswered.is_empty() {
@@ -272,7 +273,7 @@ impl Bridge {
             let turn = self.outlet.turn().await;
             let event =
                 Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
-            // If the tape has failed, the session is being ended and tells everybody.
+            // If the tape has failed, the session is ending, which answers all requests.
             let Ok(outgoing) = self.station.pass(event) else { return };
             self.say(&turn, Some(call), apart(outgoing).0);
         }
@@ -280,18 +281,18 @@ impl Bridge {
         self.progress.notify_one();
     }
 
-    /// A problem in words that may be told: secrets of what the server said are masked.
+    /// A problem fit to be shown: secrets in the server's text are redacted.
     fn masked(&self, problem: &Problem) -> Problem {
         problem.masked(|what, text| self.mask(what, text))
     }
 
-    /// Text of the server that is quoted to the client, if it must not be quoted as it is.
+    /// Redacts server text that is quoted to the client; `None` if it may be quoted unchanged.
     fn mask(&self, what: &str, text: &[u8]) -> Option<Vec<u8>> {
-        // If the tape has failed, the session is being ended, and nothing of the server is said any more.
+        // If the tape has failed, the session is ending and no more server text is shown.
         self.station.mask_text(self.lane, what, text).unwrap_or_else(|Stopped| Some(Vec::new()))
     }
 
-    /// Says messages of our own to the client.
+    /// Writes our own messages to the client.
     fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, messages: Vec<Permitted<'_>>) {
         for message in messages {
             self.note(own, &Frame::read(message.bytes()));
@@ -300,10 +301,10 @@ impl Bridge {
         self.progress.notify_one();
     }
 
-    /// Learns from what passes to the client.
+    /// Updates the session's state from a message that goes to the client.
     fn note(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
         match message.body() {
-            // An array in a batch is not a message: what it holds answers nothing.
+            // An array within a batch is not a message, so its elements answer nothing.
             Body::Batch => frame::elements(message.bytes())
                 .iter()
                 .for_each(|element| self.note_message(own, element)),
@@ -325,14 +326,14 @@ impl Bridge {
         }
     }
 
-    /// Runs something beside the session that ends with it.
+    /// Runs a background task that ends with the session.
     fn spawn(&self, task: impl Future<Output = ()> + 'static) -> AbortHandle {
         let mut tasks = self.tasks.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(task)
     }
 
-    /// Tells a person something worth knowing.
+    /// Shows the user a notice.
     fn notify(&self, words: &str) {
         let count = self.notices.get();
         self.notices.set(count + 1);
@@ -344,7 +345,7 @@ impl Bridge {
     }
 }
 
-/// What is said to the client, and what is said to the server.
+/// Splits messages into those for the client and those for the server.
 fn apart(said: Vec<Outgoing<'_>>) -> (Vec<Permitted<'_>>, Vec<Permitted<'_>>) {
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
     for Outgoing { to, message, .. } in said {

@@ -1,4 +1,4 @@
-//! A connection of a client, as whoever wants to end it sees it.
+//! A handle by which a client's connection can be closed.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -11,36 +11,36 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-/// What a connection hangs on.
+/// A handle by which a connection can be closed.
 #[derive(Debug, Default)]
 pub struct Cord {
     cut: Cell<Option<Cut>>,
     news: Notify,
 }
 
-/// How a connection is ended.
+/// How a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// After the reply it is at.
+    /// After the current reply.
     InOrder,
-    /// At once, and what was not sent is lost.
+    /// At once, discarding unsent data.
     Abrupt,
 }
 
-/// The socket of a connection, which is reset rather than closed if its cord was cut abruptly.
+/// A connection's socket, which is reset instead of closed if the connection was cut abruptly.
 pub(super) struct Socket {
     stream: TcpStream,
     cord: Rc<Cord>,
 }
 
 impl Cord {
-    /// Ends the connection.
+    /// Closes the connection.
     pub(crate) fn cut(&self, abrupt: bool) {
         self.cut.set(Some(if abrupt { Cut::Abrupt } else { Cut::InOrder }));
         self.news.notify_one();
     }
 
-    /// Waits until the connection is to end.
+    /// Waits until the connection is to be closed.
     pub(super) async fn cut_through(&self) -> Cut {
         loop {
             if let Some(cut) = self.cut.get() {
@@ -60,7 +60,8 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.cord.cut.get() == Some(Cut::Abrupt) {
-            // A socket that does not linger is reset; if it cannot be told, it is closed.
+            // With zero linger, closing resets the connection. If the option cannot be set, it is
+            // closed normally.
             rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)).ok();
         }
     }

@@ -1,11 +1,11 @@
-//! Texts as the values of headers that mirror a message.
+//! Encodes texts as values of headers that mirror a message.
 
 use tapegate_core::tape::{base64_decode, base64_encode};
 
 const HEAD: &str = "=?base64?";
 const TAIL: &str = "?=";
 
-/// A text as the value of a header: as it is, or in base64 where it is no plain text.
+/// Encodes a text as a header value: unchanged, or in base64 if it is not plain ASCII text.
 pub(super) fn write(text: &str) -> String {
     let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     let looks_coded = text.starts_with(HEAD) && text.ends_with(TAIL);
@@ -15,7 +15,7 @@ pub(super) fn write(text: &str) -> String {
     format!("{HEAD}{}{TAIL}", base64_encode(text.as_bytes()))
 }
 
-/// The text that the value of a header stands for; `None` if it is no good base64.
+/// Decodes a header value; `None` if it is not valid base64.
 pub(super) fn read(value: &str) -> Option<String> {
     match value.strip_prefix(HEAD).and_then(|rest| rest.strip_suffix(TAIL)) {
         Some(packed) => base64_decode(packed).and_then(|bytes| String::from_utf8(bytes).ok()),

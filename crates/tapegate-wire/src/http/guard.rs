@@ -1,28 +1,28 @@
-//! Who may talk to a listener.
+//! Decides which requests may use a listener.
 //!
 //! A listener on loopback is reachable from every web page in the user's browser. A page cannot
-//! forge `Host`, `Origin` or `Sec-Fetch-Site`, so a request must name a host that we are, and come
-//! from no page or from one of ours. Images, frames and links have no `Origin`; browsers say by
-//! `Sec-Fetch-Site` that another page caused them.
+//! forge `Host`, `Origin` or `Sec-Fetch-Site`, so a request must name one of our hosts, and come
+//! from one of our pages or from no page. Images, frames and links have no `Origin`; for those,
+//! browsers report in `Sec-Fetch-Site` that another page caused them.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, HeaderValue, Uri};
 
-/// By this header a browser says what caused a request.
+/// The header in which a browser reports what caused a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The rule of one listener.
+/// The origin check of one listener.
 #[derive(Debug, Clone)]
 pub struct Guard {
     bound: SocketAddr,
-    /// The host name as it was given, if it was one.
+    /// The host name the listener was configured with, if it was a name.
     name: Option<String>,
     allowed: Allowed,
 }
 
-/// Names that may be used besides those of the machine, such as that of a service in a container.
+/// Additional names that are accepted, such as that of a service in a container.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
     /// Hosts, without a port.
@@ -34,29 +34,29 @@ pub struct Allowed {
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The request is for somebody else.
+    /// The request names another host.
     #[error("the Host header names `{0}`, which is not this listener")]
     Host(String),
-    /// The request comes from a page that is not ours.
+    /// The request comes from a page of another origin.
     #[error("the Origin header names `{0}`, which may not use this listener")]
     Origin(String),
-    /// A browser sent the request for a page that is not ours.
+    /// A browser sent the request on behalf of another site's page.
     #[error("the Sec-Fetch-Site header is `{0}`: a page of another site may not use this listener")]
     OtherSite(String),
 }
 
 impl Guard {
-    /// The guard of a listener that was asked for by `name` and got the address `bound`.
+    /// The check for a listener configured as `name` and bound to `bound`.
     pub fn new(bound: SocketAddr, name: Option<String>) -> Self {
         Self { bound, name, allowed: Allowed::default() }
     }
 
-    /// The same with names that may be used besides. A page of an allowed host may use it too.
+    /// Accepts additional names. Pages of an allowed host are accepted too.
     pub fn allowing(self, allowed: Allowed) -> Self {
         Self { allowed, ..self }
     }
 
-    /// Checks where a request is for, and every header that tells it or where it comes from.
+    /// Checks the target, and every header that names a host or an origin.
     pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let named = target.authority().map(|authority| authority.as_str().to_owned());
@@ -71,7 +71,7 @@ impl Guard {
         if let Some(origin) = origins.find(|origin| !self.is_our_page(origin)) {
             return Err(Refusal::Origin(origin));
         }
-        // An Origin that got here is ours or allowed, and tells more than the header does.
+        // An Origin that got here is accepted, and is more specific than Sec-Fetch-Site.
         let mut sites = headers.get_all(FETCH_SITE).iter().map(text);
         match sites.find(|site| !is_own_site(site)) {
             Some(site) if !headers.contains_key(ORIGIN) => Err(Refusal::OtherSite(site)),
@@ -86,7 +86,7 @@ impl Guard {
         origin.split_once("://").is_some_and(|(_, authority)| self.is_ours(authority))
     }
 
-    /// Whether `authority` names this machine in a way that only it can be meant.
+    /// Whether `authority` unambiguously names this machine.
     fn is_ours(&self, authority: &str) -> bool {
         let Some(host) = host_of(authority) else { return false };
         if host.eq_ignore_ascii_case("localhost")
@@ -102,13 +102,14 @@ impl Guard {
     }
 }
 
-/// Whether a `Sec-Fetch-Site` says that the user, or a page of the listener itself, made a request.
+/// Whether `Sec-Fetch-Site` attributes the request to the user or to one of the listener's own
+/// pages.
 fn is_own_site(site: &str) -> bool {
     ["none", "same-origin"].iter().any(|own| own.eq_ignore_ascii_case(site.trim()))
 }
 
-/// The host of `host` or `host:port`, without brackets; `None` if it is anything else, such as a
-/// login before an `@`.
+/// The host in `host` or `host:port`, without brackets; `None` for anything else, such as user info
+/// before an `@`.
 fn host_of(authority: &str) -> Option<&str> {
     let (host, rest) = match authority.strip_prefix('[') {
         Some(inside) => inside.split_once(']')?,
@@ -227,7 +228,7 @@ mod tests {
         assert!(
             check("/mcp", &[ours, site("none")]) && check("/mcp", &[ours, site("same-origin")])
         );
-        // An image or a link of another page has no origin.
+        // Images and links on another page send no Origin.
         for other in ["cross-site", "same-site", "Cross-Site", "", "none, cross-site"] {
             assert!(!check("/sse", &[ours, site(other)]), "{other}");
             assert!(!check("/sse", &[ours, site("none"), site(other)]), "{other}");

@@ -1,4 +1,4 @@
-//! Headers that belong to a connection, and replies of our own.
+//! Connection headers, and replies of our own.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,10 +16,10 @@ use super::intake::{RETRY_AFTER_S, UnreadBody};
 use super::request_check::Rejection;
 use super::{Outbound, ReplyBody};
 
-/// The most that a compressed body is unpacked to; one that holds more is recorded as it came.
+/// The most that a compressed body is decompressed to; larger ones are recorded compressed.
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Takes out what is meant for the next hop only.
+/// Removes the hop-by-hop headers.
 pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -46,8 +46,8 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes out what is said about the bytes of a body, for one that other bytes take the place of. A digest
-/// of the old bytes would also tell who guesses what was masked that the guess is right.
+/// Removes the headers that describe a body's bytes, for a body that is being replaced. A digest of
+/// the original would also let a reader confirm guesses at redacted secrets.
 pub(super) fn strip_body_facts(headers: &mut HeaderMap) {
     let always = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ACCEPT_RANGES, ETAG];
     let digests = ["content-md5", "content-digest", "repr-digest", "digest"];
@@ -56,13 +56,13 @@ pub(super) fn strip_body_facts(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a header's media type is `wanted`, whatever its parameters.
+/// Whether the Content-Type is `wanted`, ignoring parameters.
 pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted)
 }
 
-/// A body without compression, as everybody unpacks it; refused if it cannot be unpacked or is then
+/// A decompressed body. Refused if its encoding is ambiguous or unsupported, or if the result is
 /// over the limit.
 pub(super) fn unpacked<'a>(
     headers: &HeaderMap,
@@ -86,7 +86,7 @@ pub(super) fn unpacked<'a>(
     }
 }
 
-/// A body as it can be read along: unpacked, if somebody compressed it all the same.
+/// A body for inspection: decompressed where possible, otherwise unchanged.
 pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
     match unpack(headers, body, UNPACKED_BYTES_MAX) {
         Some(Ok(text)) => Cow::Owned(text),
@@ -94,10 +94,10 @@ pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]>
     }
 }
 
-/// A body that unpacks to more than it may.
+/// The decompressed body would exceed the limit.
 struct TooLarge;
 
-/// The text of a compressed body; `None` if it is not compressed, or not in a way that we can unpack.
+/// Decompresses a body; `None` if it is not compressed, or not in a way that we support.
 fn unpack(headers: &HeaderMap, body: &[u8], bytes_max: usize) -> Option<Result<Vec<u8>, TooLarge>> {
     let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let packed: Box<dyn Read + '_> = match encoding.unwrap_or_default().trim() {
@@ -114,7 +114,7 @@ fn unpack(headers: &HeaderMap, body: &[u8], bytes_max: usize) -> Option<Result<V
     Some(if count <= bytes_max { Ok(text) } else { Err(TooLarge) })
 }
 
-/// The reply to a request that is refused by its head.
+/// The reply to a request that is refused because of its head.
 pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> {
     let mut reply = error(rejection.status, id, rejection.code, &rejection.reason);
     if let Some(methods) = rejection.allow {
@@ -123,7 +123,7 @@ pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> 
     reply
 }
 
-/// Several messages make a batch; one is sent by itself.
+/// Joins several messages into a batch; a single one stays as it is.
 pub(super) fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<'_>> {
     match messages.len() {
         0 | 1 => messages.pop(),
@@ -131,7 +131,7 @@ pub(super) fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<
     }
 }
 
-/// The reply to a body that is refused by its head: each request in it gets the error.
+/// The reply to a body that is refused because of its head: each request in it gets the error.
 pub(super) fn rejected_each(rejection: &Rejection, frame: &Frame<'_>) -> Response<ReplyBody> {
     let requests = envelopes(frame).into_iter().filter(|said| said.kind() == Kind::Request);
     let ids: Vec<&[u8]> = requests.filter_map(|said| said.id).collect();
@@ -146,7 +146,7 @@ pub(super) fn rejected_each(rejection: &Rejection, frame: &Frame<'_>) -> Respons
     reply
 }
 
-/// A reply with a JSON-RPC error for nobody in particular.
+/// A reply with a JSON-RPC error that answers no particular request.
 pub(super) fn refusal(status: u16, words: &str) -> Response<ReplyBody> {
     error(status, b"null", -32000, words)
 }
@@ -156,13 +156,13 @@ pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<
     json(status, OwnMessage::error(id, code, words).into())
 }
 
-/// A reply after which the connection closes, because not all of the request was read.
+/// Closes the connection after this reply, because the request was not read to its end.
 pub(super) fn last(mut reply: Response<ReplyBody>) -> Response<ReplyBody> {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply
 }
 
-/// The reply to a request whose body was not read to its end. It is not about any message.
+/// The reply to a request whose body was not read to its end. It answers no message.
 pub(super) fn unread(unread: UnreadBody) -> Response<ReplyBody> {
     let mut reply = Response::new(ReplyBody::full(Outbound::notice(unread.message())));
     *reply.status_mut() =
@@ -175,7 +175,7 @@ pub(super) fn unread(unread: UnreadBody) -> Response<ReplyBody> {
     last(reply)
 }
 
-/// A reply that is a stream of events.
+/// A reply with an event stream as its body.
 pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

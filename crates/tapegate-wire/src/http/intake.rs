@@ -1,11 +1,12 @@
-//! Bodies of requests: read whole, in bounded memory and in time.
+//! Request bodies: read whole, within bounds of memory and time.
 //!
-//! All bodies of a process share one budget. A body keeps its part of it for as long as its bytes are used,
-//! not only while it comes. A body whose length is told waits for all of its part before it is read, so no
-//! two bodies wait for each other; one of unknown length takes its part step by step and waits for nothing.
-//! A body that stalls is given up, and its part is free again. Small bodies need no part: ordinary messages
-//! are taken, however many large ones are under way. A body of more than half the budget takes none of it:
-//! such bodies take turns, so that what is in memory is the budget and one message.
+//! All bodies of a process share one memory budget. A body keeps its share for as long as its bytes
+//! are used, not only while it is read. A body with a declared length waits for its whole share
+//! before it is read, so no two bodies deadlock; one of unknown length takes its share step by step
+//! without waiting. A stalled body is dropped, which frees its share. Small bodies need no share,
+//! so ordinary messages are accepted however many large ones are in progress. Bodies of more than
+//! half the budget take none of it but take turns, so memory is bounded by the budget and one
+//! message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,50 +20,50 @@ use tokio::time::Instant;
 
 use super::body::{self, Collected};
 
-/// What all bodies take together, but for one that is larger than [`SHARED_BYTES_MAX`].
+/// The total for all bodies, except one that is larger than [`SHARED_BYTES_MAX`].
 const TOTAL_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// The largest body that takes its part of the budget: two of them fit.
+/// The largest body that is charged to the budget: two of them fit.
 const SHARED_BYTES_MAX: usize = TOTAL_BYTES_MAX / 2;
-/// The largest body that needs no part of the budget.
+/// The largest body that is not charged to the budget.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
-/// How long a body waits for its part.
+/// How long a body waits for its share.
 const WAIT: Duration = Duration::from_secs(10);
-/// A body that brings less than [`PACE_BYTES_MIN`] in this time is given up.
+/// A body that delivers less than [`PACE_BYTES_MIN`] in this time is dropped.
 const PACE: Duration = Duration::from_secs(30);
 const PACE_BYTES_MIN: usize = 64 * 1024;
-/// The budget is counted in units of as many bytes.
+/// The unit in which the budget is counted.
 const UNIT_BYTES: usize = 1024;
-/// How long a client that was refused is read from, so that it gets to read why.
+/// How long a refused client is still read from, so that it gets to read the reply.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Memory for the bodies of requests.
+/// The memory budget for request bodies.
 #[derive(Debug, Clone)]
 pub struct BodyBudget {
     units: Arc<Semaphore>,
-    /// The turn of a body that is larger than `shared_bytes_max`.
+    /// Held by the one body that may be larger than `shared_bytes_max`.
     turn: Arc<Semaphore>,
     shared_bytes_max: usize,
     wait: Duration,
     pace: Duration,
 }
 
-/// Why the body of a request is not there.
+/// Why a request body is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// The client broke off.
     #[error("the body broke off: {0}")]
     Broken(#[from] hyper::Error),
-    /// It was given up.
+    /// We stopped reading it.
     #[error("{}", .0.message())]
     Unread(UnreadBody),
 }
 
-/// Why a body was given up.
+/// Why we stopped reading a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnreadBody {
-    /// Other bodies take up all the memory that there is for them.
+    /// Other bodies use all of the budget.
     NoRoom,
-    /// It came too slowly.
+    /// It arrived too slowly.
     TooSlow,
 }
 
@@ -73,7 +74,7 @@ impl From<UnreadBody> for IntakeError {
 }
 
 impl UnreadBody {
-    /// The status of the reply.
+    /// The HTTP status of the reply.
     pub fn status(self) -> u16 {
         match self {
             Self::NoRoom => 503,
@@ -81,7 +82,7 @@ impl UnreadBody {
         }
     }
 
-    /// What the client is told.
+    /// The message for the client.
     pub fn message(self) -> &'static str {
         match self {
             Self::NoRoom => {
@@ -92,10 +93,10 @@ impl UnreadBody {
     }
 }
 
-/// How many seconds a client should wait that found no room.
+/// How many seconds a client should wait before it retries after [`UnreadBody::NoRoom`].
 pub const RETRY_AFTER_S: u64 = 5;
 
-/// A body together with its part of the budget.
+/// A body together with its share of the budget.
 struct PaidBody {
     bytes: BytesMut,
     _part: OwnedSemaphorePermit,
@@ -114,41 +115,41 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// The usual budget.
+    /// The default budget.
     pub fn new() -> Self {
         let shared_bytes_max = SHARED_BYTES_MAX;
         Self { shared_bytes_max, ..Self::bounded(TOTAL_BYTES_MAX, WAIT, PACE) }
     }
 
-    /// The same budget, but bodies of more than `shared_bytes_max` take turns.
+    /// Makes bodies of more than `shared_bytes_max` take turns instead of being charged.
     pub fn sharing(self, shared_bytes_max: usize) -> Self {
         Self { shared_bytes_max, ..self }
     }
 
-    /// A budget of `bytes_max` for which bodies wait as long as `wait`, and that stalled bodies give back
-    /// after `pace`.
+    /// A budget of `bytes_max`. Bodies wait up to `wait` for their share, and lose it after
+    /// stalling for `pace`.
     pub fn bounded(bytes_max: usize, wait: Duration, pace: Duration) -> Self {
         let units = bytes_max.div_ceil(UNIT_BYTES).min(Semaphore::MAX_PERMITS);
         let (units, turn) = (Arc::new(Semaphore::new(units)), Arc::new(Semaphore::new(1)));
         Self { units, turn, shared_bytes_max: usize::MAX, wait, pace }
     }
 
-    /// Waits for the part of a body of this length.
+    /// Waits for the share of a body of this length.
     async fn part(&self, bytes: usize) -> Result<OwnedSemaphorePermit, UnreadBody> {
         let (semaphore, permits) = self.permits(bytes)?;
         let part = Arc::clone(semaphore).acquire_many_owned(permits);
-        // It is never closed.
+        // The semaphore is never closed.
         let part = tokio::time::timeout(self.wait, part).await.ok().and_then(Result::ok);
         part.ok_or(UnreadBody::NoRoom)
     }
 
-    /// The part of a body of this length, if it is free.
+    /// The share of a body of this length, if it is available now.
     fn free_part(&self, bytes: usize) -> Result<OwnedSemaphorePermit, UnreadBody> {
         let (semaphore, permits) = self.permits(bytes)?;
         Arc::clone(semaphore).try_acquire_many_owned(permits).map_err(|_| UnreadBody::NoRoom)
     }
 
-    /// What a body of this length needs.
+    /// The semaphore and permits that a body of this length needs.
     fn permits(&self, bytes: usize) -> Result<(&Arc<Semaphore>, u32), UnreadBody> {
         if bytes > self.shared_bytes_max {
             return Ok((&self.turn, 1));
@@ -158,8 +159,8 @@ impl BodyBudget {
     }
 }
 
-/// Reads the body of a request. What is left of one that is refused is read a little longer beside the
-/// reply, for a client that is cut off while it writes may never read why. Must run inside a `LocalSet`.
+/// Reads a request body. The rest of a refused one is read a little longer alongside the reply,
+/// because a client that is cut off while writing may never read it. Must run inside a `LocalSet`.
 pub async fn collect_request(
     mut body: Incoming,
     bytes_max: usize,
@@ -172,7 +173,7 @@ pub async fn collect_request(
     collected
 }
 
-/// Reads a body that nobody wants a little longer, beside the reply. Must run inside a `LocalSet`.
+/// Reads and discards the rest of a body alongside the reply. Must run inside a `LocalSet`.
 pub fn linger(mut body: Incoming) {
     tokio::task::spawn_local(async move {
         let rest = async { while let Some(Ok(_)) = body.frame().await {} };
@@ -180,7 +181,7 @@ pub fn linger(mut body: Incoming) {
     });
 }
 
-/// Reads a body to its end. One over the limit is drained, but neither for ever nor without end.
+/// Reads a body to its end. One over the limit is drained within bounds of size and time.
 async fn collect(
     body: &mut Incoming,
     bytes_max: usize,
@@ -214,19 +215,19 @@ async fn collect(
     Err(UnreadBody::TooSlow.into())
 }
 
-/// What has come of a body.
+/// The part of a body that has arrived.
 struct Gathered<'b> {
     budget: &'b BodyBudget,
-    /// Most bodies come in one piece, which then need not be copied.
+    /// Most bodies arrive in one piece, which then need not be copied.
     first: Option<Bytes>,
     whole: BytesMut,
     part: Option<OwnedSemaphorePermit>,
-    /// How long the body may get before it needs a larger part.
+    /// How long the body may get before it needs a larger share.
     paid_bytes: usize,
 }
 
 impl Gathered<'_> {
-    /// Makes room for a body of known length.
+    /// Reserves memory for a body of known length.
     fn begin(&mut self, bytes: usize, part: OwnedSemaphorePermit) {
         (self.part, self.paid_bytes) = (Some(part), bytes);
         self.whole.reserve(bytes);
@@ -256,7 +257,7 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// Takes more of the budget if need be. Memory is doubled when it grows, and so is the part.
+    /// Enlarges the share if necessary. It doubles, as the buffer does when it grows.
     fn pay_for(&mut self, bytes: usize) -> Result<(), UnreadBody> {
         if bytes <= self.paid_bytes {
             return Ok(());
@@ -264,7 +265,7 @@ impl Gathered<'_> {
         let shared_bytes_max = self.budget.shared_bytes_max;
         let wanted = bytes.max((self.paid_bytes * 2).min(shared_bytes_max));
         if wanted > shared_bytes_max {
-            // It has its turn instead of a part.
+            // It takes its turn instead of a share.
             self.part = Some(self.budget.free_part(wanted)?);
             self.paid_bytes = usize::MAX;
             return Ok(());
@@ -287,14 +288,14 @@ impl Gathered<'_> {
     }
 }
 
-/// How fast a body comes.
+/// Measures how fast a body arrives.
 struct Pace {
     window: Duration,
     until: Instant,
     bytes: usize,
 }
 
-/// A body that does not come.
+/// A body has stalled.
 struct Stalled;
 
 impl Pace {
@@ -316,7 +317,7 @@ impl Pace {
         }
     }
 
-    /// Counts what has come; false if it is too little for the time that it took.
+    /// Counts received bytes; false if they are too few for the elapsed time.
     fn keeps_up(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         if Instant::now() < self.until {

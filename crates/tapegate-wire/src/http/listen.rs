@@ -1,4 +1,4 @@
-//! Waiting for clients.
+//! Accepts and serves client connections.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -24,65 +24,65 @@ use super::guard::Guard;
 use super::turn_away::TurnAway;
 use super::{Chunk, Outbound, ReplyBody};
 
-/// How long nobody is accepted after it went wrong, most often because descriptors have run out.
+/// The pause after a failed accept, most often caused by a lack of file descriptors.
 const SHORTAGE: Duration = Duration::from_millis(50);
 
-/// How long the head of a request may take, unless something else is said.
+/// The default limit on the time to receive a request head.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many connections there are at once, unless something else is said.
+/// The default limit on simultaneous connections.
 const CONNECTIONS_MAX: usize = 512;
 
-/// A reply that is being made.
+/// A pending reply.
 pub type Reply<P = Outbound> = Pin<Box<dyn Future<Output = Response<ReplyBody<P>>>>>;
 
-/// What answers the requests of a listener.
+/// Answers the requests of a listener.
 pub trait Handler {
-    /// What its replies are made of: [`Outbound`] for a session.
+    /// What its replies consist of: [`Outbound`] for a session.
     type Piece: Chunk;
 
-    /// Answers one request, which came by the connection that `cord` belongs to. Dropping the future
-    /// means that the client has gone.
+    /// Answers a request that arrived on the connection of `cord`. The future is dropped if the
+    /// client disconnects.
     fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply<Self::Piece>;
 
-    /// The reply to a request that the guard does not let in.
+    /// The reply to a request that the origin check refuses.
     fn refuse(&self, words: &str) -> Response<ReplyBody<Self::Piece>>;
 
-    /// Bytes came that are not an HTTP request. They have been answered already.
+    /// Called for bytes that are not an HTTP request, after they have been answered.
     fn malformed(&self, words: &str) {
         let _ = words;
     }
 
-    /// Waits until it has come to an end of its own accord, with nothing under way.
+    /// Waits until the handler has ended on its own, with nothing in progress.
     fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         Box::pin(std::future::pending())
     }
 
-    /// Ends what is under way; whoever waits for an answer is told `why`.
+    /// Ends all work in progress; clients waiting for an answer get `why`.
     fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
         let _ = why;
         Box::pin(std::future::ready(()))
     }
 }
 
-/// A listener that is bound.
+/// A bound listener.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     guard: Guard,
-    /// Tells connections to end, and is told when they have.
+    /// Tells connections to end, and notices when they have.
     ending: watch::Sender<bool>,
-    /// Room for connections.
+    /// One permit per connection.
     room: Arc<Semaphore>,
-    /// What tells those who find no room so; without it they wait.
+    /// Answers clients beyond the connection limit; without it, they wait.
     turn_away: Option<TurnAway>,
     head_patience: Duration,
 }
 
-/// Why a listener could not be had.
+/// Why a listener could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address makes no sense.
+    /// The address is not valid.
     #[error("`{0}` is no address to listen on; expected `:PORT`, `HOST:PORT` or `PORT`")]
     Address(String),
     /// The system refused.
@@ -90,7 +90,7 @@ pub enum ListenError {
     Bind {
         /// The address.
         address: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -111,29 +111,29 @@ impl Listener {
         Ok(Self { socket, guard, ending, room, turn_away, head_patience })
     }
 
-    /// The same for clients that use these names too.
+    /// Accepts requests for these names too.
     pub fn allowing(self, allowed: Allowed) -> Self {
         Self { guard: self.guard.allowing(allowed), ..self }
     }
 
-    /// The same with room for so many connections at once, each of which may take so long for the head
-    /// of a request, or be idle. Who finds no room waits.
+    /// Limits the number of connections, and the time each may take for a request head or be idle.
+    /// Clients beyond the limit wait.
     pub fn limited(self, connections_max: usize, head_patience: Duration) -> Self {
         let room = Arc::new(Semaphore::new(connections_max));
         Self { room, turn_away: None, head_patience, ..self }
     }
 
-    /// The same with room for so many connections at once. Who finds no room is told so.
+    /// Limits the number of connections. Clients beyond the limit get an error reply.
     pub fn bounded(self, connections_max: usize) -> Self {
         Self { room: Arc::new(Semaphore::new(connections_max)), ..self }
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Serves clients for ever. Must run inside a `LocalSet`.
+    /// Serves clients; never returns. Must run inside a `LocalSet`.
     pub async fn serve(&self, handler: Rc<impl Handler + 'static>) -> Infallible {
         loop {
             let (stream, room) = self.accept().await;
@@ -161,10 +161,10 @@ impl Listener {
                     .preserve_header_case(true)
                     .serve_connection(TokioIo::new(Socket::new(stream, &cord)), service);
                 let mut connection = pin!(connection);
-                // A client that breaks off is no fault of the recording.
+                // A client that disconnects is not an error of the recording.
                 tokio::select! {
                     biased;
-                    // A connection that is broken says nothing more, whatever there is to say.
+                    // Checked first: a cut connection sends nothing more, even if data is ready.
                     cut = cord.cut_through() => {
                         if cut == Cut::Abrupt {
                             return;
@@ -184,16 +184,16 @@ impl Listener {
         }
     }
 
-    /// The next connection that there is room for.
+    /// The next connection within the limit.
     async fn accept(&self) -> (TcpStream, Option<OwnedSemaphorePermit>) {
         loop {
             let mut room = match &self.turn_away {
                 Some(_) => None,
-                // It is never closed.
+                // The semaphore is never closed.
                 None => Arc::clone(&self.room).acquire_owned().await.ok(),
             };
-            // What fails here is one connection, or the want of something that comes back when a
-            // connection ends; those who are served already must not suffer for it.
+            // The failure concerns one connection, or a resource that is freed when a connection
+            // ends; existing connections must not be affected.
             let Ok((stream, _)) = self.socket.accept().await else {
                 tokio::time::sleep(SHORTAGE).await;
                 continue;
@@ -209,10 +209,10 @@ impl Listener {
         }
     }
 
-    /// Lets every connection end with the reply it is at, but waits no longer than `patience`.
+    /// Lets every connection finish its current reply, waiting at most `patience`.
     pub async fn drain(&self, patience: Duration) {
         self.ending.send_replace(true);
-        // Those that take longer are cut off, which is all that is left to do.
+        // Connections that take longer are cut off.
         tokio::time::timeout(patience, self.ending.closed()).await.ok();
     }
 }
@@ -220,7 +220,7 @@ impl Listener {
 fn split(address: &str) -> Option<(&str, u16)> {
     let (host, port) = address.rsplit_once(':').unwrap_or(("", address));
     let host = if host.is_empty() { "127.0.0.1" } else { host };
-    // A URL is what clients are told, and no host.
+    // This takes an address, not a URL.
     if host.contains('/') {
         return None;
     }

@@ -1,8 +1,8 @@
-//! What may be sent by HTTP, to a server or to a client.
+//! The bytes that may be sent over HTTP, to a server or to a client.
 //!
-//! An [`Outbound`] is made of messages that carry the proof that they may be sent, of what this
-//! process says by itself, or of what is not a message. Requests to servers and replies of
-//! sessions take nothing else, so this file is the whole list of what can reach a peer.
+//! An [`Outbound`] is made of messages that carry the proof that they may be sent, of messages this
+//! process originates, or of data that is not a message. Requests to servers and session replies
+//! take nothing else, so this file lists everything that can reach a peer.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ use super::station::Transparent;
 use crate::port::Originated;
 use crate::stage::address::ActorPiece;
 
-/// Bytes that may be sent by HTTP.
+/// Bytes that may be sent over HTTP.
 ///
-/// Raw bytes are not among them:
+/// It cannot be made from raw bytes:
 ///
 /// ```compile_fail,E0308
 /// use tapegate_wire::http::{Outbound, ReplyBody};
@@ -44,7 +44,7 @@ use crate::stage::address::ActorPiece;
 #[derive(Debug, Clone, Default)]
 pub struct Outbound(Bytes);
 
-/// A body as it came, and the text that it is read as: they differ if it is compressed.
+/// A body as received, and its text: they differ if the body is compressed.
 pub(super) struct ReadBody<'a> {
     body: &'a Bytes,
     text: Cow<'a, [u8]>,
@@ -67,19 +67,19 @@ impl<'a> ReadBody<'a> {
         }
     }
 
-    /// Whether it came compressed.
+    /// Whether the body was compressed.
     pub(super) fn is_unpacked(&self) -> bool {
         matches!(self.text, Cow::Owned(_))
     }
 }
 
 impl Outbound {
-    /// No body at all.
+    /// An empty body.
     pub(crate) fn empty() -> Self {
         Self::default()
     }
 
-    /// A message as it stands.
+    /// A message, unchanged.
     pub fn message(message: Permitted<'_>) -> Self {
         match message.into_payload() {
             Payload::AsReceived(bytes) => Self(Bytes::copy_from_slice(bytes)),
@@ -87,8 +87,8 @@ impl Outbound {
         }
     }
 
-    /// The body that a message was read from, as it came, compressed if it was. If other bytes take
-    /// the message's place, it is those.
+    /// The body that a message was read from, as received, even if compressed. If the message was
+    /// replaced, the replacement.
     pub(super) fn unchanged(message: Permitted<'_>, read: &ReadBody<'_>) -> Self {
         match place_of(message.bytes(), read.text()) {
             Some(place) if place.len() == read.text().len() => Self(read.body.clone()),
@@ -96,35 +96,35 @@ impl Outbound {
         }
     }
 
-    /// A message as an event, with an id if there is one to come back with.
+    /// A message as an event, with an id if the client can resume from it.
     pub(super) fn event(message: &Permitted<'_>, id: Option<&str>) -> Self {
         Self(event(id, "message", message.bytes()))
     }
 
-    /// The events that take the place of one, each with its id, by which a client resumes.
+    /// The events that replace one event. Each gets its id, from which a client can resume.
     pub(super) fn instead_of(piece: &Piece, messages: &[Permitted<'_>]) -> Self {
         let events: Vec<Self> =
             messages.iter().map(|message| Self::event_of(piece, message, true)).collect();
         if events.is_empty() { Self::event_without_data(piece) } else { Self::joined(&events) }
     }
 
-    /// An event with a message, written from its fields: what else stood in it does not leave. Half an
-    /// event at the end of a stream is not `terminated`, and does not become a whole one.
+    /// An event with a message, rebuilt from its fields; any other content is dropped. An
+    /// incomplete event at the end of a stream is not `terminated`, and stays incomplete.
     pub(super) fn event_of(piece: &Piece, message: &Permitted<'_>, terminated: bool) -> Self {
         let mut event = Vec::new();
         sse::write_again(&mut event, piece, Some(message.bytes()), terminated);
         Self(Bytes::from(event))
     }
 
-    /// What is left of an event whose data does not leave, or is blank.
+    /// The rest of an event whose data is withheld or blank.
     pub(super) fn event_without_data(piece: &Piece) -> Self {
         let mut event = Vec::new();
         sse::write_again(&mut event, piece, None, true);
         Self(Bytes::from(event))
     }
 
-    /// An event as it came, whose message may be sent. `message` must be that of the event; if other
-    /// bytes take its place, they make the event.
+    /// An event as received, whose message may be sent. `message` must be that of the event; if it
+    /// was replaced, the event is rebuilt from it.
     pub(super) fn event_as_received(
         piece: &Piece,
         message: &Permitted<'_>,
@@ -137,52 +137,52 @@ impl Outbound {
         }
     }
 
-    /// A piece of an event stream as it came.
+    /// A piece of an event stream, as received.
     pub(super) fn as_received(piece: &Piece, _: Transparent) -> Self {
         Self(Bytes::copy_from_slice(&piece.raw))
     }
 
-    /// The event that tells a legacy client where to post.
+    /// The event that names the endpoint a legacy client posts to.
     pub(super) fn endpoint(path: &str) -> Self {
         Self(event(None, "endpoint", path.as_bytes()))
     }
 
-    /// An event without a message that gives the client an id to come back with.
+    /// An event without a message that gives the client an id to resume from.
     pub(super) fn priming(id: &str) -> Self {
         Self(Bytes::from(format!("id: {id}\ndata: \n\n")))
     }
 
-    /// Tells the client when to come back for the rest of a stream.
+    /// Tells the client when to reconnect for the rest of a stream.
     pub(super) fn retry(after: std::time::Duration) -> Self {
         Self(Bytes::from(format!("retry: {}\n\n", after.as_millis())))
     }
 
-    /// A comment, which shows that a stream is alive.
+    /// A comment, used as a keep-alive.
     pub(super) fn comment(text: &'static str) -> Self {
         Self(Bytes::from(format!(": {text}\n\n")))
     }
 
-    /// Plain text of our own, which is not a message.
+    /// Plain text of our own that is not a message.
     pub(super) fn notice(text: &'static str) -> Self {
         Self(Bytes::from_static(text.as_bytes()))
     }
 
-    /// What is not a message.
+    /// A body that is not a message.
     pub(super) fn plain(body: PlainBody) -> Self {
         Self(body.into_bytes())
     }
 
-    /// A piece of what an actor says, between bytes that make an event of it.
+    /// A piece of an actor's output, framed as part of an event.
     pub(super) fn actor_piece(head: &str, piece: &ActorPiece<'_>, tail: &str) -> Self {
         Self(Bytes::from([head.as_bytes(), piece.bytes(), tail.as_bytes()].concat()))
     }
 
-    /// What this process says because it is one end itself.
+    /// Bytes that this process sends as an endpoint of its own.
     pub(crate) fn originated(bytes: Originated<'_>) -> Self {
         Self(Bytes::copy_from_slice(bytes.bytes()))
     }
 
-    /// All of it in one.
+    /// All parts joined into one.
     pub(super) fn joined(parts: &[Self]) -> Self {
         match parts {
             [one] => one.clone(),
@@ -196,7 +196,7 @@ impl Outbound {
         is_message.then(|| Self(event(None, "message", &self.0)))
     }
 
-    /// The bytes, to be looked at.
+    /// The bytes, for inspection.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

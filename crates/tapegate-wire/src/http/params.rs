@@ -1,8 +1,8 @@
-//! Which arguments of which tools are mirrored in headers.
+//! Tracks which tool arguments are mirrored in headers.
 //!
-//! A tool's schema may mark properties with `x-mcp-header`; a call must then carry their values
-//! as `Mcp-Param-…` headers. Who is on a pipe knows nothing of headers, so what the lists of tools
-//! say is remembered as they pass: only for tools with marks, and only so many.
+//! A tool's schema may mark properties with `x-mcp-header`; a call must then carry their values as
+//! `Mcp-Param-…` headers. A client on a pipe cannot set headers, so the marks are learned from the
+//! tool lists that pass through, only for tools that have any, and within limits.
 
 use std::collections::HashMap;
 
@@ -18,16 +18,16 @@ const MARKS_MAX: usize = 64;
 const DEPTH_MAX: usize = 16;
 const WORD_BYTES_MAX: usize = 256;
 
-/// The marks of all tools that have any.
+/// The marked properties, by tool.
 #[derive(Debug, Default)]
 pub(super) struct Params {
     tools: HashMap<String, Vec<Mark>>,
 }
 
-/// A property that is mirrored.
+/// A mirrored property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mark {
-    /// The keys that lead to it.
+    /// The keys leading to it.
     path: Vec<String>,
     header: HeaderName,
 }
@@ -40,7 +40,7 @@ impl Params {
             let Some(name) = json::member(tool, "name").and_then(json::string) else { continue };
             let mut marks = Vec::new();
             if let Some(schema) = json::member(tool, "inputSchema") {
-                // A schema that cannot be read to its end marks what could be read.
+                // If a schema is malformed, the marks found up to there count.
                 walk(schema, &mut Vec::new(), &mut marks).ok();
             }
             if marks.is_empty() {
@@ -62,7 +62,7 @@ impl Params {
         }
     }
 
-    /// Whether the headers of a tool call do not say what its arguments do.
+    /// Whether the headers of a tool call fail to match its arguments.
     pub(super) fn disagree(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
         self.marked(call).any(|(header, text)| {
             let mut values = headers.get_all(header).iter();
@@ -72,8 +72,8 @@ impl Params {
         })
     }
 
-    /// Whether a header of a tool call says something else than the argument that it repeats. Servers of
-    /// earlier revisions know nothing of such headers, so that none need be there.
+    /// Whether a header of a tool call contradicts the argument it mirrors. Servers of earlier
+    /// revisions do not know these headers, so they may be absent.
     pub(super) fn contradict(&self, call: &Envelope<'_>, headers: &HeaderMap) -> bool {
         self.marked(call).any(|(header, text)| {
             headers.get_all(header).iter().any(|value| {
@@ -83,7 +83,7 @@ impl Params {
         })
     }
 
-    /// The arguments of a tool call that are marked, by header.
+    /// The marked arguments of a tool call, by header.
     fn marked(&self, call: &Envelope<'_>) -> impl Iterator<Item = (&HeaderName, String)> {
         let marks = call.name.and_then(|name| self.tools.get(name.decode().as_ref()));
         let arguments = call.params.and_then(|params| json::member(params, "arguments"));
@@ -97,8 +97,8 @@ impl Params {
     }
 }
 
-/// Collects the marks of a schema. Only properties of properties can be marked, so only those are
-/// looked at.
+/// Collects the marks of a schema. Only nested `properties` can be marked, so nothing else is
+/// searched.
 fn walk(schema: &[u8], path: &mut Vec<String>, marks: &mut Vec<Mark>) -> Result<(), Fault> {
     let mut cursor = Cursor::new(schema)?;
     if cursor.kind()? != Kind::Object || path.len() > DEPTH_MAX {
@@ -150,7 +150,7 @@ fn add(word: &[u8], path: &[String], marks: &mut Vec<Mark>) {
     }
 }
 
-/// Whether a header says what an argument does. Of numbers it may be another spelling.
+/// Whether a header equals an argument. Numbers may be spelled differently.
 fn means_same(said: &str, text: &str) -> bool {
     let number =
         |text: &str| text.parse::<f64>().ok().filter(|_| !text.contains(char::is_alphabetic));
@@ -163,7 +163,7 @@ fn text_of(value: &[u8]) -> Option<String> {
     match value.first()? {
         b'"' => json::string(value).map(std::borrow::Cow::into_owned),
         b't' | b'f' => Some(text.to_owned()),
-        // Servers compare decimals; an exponent is legal in JSON but not there.
+        // Servers compare decimals; an exponent is legal in JSON but not in the header.
         b'-' | b'0'..=b'9' if text.contains(['e', 'E']) => {
             let number: f64 = text.parse().ok()?;
             number.is_finite().then(|| number.to_string())

@@ -1,12 +1,12 @@
-//! From HTTP to HTTP, unchanged.
+//! A transparent HTTP proxy.
 //!
-//! Status, headers and bodies pass as they are, for any number of clients, sessions and streams.
-//! Bodies that carry messages are read along: a request is on the tape before it is sent to the
-//! server, a reply or event before it is sent to the client. Three things are changed, because
-//! they would lead past the recorder or could not be read: an absolute `endpoint` or redirect
-//! that names the server's own origin becomes a path, and compression is not asked for. With a
-//! gate, what it refuses, rewrites or holds is changed too, and requests and replies that could be
-//! read in more than one way are refused (`request_check`).
+//! Status, headers and bodies pass unchanged, for any number of clients, sessions and streams.
+//! Bodies that carry messages are inspected: a request is recorded before it is sent to the server,
+//! a reply or event before it is sent to the client. Three things are changed because they would
+//! bypass the recorder or could not be read: an absolute `endpoint` or redirect to the server's own
+//! origin becomes a path, and compression is not requested. With a gate, messages it refuses,
+//! rewrites or holds are changed too, and ambiguous requests and replies are refused
+//! (`request_check`).
 
 mod asking;
 mod events;
@@ -58,54 +58,53 @@ pub struct Proxy {
     /// Where the server has moved its endpoint to, if clients could not follow it there.
     moved: RefCell<Option<PathAndQuery>>,
     sessions: RefCell<Sessions>,
-    /// Which arguments are repeated in headers, as far as lists of tools have told.
+    /// Which arguments are mirrored in headers, learned from tool lists.
     params: RefCell<Params>,
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
-    /// Ways to the clients of legacy sessions, which are answered on one stream.
+    /// Senders to the clients of legacy sessions, whose answers go to one stream.
     inboxes: RefCell<HashMap<Lane, mpsc::Sender<Outbound>>>,
-    /// What the ids of events were that clients know by another name.
+    /// The original ids of events whose ids were redacted.
     event_ids: RefCell<MaskedIds>,
 }
 
-/// One request and what is known of it while its reply is awaited.
+/// One request, and its state while its reply is pending.
 struct Exchange {
     proxy: Rc<Proxy>,
-    /// The conversation; `None` while nothing of it has been recorded.
+    /// The lane it is recorded in; `None` until something of it has been recorded.
     lane: Option<Lane>,
     scope: Scope,
-    /// The path at the server, which legacy clients are told where to post by.
+    /// The path at the server; a legacy client's endpoint is derived from it.
     path: PathAndQuery,
-    /// Where that path leads, as far as a gate knows.
+    /// What that path leads to, as far as the gate knows.
     route: Route,
-    /// Whether the server has told its clients of that path, query and all.
+    /// Whether the server has announced that path, including the query, to its clients.
     told: bool,
-    /// Whether it is a GET, whose reply clients read as events whatever it says it is.
+    /// Whether it is a GET, whose reply clients read as events whatever its content type.
     is_get: bool,
-    /// The request's headers, for what we may have to say to the server in this session.
+    /// The request's headers, for messages of our own to the server in this session.
     headers: HeaderMap,
-    /// What was asked, if it was a message.
+    /// The request body, if it was a message.
     asked: Option<Bytes>,
     deletes: Option<Vec<u8>>,
-    /// Whether the reply is the one stream on which a legacy session is answered.
+    /// Whether the reply is the one stream that carries all answers of a legacy session.
     answers_all: bool,
-    /// What we have to say on it.
+    /// Our own messages for that stream.
     inbox: Option<mpsc::Receiver<Outbound>>,
-    /// Whether it is a post of a legacy session, which is answered on that stream.
+    /// Whether it is a POST of a legacy session, which is answered on that stream.
     older: bool,
-    /// Whether something that the server said on the stream has not left, so that an answer may be
-    /// missing from it.
+    /// Whether a server message on the stream was withheld, so that an answer may be missing.
     has_dropped: bool,
-    /// Told once the connection to the server has the request.
+    /// Notified once the request has been handed to the server connection.
     begun: Rc<Notify>,
 }
 
-/// How far an exchange's lane reaches.
+/// What an exchange's lane covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// A session that is known.
+    /// A known session.
     Session,
-    /// A session that this request opens, if the server gives it an id.
+    /// A session that this request opens, if the server assigns it an id.
     Opening,
     /// This exchange only.
     Alone,
@@ -156,7 +155,7 @@ impl Proxy {
         exchange.send_surely(parts, body).await
     }
 
-    /// What is known of a request before its body is looked at.
+    /// Builds the exchange from the request head, before the body is inspected.
     fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> Exchange {
         let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
@@ -189,8 +188,8 @@ impl Proxy {
         }
     }
 
-    /// The server's path for a path at ours: its own path stands for `/` and `/mcp` too. With a gate
-    /// the query of the server's own URL always stands; a client can only add to it.
+    /// Maps a request path to the server's: `/` and `/mcp` mean the server's own path. With a gate,
+    /// the query of the server's URL is always kept; a client can only add to it.
     fn path_at_server(&self, uri: &Uri) -> PathAndQuery {
         let own = self.upstream.path();
         let asked = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -209,7 +208,7 @@ impl Proxy {
         }
     }
 
-    /// Forgets everything that waits in a lane which has ended.
+    /// Forgets all pending requests in a lane that has ended.
     fn forget(&self, lane: Lane) {
         for asker in [Side::Client, Side::Server] {
             let event = Event::Dismissed { lane, asker, bytes: None, why: None };
@@ -241,12 +240,12 @@ impl Handler for Proxy {
     }
 }
 
-/// Whether something is a message of this protocol wherever it is sent.
+/// Whether this is an MCP message no matter where it is sent.
 fn is_message(said: &Envelope<'_>) -> bool {
     said.version_ok && said.kind() != Kind::Other
 }
 
-/// Waits until the recording ends, and says why.
+/// Waits until the recording ends, and returns the reason.
 async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
     let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
     match why {

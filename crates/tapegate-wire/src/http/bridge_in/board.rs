@@ -1,8 +1,8 @@
-//! One server and everybody who talks to it.
+//! One server and the clients connected to it.
 //!
-//! A session has a board of its own; clients without sessions share one. What a client says is
-//! recorded, entered in the book and queued for the server in one step, so that nothing is sent
-//! that is not on the tape and nothing is answered that is not expected.
+//! A session has its own connection; clients without sessions share one. A client's message is
+//! recorded, entered in the id map and queued for the server in one step, so every sent message is
+//! on the tape and every answer has a matching request.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -36,29 +36,30 @@ use crate::stdio::Patience;
 
 /// How many messages may wait for a server that does not read.
 const INPUT_MESSAGES_MAX: usize = 8;
-/// Room for a message among those that wait for the server.
+/// A reserved slot in the server's input queue.
 type Slot = mpsc::OwnedPermit<LineBuffer>;
 
-/// How many words of our own may wait besides them before the server is not read from either.
+/// How many of our own messages may wait in addition before reading from the server stops too.
 const OWED_MAX: usize = 256;
 
-/// One server and everybody who talks to it.
+/// One server and the clients connected to it.
 pub(super) struct Board {
     pub(super) kind: Kind,
-    /// Whether what the server says may name the request it belongs to.
+    /// Whether the server's lines may name the request they belong to.
     pub(super) addressed: bool,
     pub(super) lane: Lane,
     pub(super) station: Rc<Station>,
     pub(super) book: RefCell<Book>,
     /// Which arguments clients without a session must mirror in headers.
     pub(super) params: RefCell<Params>,
-    /// What belongs to no request: the GET stream, or all of the old transport.
+    /// Carries messages that belong to no request: the GET stream, or everything in HTTP+SSE.
     pub(super) main: Rc<Stream>,
     pub(super) history: Rc<RefCell<History>>,
-    /// Whether it answers by streams whoever takes them, as most servers do that have HTTP themselves.
+    /// Whether requests are answered with streams where the client allows it, as most HTTP servers
+    /// do.
     pub(super) by_stream: bool,
     pub(super) input: RefCell<Option<mpsc::Sender<LineBuffer>>>,
-    /// Room for words of our own that the server has yet to take.
+    /// Permits for our own messages that the server has not read yet.
     owed: Arc<Semaphore>,
     exchanges: Cell<u64>,
     pub(super) streams: Cell<u64>,
@@ -66,15 +67,15 @@ pub(super) struct Board {
     pub(super) ended: Cell<bool>,
     pub(super) end: RefCell<Option<End>>,
     pub(super) end_asked: Notify,
-    /// What the connections of its clients hang on.
+    /// The handles of its clients' connections.
     pub(super) cords: RefCell<Vec<Rc<Cord>>>,
-    /// The event that comes in pieces.
+    /// The raw event that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawEvent>>,
-    /// The calls that wait for a decision.
+    /// The calls that wait for an approval decision.
     pub(super) held: RefCell<HeldCalls>,
 }
 
-/// Who talks to a board.
+/// Which clients use a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One client, by Streamable HTTP.
@@ -88,15 +89,15 @@ pub(super) enum Kind {
 /// Why something was not sent to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotSent {
-    /// The server has ended, or takes no more.
+    /// The server has ended or its input is closed.
     Ended,
-    /// Too many requests wait.
+    /// Too many requests are unanswered.
     Busy,
     /// The tape failed.
     Stopped,
 }
 
-/// What became of a message of a client: it is on its way, refused with this answer, or held.
+/// What happened to a client's message: forwarded, refused with this answer, or held.
 pub(super) type Sent = Disposition<(), Option<Permitted<'static>>>;
 
 impl From<Stopped> for NotSent {
@@ -106,8 +107,8 @@ impl From<Stopped> for NotSent {
 }
 
 impl Board {
-    /// A board for a server. The task, which must be run, ends when the server has, and nothing is
-    /// left of it.
+    /// Connects to a server. The returned task must be run; it completes once the server has ended
+    /// and is cleaned up.
     pub(super) fn start(
         station: &Rc<Station>,
         (lane, kind): (Lane, Kind),
@@ -151,14 +152,14 @@ impl Board {
         self.ended.get()
     }
 
-    /// When it was last used, if nobody uses it now.
+    /// When it was last used, or `None` while it is in use.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let waits = self.book.borrow().is_live() || !self.held.borrow().is_empty();
         let busy = self.main.is_attended() || waits;
         (!busy).then(|| self.used.get())
     }
 
-    /// A place for the answers to a POST of one message, or of a batch.
+    /// Creates the exchange that collects the answers to a POST of one message or a batch.
     pub(super) fn exchange(
         &self,
         lane: Lane,
@@ -170,7 +171,7 @@ impl Board {
         Rc::new(Exchange::new(self.exchanges.get(), lane, terms, said, requests))
     }
 
-    /// Judges and records a message of a client, and sends it to the server, once there is room.
+    /// Evaluates and records a client's message, and queues it for the server once there is room.
     pub(super) async fn send(
         &self,
         lane: Lane,
@@ -179,7 +180,7 @@ impl Board {
     ) -> Result<Sent, NotSent> {
         self.station.room_for(lane, bytes).await;
         let slot = self.reserve().await?;
-        // From here on nothing waits, so nothing can come between.
+        // There is no await from here on, so recording and queueing are one step.
         self.used.set(Instant::now());
         let Judged { disposition, said } = self.station.receive(lane, Side::Client, bytes)?;
         let told = self.say_apart(said).pop();
@@ -193,7 +194,7 @@ impl Board {
         })
     }
 
-    /// Waits until the server takes another message.
+    /// Waits for a free slot in the server's input queue.
     pub(super) async fn reserve(&self) -> Result<Slot, NotSent> {
         let sender = self.input.borrow().clone().ok_or(NotSent::Ended)?;
         let slot = sender.reserve_owned().await.map_err(|_| NotSent::Ended)?;
@@ -204,7 +205,7 @@ impl Board {
         Ok(slot)
     }
 
-    /// Sends a message that may pass, by the names that are good for the server.
+    /// Sends a permitted message, with its ids renamed for the server.
     pub(super) fn forward(
         &self,
         slot: Slot,
@@ -223,9 +224,9 @@ impl Board {
         }
     }
 
-    /// The lines that a message is sent as. Behind a gate a batch becomes one line a message: servers on
-    /// stdio answer messages one by one, and the gate takes no batch from them. The exchange
-    /// gathers the answers again.
+    /// The lines a message is sent as. With a gate, a batch is split into one line per message:
+    /// stdio servers answer messages one by one, and the gate accepts no batches from them. The
+    /// exchange joins the answers again.
     fn lines_of(&self, message: Permitted<'_>) -> LineBuffer {
         let mut lines = LineBuffer::default();
         let is_batch = message.bytes().first() == Some(&b'[');
@@ -239,7 +240,7 @@ impl Board {
         lines
     }
 
-    /// Says to the server what is for it, and returns what the client is told.
+    /// Sends the messages meant for the server, and returns those for the client.
     pub(super) fn say_apart<'e>(&self, said: Vec<Outgoing<'e>>) -> Vec<Permitted<'e>> {
         let mut told = Vec::new();
         for Outgoing { to, message, .. } in said {
@@ -260,7 +261,8 @@ impl Board {
         Ok(())
     }
 
-    /// Hands messages that wait for a client without a GET stream to one that listens now.
+    /// Moves messages that wait for a client without a GET stream to an exchange that can take
+    /// them.
     fn hand_over(&self, exchange: &Exchange) {
         if self.kind != Kind::Session || self.main.is_attended() {
             return;
@@ -270,13 +272,14 @@ impl Board {
         }
     }
 
-    /// Sends something of our own to the server. It must be on the tape.
+    /// Sends one of our own messages to the server. It must be recorded already.
     pub(super) fn say(&self, message: Permitted<'_>) {
         let Some(sender) = self.input.borrow().clone() else { return };
         let mut lines = LineBuffer::default();
         lines.push(message);
         if let Err(mpsc::error::TrySendError::Full(lines)) = sender.try_send(lines) {
-            // Whoever speaks here reads the server's output too, and must not wait for its input.
+            // The caller also reads the server's output, so it must not block on the server's
+            // input.
             let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
             tokio::task::spawn_local(async move {
                 sender.send(lines).await.ok();
@@ -285,19 +288,19 @@ impl Board {
         }
     }
 
-    /// Waits while a server that does not read is owed too much; it would only be owed more.
+    /// Waits while too many of our own messages are queued; reading on would only add to them.
     pub(super) async fn relieved(&self) {
         drop(self.owed.acquire().await);
     }
 
-    /// Marks on the tape that something went nowhere.
+    /// Records a message as not delivered.
     pub(super) fn mark(&self, lane: Lane, from: Side, bytes: &[u8], why: &str) {
-        // If the tape has failed, the recording ends anyway.
+        // If the tape has failed, the session ends anyway.
         self.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
     }
 }
 
-/// Writes what is queued until there is nothing more to come, then closes the server's input.
+/// Writes queued lines until the queue is closed, then closes the server's input.
 async fn write_all(input: Port, mut queue: mpsc::Receiver<LineBuffer>) {
     while let Some(mut lines) = queue.recv().await {
         while lines.left() > 0 {

@@ -1,9 +1,8 @@
-//! Who asked what: the ids and tokens that are in use towards one server.
+//! Maps the request ids and progress tokens of clients to those used towards one server.
 //!
-//! Clients that do not know of each other may use the same id at the same time. An id that is in
-//! use gets another name towards the server, and the answer gets the client's name back; every
-//! other byte stays as it was. With a gate, so does an id that servers may read as another one, such
-//! as `1.0`.
+//! Independent clients may use the same id at the same time. An id already in use is renamed
+//! towards the server, and the answer gets the client's id back; every other byte is unchanged.
+//! With a gate, ids that servers may parse differently, such as `1.0`, are renamed too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -20,45 +19,46 @@ use super::exchange::Exchange;
 use super::stream::Stream;
 use tapegate_core::json::Edits;
 
-/// How many unanswered requests are remembered. Beyond it those go whose client has gone.
+/// How many unanswered requests are remembered. Beyond it, requests of departed clients are
+/// dropped.
 const ASKED_MAX: usize = 1 << 16;
-/// How many digits every reader of numbers keeps.
+/// How many digits every number parser preserves.
 const DIGITS_MAX: usize = 15;
-/// How many are remembered that were answered.
+/// How many answered requests are remembered.
 const RECENT_MAX: usize = 64;
 
-/// The exchanges that wait for a server.
+/// The exchanges waiting for answers of one server.
 #[derive(Default)]
 pub(super) struct Book {
     asked: HashMap<IdKey, Name>,
     tokens: HashMap<IdKey, Name>,
     open: BTreeMap<u64, Rc<Exchange>>,
     renamed: u64,
-    /// Whether ids with several readings get other names too. A recorder changes no byte that it need not.
+    /// Whether ambiguous ids are renamed too. Without a gate, no byte is changed unnecessarily.
     renames_odd: bool,
-    /// Who was answered lately, by what the server calls the request, and the connection it came by.
+    /// Recently answered requests by their server-side id, with the connection each came from.
     recent: VecDeque<(Box<[u8]>, Rc<Cord>)>,
 }
 
-/// What a client calls something, and which exchange it belongs to.
+/// A client's id or token, and the exchange it belongs to.
 struct Name {
     exchange: Rc<Exchange>,
-    /// The raw text by which the client knows it.
+    /// The raw text the client uses.
     theirs: Box<[u8]>,
-    /// The raw text by which the server knows it.
+    /// The raw text the server sees.
     ours: Box<[u8]>,
     renamed: bool,
 }
 
-/// Where a message of the server belongs.
+/// Where a message from the server belongs.
 pub(super) enum Place {
-    /// It answers a request of this exchange.
+    /// Answers a request of this exchange.
     Answer(Rc<Exchange>),
-    /// It belongs to this exchange, or can only be meant for it.
+    /// Belongs to this exchange, or can only be meant for it.
     With(Rc<Exchange>),
-    /// It belongs to no exchange in particular.
+    /// Belongs to no particular exchange.
     Anywhere,
-    /// It answers something that nobody asked.
+    /// Answers no pending request.
     Unasked,
 }
 
@@ -70,25 +70,26 @@ impl Place {
         }
     }
 
-    /// Where the message stands on the tape, if an exchange decides it.
+    /// The lane the message is recorded in, if an exchange determines it.
     pub(super) fn lane(&self) -> Option<Lane> {
         self.exchange().map(|exchange| exchange.lane)
     }
 
-    /// Whether the message is for a client that has to come back for it.
+    /// Whether the client has to reconnect to receive the message.
     pub(super) fn is_parted(&self) -> bool {
         self.exchange().is_some_and(|exchange| exchange.parted.get())
     }
 }
 
 impl Book {
-    /// A book in which nothing is entered. With a gate nobody may get another's answer by an odd id.
+    /// An empty map. With a gate, ambiguous ids are renamed so that no client gets another's
+    /// answer.
     pub(super) fn new(governed: bool) -> Self {
         Self { renames_odd: governed, ..Self::default() }
     }
 
-    /// Whether another request can be remembered. If need be, the oldest is forgotten whose
-    /// client has gone; it is returned.
+    /// Checks that another request can be remembered. If necessary, forgets and returns the oldest
+    /// exchange whose client has gone.
     pub(super) fn make_room(&mut self) -> Result<Option<Rc<Exchange>>, ()> {
         if self.asked.len() < ASKED_MAX {
             return Ok(None);
@@ -101,7 +102,7 @@ impl Book {
         Ok(Some(oldest))
     }
 
-    /// Enters the requests of a message, and returns it with the names that are good for the server.
+    /// Enters the requests of a message, and returns it with the ids that the server will see.
     pub(super) fn enter<'a>(
         &mut self,
         exchange: &Rc<Exchange>,
@@ -126,7 +127,7 @@ impl Book {
         })
     }
 
-    /// A cancellation by the client, with the name the server knows the request by.
+    /// Translates the request id of a client's cancellation to the one the server knows.
     pub(super) fn cancel<'a>(&self, lane: Lane, message: Permitted<'a>) -> Permitted<'a> {
         message.with_ids(|said, edits| {
             let Some(id) = said.request_id else { return };
@@ -141,28 +142,28 @@ impl Book {
         })
     }
 
-    /// The request that a client of `lane` calls `id`.
+    /// The request that a client in `lane` knows as `id`.
     fn find(&self, lane: Lane, id: &[u8]) -> Option<&Name> {
         let is_it = |name: &&Name| name.exchange.lane == lane && same_id(&name.theirs, id);
         let by_itself = self.asked.get(&IdKey::new(id)).filter(is_it);
         by_itself.or_else(|| self.asked.values().find(|name| name.renamed && is_it(name)))
     }
 
-    /// Takes the request that a client of `lane` calls `id`, and returns who asked.
+    /// Removes the request that a client in `lane` knows as `id`, and returns its exchange.
     pub(super) fn take(&mut self, lane: Lane, id: &[u8]) -> Option<Rc<Exchange>> {
         let ours = self.find(lane, id)?.ours.clone();
         self.answered(&ours).map(|name| name.exchange)
     }
 
-    /// What `exchange` still waits for, as the server and as the client calls it.
+    /// The unanswered requests of `exchange`, as pairs of server-side and client-side id.
     pub(super) fn unanswered(&self, exchange: &Exchange) -> Vec<(Vec<u8>, Vec<u8>)> {
         let asked = exchange.ids.borrow();
         let known = asked.iter().filter_map(|key| self.asked.get(key));
         known.map(|name| (name.ours.to_vec(), name.theirs.to_vec())).collect()
     }
 
-    /// Finds where a message of the server belongs, and gives things the client's names back. The
-    /// server may have said which request it is `about`.
+    /// Finds where a message from the server belongs, and restores the client's ids. `about` is the
+    /// request the server has named for it, if any.
     pub(super) fn place(
         &mut self,
         said: &Envelope<'_>,
@@ -214,13 +215,13 @@ impl Book {
         Place::Anywhere
     }
 
-    /// The exchange of the request that the server calls `about`, while it waits.
+    /// The exchange of the pending request that the server knows as `about`.
     fn meant(&self, about: Option<&[u8]>) -> Option<Place> {
         let name = self.asked.get(&IdKey::new(about?))?;
         Some(Place::With(Rc::clone(&name.exchange)))
     }
 
-    /// The one exchange that can be meant, if there is one.
+    /// The only live exchange that is not a subscription, if there is exactly one.
     fn only_one(&self) -> Place {
         let mut live = self.open.values().filter(|one| one.is_live() && !one.listens.get());
         match (live.next(), live.next()) {
@@ -229,23 +230,23 @@ impl Book {
         }
     }
 
-    /// The newest exchange that takes messages which are no answers.
+    /// The newest exchange that accepts messages other than answers.
     pub(super) fn any_listener(&self) -> Option<Rc<Exchange>> {
         let can_listen = |one: &&Rc<Exchange>| one.is_live() && one.can_be_told();
         self.open.values().rev().find(can_listen).cloned()
     }
 
-    /// What the client calls the request the server calls `id`.
+    /// The client's lane and id for the request that the server knows as `id`.
     pub(super) fn theirs(&self, id: &[u8]) -> Option<(Lane, Vec<u8>)> {
         self.asked.get(&IdKey::new(id)).map(|name| (name.exchange.lane, name.theirs.to_vec()))
     }
 
-    /// Takes the request that the server calls `id`, which is answered.
+    /// Removes the request that the server knows as `id`, because it has been answered.
     pub(super) fn close_asked(&mut self, id: &[u8]) {
         drop(self.answered(id));
     }
 
-    /// What the connection hangs on that the request came by which the server calls `id`.
+    /// The connection on which the request arrived that the server knows as `id`.
     pub(super) fn cord(&self, id: &[u8]) -> Option<Rc<Cord>> {
         if let Some(name) = self.asked.get(&IdKey::new(id)) {
             return name.exchange.cord.borrow().clone();
@@ -254,18 +255,18 @@ impl Book {
         recent.find(|(ours, _)| same_id(ours, id)).map(|(_, cord)| Rc::clone(cord))
     }
 
-    /// Who asked what the server calls `id`.
+    /// The exchange of the request that the server knows as `id`.
     pub(super) fn asker(&self, id: &[u8]) -> Option<Rc<Exchange>> {
         self.asked.get(&IdKey::new(id)).map(|name| Rc::clone(&name.exchange))
     }
 
-    /// The exchange whose stream has this number, while it waits.
+    /// The open exchange whose stream has this number.
     pub(super) fn with_stream(&self, number: u64) -> Option<(Rc<Exchange>, Rc<Stream>)> {
         let streams = self.open.values().filter_map(|one| Some((Rc::clone(one), one.stream()?)));
         streams.into_iter().find(|(_, stream)| stream.number() == number)
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a client waits for an answer.
     pub(super) fn is_live(&self) -> bool {
         self.open.values().any(|exchange| exchange.is_live())
     }
@@ -299,7 +300,7 @@ impl Book {
     }
 }
 
-/// Enters `theirs` under itself, or under a new name if it is in use or cannot be kept.
+/// Enters `theirs` unchanged, or under a new id if it is in use or ambiguous.
 fn name(
     names: &mut HashMap<IdKey, Name>,
     count: &mut u64,
@@ -323,9 +324,9 @@ fn name(
     key
 }
 
-/// Whether every server reads an id as this one: a string without escapes, or a whole number that
-/// floating point can tell from its neighbours. `1.0`, `1e0` and `-0` are other numbers to some. What is
-/// neither is no id, and is left for the server to refuse.
+/// Whether every server parses this id the same way: a string without escapes, or an integer that a
+/// double represents exactly. Some parsers treat `1.0`, `1e0` and `-0` as other numbers. Other JSON
+/// values are not valid ids; the server is left to refuse them.
 fn has_one_reading(id: &[u8]) -> bool {
     match id {
         [b't' | b'f' | b'n' | b'{' | b'[', ..] => true,
@@ -339,7 +340,7 @@ fn has_one_reading(id: &[u8]) -> bool {
     }
 }
 
-/// The subscription that a result names, which is the id of the request it answers.
+/// The subscription named by a result, which is the id of the request it answers.
 fn subscription_of_result(result: &[u8]) -> Option<&[u8]> {
     json::member(json::member(result, "_meta")?, "io.modelcontextprotocol/subscriptionId")
 }

@@ -1,4 +1,4 @@
-//! The checks of a governed listener, for a bridge: the same that the proxy makes.
+//! The header checks of a gated listener, applied to a bridge as the proxy applies them.
 
 use http::{Method, Request, Response};
 use hyper::body::{Body as _, Incoming};
@@ -10,8 +10,8 @@ use super::super::{ReplyBody, headers};
 use super::Bridge;
 
 impl Bridge {
-    /// Gives a request back if it may be answered, or the reply that refuses it. What would be refused
-    /// is noted, also by a gate that only observes.
+    /// Returns the request if it may be answered, or the reply that refuses it. A gate in observe
+    /// mode records what it would have refused.
     pub(super) fn check(
         &self,
         request: Request<Incoming>,
@@ -37,7 +37,7 @@ fn check(request: &Request<Incoming>) -> Result<(), Rejection> {
     let has_body = !request.body().is_end_stream();
     let route = match target.path().trim_end_matches('/') {
         "" | "/mcp" | "/message" | "/sse" | "/messages" => Route::Endpoint,
-        // Clients look for metadata that a bridge does not have. That is not worth a note.
+        // Clients probe for metadata that a bridge does not have; that is not worth recording.
         _ if !has_body && *method != Method::POST => return Ok(()),
         _ => Route::Unknown,
     };

@@ -1,4 +1,4 @@
-//! What a server says: read, recorded, and handed to whom it is meant for.
+//! Reads a server's output, records it, and routes it to the right clients.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,12 +24,12 @@ use crate::stage::address::{self, Said};
 use crate::stdio::{LINGER, Patience, SERVER_ENDED};
 use tapegate_core::json::Edits;
 
-/// How long the only reader of a session may read nothing before its connection is given up.
+/// How long a session's only reader may stall before its connection is dropped.
 pub(super) const STALL: Duration = Duration::from_secs(10);
-/// How long a client that shares its server may take to catch up, while all the others wait.
+/// How long a client that shares its server may lag while the other clients wait.
 pub(super) const LAG: Duration = Duration::from_millis(500);
 
-/// Reads a server until it ends or is to end, then ends it and leaves nothing of it behind.
+/// Reads from a server until it ends or is asked to end, then shuts it down and cleans up.
 pub(super) async fn run(board: Rc<Board>, mut server: Server, output: Port, patience: Patience) {
     let mut lines = server.lines(board.station.message_bytes_max());
     let read = tokio::select! {
@@ -59,7 +59,7 @@ pub(super) async fn run(board: Rc<Board>, mut server: Server, output: Port, pati
     }
 }
 
-/// Reads until the output ends, or the tape fails.
+/// Reads until the output ends or the tape fails.
 async fn read(
     board: &Board,
     server: &mut Server,
@@ -92,14 +92,14 @@ async fn read(
     }
 }
 
-/// Reads once the server has taken most of what it was told; 0 means the end.
+/// Reads once the server has consumed most of its input; 0 means end of output.
 async fn read_some(board: &Board, output: &Port, lines: &mut Lines) -> usize {
     board.relieved().await;
     output.read(lines.room()).await.unwrap_or(0)
 }
 
-/// Reads what a server still says while it ends, for ever. It goes on the tape and no further;
-/// if it were not read, the server could stumble over its own last words.
+/// Reads the remaining output of a server that is shutting down; never returns. The output is
+/// recorded but not delivered. Left unread, it could block the server's exit.
 async fn read_rest(board: &Board, output: &Port, lines: &mut Lines) {
     loop {
         lines.release();
@@ -107,7 +107,7 @@ async fn read_rest(board: &Board, output: &Port, lines: &mut Lines) {
             Ok(count) if count > 0 => lines.filled(count),
             _ => std::future::pending().await,
         }
-        // Whether or not the tape takes it, the server is ended.
+        // The server is ended whether or not the tape accepts this.
         board.pass_lines(lines, false).await.ok();
     }
 }
@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// Records a line and hands it on.
+    /// Records a line and delivers it.
     async fn pass_line(&self, line: &[u8], terminated: bool) -> Result<(), Stopped> {
         let provenance = Provenance::default();
         let said = match self.addressed {
@@ -188,7 +188,7 @@ impl Board {
         let mut parts = message.elements();
         parts.retain(|(frame, _)| frame.envelope().is_some());
         if parts.len() != places.len() {
-            // Nobody could tell any more whom the rest is for.
+            // The rest can no longer be matched to its recipients.
             self.refused(&Frame::read(bytes), places, said);
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl Board {
         Ok(())
     }
 
-    /// Answers for answers that may not be sent, because they are not on the tape.
+    /// Sends errors in place of answers that could not be recorded and so may not be sent.
     fn owe(&self, frame: &Frame<'_>, places: Vec<Place>) {
         for (said, place) in envelopes(frame).iter().zip(places) {
             let (MessageKind::Response | MessageKind::Error, Some(id)) = (said.kind(), said.id)
@@ -216,7 +216,7 @@ impl Board {
         }
     }
 
-    /// Says what is to be said in place of what the gate has refused.
+    /// Sends the replacements for a message that the gate has refused.
     fn refused(&self, frame: &Frame<'_>, places: Vec<Place>, said: Vec<Outgoing<'_>>) {
         let mut told = self.say_apart(said);
         for (said, place) in envelopes(frame).iter().zip(places) {
@@ -269,7 +269,7 @@ impl Board {
                 self.mark(exchange.lane, Side::Server, message.bytes(), "its client has gone");
             }
             Place::With(exchange) => match exchange.stream() {
-                // Its connection broke; it may come back for it.
+                // Its connection broke; the client may resume the stream.
                 Some(stream) => stream.push(message),
                 None => self.deliver_anywhere(said, message).await,
             },
@@ -281,7 +281,7 @@ impl Board {
         }
     }
 
-    /// Delivers what belongs to no exchange, or to one that cannot take it.
+    /// Delivers a message that belongs to no exchange, or to one that cannot take it.
     async fn deliver_anywhere(&self, said: &Envelope<'_>, message: Permitted<'static>) {
         if self.kind == Kind::Shared {
             let why = "nobody knows which client it is for";
@@ -306,7 +306,7 @@ impl Board {
         self.main.push(message);
     }
 
-    /// Answers a request of the server that no client will get.
+    /// Answers a server's request that no client will receive.
     fn decline(&self, said: &Envelope<'_>, why: &str) {
         if let (MessageKind::Request, Some(id)) = (said.kind(), said.id) {
             let message = OwnMessage::error(id, -32601, why);
@@ -317,31 +317,31 @@ impl Board {
         }
     }
 
-    /// Says something that is no answer on the stream of an exchange.
+    /// Sends a message other than an answer on the stream of an exchange.
     async fn tell(&self, exchange: &Exchange, message: Permitted<'static>) {
         let stream = self.stream_of(exchange);
         if self.kind != Kind::Shared || stream.has_room() || stream.caught_up(LAG).await {
             return self.push(&stream, message).await;
         }
-        // Clients that share a server wait for each other no longer than that.
+        // A slow client may not hold up the others that share the server.
         stream.break_off();
         self.mark(exchange.lane, Side::Server, message.bytes(), "its client reads too slowly");
         self.abandoned(exchange);
     }
 
-    /// Adds to a stream, and waits for its reader if it is far behind.
+    /// Adds to a stream, first waiting for a reader that is far behind.
     pub(super) async fn push(&self, stream: &Rc<Stream>, message: Permitted<'static>) {
         if !stream.room(STALL).await {
             stream.break_off();
             if self.kind == Kind::Old {
-                // It is the only stream of the session, and nobody can come back for it.
+                // It is the session's only stream, and this transport cannot resume it.
                 self.end("the client does not read its stream", Duration::ZERO);
             }
         }
         stream.push(message);
     }
 
-    /// Refuses a message over the limit, and tells whoever waits for it.
+    /// Refuses an oversized message, and sends an error to the side that waits for it.
     fn refuse(&self, mut message: Oversize) -> Result<(), Stopped> {
         let mut lane = self.lane;
         if let (Some(id), None) = (&message.said.id, &message.said.method)

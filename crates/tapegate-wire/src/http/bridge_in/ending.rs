@@ -1,4 +1,4 @@
-//! How a board comes to its end.
+//! How a server connection is shut down.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tapegate_core::side::{Lane, Side};
 use super::board::{Board, Kind};
 use super::book::Book;
 
-/// Why and how a board is to end.
+/// Why a server connection is to end, and how long the server may take.
 #[derive(Debug, Clone)]
 pub(super) struct End {
     pub(super) why: String,
@@ -18,7 +18,7 @@ pub(super) struct End {
 }
 
 impl Board {
-    /// Asks the board to end, or to end sooner.
+    /// Asks the connection to end, or to end sooner.
     pub(super) fn end(&self, why: &str, grace: Duration) {
         let mut end = self.end.borrow_mut();
         let end = end.get_or_insert_with(|| End { why: why.to_owned(), grace });
@@ -26,7 +26,7 @@ impl Board {
         self.end_asked.notify_one();
     }
 
-    /// Waits until the board was asked to end, with less grace than `grace`.
+    /// Waits for a request to end with less grace than `grace`.
     pub(super) async fn end_before(&self, grace: Duration) -> End {
         loop {
             if let Some(end) = self.end.borrow().clone().filter(|end| end.grace < grace) {
@@ -36,13 +36,13 @@ impl Board {
         }
     }
 
-    /// How many requests of clients wait for an answer.
+    /// How many client requests are unanswered.
     pub(super) fn unanswered(&self) -> usize {
         let book = self.book.borrow();
         book.exchanges().iter().map(|exchange| book.unanswered(exchange).len()).sum()
     }
 
-    /// Takes nothing more, and tells everybody who waits why no answer comes.
+    /// Accepts no more messages, and answers all pending requests with `why`.
     pub(super) fn close(&self, why: &str, error_type: Option<&str>) {
         self.ended.set(true);
         self.input.take();
@@ -57,7 +57,7 @@ impl Board {
                 self.last_answer(lane, answer.message.into_owned());
             });
         }
-        // What is left was cancelled, or the tape has failed: it is told all the same.
+        // The rest was cancelled, or the tape has failed: these clients get an error all the same.
         for exchange in exchanges {
             let unanswered = self.book.borrow().unanswered(&exchange);
             for (_, theirs) in unanswered {
@@ -69,7 +69,7 @@ impl Board {
         self.main.finish();
     }
 
-    /// Gives an answer of our own to whoever asked.
+    /// Delivers one of our own answers to the client that asked.
     pub(super) fn last_answer(&self, lane: Lane, message: Permitted<'static>) {
         if self.kind == Kind::Old {
             return self.main.push(message);

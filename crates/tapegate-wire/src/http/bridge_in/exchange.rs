@@ -1,4 +1,4 @@
-//! One POST whose requests wait for their answers.
+//! One POST whose requests wait for answers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,48 +14,48 @@ use super::super::terms::Terms;
 use super::raw::RawAnswer;
 use super::stream::Stream;
 
-/// One POST with requests, from its arrival until everything in it is answered.
+/// One POST with requests, from its arrival until all of them are answered.
 pub(super) struct Exchange {
-    /// Its place among the exchanges of its board.
+    /// Its sequence number within the server connection.
     pub(super) number: u64,
-    /// Where it stands on the tape.
+    /// The lane it is recorded in.
     pub(super) lane: Lane,
-    /// What its client takes for an answer.
+    /// The response types its client accepts.
     pub(super) accepts_json: bool,
     pub(super) accepts_events: bool,
-    /// Whether its client would have a stream even if JSON were enough.
+    /// Whether its client prefers a stream even where JSON would do.
     pub(super) knows_streams: bool,
-    /// Whether its client knows what to do with an event that has only an id.
+    /// Whether its client understands an event that has only an id.
     knows_priming: bool,
-    /// Whether it is a subscription, which no answer ends soon.
+    /// Whether it is a subscription, which stays open.
     pub(super) listens: Cell<bool>,
     /// Whether it asks for the list of tools.
     pub(super) lists: Cell<bool>,
-    /// Whether its client has gone, or has taken its requests back.
+    /// Whether its client has disconnected, or has cancelled its requests.
     pub(super) gone: Cell<bool>,
     pub(super) cancelled: Cell<bool>,
-    /// Whether its stream has ended early, so that its client has to come back.
+    /// Whether its stream was ended early, so that its client has to reconnect.
     pub(super) parted: Cell<bool>,
     /// Whether one of its answers was an error.
     pub(super) failed: Cell<bool>,
-    /// The ids and tokens it holds towards the server.
+    /// The ids and tokens it uses towards the server.
     pub(super) ids: RefCell<Vec<IdKey>>,
     pub(super) tokens: RefCell<Vec<IdKey>>,
     batch: bool,
     unanswered: Cell<usize>,
     answers: RefCell<Vec<Permitted<'static>>>,
     stream: RefCell<Option<Rc<Stream>>>,
-    /// The body that answers it in pieces, if that is how it is answered.
+    /// The body sent in pieces, if it is answered that way.
     body: RefCell<Option<Rc<Stream>>>,
-    /// The answer that comes in pieces.
+    /// The answer that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawAnswer>>,
-    /// What its connection hangs on, if its client shares the server.
+    /// The handle of its connection, if its client shares the server.
     pub(super) cord: RefCell<Option<Rc<Cord>>>,
     news: Notify,
 }
 
 impl Exchange {
-    /// An exchange of as many requests: of one message, or of a batch.
+    /// An exchange of `requests` requests, from one message or a batch.
     pub(super) fn new(
         number: u64,
         lane: Lane,
@@ -89,12 +89,12 @@ impl Exchange {
         }
     }
 
-    /// Whether somebody waits for an answer and is likely to get one.
+    /// Whether its client still waits and is likely to get an answer.
     pub(super) fn is_live(&self) -> bool {
         !self.gone.get() && !self.cancelled.get() && !self.is_answered()
     }
 
-    /// Whether something that is no answer can be said here.
+    /// Whether messages other than answers can be sent here.
     pub(super) fn can_be_told(&self) -> bool {
         let has_body = self.body.borrow().is_some();
         self.accepts_events && !has_body && !self.gone.get() && !self.is_answered()
@@ -104,16 +104,16 @@ impl Exchange {
         self.unanswered.get() == 0
     }
 
-    /// The stream that was opened, if one was.
+    /// The stream, if one was opened.
     pub(super) fn stream(&self) -> Option<Rc<Stream>> {
         self.stream.borrow().clone()
     }
 
-    /// The stream of this exchange; `open` makes it.
+    /// The stream of this exchange, opened with `open` if necessary.
     pub(super) fn stream_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Rc<Stream> {
         let stream = Rc::clone(self.stream.borrow_mut().get_or_insert_with(|| {
             let stream = open();
-            // Answers that are there already, or wait for the rest of their batch, go first.
+            // Answers that have arrived, or wait for the rest of their batch, go first.
             self.answers.borrow_mut().drain(..).for_each(|text| stream.push(text));
             if self.is_answered() {
                 stream.finish();
@@ -124,13 +124,13 @@ impl Exchange {
         stream
     }
 
-    /// The body that answers it in pieces, if that is how it is answered.
+    /// The body sent in pieces, if it is answered that way.
     pub(super) fn body(&self) -> Option<Rc<Stream>> {
         self.body.borrow().clone()
     }
 
-    /// Where pieces of its answer go: its stream, or a body of its own; `None` if they must be put
-    /// together, because other answers belong to the same body.
+    /// Where pieces of its answer go: its stream, or a separate body. `None` if the pieces must be
+    /// joined first because other answers share the body.
     pub(super) fn pieces_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Option<Rc<Stream>> {
         if let Some(stream) = self.stream().or_else(|| self.body()) {
             return Some(stream);
@@ -144,7 +144,7 @@ impl Exchange {
         Some(body)
     }
 
-    /// The last piece of an answer has come.
+    /// Notes that the last piece of an answer has been sent.
     pub(super) fn answered_in_pieces(&self) {
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
         if self.is_answered()
@@ -155,19 +155,19 @@ impl Exchange {
         self.news.notify_one();
     }
 
-    /// Gives a client something to come back with, if it knows what to do with that.
+    /// Sends an event id to resume from, if the client understands it.
     pub(super) fn prime(&self, stream: &Stream) {
         if self.knows_priming {
             stream.prime();
         }
     }
 
-    /// Whether its client comes back for the rest of a stream that ends early.
+    /// Whether its client reconnects for the rest of a stream that ends early.
     pub(super) fn can_resume(&self) -> bool {
         self.knows_priming && self.knows_streams && self.can_be_told()
     }
 
-    /// Takes the answer to one of its requests; gives it back if nobody can get it.
+    /// Takes the answer to one of its requests; returns it if it cannot be delivered.
     pub(super) fn answer(
         &self,
         message: Permitted<'static>,
@@ -184,7 +184,7 @@ impl Exchange {
             }
             None if self.gone.get() => return Err(message),
             None if self.body.borrow().is_some() => {
-                // What has begun cannot be taken back; it breaks off.
+                // A body already begun cannot be replaced, so it is broken off.
                 self.body.borrow().iter().for_each(|body| body.break_off());
                 return Err(message);
             }
@@ -194,14 +194,14 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes the answers to all of its requests: one, or a batch of them.
+    /// Takes the answers to all of its requests, single or batched.
     pub(super) fn answer_all(&self, message: &Permitted<'_>) {
         for (_, one) in message.elements() {
             self.answer(one.on_one_line().into_owned(), true).ok();
         }
     }
 
-    /// Nobody wants answers any more.
+    /// Drops the exchange: its client wants no more answers.
     pub(super) fn give_up(&self) {
         self.cancelled.set(true);
         self.unanswered.set(0);
@@ -209,7 +209,7 @@ impl Exchange {
         self.news.notify_one();
     }
 
-    /// Waits for something to answer the POST with: a stream, a body in pieces, or all answers.
+    /// Waits until the POST can be answered: with a stream, a body in pieces, or all answers.
     pub(super) async fn ready(&self) {
         let has_begun = || self.stream.borrow().is_some() || self.body.borrow().is_some();
         while !has_begun() && !self.is_answered() {
@@ -217,12 +217,12 @@ impl Exchange {
         }
     }
 
-    /// Whether no answer has come.
+    /// Whether no answer has arrived.
     pub(super) fn has_nothing(&self) -> bool {
         self.answers.borrow().is_empty()
     }
 
-    /// All answers at once.
+    /// All answers as one message.
     pub(super) fn whole(&self) -> Option<Permitted<'static>> {
         let mut answers = self.answers.take();
         match self.batch {

@@ -1,4 +1,4 @@
-//! GET and DELETE: the stream of a session, and its end.
+//! GET and DELETE: opening a session's stream, and ending the session.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::history::EventId;
 use super::post::Watch;
 use super::{Bridge, Refused, not_allowed};
 
-/// Opens the stream of a session, or goes on with one that broke.
+/// Opens the stream of a session, or resumes a broken one.
 pub(super) fn get(
     bridge: &Bridge,
     request: &Request<Incoming>,

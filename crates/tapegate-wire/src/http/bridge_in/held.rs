@@ -1,7 +1,7 @@
-//! Calls of clients that wait for somebody's decision.
+//! Client calls that wait for an approval decision.
 //!
-//! The exchange of a held call goes on as that of any other: its client is shown that the
-//! connection lives, may be told of progress, and takes the call back by leaving.
+//! The exchange of a held call behaves like any other: its client gets keep-alives and progress
+//! notifications, and cancels the call by disconnecting.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use super::board::Board;
 use super::exchange::Exchange;
 use crate::http::station::{Waiting, Word};
 
-/// The calls of a board that are held, by numbers of their own.
+/// The held calls of a server connection, by sequence number.
 #[derive(Default)]
 pub(super) struct HeldCalls {
     count: u64,
@@ -24,7 +24,7 @@ pub(super) struct HeldCalls {
 
 struct HeldCall {
     lane: Lane,
-    /// Who waits; `None` where all answers go to one stream.
+    /// The waiting exchange; `None` where all answers go to one stream.
     exchange: Option<Rc<Exchange>>,
     _waiting: Waiting,
 }
@@ -34,12 +34,12 @@ impl HeldCalls {
         self.calls.is_empty()
     }
 
-    /// Where calls are held.
+    /// The lanes that have held calls.
     pub(super) fn lanes(&self) -> Vec<Lane> {
         self.calls.values().map(|call| call.lane).collect()
     }
 
-    /// Takes the call of an exchange.
+    /// Removes the call of an exchange.
     fn take(&mut self, exchange: &Exchange) -> Option<HeldCall> {
         let is_it = |call: &HeldCall| {
             call.exchange.as_ref().is_some_and(|one| one.number == exchange.number)
@@ -50,7 +50,7 @@ impl HeldCalls {
 }
 
 impl Board {
-    /// Has a held call wait for its decision.
+    /// Registers a held call and waits for its decision in the background.
     pub(super) fn hold_call(
         self: &Rc<Self>,
         lane: Lane,
@@ -75,7 +75,7 @@ impl Board {
         self.held.borrow_mut().calls.insert(number, call);
     }
 
-    /// Deals with what becomes of a held call.
+    /// Acts on an update about a held call.
     fn hear_of(self: &Rc<Self>, lane: Lane, exchange: Option<&Rc<Exchange>>, word: Word) {
         match (word, exchange) {
             (Word::Send(message), exchange) => {
@@ -93,7 +93,7 @@ impl Board {
         }
     }
 
-    /// Sends a call that was held, if somebody still waits for it.
+    /// Sends a released call if its client still waits.
     async fn release(
         self: Rc<Self>,
         lane: Lane,
@@ -106,7 +106,7 @@ impl Board {
             return self.forward(slot, lane, message, exchange.as_ref());
         }
         let (asker, bytes) = (Side::Client, Some(message.bytes()));
-        // If the tape has failed, everything ends anyway.
+        // If the tape has failed, the session ends anyway.
         self.station.pass(Event::Dismissed { lane, asker, bytes, why: None }).ok();
         let frame = Frame::read(message.bytes());
         if let (Some(exchange), Some(id)) = (exchange, frame.envelope().and_then(|said| said.id)) {
@@ -115,7 +115,7 @@ impl Board {
         }
     }
 
-    /// Takes back what an exchange waits for whose connection is gone.
+    /// Cancels the held call of an exchange whose connection is gone.
     pub(super) fn take_back(&self, exchange: &Exchange) {
         let call = self.held.borrow_mut().take(exchange);
         drop(call);

@@ -1,14 +1,14 @@
-//! What was sent on the streams of a session lately, so that it can be sent again.
+//! Recently sent events of a session, kept so that they can be resent.
 
 use std::collections::VecDeque;
 
 use super::super::Outbound;
 
-/// How large the last event may be that is kept whatever the bound is. What is larger would stay in memory
-/// for as long as its session, and cannot be sent again.
+/// How large the latest event may be and still be kept beyond the bound. Larger ones would occupy
+/// memory as long as the session lives, so they cannot be resent.
 const LAST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The events of a session that were sent last.
+/// The most recently sent events of a session.
 pub(super) struct History {
     events: VecDeque<Sent>,
     bytes: usize,
@@ -21,7 +21,7 @@ pub(super) struct Sent {
     pub(super) event: Outbound,
 }
 
-/// An event's id: its stream's number and its own.
+/// An event's id: the stream's number and the event's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventId {
     pub(super) stream: u64,
@@ -36,7 +36,8 @@ impl EventId {
 }
 
 impl History {
-    /// A history of at most so many bytes; the last event may be larger, up to [`LAST_BYTES_MAX`].
+    /// A history of at most `bytes_max` bytes; the latest event may exceed it, up to
+    /// [`LAST_BYTES_MAX`].
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { events: VecDeque::new(), bytes: 0, bytes_max }
     }
@@ -52,7 +53,7 @@ impl History {
         *self = Self::new(self.bytes_max);
     }
 
-    /// Remembers an event, and forgets the oldest ones if that is too much.
+    /// Remembers an event, and drops the oldest ones beyond the bound.
     pub(super) fn keep(&mut self, sent: Sent) {
         let last_bytes = sent.event.bytes().len();
         self.bytes += last_bytes;

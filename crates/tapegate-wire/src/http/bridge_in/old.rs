@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05: one stream from the server, and POSTs that are answered on it.
+//! HTTP+SSE of 2024-11-05: one stream from the server, which carries the answers to all POSTs.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use super::board::{Board, Kind};
 use super::post::{accepted, not_sent};
 use crate::deck::Disposition;
 
-/// Ends a session whose only stream is gone.
+/// Ends the session when its only stream is dropped.
 struct Hangup(Rc<Board>, std::time::Duration);
 
 impl Drop for Hangup {
@@ -26,13 +26,13 @@ impl Drop for Hangup {
     }
 }
 
-/// Starts a session and tells where to post.
+/// Starts a session and sends the endpoint to post to.
 pub(super) fn get(
     bridge: &Bridge,
     request: &Request<Incoming>,
     cord: &Rc<Cord>,
 ) -> Response<ReplyBody> {
-    // A session is a process: it is not started for what cannot read its stream, such as an image.
+    // A session costs a process, so none is started for a request that cannot read events.
     if !Terms::read(request.headers()).events {
         return headers::refusal(406, "text/event-stream must be acceptable");
     }
@@ -48,7 +48,7 @@ pub(super) fn get(
     headers::events(ReplyBody::stream(stream.attach(Some(Box::new(hangup)))))
 }
 
-/// Takes a message; its answer comes on the stream.
+/// Takes a message; its answer is sent on the stream.
 pub(super) async fn post(
     bridge: &Bridge,
     request: Request<Incoming>,
@@ -96,7 +96,7 @@ pub(super) async fn post(
         let Ok(judged) = bridge.station.receive(lane, from, &text) else {
             return headers::refusal(503, &Stopped.to_string());
         };
-        // Each request that can be found in it has its answer, where the client listens.
+        // Each request found in the garbage is answered on the client's stream.
         for answer in board.say_apart(judged.said) {
             board.push(&board.main, answer.into_owned()).await;
         }

@@ -1,4 +1,4 @@
-//! POST: messages of a client, and the answers to them.
+//! POST: messages from a client, and the answers to them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,14 +25,14 @@ use super::stream::KEEP_ALIVE;
 use super::target::{Target, is_request, target};
 use crate::deck::Disposition;
 
-/// How long an answer by stream may take before its client is told that it is on its way.
+/// How long a streamed answer may take before the stream is opened with a priming event.
 const PROMPT: Duration = Duration::from_millis(20);
 
-/// Watches over an exchange for as long as its connection lives.
+/// Guards an exchange for as long as its connection is open.
 pub(super) struct Watch {
     pub(super) board: Rc<Board>,
     pub(super) exchange: Rc<Exchange>,
-    /// Whether the exchange opens the session, which without it would have no user.
+    /// Whether the exchange opens the session, which is useless if that fails.
     pub(super) opens: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn post(
         Err(rejection) => return refuse(bridge, &terms, &Frame::read(&bytes), &rejection),
     };
     let frame = Frame::read(&text);
-    // Headers that describe a message must fit every message of a batch.
+    // Headers that describe a message must match every message of a batch.
     if let Some(rejection) = find_envelope(&frame, |said| terms.check_mirrors(said)) {
         return refuse(bridge, &terms, &frame, &rejection);
     }
@@ -91,7 +91,7 @@ pub(super) async fn post(
     }
 }
 
-/// Sends a body to its server and answers with what comes of it.
+/// Sends a body to its server and builds the reply.
 async fn pass(
     target: Target,
     terms: &Terms,
@@ -107,12 +107,12 @@ async fn pass(
             Kind::Session | Kind::Old => board.send(lane, frame.bytes(), None).await,
         };
         return match sent {
-            // An actor takes what is no message for what it is; a process is left to its own ways.
+            // In front of an actor such a body gets an error; a process decides for itself.
             Ok(Disposition::Forward(())) if board.addressed && is_odd(frame) => {
                 headers::error(400, id, -32600, "the body is no request, notification or answer")
             }
             Ok(Disposition::Refuse(Some(message))) => headers::json(200, message),
-            // What takes a held call back has done all it was to do; anything else was refused.
+            // Cancelling a held call needs no answer; anything else without one was refused.
             Ok(Disposition::Refuse(None)) if !is_cancel(frame) => {
                 headers::error(400, id, -32600, "the message was refused")
             }
@@ -129,7 +129,7 @@ async fn pass(
         Ok(response) => response,
         Err(error) => return not_sent(error, id),
     };
-    // A server that refused to be initialized has no session.
+    // A server that refused `initialize` has no session.
     let opened = opened.filter(|_| !exchange.failed.get());
     if let Some(id) = opened.and_then(|id| HeaderValue::try_from(id).ok()) {
         response.headers_mut().insert(SESSION, id);
@@ -137,7 +137,7 @@ async fn pass(
     response
 }
 
-/// Whether it is no JSON-RPC message, though it has an id, so that somebody may wait for an answer.
+/// Whether it has an id, so that an answer may be expected, but is not a JSON-RPC message.
 fn is_odd(frame: &Frame<'_>) -> bool {
     frame.envelope().is_some_and(|said| said.kind() == MessageKind::Other && said.id.is_some())
 }
@@ -155,7 +155,7 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     let (board, exchange) = (Rc::clone(&watch.board), Rc::clone(&watch.exchange));
     match board.send(exchange.lane, frame.bytes(), Some(&exchange)).await? {
         Disposition::Forward(()) => {}
-        // One error for all that a batch asks for.
+        // One error for the whole batch.
         Disposition::Refuse(Some(message)) if is_long_batch(frame.bytes()) => {
             return Ok(headers::json(400, message));
         }
@@ -166,12 +166,12 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     if !exchange.accepts_json {
         board.stream_of(&exchange);
     }
-    // Whether a session is opened must be known before anything is said of it.
+    // The outcome of `initialize` must be known before the response head is sent.
     let by_stream = board.by_stream && exchange.knows_streams;
     let patience = if by_stream && !watch.opens { PROMPT } else { KEEP_ALIVE };
     let late = tokio::time::timeout(patience, exchange.ready()).await.is_err();
     if exchange.accepts_events && (late || by_stream) && exchange.body().is_none() {
-        // A client that waits for long may take silence for a broken connection.
+        // A client may mistake a long silence for a broken connection.
         exchange.prime(&board.stream_of(&exchange));
     }
     exchange.ready().await;
@@ -191,7 +191,7 @@ async fn wait(watch: Watch, frame: &Frame<'_>) -> Result<Response<ReplyBody>, No
     })
 }
 
-/// The status of an answer. The revision without sessions tells some errors by it.
+/// The HTTP status of an answer. The sessionless revision maps some errors to statuses.
 fn status_of(board: &Board, text: &[u8]) -> u16 {
     if board.kind != Kind::Shared {
         return 200;
@@ -205,9 +205,9 @@ fn status_of(board: &Board, text: &[u8]) -> u16 {
     }
 }
 
-/// Records a notification of a client that shares its server with others, and keeps it from the
-/// server. The revision without sessions has none by HTTP: nobody could tell whose request is
-/// cancelled, and a server might take it for the start of a session.
+/// Records a notification of a client that shares its server, and withholds it from the server. The
+/// sessionless revision has no client notifications over HTTP: whose request is cancelled would be
+/// unclear, and a server might take one for the start of a session.
 fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent> {
     let judged = board.station.receive(lane, Side::Client, frame.bytes())?;
     if let Disposition::Refuse(()) = judged.disposition {
@@ -220,7 +220,7 @@ fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent
 }
 
 impl Board {
-    /// Refuses a message of the client that is over the limit; returns what its sender is told.
+    /// Refuses an oversized client message; returns the error for its sender.
     pub(super) fn refuse_from_client(
         &self,
         message: Oversize,
@@ -231,7 +231,7 @@ impl Board {
         for answer in self.station.pass(Event::TooLarge { lane, from, message, bytes_max })? {
             match answer.to {
                 Side::Client => told = Some(answer.message.into_owned()),
-                // It was an answer, and the server learns why it does not come.
+                // It was an answer, so the server is told why it does not arrive.
                 Side::Server => self.say(answer.message),
             }
         }
@@ -239,7 +239,7 @@ impl Board {
     }
 }
 
-/// A reply that is meant to be JSON, and comes in pieces.
+/// A reply sent in pieces, labelled as JSON whether or not it is.
 fn in_pieces(body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

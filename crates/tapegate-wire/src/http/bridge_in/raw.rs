@@ -1,7 +1,7 @@
-//! What a server sends as it is: answers in pieces, events that are no message, and its leaving.
+//! Raw server output: answers sent in pieces, events that are not messages, and closed connections.
 //!
-//! Here a byte is on the wire before its message is on the tape, because the message is whole only
-//! when its last byte has gone.
+//! Here bytes are sent before their message is recorded, because the message is only complete when
+//! its last byte has been sent.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use crate::http::Stopped;
 use crate::http::listen::Cord;
 use crate::stage::piece::{ActorPiece, Rename};
 
-/// How many connections are remembered before it is looked which of them are gone.
+/// How many connections are remembered before closed ones are dropped.
 const CORDS_MAX: usize = 8;
 
-/// An answer that comes in pieces.
+/// An answer that is being sent in pieces.
 pub(super) struct RawAnswer {
     kept: Kept,
     rename: Option<Rename>,
 }
 
-/// An event that comes in pieces, and the stream it goes to, if anybody listens.
+/// An event that is being sent in pieces, and the stream it goes to, if a client listens.
 pub(super) struct RawEvent {
     kept: Kept,
     stream: Option<Rc<Stream>>,
 }
 
-/// What was sent, as far as the tape takes it.
+/// The bytes sent so far, up to the size limit of the tape.
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
@@ -50,7 +50,7 @@ impl Kept {
 }
 
 impl Board {
-    /// Hands on bytes that need not be a message.
+    /// Passes on bytes that need not be a message.
     pub(super) async fn pass_raw(
         &self,
         about: Option<&[u8]>,
@@ -63,7 +63,7 @@ impl Board {
         let Some(id) = about.filter(|_| self.kind != Kind::Old) else {
             return self.pass_event(&piece, ends).await;
         };
-        // Whoever was answered already, or is forgotten, gets nothing.
+        // A request that is answered or forgotten gets nothing.
         let asker = self.book.borrow().asker(id);
         match asker {
             Some(exchange) => self.pass_piece(&exchange, id, piece, ends).await,
@@ -119,7 +119,7 @@ impl Board {
         (theirs != id).then(|| Rename::new(id, theirs))
     }
 
-    /// Hands on a piece of an event for whoever listens.
+    /// Passes on a piece of an event that belongs to no request.
     async fn pass_event(&self, piece: &ActorPiece<'_>, ends: bool) -> Result<(), Stopped> {
         let stream = {
             let mut raw = self.raw.borrow_mut();
@@ -145,7 +145,7 @@ impl Board {
         }
     }
 
-    /// The stream for what belongs to no request.
+    /// The stream for messages that belong to no request.
     fn listener(&self) -> Option<Rc<Stream>> {
         if self.kind == Kind::Shared {
             return None;
@@ -157,7 +157,7 @@ impl Board {
         Some(self.stream_of(&exchange))
     }
 
-    /// Adds a piece, and waits for its reader if it is far behind.
+    /// Adds a piece, first waiting for a reader that is far behind.
     async fn push_piece(
         &self,
         stream: &Rc<Stream>,
@@ -179,7 +179,7 @@ impl Board {
         stream.push_piece(piece, ends);
     }
 
-    /// Records an answer that was sent in pieces. What does not look like one answers all the same.
+    /// Records an answer sent in pieces. Even bytes that are not a valid answer close the request.
     fn dismiss(
         &self,
         exchange: &Exchange,
@@ -199,7 +199,7 @@ impl Board {
         Ok(whole)
     }
 
-    /// Records what was sent in pieces; returns it whole, unless it is over the limit.
+    /// Records what was sent in pieces; returns the whole message unless it is over the limit.
     fn record_raw(&self, lane: Lane, kept: &Kept) -> Result<Option<Permitted<'static>>, Stopped> {
         let (from, bytes) = (Side::Server, &kept.bytes[..]);
         let outgoing = self.station.pass(match kept.over {
@@ -210,7 +210,7 @@ impl Board {
         Ok(sent.map(|one| one.message.into_owned()))
     }
 
-    /// Remembers the connection that a client of this board uses.
+    /// Remembers the connection that a client uses.
     pub(super) fn hold(&self, cord: &Rc<Cord>) {
         if !self.addressed || self.kind == Kind::Shared {
             return;
@@ -225,8 +225,8 @@ impl Board {
         cords.push(Rc::clone(cord));
     }
 
-    /// The server leaves its client: its connections end, and with them the session. Of clients that
-    /// share a server, it leaves the one that has made a request.
+    /// Closes the client's connections on behalf of the server, and with them the session. Of
+    /// clients that share a server, only the one that made the request is disconnected.
     pub(super) fn leave(&self, about: Option<&[u8]>, abrupt: bool) {
         if self.kind == Kind::Shared {
             let cord = about.and_then(|id| self.book.borrow().cord(id));

@@ -1,4 +1,4 @@
-//! Bodies that go nowhere because of what they are or what their headers say.
+//! Bodies that are refused because of their content or headers.
 
 use http::Response;
 use tapegate_core::frame::{Body, Frame};
@@ -13,7 +13,7 @@ use super::super::{ReplyBody, headers};
 use super::Bridge;
 use super::target::{lane_of, session_of};
 
-/// Refuses a body by its headers. Each request in it gets the error.
+/// Refuses a body because of its headers. Each request in it gets the error.
 pub(super) fn refuse(
     bridge: &Bridge,
     terms: &Terms,
@@ -24,17 +24,17 @@ pub(super) fn refuse(
     headers::rejected_each(rejection, frame)
 }
 
-/// Notes a body that goes nowhere: in the log, if there is a gate, and on the tape.
+/// Records an undelivered body, if there is a gate or the body is not a message.
 pub(super) fn note(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>, why: &str) {
     let is_garbage = matches!(frame.body(), Body::Garbage(_));
     if bridge.station.is_governed() || is_garbage {
         let (lane, from, bytes) = (lane_of(bridge, terms), Side::Client, frame.bytes());
-        // If the tape has failed, everything ends anyway.
+        // If the tape has failed, the session ends anyway.
         bridge.station.pass(Event::Marked { lane, from, bytes, why, delivered: false }).ok();
     }
 }
 
-/// Refuses a body that is no message. Each request that can be found in it gets its answer.
+/// Refuses a body that is not a message. Each request that can be found in it is answered.
 pub(super) fn refuse_garbage(
     bridge: &Bridge,
     terms: &Terms,
@@ -56,7 +56,7 @@ pub(super) fn refuse_garbage(
     }
 }
 
-/// Records that a body is too large, and says so.
+/// Records and refuses an oversized body.
 pub(super) fn too_large(bridge: &Bridge, terms: &Terms, message: Oversize) -> Response<ReplyBody> {
     let bytes_max = bridge.station.message_bytes_max();
     let told = match session_of(bridge, terms) {

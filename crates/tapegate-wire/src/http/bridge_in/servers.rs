@@ -1,4 +1,4 @@
-//! How a bridge comes by the servers for its clients, and how one of them ends.
+//! Where a bridge gets the servers for its clients, and how a server ends.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use crate::child::{Child, Launch, Pipes, SpawnError};
 use crate::stage::{Sitting, Stage};
 use crate::stdio::{Cause, EXIT_NEWS, Outcome, Patience, server_ended};
 
-/// How many processes there may be at once.
+/// How many server processes may run at once.
 const PROCESSES_MAX: usize = 64;
-/// How many seats of a stage there may be at once. Each costs some memory, and that is all.
+/// How many actor sessions may exist at once. Each costs only a little memory.
 const SEATS_MAX: usize = 1024;
-/// How many bytes of past events are kept for the client of a process.
+/// How many bytes of sent events are kept for the client of a process.
 const PROCESS_HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The same for a seat, of which there may be more.
+/// The same for an actor session, of which there may be more.
 const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
 pub enum Servers {
-    /// Each is a process that is started so. Who wants to know is told of one that ends by itself.
+    /// Each is a process started like this. The callback is told of servers that end on their own.
     Processes(Launch, Option<OnServerEnd>),
-    /// Each is a seat of this stage.
+    /// Each is a session of this actor host.
     Stage(Rc<Stage>),
 }
 
-/// Is told how a server has ended that nobody has asked to end.
+/// Called when a server has ended without being asked to.
 pub type OnServerEnd = Rc<dyn Fn(&Outcome)>;
 
-/// A server that runs.
+/// A running server.
 pub(super) enum Server {
     Process(Box<Child>, Option<OnServerEnd>),
     Seat(Sitting),
 }
 
 impl Servers {
-    /// Starts a server for one client, or for all that have no session.
+    /// Starts a server for one client, or for all clients without a session.
     pub(super) fn start(&self, kind: Kind) -> Result<(Server, Pipes), SpawnError> {
         Ok(match self {
             Self::Processes(launch, on_end) => {
@@ -51,7 +51,7 @@ impl Servers {
         })
     }
 
-    /// How many sessions there may be at once.
+    /// How many sessions may exist at once.
     pub(super) fn sessions_max(&self) -> usize {
         match self {
             Self::Processes(..) => PROCESSES_MAX,
@@ -59,7 +59,7 @@ impl Servers {
         }
     }
 
-    /// What clients are told, if the servers end of their own accord.
+    /// The reason given to clients if the servers end on their own.
     pub(super) fn farewell(&self) -> Option<&str> {
         match self {
             Self::Stage(stage) if stage.is_stopping() => Some(stage.farewell()),
@@ -67,7 +67,7 @@ impl Servers {
         }
     }
 
-    /// Waits until the servers end of their own accord.
+    /// Waits until the servers end on their own.
     pub(super) async fn stopped(&self) {
         match self {
             Self::Stage(stage) => stage.stopped().await,
@@ -77,12 +77,12 @@ impl Servers {
 }
 
 impl Server {
-    /// Whether it is a seat: what it says may name the request it belongs to.
+    /// Whether it is an actor session, whose lines may name the request they belong to.
     pub(super) fn is_seat(&self) -> bool {
         matches!(self, Self::Seat(_))
     }
 
-    /// How many bytes of past events are kept for its client.
+    /// How many bytes of sent events are kept for its client.
     pub(super) fn history_bytes_max(&self) -> usize {
         match self {
             Self::Process(..) => PROCESS_HISTORY_BYTES_MAX,
@@ -90,36 +90,38 @@ impl Server {
         }
     }
 
-    /// What cuts its output into lines.
+    /// The splitter that cuts its output into lines.
     pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
         match self {
             Self::Process(..) => Lines::new(line_bytes_max),
-            // What it says is in memory already, and it has been measured by whoever wrote it.
+            // Its output is in memory already, and its size was checked when it was written.
             Self::Seat(_) => Lines::sparing(usize::MAX),
         }
     }
 
-    /// Makes sure that the server ends however we end, before anything that it says is passed on.
+    /// Ensures that the server dies with us, before any of its output is passed on.
     pub(super) fn guarded(&mut self) {
         if let Self::Process(child, _) = self {
             child.guarded();
         }
     }
 
-    /// Waits until the server has ended, if that may be before its output does.
+    /// Waits until the server has exited, if that may happen before its output ends.
     pub(super) async fn exited(&mut self) {
         match self {
-            // Nothing more can be learnt about a process that cannot be waited for.
+            // An error means that the process cannot be waited for; there is no more to learn about
+            // it.
             Self::Process(child, _) => drop(child.exited().await),
             Self::Seat(_) => std::future::pending().await,
         }
     }
 
-    /// What clients are told whose requests are not answered because the output has ended.
+    /// The reason given for requests left unanswered because the output has ended.
     pub(super) async fn farewell(&mut self) -> String {
         match self {
             Self::Process(child, _) => {
-                // An exit that came with the end of the output makes a better reason than the end alone.
+                // If the server exits right after closing its output, its status makes a better
+                // reason.
                 drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
                 server_ended(child.status())
             }
@@ -127,8 +129,8 @@ impl Server {
         }
     }
 
-    /// Tells of the end of a server that nobody has asked to end and that is gone, with how many
-    /// requests it has left unanswered.
+    /// Reports a server that ended without being asked to, and how many requests it left
+    /// unanswered.
     pub(super) async fn tell_end(&self, unanswered: usize) {
         let Self::Process(child, Some(on_end)) = self else { return };
         let (cause, status) = (Cause::Server, child.status());
@@ -136,10 +138,11 @@ impl Server {
         on_end(&Outcome { cause, status, unanswered, stderr_tail });
     }
 
-    /// Ends the server, which has `grace` to do so by itself. Its input must be closed.
+    /// Ends the server, which has `grace` to exit by itself. Its input must be closed.
     pub(super) async fn end(&mut self, grace: Duration, patience: Patience) {
         match self {
-            // Nothing more can be done about a process that cannot be waited for.
+            // An error means that the process cannot be waited for; there is no more to be done
+            // about it.
             Self::Process(child, _) => drop(child.end(grace, patience.after_term).await),
             Self::Seat(sitting) => sitting.end(grace).await,
         }

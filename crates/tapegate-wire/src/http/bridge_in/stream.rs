@@ -1,8 +1,8 @@
-//! Event streams towards a client, and what was sent on them lately.
+//! Event streams towards a client, and the events recently sent on them.
 //!
 //! A stream is a queue of messages that outlives its connection: a client whose connection broke
-//! asks for it again with the id of the last event it has seen, and gets the rest. What was sent
-//! is kept for that in a [`History`] of bounded size, shared by all streams of a session.
+//! asks for it again with the id of the last event it has seen, and gets the rest. For that, sent
+//! events are kept in a [`History`] of bounded size, shared by all streams of a session.
 
 mod outlet;
 mod raw;
@@ -21,7 +21,7 @@ use super::history::{EventId, History, Sent};
 pub(super) use outlet::KEEP_ALIVE;
 use raw::{Item, Line};
 
-/// What may wait on one stream before its sender waits too.
+/// How many bytes may be queued on one stream before its sender waits.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
 
 /// An event stream towards a client.
@@ -29,40 +29,40 @@ pub(super) struct Stream {
     number: u64,
     history: Rc<RefCell<History>>,
     inner: RefCell<Inner>,
-    /// Somebody waits for room, or for the connection to go.
+    /// Notified when there is more room, or the connection is gone.
     changed: Notify,
     /// Whether events carry ids.
     numbered: Cell<bool>,
-    /// Whether it is no stream of events, but a body that comes in pieces.
+    /// Whether it is a plain body sent in pieces instead of an event stream.
     plain: bool,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// What was not sent yet.
+    /// Items not sent yet.
     queue: VecDeque<Item>,
-    /// Messages that wait for the end of what is sent in pieces.
+    /// Messages that wait for the end of a message sent in pieces.
     behind: VecDeque<Permitted<'static>>,
-    /// How much is in both.
+    /// The total size of both queues.
     queue_bytes: usize,
-    /// What is sent in pieces.
+    /// The state of the message sent in pieces.
     line: Line,
-    /// Events that go before the queue as they are: first words, and what is sent again.
+    /// Events that go before the queue unchanged: initial events, and resent ones.
     ahead: VecDeque<Outbound>,
     sent: u64,
-    /// Nothing more comes.
+    /// Whether no more messages will be added.
     finished: bool,
-    /// How the connection ends before the stream does, if it is to.
+    /// A scheduled close of the connection before the end of the stream.
     parting: Option<Parting>,
-    /// The connection, by number; an older one has been replaced.
+    /// The number of the current connection; older ones have been replaced.
     connection: u64,
     listening: Listening,
     waker: Option<Waker>,
 }
 
-/// The end of a connection, behind what was said before it.
+/// A connection close that takes its turn after the messages queued before it.
 struct Parting {
-    /// How many messages of the queue go before it.
+    /// How many queued messages are sent first.
     after: usize,
     /// The last event, until it is sent.
     words: Option<Outbound>,
@@ -70,7 +70,7 @@ struct Parting {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Listening {
-    /// A connection is about to come.
+    /// A connection is about to be attached.
     #[default]
     Soon,
     Yes,
@@ -78,7 +78,7 @@ enum Listening {
 }
 
 impl Stream {
-    /// A stream whose connection is about to come.
+    /// A stream whose connection is about to be attached.
     pub(super) fn new(number: u64, history: &Rc<RefCell<History>>) -> Rc<Self> {
         Rc::new(Self {
             number,
@@ -90,7 +90,7 @@ impl Stream {
         })
     }
 
-    /// A body that comes in pieces, whose connection is about to come.
+    /// A body sent in pieces, whose connection is about to be attached.
     pub(super) fn plain(history: &Rc<RefCell<History>>) -> Rc<Self> {
         Rc::new(Self {
             number: 0,
@@ -102,7 +102,7 @@ impl Stream {
         })
     }
 
-    /// The same, where no connection may ever come.
+    /// An event stream that may never get a connection.
     pub(super) fn unattended(number: u64, history: &Rc<RefCell<History>>) -> Rc<Self> {
         let stream = Self::new(number, history);
         stream.inner.borrow_mut().listening = Listening::No;
@@ -113,17 +113,17 @@ impl Stream {
         self.number
     }
 
-    /// Leaves out event ids, for a transport that cannot resume.
+    /// Omits event ids, for a transport that cannot resume.
     pub(super) fn without_ids(&self) {
         self.numbered.set(false);
     }
 
-    /// Whether somebody reads, or is about to.
+    /// Whether a connection reads, or is about to.
     pub(super) fn is_attended(&self) -> bool {
         self.inner.borrow().listening != Listening::No
     }
 
-    /// Whether somebody reads.
+    /// Whether a connection reads.
     pub(super) fn is_connected(&self) -> bool {
         self.inner.borrow().listening == Listening::Yes
     }
@@ -132,7 +132,7 @@ impl Stream {
         self.inner.borrow().queue_bytes < QUEUE_BYTES_MAX
     }
 
-    /// Adds a message; whoever may wait asks [`Stream::has_room`] first.
+    /// Adds a message. Callers that can wait check [`Stream::has_room`] first.
     pub(super) fn push(&self, message: Permitted<'static>) {
         let inner = &mut *self.inner.borrow_mut();
         inner.queue_bytes += message.bytes().len();
@@ -141,18 +141,18 @@ impl Stream {
             Line::Closed | Line::Lost => inner.queue.push_back(Item::Message(message)),
         }
         if inner.listening == Listening::No && self.number > 0 {
-            // Nobody reads now, but who comes back can ask for it.
+            // No connection reads now, but a client that resumes can ask for it.
             self.file_away(inner);
         }
         wake(inner);
     }
 
-    /// Adds an event of another kind, before all messages.
+    /// Adds an event of another kind before all messages.
     pub(super) fn begin_with(&self, event: Outbound) {
         self.inner.borrow_mut().ahead.push_back(event);
     }
 
-    /// Gives the client an id to come back with before there is anything to say.
+    /// Sends the client an event id to resume from before the first message.
     pub(super) fn prime(&self) {
         let inner = &mut *self.inner.borrow_mut();
         if !self.numbered.get() || inner.sent > 0 {
@@ -163,7 +163,7 @@ impl Stream {
         inner.ahead.push_back(Outbound::priming(&id));
     }
 
-    /// Takes the oldest message that was not sent.
+    /// Removes the oldest unsent message.
     pub(super) fn take_oldest(&self) -> Option<Permitted<'static>> {
         let inner = &mut *self.inner.borrow_mut();
         loop {
@@ -175,15 +175,15 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more comes.
+    /// Declares that no more messages follow.
     pub(super) fn finish(&self) {
         let inner = &mut *self.inner.borrow_mut();
         inner.finished = true;
         wake(inner);
     }
 
-    /// Ends the connection in order, once it has what there is. The stream stays, and what comes
-    /// from now on is for whoever asks for the rest; `retry` tells when to.
+    /// Closes the connection once all queued messages are sent. The stream stays; later messages
+    /// are for the client that resumes it, after `retry`.
     pub(super) fn part(&self, retry: Duration) {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening != Listening::No && inner.parting.is_none() {
@@ -193,7 +193,7 @@ impl Stream {
         }
     }
 
-    /// Everything, if nothing more comes and nobody reads yet.
+    /// All events at once, if the stream is finished and no connection reads yet.
     pub(super) fn whole(&self) -> Option<Outbound> {
         let inner = &mut *self.inner.borrow_mut();
         let soon = inner.listening == Listening::Soon;
@@ -208,7 +208,7 @@ impl Stream {
         Some(Outbound::joined(&events))
     }
 
-    /// Gives up the connection; the stream stays.
+    /// Drops the connection; the stream stays.
     pub(super) fn break_off(&self) {
         let inner = &mut *self.inner.borrow_mut();
         inner.connection += 1;
@@ -221,7 +221,7 @@ impl Stream {
         wake(inner);
     }
 
-    /// Waits until there is room or nobody reads any more; false if nothing moved for `stall`.
+    /// Waits until there is room or no reader; false if nothing was read for `stall`.
     pub(super) async fn room(&self, stall: Duration) -> bool {
         while self.is_attended() && !self.has_room() {
             if tokio::time::timeout(stall, self.changed.notified()).await.is_err() {
@@ -231,7 +231,7 @@ impl Stream {
         true
     }
 
-    /// Waits until the reader has caught up by half; false if that takes longer than `patience`.
+    /// Waits until the queue is at most half full; false if that takes longer than `patience`.
     pub(super) async fn caught_up(&self, patience: Duration) -> bool {
         let half = async {
             while self.is_attended() && self.inner.borrow().queue_bytes > QUEUE_BYTES_MAX / 2 {
@@ -241,14 +241,14 @@ impl Stream {
         tokio::time::timeout(patience, half).await.is_ok()
     }
 
-    /// Has everything that was sent after event `number` sent again.
+    /// Schedules every event sent after event `number` to be sent again.
     pub(super) fn rewind(&self, number: u64) {
         let inner = &mut *self.inner.borrow_mut();
         inner.parting = None;
         inner.ahead = self.history.borrow().after(EventId { stream: self.number, number });
     }
 
-    /// Moves what was not sent to the history.
+    /// Moves unsent messages to the history.
     fn file_away(&self, inner: &mut Inner) {
         while let Some(item) = inner.queue.pop_front() {
             if let Item::Message(message) = item {
@@ -259,7 +259,7 @@ impl Stream {
         inner.ahead.clear();
     }
 
-    /// Makes a message the next event and remembers it.
+    /// Turns a message into the next event and remembers it.
     fn event(&self, inner: &mut Inner, message: &Permitted<'_>) -> Outbound {
         inner.sent += 1;
         let id = self.numbered.get().then(|| format!("{}-{}", self.number, inner.sent));

@@ -1,4 +1,4 @@
-//! The streams of a board: opened for an exchange, broken off, and gone on with.
+//! The streams of a server connection: opening, breaking off and resuming them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::exchange::Exchange;
 use super::history::EventId;
 use super::stream::Stream;
 
-/// Why a request of a client is cancelled that has gone.
+/// The reason for cancelling a request whose client has gone.
 const CLOSED: &str = "the client closed the stream of its request";
-/// When a client is told to come back for the rest of a stream.
+/// When a client is told to reconnect for the rest of a stream.
 const RETRY: Duration = Duration::from_millis(100);
 
 impl Board {
-    /// The stream of an exchange, which is opened if it was not.
+    /// The stream of an exchange, opened if necessary.
     pub(super) fn stream_of(&self, exchange: &Exchange) -> Rc<Stream> {
         exchange.stream_or(|| {
             self.streams.set(self.streams.get() + 1);
@@ -32,13 +32,13 @@ impl Board {
         })
     }
 
-    /// The connection of an exchange is gone.
+    /// Handles the loss of an exchange's connection.
     pub(super) fn abandoned(&self, exchange: &Exchange) {
         if exchange.is_answered() || self.is_ended() {
             return;
         }
         match exchange.stream() {
-            // Another connection goes on with it.
+            // Another connection has resumed it.
             Some(stream) if stream.is_connected() => return,
             Some(stream) => stream.break_off(),
             None => {}
@@ -50,7 +50,7 @@ impl Board {
             for (ours, theirs) in unanswered {
                 let (lane, to) = (exchange.lane, Side::Server);
                 let message = OwnMessage::cancelled(&theirs, CLOSED);
-                // On the tape it has the id that the client knows, on the wire the server's.
+                // The tape shows the id that the client used, the server gets the one it knows.
                 if self.station.pass(Event::Ours { lane, to, message }).is_ok() {
                     self.say(OwnMessage::cancelled(&ours, CLOSED).into());
                 }
@@ -58,8 +58,8 @@ impl Board {
         }
     }
 
-    /// The stream that a client which has seen event `last` wants to go on with.
-    /// If a request of it still waits, its exchange comes along.
+    /// The stream to resume for a client that has seen event `last`, with its exchange if a request
+    /// of it is still unanswered.
     pub(super) fn resume(&self, last: EventId) -> (Rc<Stream>, Option<Rc<Exchange>>) {
         if last.stream == 0 {
             self.main.rewind(last.number);
@@ -77,8 +77,8 @@ impl Board {
         (stream, None)
     }
 
-    /// Ends the stream of the request that the server calls `id` before its answer, as the server
-    /// has it. Whoever cannot come back for the rest gets it where it is.
+    /// Closes the stream of the request the server knows as `id` before its answer, as the server
+    /// asked. For clients that cannot resume, the stream stays open.
     pub(super) fn part(&self, id: &[u8]) {
         let asker = self.book.borrow().asker(id);
         if let Some(exchange) = asker.filter(|one| self.by_stream && one.can_resume()) {

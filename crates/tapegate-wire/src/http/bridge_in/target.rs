@@ -1,4 +1,4 @@
-//! Which server a POST is for.
+//! Finds the server that a POST is for.
 
 use std::rc::Rc;
 
@@ -11,15 +11,15 @@ use super::board::{Board, Kind};
 use super::refusals::refuse;
 use super::{Bridge, Refused};
 
-/// Where a POST goes.
+/// The destination of a POST.
 pub(super) struct Target {
     pub(super) board: Rc<Board>,
     pub(super) lane: Lane,
-    /// The id of a session that begins with this POST.
+    /// The id of the session that this POST opens.
     pub(super) opened: Option<String>,
 }
 
-/// Finds the server that a message is for, and starts it if need be.
+/// Finds the server for a message, and starts one if necessary.
 pub(super) fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Result<Target, Refused> {
     let said = frame.envelope();
     let id = said.and_then(|said| said.id).unwrap_or(b"null");
@@ -45,7 +45,7 @@ pub(super) fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Resul
     Err(Box::new(headers::error(400, id, code, words)))
 }
 
-/// The server that a message without a session is for.
+/// The server for a message without a session.
 fn modern_target(
     bridge: &Bridge,
     terms: &Terms,
@@ -69,12 +69,12 @@ fn modern_target(
     Ok(Target { board, lane: bridge.station.open_exchange(), opened: None })
 }
 
-/// The session that a request names, if it lives.
+/// The live session that a request names.
 pub(super) fn session_of(bridge: &Bridge, terms: &Terms) -> Option<Rc<Board>> {
     bridge.session(terms.session.as_deref()?, Kind::Session)
 }
 
-/// Where a body that goes nowhere stands on the tape.
+/// The lane in which an undelivered body is recorded.
 pub(super) fn lane_of(bridge: &Bridge, terms: &Terms) -> Lane {
     session_of(bridge, terms).map_or_else(|| bridge.station.open_exchange(), |board| board.lane)
 }

@@ -1,4 +1,4 @@
-//! What the client has sent and the server has not dealt with.
+//! Messages sent by the client that the server has not finished processing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -13,38 +13,38 @@ use tokio::task::AbortHandle;
 
 use super::mirror;
 
-/// How long a reply is still read after its answer came or was taken back.
+/// How long a reply is still read after its answer has arrived or was cancelled.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The methods that make a difference to the bridge.
+/// The methods that the bridge treats specially.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Opens a session; everything else waits for its answer.
+    /// Opens a session; all other messages wait for its answer.
     Initialize,
-    /// After it, the server may speak first.
+    /// After it, the server may send messages on its own.
     Initialized,
-    /// Its result says which arguments are mirrored in headers.
+    /// Its result determines which arguments are mirrored in headers.
     ToolsList,
-    /// A stream that ends when the client leaves, not by an answer.
+    /// A stream that ends when the client disconnects, not with an answer.
     Subscription,
     /// Any other message.
     Other,
 }
 
-/// One message on its way, and the answers it waits for.
+/// One message in flight, and the answers it waits for.
 pub(super) struct Call {
     pub(super) sort: Sort,
-    /// Whether it says itself which protocol revision it belongs to: closing its reply cancels it.
+    /// Whether it names its own protocol revision, so that closing its reply cancels it.
     pub(super) modern: bool,
-    /// Whether an answer was due at the start.
+    /// Whether it contains requests.
     pub(super) asks: bool,
     /// The session that the reply to it opens.
     pub(super) opens: RefCell<Option<HeaderValue>>,
-    /// The raw ids that are not answered.
+    /// The raw ids of unanswered requests.
     waiting: RefCell<Vec<Vec<u8>>>,
     step: Cell<Step>,
     over: Cell<bool>,
-    /// Whether its answer is to come on another stream than its reply.
+    /// Whether its answer is expected on a stream other than its reply.
     elsewhere: Cell<bool>,
     changed: Notify,
     hold: RefCell<Option<oneshot::Sender<()>>>,
@@ -52,18 +52,18 @@ pub(super) struct Call {
     task: RefCell<Option<AbortHandle>>,
 }
 
-/// How far a message has come.
+/// How far a message has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// It waits for its turn.
+    /// Waiting for its turn.
     Queued,
-    /// It is being sent.
+    /// Being sent.
     Sent,
     /// The server has begun to reply.
     Accepted,
 }
 
-/// The messages on their way, by the ids they wait for.
+/// The messages in flight, by the ids they wait for.
 #[derive(Default)]
 pub(super) struct Calls {
     by_id: RefCell<HashMap<IdKey, VecDeque<Rc<Call>>>>,
@@ -96,12 +96,12 @@ impl Call {
         })
     }
 
-    /// How far the message has come.
+    /// How far the message has got.
     pub(super) fn step(&self) -> Step {
         self.step.get()
     }
 
-    /// Goes on to `step`, never back.
+    /// Advances to `step`, never back.
     pub(super) fn reach(&self, step: Step) {
         self.step.set(self.step.get().max(step));
         self.changed.notify_waiters();
@@ -114,12 +114,12 @@ impl Call {
         }
     }
 
-    /// Whether nobody waits for an answer any more.
+    /// Whether no answer is awaited any more.
     pub(super) fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Waits until nobody cares for the rest of the reply.
+    /// Waits until the rest of the reply is no longer needed.
     pub(super) async fn lapsed(&self) {
         if !self.asks {
             self.accepted().await;
@@ -130,19 +130,19 @@ impl Call {
         tokio::time::sleep(LINGER).await;
     }
 
-    /// Has the messages behind this one wait until [`Call::release`].
+    /// Blocks the messages after this one until [`Call::release`].
     pub(super) fn hold(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         *self.hold.borrow_mut() = Some(sender);
         receiver
     }
 
-    /// Lets the messages behind this one go on.
+    /// Unblocks the messages after this one.
     pub(super) fn release(&self) {
         self.hold.borrow_mut().take();
     }
 
-    /// Waits for an answer on another stream, and keeps its slot until then.
+    /// Expects the answer on another stream, and keeps its slot until then.
     pub(super) fn wait_elsewhere(&self, slot: Option<OwnedSemaphorePermit>) {
         self.elsewhere.set(true);
         if !self.is_over() {
@@ -150,12 +150,12 @@ impl Call {
         }
     }
 
-    /// The task that carries the message.
+    /// Sets the task that sends the message.
     pub(super) fn carried_by(&self, task: AbortHandle) {
         *self.task.borrow_mut() = Some(task);
     }
 
-    /// Closes the reply.
+    /// Cancels the task, which closes the reply.
     pub(super) fn abort(&self) {
         if let Some(task) = self.task.borrow_mut().take() {
             task.abort();
@@ -163,7 +163,7 @@ impl Call {
         self.end();
     }
 
-    /// The raw ids that are not answered.
+    /// The raw ids of unanswered requests.
     pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
         self.waiting.borrow().clone()
     }
@@ -172,7 +172,7 @@ impl Call {
         self.waiting.borrow().iter().any(|waiting| same_id(waiting, id))
     }
 
-    /// Waits no longer for `id`.
+    /// Stops waiting for `id`.
     fn settle(&self, id: &[u8]) {
         let mut waiting = self.waiting.borrow_mut();
         if let Some(at) = waiting.iter().position(|waiting| same_id(waiting, id)) {
@@ -201,8 +201,8 @@ impl Calls {
         }
     }
 
-    /// The call that an answer with `id` is for, which waits for it no longer: the one whose
-    /// reply it came in, or else the oldest.
+    /// Removes and returns the call that an answer with `id` is for: the one whose reply contained
+    /// it, or else the oldest.
     pub(super) fn settle(&self, own: Option<&Rc<Call>>, id: &[u8]) -> Option<Rc<Call>> {
         let own = own.filter(|call| call.waits_for(id)).cloned();
         let call = own.or_else(|| self.by_id.borrow().get(&IdKey::new(id))?.front().cloned())?;
@@ -230,7 +230,7 @@ impl Calls {
         all.into_values().flatten().for_each(|call| call.end());
     }
 
-    /// The raw ids that are not answered.
+    /// The raw ids of unanswered requests.
     pub(super) fn unanswered(&self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
         for (key, calls) in self.by_id.borrow().iter() {
@@ -241,13 +241,13 @@ impl Calls {
         ids
     }
 
-    /// The streams that end when the client leaves.
+    /// The subscriptions, which end when the client disconnects.
     pub(super) fn subscriptions(&self) -> Vec<Rc<Call>> {
         let by_id = self.by_id.borrow();
         by_id.values().flatten().filter(|call| call.sort == Sort::Subscription).cloned().collect()
     }
 
-    /// Those whose answers were to come on a stream that is not their own.
+    /// The calls whose answers were expected on a stream other than their reply.
     pub(super) fn elsewhere(&self) -> Vec<Rc<Call>> {
         let by_id = self.by_id.borrow();
         by_id.values().flatten().filter(|call| call.elsewhere.get()).cloned().collect()

@@ -1,4 +1,4 @@
-//! How a session ends: who has left, what is still to be said, and to whom.
+//! How a session ends: detecting that the client has left, and notifying both sides.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use super::{Bridge, Reach};
 use crate::signals::Signals;
 use crate::stdio::{Cause, Patience};
 
-/// How often it is looked whether a client that is not read from is still there.
+/// How often a client that is not being read from is checked for a hangup.
 const LOOK_ROUND: Duration = Duration::from_millis(100);
-/// How long a client that does not read is waited for at the end.
+/// How long to wait at the end for a client that does not read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long the server has to take note that a session has ended.
+/// How long the server may take to acknowledge the end of the session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Bridge {
-    /// Waits until the client is gone while it is not being read from.
+    /// Waits until the client hangs up while it is not being read from.
     pub(super) async fn abandoned(&self) {
         loop {
             while !self.blocked.get() {
@@ -50,7 +50,7 @@ impl Bridge {
         *self.reach.borrow_mut() = Reach::Heard;
     }
 
-    /// Notes why a message got no answer, for the case that none ever does.
+    /// Remembers why a message got no answer, in case no message ever gets one.
     pub(super) fn note_failure(&self, problem: &Problem) {
         if !matches!(*self.reach.borrow(), Reach::Heard) {
             let words = self.masked(problem).words();
@@ -65,7 +65,7 @@ impl Bridge {
         }
     }
 
-    /// Ends everything: tells the client what will not be answered, and the server good-bye.
+    /// Ends the session: unanswered requests get an error, and the server's session is deleted.
     pub(super) async fn close(&self, cause: &Cause, signals: &mut Signals, patience: Patience) {
         self.tasks.borrow_mut().abort_all();
         let why = cause.words();
@@ -78,12 +78,12 @@ impl Bridge {
                 self.note(None, &Frame::read(outgoing.message.bytes()));
                 self.outlet.say(outgoing.message);
             });
-            // The tape may be what failed; the client is told all the same.
+            // Even if the tape is what failed, the client gets its errors.
             drop(deck.commit());
             deck.close_books(cause);
         }
         if let Cause::Tape(_) = cause {
-            // What is left was answered, but the answer is not on the tape and may not be sent.
+            // The rest was answered, but the answers were not recorded and so may not be sent.
             for id in self.calls.unanswered() {
                 self.outlet.say(OwnMessage::error(&id, CODE_GONE, &why).into());
             }
@@ -106,7 +106,7 @@ impl Bridge {
         let headers = session.headers("application/json");
         let path = self.path.borrow().clone();
         let reply = self.upstream.send(Method::DELETE, path, headers, Outbound::empty()).await;
-        // A server need not offer this, and one that has forgotten the session is as good.
+        // Servers need not support DELETE, and may have forgotten the session already.
         let fine = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_FOUND];
         if let Ok(reply) = reply
             && !reply.status().is_success()

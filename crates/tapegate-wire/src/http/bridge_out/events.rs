@@ -1,4 +1,4 @@
-//! Reading event streams: to their end, or through breaks to the answer they owe.
+//! Reading event streams: to their end, or across reconnects to the awaited answer.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use super::calls::Call;
 use super::problem::Problem;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How often a stream is taken up again in vain, one time after another.
+/// How many consecutive attempts to resume a stream may fail.
 pub(super) const VAIN_MAX: u32 = 5;
-/// The pause before the first try, which doubles with each try in vain.
+/// The pause before the first attempt; it doubles with each failure.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// The least it waits, whatever the server asks for.
+/// The shortest pause, whatever the server asks for.
 const PAUSE_ASKED_MIN: Duration = Duration::from_millis(20);
 /// The longest pause a server may ask for.
 const PAUSE_ASKED_MAX: Duration = Duration::from_secs(60);
-/// A stream that lasted this long was no try in vain, even if it was silent.
+/// A stream that stayed open this long counts as a success, even without events.
 const WORTHWHILE: Duration = Duration::from_secs(1);
 
 /// A body that is a stream of events.
@@ -36,15 +36,15 @@ pub(super) struct EventBody {
     events: Events,
 }
 
-/// What comes out of an event stream.
+/// An item read from an event stream.
 pub(super) enum Got {
     Piece(Piece),
     TooLarge(Oversize),
-    /// The stream has ended, in order or for a reason.
+    /// The stream has ended, with an error if it broke.
     End(Option<String>),
 }
 
-/// How far a stream has been read, over all its breaks.
+/// The position in a stream, across all its reconnects.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     last_id: Option<HeaderValue>,
@@ -53,13 +53,13 @@ pub(super) struct Place {
     vain: u32,
 }
 
-/// What came of an attempt to open a stream.
+/// The result of an attempt to open a stream.
 pub(super) enum Opened {
     /// It is open.
     Stream(Box<EventBody>),
-    /// It is not to be had.
+    /// The server does not offer it.
     Refused(StatusCode),
-    /// The server could not be reached, or is busy; it may be later.
+    /// The server is unreachable or busy; a later attempt may succeed.
     NotNow(String),
 }
 
@@ -68,7 +68,7 @@ impl EventBody {
         Self { body, events: Events::new(event_bytes_max) }
     }
 
-    /// The next thing that is complete.
+    /// The next complete item.
     pub(super) async fn next(&mut self) -> Got {
         loop {
             match self.events.next() {
@@ -77,7 +77,7 @@ impl EventBody {
                 None => {}
             }
             match self.body.frame().await {
-                // What stands behind the last blank line is no event.
+                // Data after the last blank line is an incomplete event and is discarded.
                 None => return Got::End(None),
                 Some(Err(error)) => return Got::End(Some(error.to_string())),
                 Some(Ok(frame)) => frame.data_ref().iter().for_each(|data| self.events.feed(data)),
@@ -87,17 +87,17 @@ impl EventBody {
 }
 
 impl Place {
-    /// Whether the stream can be taken up again where it broke.
+    /// Whether the stream can be resumed where it broke.
     fn can_resume(&self) -> bool {
         self.last_id.is_some() && self.vain < VAIN_MAX
     }
 
-    /// Whether it has been tried too often.
+    /// Whether too many attempts have failed.
     pub(super) fn is_hopeless(&self) -> bool {
         self.vain >= VAIN_MAX
     }
 
-    /// Waits before the next try, as long as the server asked for.
+    /// Waits before the next attempt, as long as the server asked for.
     pub(super) async fn pause(&self) {
         let ours = PAUSE_FIRST.saturating_mul(1 << self.vain.min(16)).min(PAUSE_MAX);
         tokio::time::sleep(
@@ -106,7 +106,7 @@ impl Place {
         .await;
     }
 
-    /// Counts a try that led to nothing.
+    /// Counts a failed attempt.
     pub(super) fn tried_in_vain(&mut self) {
         self.vain += 1;
     }
@@ -124,7 +124,7 @@ impl Place {
 }
 
 impl Bridge {
-    /// Passes on the messages of a stream until it ends; returns why it broke, if it did.
+    /// Passes on the messages of a stream until it ends; returns the error if it broke.
     pub(super) async fn follow(
         self: &Rc<Self>,
         mut stream: EventBody,
@@ -149,7 +149,7 @@ impl Bridge {
         }
     }
 
-    /// Passes on the message that an event carries.
+    /// Passes on the message of an event.
     async fn pass_event(
         self: &Rc<Self>,
         piece: &Piece,
@@ -165,8 +165,8 @@ impl Bridge {
         }
     }
 
-    /// Reads a reply that is a stream until it has brought the answer, taking it up again where
-    /// it broke if the server gave its events ids.
+    /// Reads a reply that is a stream until it has delivered the answer. A broken stream is resumed
+    /// if the server gave its events ids.
     pub(super) async fn follow_to_answer(
         self: &Rc<Self>,
         body: Incoming,
@@ -175,7 +175,7 @@ impl Bridge {
         let mut place = Place::default();
         let stream = EventBody::new(body, self.station.message_bytes_max());
         let mut why = self.follow(stream, &mut place, Some(call)).await?;
-        // Since 2026-07-28 a stream that broke is lost, and the client may ask again.
+        // Since 2026-07-28 a broken stream cannot be resumed; the client may repeat its request.
         while !call.is_over() && !call.modern && place.can_resume() {
             place.pause().await;
             match self.open_stream(&place).await {
@@ -199,7 +199,7 @@ impl Bridge {
         Err(Problem::new(format!("the MCP server's reply ended before the answer came{why}")))
     }
 
-    /// Opens the stream of what the server has to say, from `place` on.
+    /// Opens the server's own stream, resuming from `place`.
     pub(super) async fn open_stream(&self, place: &Place) -> Opened {
         let mut headers = self.session.borrow().headers("text/event-stream");
         headers.extend(place.last_id.clone().map(|id| (LAST_EVENT_ID, id)));

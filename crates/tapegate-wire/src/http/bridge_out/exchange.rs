@@ -1,4 +1,4 @@
-//! One message on its way to the server, and the reply to it.
+//! Sends one message to the server and handles the reply.
 
 use std::rc::Rc;
 
@@ -21,24 +21,25 @@ use super::{Bridge, Transport, mirror};
 /// How many redirects are followed for one message.
 const REDIRECTS_MAX: usize = 3;
 
-/// Where the answer to a message comes from.
+/// Where the answer to a message is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// From its reply, which has ended.
+    /// In its reply, which has ended.
     Here,
-    /// From another stream, later.
+    /// On another stream, later.
     Elsewhere,
 }
 
 impl Bridge {
-    /// Carries a message to the server, and to the client what is replied to it.
+    /// Sends a message to the server, and passes the reply on to the client.
     pub(super) async fn carry(
         self: Rc<Self>,
         call: Rc<Call>,
         message: Outbound,
         place: Option<OwnedSemaphorePermit>,
     ) {
-        // Requests may wait for an answer of the client, which then must not wait for them.
+        // Only requests need a slot: they may wait for a client's answer, which must not wait for
+        // them.
         let slot = match call.asks {
             true => self.flights.clone().acquire_owned().await.ok(),
             false => None,
@@ -55,7 +56,7 @@ impl Bridge {
                     call.release();
                 }
                 call.wait_elsewhere(slot);
-                // The stream may have been lost just now.
+                // The stream may have been lost in the meantime.
                 if *self.transport.borrow() == Transport::Streamable && !self.is_listening() {
                     self.give_up_elsewhere().await;
                 }
@@ -68,7 +69,7 @@ impl Bridge {
         }
     }
 
-    /// Posts a message and passes on what is replied.
+    /// Posts a message and passes on the reply.
     async fn post(self: &Rc<Self>, call: &Rc<Call>, message: Outbound) -> Result<Answer, Problem> {
         let transport = self.transport.borrow().clone();
         if let Transport::Older(endpoint) = transport {
@@ -84,7 +85,7 @@ impl Bridge {
             let passed = self.pass_reply(call, &parts, body).await;
             match &passed {
                 Ok(_) => self.heard(),
-                // Something answers, but it may be a login page.
+                // The reply may come from something else, such as a login page.
                 Err(problem) => self.note_failure(problem),
             }
             return passed;
@@ -95,7 +96,7 @@ impl Bridge {
             Some(_) => self.heard(),
             None => self.note_failure(&problem),
         }
-        // The server did not look at the message, so it may be sent once more, elsewhere.
+        // The server rejected the message unprocessed, so it may be sent once more, elsewhere.
         if transport == Transport::Unknown
             && problem.hints_at_older_transport()
             && let Some(endpoint) = self.find_older().await
@@ -106,8 +107,7 @@ impl Bridge {
         Err(problem)
     }
 
-    /// Posts a message, and again where the server says that it has moved to. The flag tells
-    /// whether the message named a session.
+    /// Posts a message, following redirects. The flag tells whether the message named a session.
     async fn post_following(
         &self,
         message: &Outbound,
@@ -141,7 +141,7 @@ impl Bridge {
         }
     }
 
-    /// Passes on a reply that is no error.
+    /// Passes on a reply with a success status.
     async fn pass_reply(
         self: &Rc<Self>,
         call: &Rc<Call>,
@@ -179,8 +179,8 @@ impl Bridge {
         }
     }
 
-    /// Passes on what a server says in reply to a message that wants no answer, though it should
-    /// say nothing.
+    /// Passes on the body of a reply to a message that expects no answer. Such a reply should be
+    /// empty.
     async fn pass_unasked(
         self: &Rc<Self>,
         parts: &Parts,
@@ -224,7 +224,7 @@ impl Bridge {
                 _ => Ok(Answer::Here),
             };
         }
-        // A server that only accepts a request may answer it on the stream it has for itself.
+        // A server that answers 202 to a request may send the answer on its own stream.
         match parts.status {
             StatusCode::ACCEPTED if self.is_listening() => Ok(Answer::Elsewhere),
             status => {
@@ -233,7 +233,7 @@ impl Bridge {
         }
     }
 
-    /// Tells the client why a message got nowhere.
+    /// Reports to the client why a message failed.
     async fn fail(self: &Rc<Self>, call: &Rc<Call>, problem: &Problem) {
         let message = problem.message();
         let envelope = message.as_ref().and_then(Frame::envelope);
@@ -242,7 +242,7 @@ impl Bridge {
         if let Some(message) = &message
             && envelope.and_then(|said| said.id).is_some_and(is_answer)
         {
-            // The server answers by the protocol; the status is only for those on the way.
+            // The body is a proper JSON-RPC answer; the status only matters to intermediaries.
             self.deliver(Some(call), message.bytes(), false).await.ok();
         } else if !call.asks {
             let words = self.masked(problem).words();

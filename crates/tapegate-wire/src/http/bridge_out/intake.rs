@@ -1,4 +1,4 @@
-//! What the client says: read line by line, recorded, and sent on in order.
+//! Reads the client's input line by line, records it, and sends it on in order.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,20 +19,21 @@ use crate::http::station::{Judged, Stopped, Word};
 use crate::port::Port;
 use crate::stdio::{LEFT, LOOK_ROUND};
 
-/// How long a message that wants no answer may keep the others waiting.
+/// How long a message without an answer may delay the messages after it.
 const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a first request that is not `initialize` may keep the others waiting: it is a probe,
-/// and a client takes silence for an answer too.
+/// How long a first request other than `initialize` may delay the others: it is a probe, and
+/// clients treat silence as an answer too.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a cancellation waits for the server to have begun with what it cancels: they travel
-/// on two connections, and one that comes first would be lost.
+/// How long a cancellation waits for the server to accept the request it cancels: they travel on
+/// two connections, and a cancellation that arrives first would be lost.
 const CANCEL_PATIENCE: Duration = Duration::from_millis(250);
 
 impl Bridge {
-    /// Reads the client to its end, and waits for the answers it still wants.
+    /// Reads the client's input to its end, then waits for outstanding answers.
     pub(super) async fn serve(self: &Rc<Self>, input: Port) {
         if self.read_all(&input).await.is_err() {
-            // The tape failed, which whoever ends the session learns from the station.
+            // The tape failed; the select in `run` learns that from `Station::failed` and ends the
+            // session.
             return std::future::pending().await;
         }
         self.set_blocked(true);
@@ -43,13 +44,13 @@ impl Bridge {
         for subscription in self.calls.subscriptions() {
             self.end_subscription(&subscription).await;
         }
-        // What nobody works on any more is answered by the session's end.
+        // Requests that no task works on any more are answered when the session ends.
         while self.station.deck().wanted(Side::Client) > 0 && self.is_busy() {
             tokio::select! {
                 () = self.progress.notified() => {}
                 () = tokio::time::sleep(LOOK_ROUND) => {}
             }
-            // A list may have shown that a call needs a person.
+            // A fetched tool list may have shown that a call needs approval.
             if self.unhold().await.is_err() {
                 return std::future::pending().await;
             }
@@ -69,7 +70,7 @@ impl Bridge {
             self.set_blocked(false);
             match input.read(lines.room()).await {
                 Ok(count) if count > 0 => lines.filled(count),
-                // A terminal or socket that was hung up reads as an error; it is an end all the same.
+                // A hung-up terminal or socket reads as an error; treat it as end of input.
                 Ok(_) | Err(_) => break,
             }
         }
@@ -79,8 +80,9 @@ impl Bridge {
         }
     }
 
-    /// Waits until another call could be held. While the client is not read from, its end is looked
-    /// for, or calls would stay held and be run for nobody.
+    /// Waits until another call may be held. The client is not read from meanwhile, so check
+    /// whether it has left; its held calls would otherwise be kept, and run, with no client to
+    /// answer.
     async fn room(&self, input: &Port) -> Result<(), Stopped> {
         loop {
             tokio::select! {
@@ -95,8 +97,8 @@ impl Bridge {
         }
     }
 
-    /// Ends what is held for a person, because the client that would be answered has left. What waits
-    /// for a list of ours goes on: a client may ask, close its end and still read.
+    /// Ends holds that wait for an approver, because the client they belong to has left. Calls that
+    /// wait for a tool list continue: a client may close its output and still read the answers.
     async fn unhold(&self) -> Result<(), Stopped> {
         if self.station.deck().held() == 0 {
             return Ok(());
@@ -122,7 +124,7 @@ impl Bridge {
             let turn = self.outlet.turn().await;
             self.say(&turn, None, to_client);
         }
-        // What a request of our own leads to must find somebody who waits for it.
+        // Register the hold first: our own request may lead to a decision about it.
         if let Disposition::Hold(ticket) = disposition {
             self.wait_for(ticket);
         }
@@ -135,7 +137,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Has a held call sent once it may be, and said to the client what becomes of it.
+    /// Waits for the decision about a held call; then sends the call or answers the client.
     fn wait_for(self: &Rc<Self>, ticket: Ticket) {
         let number = self.holds.get() + 1;
         self.holds.set(number);
@@ -154,11 +156,11 @@ impl Bridge {
         self.held.borrow_mut().insert(number, waiting);
     }
 
-    /// Sends on a line that may pass.
+    /// Sends a permitted line to the server.
     async fn pass_line(self: &Rc<Self>, message: Permitted<'_>, terminated: bool) {
         let frame = Frame::read(message.bytes());
         match frame.body() {
-            // A blank line says nothing, and half a line is no message.
+            // Blank lines and incomplete lines are not messages.
             Body::Garbage(Garbage::Empty) => return,
             Body::Garbage(_) if !terminated => return,
             Body::Message(said) if said.is_method("notifications/cancelled") => {
@@ -173,7 +175,7 @@ impl Bridge {
         self.send(message).await;
     }
 
-    /// Sends a message on its way, and waits as long as those behind it must not overtake it.
+    /// Starts sending a message, and waits while later messages must not overtake it.
     pub(super) async fn send(self: &Rc<Self>, message: Permitted<'_>) {
         let call = Call::of(&Frame::read(message.bytes()));
         let message = Outbound::message(message);
@@ -191,21 +193,21 @@ impl Bridge {
         }
     }
 
-    /// Waits until a request of `length` bytes may wait for its turn.
+    /// Waits for queue space for a request of `length` bytes.
     async fn enter_queue(&self, length: usize) -> Option<OwnedSemaphorePermit> {
         let cost = (length + MESSAGE_COST_BYTES).min(self.queue_bytes_max);
         self.queue.clone().acquire_many_owned(cost as u32).await.ok()
     }
 
-    /// Takes a request back; true if the server need not be told.
+    /// Cancels a request; true if the server need not be told.
     async fn cancel(self: &Rc<Self>, id: &[u8]) -> bool {
         let Some(call) = self.calls.settle(None, id) else {
-            // Its answer has passed already. Only a session has somebody who expects the news.
+            // It is answered already. Only a server with a session expects the notification.
             return self.session.borrow().version.is_none();
         };
         let older = matches!(*self.transport.borrow(), Transport::Older(_));
         let closes = (call.modern && !older) || call.step() < Step::Sent;
-        // Of a batch, others may still be waited for.
+        // Other requests of the same batch may still be pending.
         if closes && call.is_over() {
             call.abort();
             self.forget(id);
@@ -215,7 +217,7 @@ impl Bridge {
         false
     }
 
-    /// Ends a stream that the client, which has left, will not end.
+    /// Ends a subscription whose client has left.
     async fn end_subscription(&self, call: &Rc<Call>) {
         call.abort();
         for id in call.unanswered() {
@@ -224,11 +226,11 @@ impl Bridge {
         self.give_up(call, &Problem::new("the client has left")).await;
     }
 
-    /// Forgets a request that nobody waits for.
+    /// Forgets a request whose answer is no longer wanted.
     fn forget(&self, id: &[u8]) {
         let bytes = [b"{\"id\":", id, b"}"].concat();
         let (lane, asker) = (self.lane, Side::Client);
-        // If the tape has failed, the session is being ended.
+        // If the tape has failed, the session is ending.
         self.station.pass(Event::Dismissed { lane, asker, bytes: Some(&bytes), why: None }).ok();
         self.progress.notify_one();
     }

@@ -1,4 +1,4 @@
-//! The older HTTP+SSE transport: one stream brings everything, and names the place to post to.
+//! The older HTTP+SSE transport: one stream carries all answers and names the endpoint to post to.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::events::{EventBody, Got, Opened, Place};
 use super::problem::Problem;
 use super::{Bridge, Transport, apart, mirror};
 
-/// How long a server may take to name the place to post to.
+/// How long a server may take to name its endpoint.
 const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Bridge {
-    /// The place to post to, if the server speaks the older transport.
+    /// The endpoint to post to, if the server speaks the older transport.
     pub(super) async fn find_older(self: &Rc<Self>) -> Option<PathAndQuery> {
-        // Another message may be finding out the same.
+        // Another message may be probing at the same time.
         let _finding = self.finding.lock().await;
         let known = self.transport.borrow().clone();
         if known != Transport::Unknown {
@@ -55,7 +55,7 @@ impl Bridge {
         }
     }
 
-    /// Posts a message; its answer comes on the stream.
+    /// Posts a message; its answer arrives on the stream.
     pub(super) async fn post_older(
         &self,
         call: &Rc<Call>,
@@ -79,7 +79,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Reads the stream until it ends. What is not answered then never will be.
+    /// Reads the stream until it ends. Requests still unanswered then get an error.
     async fn read_older(self: Rc<Self>, stream: EventBody) {
         let Ok(why) = self.follow(stream, &mut Place::default(), None).await else { return };
         *self.transport.borrow_mut() = Transport::Unknown;

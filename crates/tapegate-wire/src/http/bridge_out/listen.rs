@@ -1,4 +1,4 @@
-//! The stream on which a server speaks first.
+//! The stream for messages that a server sends on its own.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::Bridge;
 use super::events::{Opened, Place};
 use super::problem::Problem;
 
-/// How long the messages behind `notifications/initialized` wait for the stream to be open, so
-/// that nothing the server says because of them is lost.
+/// How long messages after `notifications/initialized` wait for the stream to open, so that no
+/// message the server sends in response is lost.
 const OPEN_PATIENCE: Duration = Duration::from_millis(500);
 
 impl Bridge {
-    /// Listens to what the server has to say by itself, from now on.
+    /// Starts listening for messages that the server sends on its own.
     pub(super) async fn listen(self: &Rc<Self>) {
         self.stop_listening();
         self.deaf.set(false);
@@ -25,7 +25,7 @@ impl Bridge {
         drop(tokio::time::timeout(OPEN_PATIENCE, is_open).await);
     }
 
-    /// Listens again if the stream was lost.
+    /// Reopens the stream if it was lost.
     pub(super) fn listen_again(self: &Rc<Self>) {
         if self.deaf.take() {
             let (opened, _) = oneshot::channel();
@@ -40,7 +40,7 @@ impl Bridge {
         }
     }
 
-    /// Whether answers may come on the server's own stream.
+    /// Whether answers may arrive on the server's own stream.
     pub(super) fn is_listening(&self) -> bool {
         self.listener.borrow().as_ref().is_some_and(|task| !task.is_finished())
     }
@@ -58,7 +58,7 @@ impl Bridge {
                 }
                 Opened::NotNow(_) => place.tried_in_vain(),
                 Opened::Refused(status) => {
-                    // A server need not offer the stream.
+                    // Servers need not offer the stream.
                     if status != StatusCode::METHOD_NOT_ALLOWED {
                         self.notify(&format!(
                             "the MCP server answered {status} to the request for its own messages"
@@ -70,13 +70,13 @@ impl Bridge {
             opened.take();
             place.pause().await;
         }
-        // The server may come back; the next message that it accepts tells.
+        // The server may come back; the next accepted message triggers another attempt.
         self.deaf.set(true);
         self.notify("the stream of the MCP server's own messages is lost for now");
         self.give_up_elsewhere().await;
     }
 
-    /// Gives up what was only accepted, once the stream is lost on which its answer was to come.
+    /// Gives up requests whose answers were expected on the server's own stream, which is lost.
     pub(super) async fn give_up_elsewhere(&self) {
         let problem = Problem::new(
             "the MCP server accepted the request, but its stream was lost before it answered",

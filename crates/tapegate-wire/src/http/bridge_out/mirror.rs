@@ -1,7 +1,7 @@
-//! What of a message HTTP wants to see in headers.
+//! The headers that HTTP requires for a message.
 //!
 //! Since 2026-07-28 every request names its own revision, and its method and subject are mirrored
-//! in headers that must agree with the body. Older messages carry what `initialize` settled.
+//! in headers that must agree with the body. Older messages carry what `initialize` negotiated.
 
 use std::borrow::Cow;
 
@@ -20,17 +20,17 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const OUR_NAME: &str = concat!("tapegate/", env!("CARGO_PKG_VERSION"));
 
-/// What `initialize` settled.
+/// What `initialize` negotiated.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Session {
-    /// The id the server gave the session.
+    /// The session id assigned by the server.
     pub(super) id: Option<HeaderValue>,
-    /// The revision both sides agreed on.
+    /// The negotiated protocol revision.
     pub(super) version: Option<HeaderValue>,
 }
 
 impl Session {
-    /// The headers of a request that carries no message.
+    /// The headers of a request without a message.
     pub(super) fn headers(&self, accept: &'static str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -41,7 +41,7 @@ impl Session {
     }
 }
 
-/// The headers that go with a message.
+/// The headers sent with a message.
 pub(super) fn headers(message: &Frame<'_>, session: &Session, params: &Params) -> HeaderMap {
     let initialize = message.envelope().is_some_and(|said| said.is_method("initialize"));
     let revision = revision(message);
@@ -64,19 +64,19 @@ pub(super) fn headers(message: &Frame<'_>, session: &Session, params: &Params) -
     headers
 }
 
-/// The protocol revision that a message names for itself.
+/// The protocol revision that a message names itself.
 pub(super) fn revision<'a>(message: &Frame<'a>) -> Option<Cow<'a, str>> {
     let meta = json::member(message.envelope()?.params?, "_meta")?;
     json::string(json::member(meta, VERSION_KEY)?)
 }
 
-/// The revision that the result of `initialize` settles.
+/// The revision negotiated by the result of `initialize`.
 pub(super) fn negotiated(answer: &Frame<'_>) -> Option<HeaderValue> {
     let version = json::string(json::member(answer.envelope()?.result?, "protocolVersion")?)?;
     HeaderValue::from_str(&version).ok()
 }
 
-/// What a request is about, if the protocol wants that mirrored.
+/// The subject of a request, if the protocol requires it to be mirrored.
 fn subject<'a>(said: &Envelope<'a>, method: &str) -> Option<Cow<'a, str>> {
     match method {
         "tools/call" | "prompts/get" => said.name.map(|name| name.decode()),

@@ -1,8 +1,8 @@
-//! The way out to the client: whole lines, in the order they were recorded.
+//! Writes to the client: whole lines, in the order they were recorded.
 //!
-//! Exchanges may be dropped at any moment, so none of them writes by itself: a line is handed
-//! over as a whole, without waiting, by whoever has the turn. A turn is given only while little
-//! is due, so a client that does not read stops the server from being read.
+//! Tasks may be dropped at any await, so none of them writes by itself: the task that holds the
+//! turn queues a whole line without waiting. A turn is granted only while the queue is short, so a
+//! client that does not read stops us from reading the server.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,24 +11,24 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::port::Port;
 
-/// How much may be due before the next turn is given.
+/// How many bytes may be queued before the next turn is granted.
 const DUE_BYTES_MAX: usize = 64 * 1024;
 
-/// The client's reading end.
+/// The queue of lines for the client.
 pub(super) struct Outlet {
     port: Port,
     due: RefCell<LineBuffer>,
-    /// How many bytes have been taken out to be written and may come back.
+    /// How many bytes have been taken out for writing and may be put back.
     writing: Cell<usize>,
     turn: Mutex<()>,
-    /// Something was written.
+    /// Notified when bytes were written.
     wrote: Notify,
-    /// Something is due that could not be written at once.
+    /// Notified when queued bytes could not be written at once.
     work: Notify,
     broken: Cell<bool>,
 }
 
-/// The right to say one or more lines.
+/// The right to queue one or more lines.
 pub(super) struct Turn<'a> {
     outlet: &'a Outlet,
     _guard: MutexGuard<'a, ()>,
@@ -47,7 +47,7 @@ impl Outlet {
         }
     }
 
-    /// Waits until a line may be said.
+    /// Waits until a line may be queued.
     pub(super) async fn turn(&self) -> Turn<'_> {
         let guard = self.turn.lock().await;
         while self.due.borrow().left() + self.writing.get() > DUE_BYTES_MAX && !self.broken.get() {
@@ -56,7 +56,7 @@ impl Outlet {
         Turn { outlet: self, _guard: guard }
     }
 
-    /// Makes a line due, whatever else is.
+    /// Queues a line regardless of the queue's length.
     pub(super) fn say(&self, message: Permitted<'_>) {
         if self.broken.get() {
             return;
@@ -64,7 +64,7 @@ impl Outlet {
         let mut due = self.due.borrow_mut();
         let idle = due.left() + self.writing.get() == 0;
         due.push(message);
-        // What can be written at once needs nobody to be woken.
+        // Try to write at once; that saves waking the writer.
         if idle {
             match self.port.write_now(due.cleared()) {
                 Ok(count) => due.advance(count),
@@ -76,7 +76,7 @@ impl Outlet {
         }
     }
 
-    /// Writes what is due, until nobody reads any more.
+    /// Writes queued lines until the client stops reading.
     pub(super) async fn run(&self) {
         loop {
             self.flush().await;
@@ -87,10 +87,10 @@ impl Outlet {
         }
     }
 
-    /// Writes everything that is due.
+    /// Writes everything that is queued.
     pub(super) async fn flush(&self) {
         while !self.broken.get() {
-            // The bytes are taken out while they are written, so that more can be said meanwhile.
+            // The bytes are taken out while they are written, so that more can be queued meanwhile.
             let piece = std::mem::take(&mut *self.due.borrow_mut());
             if piece.left() == 0 {
                 return;
@@ -106,21 +106,21 @@ impl Outlet {
         }
     }
 
-    /// Whether nobody can read what is written any more.
+    /// Whether the client has stopped reading.
     pub(super) fn has_hung_up(&self) -> bool {
         self.broken.get() || self.port.has_hung_up()
     }
 }
 
 impl Turn<'_> {
-    /// Makes a line due.
+    /// Queues a line.
     pub(super) fn say(&self, message: Permitted<'_>) {
         self.outlet.say(message);
     }
 }
 
-/// Bytes that are being written; what is left of them goes back in front of what is due, even if
-/// the writing is given up.
+/// Bytes being written. On drop, even when the write is cancelled, the rest goes back to the front
+/// of the queue.
 struct Unwritten<'a> {
     outlet: &'a Outlet,
     piece: LineBuffer,

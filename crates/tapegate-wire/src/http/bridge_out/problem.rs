@@ -1,4 +1,4 @@
-//! Why a message got no answer, in words for the one who asked.
+//! Why a message got no answer, worded for the client.
 
 use std::cell::OnceCell;
 
@@ -21,35 +21,35 @@ const QUOTE_CHARS_MAX: usize = 300;
 /// Why a message got no answer.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
-    /// The reason, for people, if it is ours to give.
+    /// Our own description of the problem; empty if there is a reply.
     words: String,
     /// The status of the reply, if there was one.
     status: Option<StatusCode>,
-    /// What came with an error status.
+    /// The reply, if it had an error status.
     reply: Option<ErrorReply>,
 }
 
-/// What a server said with an error status.
+/// A server's reply with an error status.
 #[derive(Debug, Clone)]
 struct ErrorReply {
     status: StatusCode,
-    /// The media type that it says its body has.
+    /// The declared media type of the body.
     kind: String,
-    /// The body, unpacked if that was possible.
+    /// The body, decompressed if possible.
     text: Vec<u8>,
-    /// The body as it may be told. It is masked, and that noted, once, whoever is told of it.
+    /// The redacted body. Redaction is done and recorded once, however often the body is quoted.
     told: OnceCell<Vec<u8>>,
-    /// Whether the message that it replies to named a session.
+    /// Whether the failed message named a session.
     in_session: bool,
 }
 
 impl Problem {
-    /// A problem that is not of the server's making, or not in its words.
+    /// A problem described by us rather than by the server.
     pub(super) fn new(words: impl ToString) -> Self {
         Self { words: words.to_string(), status: None, reply: None }
     }
 
-    /// The problem that something answers in the place of a server that is none.
+    /// The problem that a reply contains no MCP message.
     pub(super) fn of_no_message(status: StatusCode, kind: &str) -> Self {
         let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
         Self::new(format!(
@@ -58,7 +58,7 @@ impl Problem {
         ))
     }
 
-    /// The problem that a reply with an error status tells of.
+    /// The problem reported by a reply with an error status.
     pub(super) async fn of_reply(
         parts: &Parts,
         mut body: Incoming,
@@ -77,7 +77,7 @@ impl Problem {
         Self { words: String::new(), status: Some(parts.status), reply: Some(reply) }
     }
 
-    /// The same problem with what `mask` makes of the server's words, for those who are told of it.
+    /// The same problem with the server's text redacted by `mask`, fit to be shown.
     pub(super) fn masked(&self, mask: impl FnOnce(&str, &[u8]) -> Option<Vec<u8>>) -> Self {
         let mut masked = self.clone();
         if let (Some(reply), Some(copy)) = (&self.reply, &mut masked.reply)
@@ -90,19 +90,19 @@ impl Problem {
         masked
     }
 
-    /// The reason, for people.
+    /// The problem as human-readable text.
     pub(super) fn words(&self) -> String {
         self.reply.as_ref().map_or_else(|| self.words.clone(), ErrorReply::words)
     }
 
-    /// The JSON-RPC message that came with the status, if there was one and it says more than we could.
+    /// The JSON-RPC error in the reply, unless our own explanation is more helpful.
     pub(super) fn message(&self) -> Option<Frame<'_>> {
         let reply = self.reply.as_ref().filter(|reply| !reply.is_ours_to_explain())?;
         let frame = Frame::read(&reply.text);
         frame.envelope().and_then(|said| said.error).is_some().then_some(frame)
     }
 
-    /// Whether what answered may be the older transport, which takes no POST here.
+    /// Whether the server may speak the older transport, which accepts no POST here.
     pub(super) fn hints_at_older_transport(&self) -> bool {
         match self.status {
             Some(StatusCode::METHOD_NOT_ALLOWED) => true,
@@ -111,7 +111,7 @@ impl Problem {
         }
     }
 
-    /// The JSON-RPC error object for the one who asked: the server's own, if it gave one.
+    /// The JSON-RPC error object for the client: the server's own, if it sent one.
     pub(super) fn error(&self) -> Vec<u8> {
         let message = self.message();
         if let Some(error) = message.as_ref().and_then(|frame| frame.envelope()?.error) {
@@ -135,7 +135,7 @@ impl From<Stopped> for Problem {
 }
 
 impl ErrorReply {
-    /// Whether what we say helps more than what the server says.
+    /// Whether our own explanation is more helpful than the server's.
     fn is_ours_to_explain(&self) -> bool {
         match self.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => true,
@@ -165,7 +165,7 @@ impl ErrorReply {
         }
     }
 
-    /// The beginning of a body that people can read.
+    /// The beginning of the body, if it is human-readable text.
     fn quote(&self) -> Option<String> {
         let text = std::str::from_utf8(&self.text).ok()?;
         let words: Vec<&str> = text.split_whitespace().collect();

@@ -1,7 +1,7 @@
-//! Requests of our own to the server, in the session of a client.
+//! Requests of our own to the server, within a client's session.
 //!
-//! They are posted as the client would post them: with its headers, those that mirror a message rewritten
-//! for ours. Only the answer is heard; it never reaches the client.
+//! They are posted with the client's headers, except that headers mirroring a message are rewritten
+//! for ours. Only the answer is processed; it never reaches the client.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use super::super::headers;
 use super::super::station::{Judged, Stopped};
 use super::{Exchange, Proxy};
 
-/// How long an answer may take. The call that waits for it is settled before that.
+/// How long an answer may take. The call that waits for it times out earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// The headers that say what a message says, and so must not be those of another message.
+/// The headers that mirror a message, and so must not be taken from another message.
 const MIRRORS: [&str; 2] = ["mcp-name", "mcp-param-"];
 
-/// Who asks, and where.
+/// The session and endpoint that a request of our own is sent to.
 struct Asking {
     proxy: Rc<Proxy>,
     lane: Lane,
@@ -46,7 +46,7 @@ pub(super) fn request(text: &[u8]) -> Option<(Vec<u8>, String)> {
 }
 
 impl Exchange {
-    /// The path and headers of a message of our own to the server.
+    /// The path and headers for our own message to the server.
     pub(super) fn own_head(&mut self) -> (PathAndQuery, HeaderMap) {
         let lane = self.lane();
         let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
@@ -60,7 +60,7 @@ impl Exchange {
         (path, headers)
     }
 
-    /// Asks the server something, beside everything else.
+    /// Sends a request to the server in the background.
     pub(super) fn ask(&mut self, message: Permitted<'static>) {
         let (path, headers) = self.own_head();
         let asking = Asking { proxy: Rc::clone(&self.proxy), lane: self.lane(), path, headers };
@@ -69,7 +69,7 @@ impl Exchange {
 }
 
 impl Asking {
-    /// Asks, and asks on as long as an answer leads to another request.
+    /// Sends requests for as long as an answer leads to another one.
     async fn run(self, message: Permitted<'static>) {
         let mut next = Some(message);
         while let Some(message) = next.take() {
@@ -86,11 +86,11 @@ impl Asking {
         write_str(&mut error, why);
         error.push(b'}');
         let (lane, asker) = (self.lane, Side::Client);
-        // If the tape has failed, everything ends anyway.
+        // If the tape has failed, the session ends anyway.
         self.proxy.station.pass(Event::Failed { lane, asker, id, error: &error }).ok();
     }
 
-    /// Posts a request and has its answer heard; returns what is to be asked next.
+    /// Posts a request and processes its answer; returns the next request to send.
     async fn exchange(
         &self,
         id: &[u8],
@@ -128,7 +128,7 @@ impl Asking {
             return self.hear(&text);
         }
         match parts.status {
-            // The answer comes on the stream of a legacy session.
+            // The answer arrives on the stream of a legacy session.
             StatusCode::ACCEPTED => Ok(None),
             status if status.is_success() => Err("the server replied without an answer".to_owned()),
             status => Err(format!("the server answered {status}")),
@@ -162,7 +162,7 @@ impl Asking {
         Err("the server's reply ended without an answer".to_owned())
     }
 
-    /// Has the relay take an answer; returns what is to be asked next.
+    /// Feeds an answer to the relay; returns the next request to send.
     fn hear(&self, answer: &[u8]) -> Result<Option<Permitted<'static>>, String> {
         let heard = self.proxy.station.hear(self.lane, answer, (false, true));
         let Judged { said, .. } = heard.map_err(|stopped: Stopped| stopped.to_string())?;

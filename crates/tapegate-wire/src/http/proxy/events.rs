@@ -1,9 +1,9 @@
-//! Events of a server's stream on their way to the client.
+//! Rewrites the events of a server's stream for the client.
 //!
-//! Readers of event streams differ: in what they take for the mark at a stream's start, for a line end,
-//! for a field's name. So while a policy is enforced no byte of a stream is passed on. Each event is
-//! written again from what was read of it: the message that was judged, `event: message`, `id` and
-//! `retry`; a comment without text stands for anything else. Otherwise streams pass byte for byte.
+//! Parsers of event streams differ in what they accept as a byte order mark, a line end or a field
+//! name. So while a policy is enforced, no byte of a stream is passed on as received. Each event is
+//! rebuilt from its parsed fields: the evaluated message, `event: message`, `id` and `retry`; an
+//! empty comment replaces anything else. Otherwise streams pass byte for byte.
 
 use http::HeaderName;
 use tapegate_core::frame::Frame;
@@ -21,13 +21,13 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const OTHER_LINES: &str = "a line of the event stream is neither a field nor a comment";
 const OTHER_NAME: &str = "an event of another name than `message` carries what may be a message";
 
-/// What an event is by its name.
+/// The kind of an event, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventKind {
     Message,
-    /// It tells a legacy client where to post.
+    /// Names the endpoint a legacy client posts to.
     Endpoint,
-    /// Nothing that the protocol knows.
+    /// Not defined by the protocol.
     Other,
 }
 
@@ -42,8 +42,8 @@ impl EventKind {
 }
 
 impl Exchange {
-    /// Records what an event carries and returns the bytes to send. Half an event at the end of a
-    /// stream is `terminated` by nothing, but may be taken for a whole one.
+    /// Records an event's message and returns the bytes to send. An incomplete event at the end of
+    /// a stream is not `terminated`, but a client may treat it as complete.
     pub(super) fn pass_event(
         &mut self,
         piece: &Piece,
@@ -97,8 +97,8 @@ impl Exchange {
         Ok(Outbound::instead_of(piece, &told))
     }
 
-    /// Passes on an event that clients pass over because of its name. By what name an event goes is
-    /// the server's choice, and some reader may not mind.
+    /// Passes on an event that clients ignore because of its name. The name is the server's choice,
+    /// and some parsers may disregard it.
     fn pass_other(
         &mut self,
         piece: &Piece,
@@ -120,7 +120,7 @@ impl Exchange {
         Ok(unread(piece, transparent))
     }
 
-    /// Has the gate note what does not leave while a policy is enforced.
+    /// Has the gate record data that is withheld while a policy is enforced.
     fn note_odd(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
         if !self.proxy.station.is_governed() {
             return Ok(());
@@ -130,13 +130,13 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether the client goes on with a stream that it has seen the beginning of.
+    /// Whether the client resumes a stream.
     fn resumes(&self) -> bool {
         self.asked.is_none() && self.headers.contains_key(LAST_EVENT_ID)
     }
 }
 
-/// What is sent of a piece without a message.
+/// The bytes sent for a piece without a message.
 fn unread(piece: &Piece, transparent: Option<Transparent>) -> Outbound {
     match transparent {
         Some(transparent) => Outbound::as_received(piece, transparent),

@@ -1,4 +1,4 @@
-//! What an exchange knows of its conversation, and what it leaves behind.
+//! The lane of an exchange, and its cleanup.
 
 use http::Response;
 use tapegate_core::frame::{self, Body, Frame};
@@ -28,14 +28,14 @@ impl Exchange {
         lane
     }
 
-    /// Whether a body is sent to where messages belong.
+    /// Whether the request is sent to an MCP endpoint.
     pub(super) fn is_to_endpoint(&self) -> bool {
         let is_moved = || self.proxy.moved.borrow().as_ref() == Some(&self.path);
         let own = self.proxy.upstream.path().path();
         self.scope == Scope::Session || self.path.path() == own || is_moved()
     }
 
-    /// Whether a body is a message, or ought to be because of where it is sent.
+    /// Whether a body is a message, or should be one because of where it is sent.
     pub(super) fn carries_messages(&self, frame: &Frame<'_>) -> bool {
         let to_endpoint = self.is_to_endpoint();
         match frame.body() {
@@ -48,13 +48,13 @@ impl Exchange {
         }
     }
 
-    /// The lane of what comes back, which may be the first to be recorded.
+    /// The lane of the reply, which may be the first part of the exchange to be recorded.
     pub(super) fn lane(&mut self) -> Lane {
         *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
     }
 
-    /// Refuses a body that is too large. If it was an answer, the server gets what is returned in
-    /// its place, or it would wait for ever.
+    /// Refuses an oversized body. If it was an answer, returns an error to send to the server
+    /// instead, which would otherwise wait indefinitely.
     pub(super) fn refuse(
         &mut self,
         message: Oversize,
@@ -76,7 +76,7 @@ impl Exchange {
         }
     }
 
-    /// Answers for a server that cannot be reached. Several answers make a batch.
+    /// Answers in place of a server that cannot be reached. Several answers make a batch.
     pub(super) fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
         match self.dismiss(Some(why)) {
             Ok(answers) => match headers::one_message(answers) {
@@ -87,7 +87,7 @@ impl Exchange {
         }
     }
 
-    /// Forgets what was asked and would be answered here; with a reason, answers it too.
+    /// Forgets the requests that would be answered here; with a reason, answers them too.
     pub(super) fn dismiss(
         &mut self,
         why: Option<&str>,
@@ -107,7 +107,7 @@ impl Drop for Exchange {
         if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
             self.proxy.inboxes.borrow_mut().remove(&lane);
             if self.proxy.station.is_governed() {
-                // It was the only stream of the session: nobody waits for what is held.
+                // It was the session's only stream, so no client waits for the held calls.
                 self.proxy.forget(lane);
             }
         }

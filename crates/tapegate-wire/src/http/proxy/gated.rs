@@ -1,4 +1,4 @@
-//! The way to the server with a gate: nothing that can be read as a message goes around it,
+//! Requests to the server through a gate. Nothing that can be read as a message bypasses it,
 //! whatever path, method or content type it is sent with.
 
 use bytes::Bytes;
@@ -19,11 +19,11 @@ use super::super::{Outbound, ReplyBody, headers};
 use super::{Exchange, PlainBody};
 use crate::deck::{Disposition, Outgoing};
 
-/// What becomes of a request: it is sent on with a body, answered by us, or held.
+/// What happens to a request: forwarded with a body, answered by us, or held.
 type Admitted = Disposition<Outbound, Box<Response<ReplyBody>>>;
 
 impl Exchange {
-    /// Refuses a request that its server may read otherwise than the gate does.
+    /// Refuses a request that the server may parse differently from the gate.
     pub(super) fn check(&mut self, parts: &Parts, body: &Collected) -> Option<Response<ReplyBody>> {
         if !self.proxy.station.is_governed() {
             return None;
@@ -42,7 +42,7 @@ impl Exchange {
         self.reject(&checked.err()?, &bytes)
     }
 
-    /// Refuses what would replace settings of the server's URL or of `--header` at some servers.
+    /// Refuses parameters that some servers would let override the server's URL or `--header`.
     fn check_settings(&self, parts: &Parts) -> Result<(), Rejection> {
         let upstream = &self.proxy.upstream;
         if let Some(name) = upstream.lookalike(&parts.headers) {
@@ -58,10 +58,10 @@ impl Exchange {
         }
     }
 
-    /// Notes why a request should be refused, and refuses it if the gate does more than observe.
+    /// Records why a request should be refused, and refuses it unless the gate only observes.
     fn reject(&mut self, rejection: &Rejection, body: &[u8]) -> Option<Response<ReplyBody>> {
         let station = &self.proxy.station;
-        // The exchange keeps no lane for it: an observed request may still open a session.
+        // The lane is not stored in the exchange: an observed request may still open a session.
         let lane = self.lane.unwrap_or_else(|| station.open_exchange());
         match station.rejects(lane, Side::Client, body, &rejection.reason) {
             Ok(true) => Some(headers::rejected_each(rejection, &Frame::read(body))),
@@ -70,7 +70,7 @@ impl Exchange {
         }
     }
 
-    /// Judges and records the messages of a request.
+    /// Evaluates and records the messages of a request.
     pub(super) async fn admit(&mut self, parts: &mut Parts, body: Bytes) -> Admitted {
         let governed = self.proxy.station.is_governed();
         let read = ReadBody::new(&parts.headers, &body);
@@ -102,7 +102,8 @@ impl Exchange {
                 self.asked = Some(Bytes::copy_from_slice(message.bytes()));
                 Disposition::Forward(Outbound::message(message))
             }
-            // What was judged is what is sent: others may unpack it otherwise than we do.
+            // Send exactly the bytes that were evaluated: others may decompress the body
+            // differently.
             Disposition::Forward(message)
                 if read.is_unpacked() && self.proxy.station.transparent().is_none() =>
             {
@@ -121,7 +122,7 @@ impl Exchange {
         }
     }
 
-    /// Refuses a message that its headers describe wrongly: who reads the one may not read the other.
+    /// Refuses a message whose headers contradict it: readers may rely on either.
     fn disagrees(&mut self, parts: &Parts, frame: &Frame<'_>) -> Option<Response<ReplyBody>> {
         let terms = Terms::read(&parts.headers);
         let check = |said: &Envelope<'_>| {
@@ -137,7 +138,7 @@ impl Exchange {
         }
     }
 
-    /// Replies to a request that goes nowhere.
+    /// Replies to a request that is not forwarded.
     fn stopped(&mut self, parts: &Parts, said: Vec<Outgoing<'_>>) -> Response<ReplyBody> {
         let asked = self.asked.take().unwrap_or_default();
         let mut answers = Vec::new();
@@ -153,8 +154,8 @@ impl Exchange {
         }
     }
 
-    /// Replies with answers of our own, or says them where a legacy client listens. A body that is no message
-    /// may hold several requests, each of which has its answer.
+    /// Replies with our own answers, or sends them on a legacy client's stream. A body that is not
+    /// a message may contain several requests, each of which is answered.
     pub(super) fn answered(
         &mut self,
         terms: &Terms,
@@ -171,7 +172,7 @@ impl Exchange {
         }
     }
 
-    /// Says something on the stream of a legacy session; false if nobody listens to it.
+    /// Sends an event on the stream of a legacy session; false if there is no reader or no room.
     pub(super) fn whisper(&mut self, event: Outbound) -> bool {
         let lane = self.lane();
         let inbox = self.proxy.inboxes.borrow().get(&lane).cloned();
@@ -179,8 +180,8 @@ impl Exchange {
     }
 }
 
-/// A reply to what goes nowhere though nobody waits for an answer to it. What was not accepted must
-/// not be said to be; only what takes a held call back has done all it was to do.
+/// The reply to a refused message that expects no answer. A refused message must not be reported as
+/// accepted; only the cancellation of a held call has taken effect.
 fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
     match asked.body() {
         Body::Garbage(garbage) => headers::error(400, b"null", -32700, &garbage.reason()),
@@ -189,7 +190,7 @@ fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
     }
 }
 
-/// A reply to what is done, or need not be.
+/// A reply without content to a message that needs no answer.
 pub(super) fn accepted() -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::full(Outbound::empty()));
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -200,8 +201,8 @@ fn refusal(stopped: Stopped) -> Response<ReplyBody> {
     headers::refusal(503, &stopped.to_string())
 }
 
-/// Checks a body against what may be sent to its route: a body that is packed must be one that we can
-/// unpack, within the limit, and a login takes no messages.
+/// Checks a body against its route: a compressed body must decompress within the limit, and a login
+/// request must not contain messages.
 fn check_body(head: &RequestHead<'_>, body: &[u8], bytes_max: usize) -> Result<(), Rejection> {
     let text = headers::unpacked(head.headers, body, bytes_max)?;
     match head.route {
@@ -210,8 +211,8 @@ fn check_body(head: &RequestHead<'_>, body: &[u8], bytes_max: usize) -> Result<(
     }
 }
 
-/// Whether some reader may take a text for a message that by its place is none. Readers differ in
-/// how they spell `method`, in what encoding they take, and in what they forgive.
+/// Whether some parser may read this as a message, although it is not one by our reading. Parsers
+/// differ in how they match `method`, and in the encodings and errors they accept.
 pub(super) fn may_be_message(frame: &Frame<'_>) -> bool {
     match frame.body() {
         Body::Message(_) => names_method(frame.bytes()),
@@ -225,12 +226,12 @@ pub(super) fn may_be_message(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// Whether an object has a member `method`, in any spelling that some reader takes for it.
+/// Whether an object has a member that some parser reads as `method`.
 fn names_method(object: &[u8]) -> bool {
     names_any(object, &["method"])
 }
 
-/// Whether an object has a member that some reader takes for one of `names`.
+/// Whether an object has a member that some parser reads as one of `names`.
 pub(super) fn names_any(object: &[u8], names: &[&str]) -> bool {
     let Ok(mut cursor) = Cursor::new(object) else { return false };
     if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {

@@ -1,8 +1,8 @@
-//! A request that waits for somebody's decision inside its exchange.
+//! A request that waits for an approval decision within its exchange.
 //!
-//! A client that takes events is shown that it is not forgotten; any other just waits. If its
-//! connection breaks, the call is taken back. A legacy client is told at once that its post was
-//! accepted, since its answer comes on its stream anyway.
+//! A client that accepts events gets keep-alives; any other simply waits. If its connection breaks,
+//! the call is cancelled. A legacy client's POST is accepted at once, since its answer is sent on
+//! its stream anyway.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -24,26 +24,26 @@ use super::super::{Outbound, ReplyBody, headers};
 use super::Exchange;
 use super::gated::accepted;
 
-/// How long a decision may take before a client that takes events gets a stream.
+/// How long a decision may take before a client that accepts events gets a stream.
 const PROMPT: Duration = Duration::from_millis(500);
-/// How often a stream with nothing to say shows that it is alive.
+/// How often an idle stream sends a keep-alive comment.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How many pieces may wait for a client that does not read.
+/// How many pieces may be queued for a client that does not read.
 const PIECES_MAX: usize = 8;
 
-/// The words about a held call, for as long as somebody waits for them.
+/// Receives the updates about a held call. Dropping it cancels the call.
 struct Held {
     words: mpsc::UnboundedReceiver<Word>,
     _waiting: Waiting,
 }
 
 impl Held {
-    /// The next word. After the last one there is none.
+    /// The next update, or `Word::Over` after the last one.
     async fn next(&mut self) -> Word {
         self.words.recv().await.unwrap_or(Word::Over)
     }
 
-    /// The last word.
+    /// Waits for the final update, skipping progress.
     async fn last(&mut self) -> Word {
         loop {
             match self.next().await {
@@ -54,14 +54,14 @@ impl Held {
     }
 }
 
-/// A request that waits, with the exchange that it will go on in.
+/// A held request, with the exchange in which it will continue.
 struct HeldExchange {
     held: Held,
     going_on: Option<(Exchange, Parts)>,
 }
 
 impl HeldExchange {
-    /// Does what was decided. What may be sent is in the hands of a task at once.
+    /// Acts on the decision. A released call is sent by a task of its own from the start.
     async fn settle(&mut self, word: Word) -> Option<Response<ReplyBody>> {
         let (exchange, parts) = self.going_on.take()?;
         Some(exchange.settled(parts, word).await)
@@ -70,8 +70,8 @@ impl HeldExchange {
 
 impl Drop for HeldExchange {
     fn drop(&mut self) {
-        // Whoever leaves as the decision comes has not taken the call back: it was decided, and is
-        // logged as sent.
+        // A client that disconnects just as the decision arrives has not cancelled the call: the
+        // call was released, and is recorded as sent.
         self.held.words.close();
         while let Ok(word) = self.held.words.try_recv() {
             if let (Word::Send(_), Some((exchange, parts))) = (&word, self.going_on.take()) {
@@ -81,7 +81,7 @@ impl Drop for HeldExchange {
     }
 }
 
-/// A stream of events that begins before it is known what it will say.
+/// An event stream that is opened before its first event is known.
 struct LateStream {
     pieces: mpsc::Receiver<Outbound>,
     task: AbortHandle,
@@ -100,7 +100,7 @@ impl Pieces for LateStream {
 }
 
 impl Exchange {
-    /// Waits for a decision about a request, and replies with what comes of it.
+    /// Waits for the decision about a request, and returns the resulting reply.
     pub(super) async fn hold(self, parts: Parts, ticket: Ticket) -> Response<ReplyBody> {
         let (sender, words) = mpsc::unbounded_channel();
         let waiting = self.proxy.station.wait(ticket, move |word| drop(sender.send(word)));
@@ -125,7 +125,7 @@ impl Exchange {
         held.settle(word).await.unwrap_or_else(accepted)
     }
 
-    /// Does what was decided.
+    /// Acts on the decision.
     async fn settled(mut self, parts: Parts, word: Word) -> Response<ReplyBody> {
         match word {
             Word::Send(message) => {
@@ -143,7 +143,7 @@ impl Exchange {
         }
     }
 
-    /// Waits while the client has its reply already; what comes of it is said on its stream.
+    /// Waits after the POST has been accepted; the result is sent on the client's stream.
     async fn hold_beside(mut self, parts: Parts, mut held: Held) {
         let word = loop {
             match held.next().await {
@@ -158,7 +158,7 @@ impl Exchange {
                 let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
                 let response = self.send_surely(parts, Outbound::message(message)).await;
                 if !response.status().is_success() {
-                    // Nobody reads this reply, so it is said where the client listens.
+                    // The client already has its reply, so the error is sent on its stream.
                     let inbox = proxy.inboxes.borrow().get(&lane).cloned();
                     let event = response.into_body().collected().await.into_event();
                     if let (Some(inbox), Some(event)) = (inbox, event) {
@@ -171,7 +171,7 @@ impl Exchange {
     }
 }
 
-/// Waits while the client reads a stream, and says there what comes of it.
+/// Waits while the client reads a stream, and sends the result on it.
 async fn hold_aloud(mut held: HeldExchange, to: mpsc::Sender<Outbound>) {
     let word = loop {
         match tokio::time::timeout(KEEP_ALIVE, held.held.next()).await {
@@ -200,7 +200,7 @@ async fn hold_aloud(mut held: HeldExchange, to: mpsc::Sender<Outbound>) {
     }
 }
 
-/// The raw ids of what was asked.
+/// The raw ids of the requests.
 fn asked_ids(asked: &[u8]) -> Vec<Vec<u8>> {
     let frame = Frame::read(asked);
     let frames = match frame.body() {

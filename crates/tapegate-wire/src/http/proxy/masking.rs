@@ -1,9 +1,7 @@
-//! What a server says that is not a message: headers, bodies of errors, ids of events. A gate that masks
-//! secrets masks them there, too.
+//! Redacts secrets in server output that is not a message: headers, error bodies and event ids.
 //!
-//! Left as they are, because a client must hand them back or use them: the session id, cookies, where a
-//! redirect or an `endpoint` event leads, and what a step of a login or its metadata gives to a
-//! client that asked for it.
+//! Some values pass unchanged because the client must return or use them: the session id, cookies,
+//! the targets of redirects and `endpoint` events, and the replies of login and metadata requests.
 
 use std::collections::VecDeque;
 
@@ -24,12 +22,12 @@ use super::{Exchange, PlainBody, Proxy, ended};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// How many ids of events are remembered that clients know by another name.
+/// How many original ids of redacted event ids are remembered.
 const IDS_MAX: usize = 1024;
-/// Longer ids are not remembered: a client cannot come back to them.
+/// Longer ids are not remembered: a client cannot resume from them.
 const ID_BYTES_MAX: usize = 4096;
 
-/// The ids of events that were masked, by the names that clients got.
+/// The original event ids, by the redacted ids that clients received.
 #[derive(Debug, Default)]
 pub(super) struct MaskedIds(VecDeque<(Vec<u8>, HeaderValue)>);
 
@@ -52,7 +50,7 @@ impl MaskedIds {
 }
 
 impl Proxy {
-    /// Puts the server's id of an event in the place of the name that a client knows it by.
+    /// Replaces a redacted event id from a client with the server's original.
     pub(super) fn restore(&self, headers: &mut HeaderMap) {
         let name = headers.get(LAST_EVENT_ID);
         if let Some(id) = name.and_then(|name| self.event_ids.borrow().find(name.as_bytes())) {
@@ -68,13 +66,13 @@ impl Exchange {
         station.mask_text(lane, what, text)
     }
 
-    /// Whether a reply gives a client what it must have to log in.
+    /// Whether a reply gives a client what it needs to log in.
     fn is_login(&self, status: StatusCode) -> bool {
         let is_granted = status.is_success() || status.is_redirection();
         is_granted && matches!(self.route, Route::Login(_) | Route::Metadata)
     }
 
-    /// Masks what the head of a reply says.
+    /// Redacts the head of a reply.
     pub(super) fn mask_head(&self, parts: &mut Parts) -> Result<(), Stopped> {
         if !self.proxy.station.masks() || self.is_login(parts.status) {
             return Ok(());
@@ -102,7 +100,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// A header's value as it is sent, if the header is. Its name may be that of a field to be masked.
+    /// The value to send for a header; `None` drops the header. Its name may match a redacted
+    /// field.
     fn mask_header(
         &self,
         name: &HeaderName,
@@ -115,7 +114,7 @@ impl Exchange {
         };
         match masked.strip_prefix(&*head) {
             Some(rest) => Ok(HeaderValue::from_bytes(rest).ok()),
-            // All of it was withheld, or the name is a secret itself.
+            // The whole line was withheld, or the name itself is a secret.
             None => match self.mask("the name of a header", name.as_str().as_bytes())? {
                 Some(_) => Ok(None),
                 None => Ok(HeaderValue::from_bytes(&masked).ok()),
@@ -123,7 +122,7 @@ impl Exchange {
         }
     }
 
-    /// Masks a body that is not a message; `None` if it is sent as it is.
+    /// Redacts a body that is not a message; `None` if it may be sent unchanged.
     pub(super) fn mask_body(&self, parts: &Parts, text: &[u8]) -> Result<Option<Bytes>, Stopped> {
         if text.is_empty() || self.is_login(parts.status) || !self.proxy.station.masks() {
             return Ok(None);
@@ -132,8 +131,7 @@ impl Exchange {
         Ok(self.mask(&what, text)?.map(Bytes::from))
     }
 
-    /// Passes on a reply that belongs to no message. If its secrets are to be masked, it is read as a
-    /// whole first.
+    /// Passes on a reply that carries no message. If secrets are redacted, it is collected first.
     pub(super) async fn pass_plain(
         mut self,
         mut parts: Parts,
@@ -180,7 +178,7 @@ impl Exchange {
         Response::from_parts(parts, ReplyBody::full(Outbound::plain(PlainBody::new(plain))))
     }
 
-    /// An event whose id is masked, if it has to be. The client may come back with the id that it gets.
+    /// The event with a redacted id, if necessary. The client may resume from the id it receives.
     pub(super) fn mask_event_id(&self, piece: &Piece) -> Result<Option<Piece>, Stopped> {
         let Some(id) = piece.id.as_deref().filter(|_| self.proxy.station.masks()) else {
             return Ok(None);
@@ -193,7 +191,7 @@ impl Exchange {
     }
 }
 
-/// Looks at a body that has passed, so that what would be masked in it is noted.
+/// Inspects a body as it passes, to record what would be redacted.
 pub(super) struct BodyWatch {
     exchange: Exchange,
     parts: Parts,
@@ -205,7 +203,7 @@ impl BodyWatch {
         Self { exchange, parts, seen: Vec::new() }
     }
 
-    /// Takes a piece. What is over the size limit is not looked at.
+    /// Takes a piece. Bytes beyond the size limit are not inspected.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let bytes_max = self.exchange.proxy.station.message_bytes_max();
         let room = bytes_max.saturating_sub(self.seen.len());
@@ -214,10 +212,10 @@ impl BodyWatch {
 }
 
 impl Drop for BodyWatch {
-    /// A body whose length is known is not asked for its end, so this is where it is looked at.
+    /// Hyper does not poll a body of known length to its end, so the inspection is done on drop.
     fn drop(&mut self) {
         let text = headers::readable(&self.parts.headers, &self.seen);
-        // If the log has failed, the station ends the recording.
+        // If the tape has failed, the session ends the recording.
         self.exchange.mask_body(&self.parts, &text).ok();
     }
 }

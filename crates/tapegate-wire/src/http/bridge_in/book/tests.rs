@@ -1,4 +1,4 @@
-//! Who is meant, and by which name.
+//! Tests for routing by id and for renaming.
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::Open;
@@ -9,7 +9,7 @@ use tapegate_core::time::At;
 use super::*;
 use crate::http::terms::Terms;
 
-/// A message that a relay without a gate has let through.
+/// A message permitted by a relay without a gate.
 fn permitted(text: &[u8]) -> Permitted<'_> {
     let (lane, from, bytes, terminated) = (Lane::ONLY, Side::Client, text, true);
     let event = Event::Received { lane, from, bytes, terminated };

@@ -1,4 +1,4 @@
-//! The end of a stream that a connection reads from.
+//! The reading end of a stream, held by a connection.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,20 +11,20 @@ use super::super::super::Outbound;
 use super::super::super::body::{BrokenBody, Pieces};
 use super::{Line, Listening, Stream, wake};
 
-/// How often a stream with nothing to say shows that it is alive.
+/// How often an idle stream sends a keep-alive comment.
 pub(in super::super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The end of a stream that a connection reads from.
+/// The reading end of a stream, held by a connection.
 pub(in super::super) struct Outlet {
     stream: Rc<Stream>,
     connection: u64,
     keep_alive: Pin<Box<Sleep>>,
-    /// Kept until the connection is gone.
+    /// Dropped with the connection.
     _guard: Option<Box<dyn std::any::Any>>,
 }
 
 impl Stream {
-    /// A connection that reads from now on, in place of any other. `guard` is dropped with it.
+    /// Attaches a connection, replacing any other. `guard` is dropped with it.
     pub(in super::super) fn attach(
         self: &Rc<Self>,
         guard: Option<Box<dyn std::any::Any>>,
@@ -32,7 +32,7 @@ impl Stream {
         let inner = &mut *self.inner.borrow_mut();
         inner.connection += 1;
         if inner.listening == Listening::Yes {
-            // The other one has seen the beginning, and this one makes nothing of the rest.
+            // The old connection got the first pieces; the rest is useless to the new one.
             inner.lose_pieces();
         }
         inner.listening = Listening::Yes;
@@ -57,7 +57,7 @@ impl Pieces for Outlet {
             return Poll::Ready(None);
         }
         inner.waker = Some(cx.waker().clone());
-        // Between two pieces nothing else can be said.
+        // Nothing can be inserted between two pieces.
         if self.stream.plain || inner.line == Line::Open {
             return Poll::Pending;
         }

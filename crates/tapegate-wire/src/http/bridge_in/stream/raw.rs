@@ -1,4 +1,4 @@
-//! What is sent as it is, piece by piece, on a stream of messages or in place of one.
+//! Raw bytes sent piece by piece, within an event stream or as a plain body.
 
 use tapegate_core::relay::Permitted;
 
@@ -6,23 +6,23 @@ use super::super::super::Outbound;
 use super::{Inner, Listening, Stream, wake};
 use crate::stage::address::ActorPiece;
 
-/// Something to be sent.
+/// A queued item.
 pub(super) enum Item {
-    /// A message, which becomes an event.
+    /// A message, sent as an event.
     Message(Permitted<'static>),
-    /// Bytes as they are.
+    /// Raw bytes, sent unchanged.
     Piece(Outbound),
 }
 
-/// How far it is with what is sent in pieces.
+/// The state of a message sent in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Line {
-    /// There is nothing of it, or it has ended.
+    /// None has begun, or the last one has ended.
     #[default]
     Closed,
-    /// It has begun, and nothing else can be sent before it ends.
+    /// One has begun; nothing else can be sent before it ends.
     Open,
-    /// Its reader has gone; the rest goes nowhere.
+    /// Its reader has gone; the rest is discarded.
     Lost,
 }
 
@@ -36,12 +36,12 @@ impl Item {
 }
 
 impl Inner {
-    /// Whether nothing more comes, not even the end of what has begun.
+    /// Whether everything has been added, including the end of a message sent in pieces.
     pub(super) fn is_over(&self) -> bool {
         self.finished && self.line != Line::Open
     }
 
-    /// Lets go what is sent in pieces: nobody can come back for the rest.
+    /// Discards queued pieces: a message sent in pieces cannot be resumed.
     pub(super) fn lose_pieces(&mut self) {
         if self.line == Line::Open {
             self.line = Line::Lost;
@@ -53,7 +53,7 @@ impl Inner {
 }
 
 impl Stream {
-    /// Adds a piece of an event, or of the body that this is; whether somebody may get it.
+    /// Adds a piece of an event or of the plain body; false if there is no reader for it.
     pub(in super::super) fn push_piece(&self, piece: &ActorPiece<'_>, ends: bool) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         if inner.listening == Listening::No {
