@@ -1,163 +1,163 @@
-//! A server that is no process: a tape that is played, a scenario that is run.
+//! In-process servers: a tape being played, or a scenario being run.
 //!
-//! An actor does no I/O and reads no clock. The wire tells it what clients do, each at a seat of
-//! its own, and carries out what it wants done, in order.
+//! An actor does no I/O and reads no clock. The wire tells it what each client does in its session, and
+//! carries out the actions it asks for, in order.
 
 use crate::lines::Oversize;
 use crate::tape::Provenance;
 use crate::time::At;
 
-/// One client in front of an actor, or many clients without sessions that speak through one door.
+/// One client session in front of an actor, or many sessionless clients that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Seat(pub u32);
 
-/// What happened at a seat.
+/// What happened in a client session.
 #[derive(Debug)]
 pub enum Cue<'a> {
-    /// A client has come. Where it is shared, clients without sessions speak here side by side,
-    /// and the wire keeps their ids apart.
+    /// A client has connected. If the session is shared, several sessionless clients speak in it
+    /// concurrently, and the wire keeps their ids apart.
     Taken {
-        /// Whether more than one client may speak here.
+        /// Whether more than one client may use this session.
         shared: bool,
-        /// Whether each answer travels on a stream of its own, as by HTTP, and not all on one pipe.
+        /// Whether each answer has a stream of its own, as over HTTP, instead of all sharing one pipe.
         streams: bool,
     },
-    /// The client has said something: one line, without its end.
+    /// The client sent a message: one line, without its line ending.
     Said(&'a [u8]),
-    /// The client has said something over the limit, which nobody has kept.
+    /// The client sent a message over the size limit, whose bytes were not kept.
     TooLarge {
         /// What is known of it.
         message: Oversize,
         /// The limit.
         bytes_max: usize,
     },
-    /// The server behind the actor has said something: one line, without its end.
+    /// The server behind the actor sent a message: one line, without its line ending.
     Behind(&'a [u8]),
-    /// There is no server behind the actor, or it has gone.
+    /// There is no server behind the actor, or it has exited.
     BehindGone {
         /// Why.
         why: &'a str,
     },
-    /// An errand is done.
+    /// A call to an external handler has finished.
     Done {
         /// Which one.
         ticket: u64,
-        /// What came of it, or why nothing did.
+        /// Its output, or why there is none.
         outcome: Result<&'a [u8], &'a str>,
     },
-    /// The moment that [`Actor::due`] named has come.
+    /// The time that [`Actor::due`] returned has come.
     Due,
-    /// The client has closed its end: it will say no more, but may still listen.
+    /// The client has closed its sending end. It may still be listening.
     Left,
-    /// Nobody is at the seat any more.
+    /// The session has no client left.
     Empty,
 }
 
-/// What an actor wants done at the seat it was told about.
+/// What an actor wants done in the session it was told about.
 #[derive(Debug)]
 pub enum Act<'a> {
-    /// Say this to the client: the parts together are one line, without its end.
+    /// Send this to the client: the parts together are one line, without its line ending.
     Say(&'a [&'a [u8]]),
-    /// Say this to whoever has made a request, because of it.
+    /// Send this to the client that made a request, as part of handling that request.
     Tell {
         /// The id of the request.
         about: &'a [u8],
-        /// What is said, as with [`Act::Say`].
+        /// The message, as for [`Act::Say`].
         parts: &'a [&'a [u8]],
     },
-    /// The same for what a tape has, or what is said in the place of its server: a new tape tells
-    /// where it is from.
+    /// The same for a recorded message, or one sent in place of the recorded server. A tape of this
+    /// session records its provenance.
     Play {
-        /// The id of the request because of which it is said, if it is not the answer to it.
+        /// The id of the request being handled, unless this is the answer to it.
         about: Option<&'a [u8]>,
-        /// What is said, as with [`Act::Say`].
+        /// The message, as for [`Act::Say`].
         parts: &'a [&'a [u8]],
         /// Where it is from.
         provenance: Provenance,
     },
-    /// End the stream on which the request with this id is to be answered, if it has one: what is
-    /// said with it from now on is for a client that comes back for the rest.
+    /// End the stream that carries the answer to the request with this id, if it has one. Later messages
+    /// for that request go to a client that reconnects and resumes the stream.
     Part(&'a [u8]),
-    /// Say this to the server behind, which is started if it is not running.
+    /// Send this to the server behind the actor, starting it if it is not running.
     Ask(&'a [&'a [u8]]),
-    /// Send bytes that need not be a message, as they are. With a request they are a part of the body
-    /// that answers it; without one, of what the client is told besides. On a pipe nothing else is
-    /// sent before they end.
+    /// Send bytes that need not be a message, unchanged. With a request, they are part of the body that
+    /// answers it; without one, part of what the client is sent unasked. On a pipe nothing else is sent
+    /// until they end.
     Raw {
         /// The id of the request.
         about: Option<&'a [u8]>,
         /// The bytes.
         bytes: &'a [u8],
-        /// Whether this is the end: of the line, of the body, of the event.
+        /// Whether this is the last part of the line, body or event.
         ends: bool,
     },
-    /// Have something done elsewhere; [`Cue::Done`] says what came of it.
+    /// Call an external handler; [`Cue::Done`] reports the result.
     Run {
-        /// What it is known by.
+        /// Identifies the call in [`Cue::Done`].
         ticket: u64,
-        /// What is to be done.
+        /// The call to make.
         errand: Errand<'a>,
     },
-    /// Leave the client: its connection is closed, and nothing more is heard of it. Where clients
-    /// share a seat, only the one is left that has made the request.
+    /// Disconnect the client: its connection is closed and it is not read from again. In a shared
+    /// session, only the client that made the request is disconnected.
     Leave {
-        /// The id of the request that it is because of.
+        /// The id of the request that caused it.
         about: Option<&'a [u8]>,
-        /// Whether what was said and not yet sent is lost, and the connection broken rather than closed.
+        /// Whether to drop unsent output and reset the connection instead of closing it.
         abrupt: bool,
     },
-    /// End everything, at every seat: nothing more is read, and once [`Actor::busy`] is over, or
-    /// its time is up, the wire ends.
+    /// Shut down every session: nothing more is read, and the wire ends once [`Actor::busy`] is false or
+    /// its time is up.
     Stop,
 }
 
-/// Something that is done elsewhere for an actor.
+/// A call to an external handler on behalf of an actor.
 #[derive(Debug, Clone, Copy)]
 pub struct Errand<'a> {
-    /// Who does it.
+    /// The handler.
     pub by: Helper<'a>,
-    /// What it is told.
+    /// The input it is given.
     pub body: &'a [u8],
-    /// How much it may say, in bytes.
+    /// The maximum length of its output, in bytes.
     pub bytes_max: usize,
     /// How long it may take, in nanoseconds.
     pub timeout_ns: u64,
 }
 
-/// Who does an errand.
+/// An external handler.
 #[derive(Debug, Clone, Copy)]
 pub enum Helper<'a> {
-    /// A server that is sent a POST of JSON.
+    /// A server that is sent an HTTP POST with a JSON body.
     Http {
         /// Where.
         url: &'a str,
-        /// Headers besides those that must be.
+        /// Headers to send besides the required ones.
         headers: &'a [(String, String)],
     },
-    /// A program that is started, without a shell, and told on its standard input.
+    /// A program that is started without a shell and reads the input from stdin.
     Command {
         /// The program and its arguments.
         argv: &'a [String],
-        /// Variables besides our own.
+        /// Environment variables to set besides our own.
         env: &'a [(String, String)],
-        /// Where it is started.
+        /// Its working directory.
         folder: Option<&'a str>,
     },
 }
 
-/// Something that plays the server for any number of clients.
+/// Plays the server for any number of clients.
 pub trait Actor {
-    /// Takes what happened at a seat and says what is to be done there.
+    /// Handles an event of a session and passes the resulting actions to `act`.
     fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>));
 
-    /// When it wants to be woken for a seat, by the monotonic clock in nanoseconds.
+    /// When it wants to be woken for a session, by the monotonic clock in nanoseconds.
     fn due(&self, seat: Seat) -> Option<u64>;
 
-    /// Whether something is still to be said at the seat without the client saying more.
+    /// Whether the actor still has something to send in the session without further client input.
     fn busy(&self, seat: Seat) -> bool;
 
-    /// How many bytes it holds back at the seat. A client for whom too much waits is not heard, while
-    /// the moments that the actor wants to be woken at still come.
+    /// How many bytes it holds back in the session. A client with too large a backlog is not read from,
+    /// but the actor is still woken when due.
     fn backlog(&self, seat: Seat) -> usize {
         let _ = seat;
         0

@@ -1,8 +1,8 @@
 //! The decisions that the activity log can contain.
 //!
-//! One table: what is logged, what `tapegate log --decision` takes and what a hub accepts are the
-//! same set by construction. The words are a promise to programs that read logs; words may be added
-//! but are never changed.
+//! One table defines the words that are logged, that `tapegate log --decision` takes and that a hub
+//! accepts, so the three cannot differ. Programs parse these words: new ones may be added, but
+//! existing ones never change.
 
 macro_rules! decisions {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
@@ -31,13 +31,13 @@ decisions! {
     Forward = "forward",
     /// Refused by the policy, or by a person.
     Deny = "deny",
-    /// Waits for a person.
+    /// Waits for a person's decision.
     PendingApproval = "pending_approval",
     /// A person has approved a request.
     Approved = "approved",
     /// A person has denied a request.
     Denied = "denied",
-    /// Refused, since no person decided in time.
+    /// Refused because no person decided in time.
     ApprovalTimeout = "approval_timeout",
     /// The caller took the call back.
     Cancelled = "cancelled",
@@ -47,7 +47,7 @@ decisions! {
     ServiceUnavailable = "service_unavailable",
     /// The session ended while the call waited.
     Closed = "closed",
-    /// A request is over, and no person has decided.
+    /// A request expired without a person's decision.
     Expired = "expired",
     /// An approval file that was refused.
     Forged = "forged",
@@ -61,7 +61,7 @@ decisions! {
     Filter = "filter",
     /// Secrets were masked on the wire.
     Redact = "redact",
-    /// Odd, and sent on.
+    /// Suspicious, but sent on.
     Warn = "warn",
     /// Development: production would deny it.
     WouldBlock = "WOULD_BLOCK",
@@ -78,7 +78,7 @@ decisions! {
 }
 
 impl LoggedDecision {
-    /// The decision that a word means, in any letter case.
+    /// Parses a log word, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|decision| decision.word().eq_ignore_ascii_case(word))
     }

@@ -1,8 +1,8 @@
 //! One message on the wire: its exact bytes, and an envelope that is scanned, not parsed.
 //!
-//! Reading a frame cannot fail. Bytes that are no JSON-RPC message are a frame with a reason, so
-//! they can be forwarded and recorded like any other. The scan validates the whole text in one
-//! pass, borrows what it finds and allocates nothing for ordinary messages.
+//! Reading a frame cannot fail. Bytes that are not a JSON-RPC message become a frame with a reason, so
+//! they can be forwarded and recorded like any other. The scan validates the whole text in one pass,
+//! borrows what it finds and allocates nothing for ordinary messages.
 
 mod envelope;
 mod fold;
@@ -18,10 +18,10 @@ pub use fold::{careless, fold};
 use plain::Closely;
 pub use skim::{Skim, Skimmed, skim_messages};
 
-/// How many elements a batch may have under a policy. The batches of real clients have a few.
+/// The maximum number of elements in a batch under a policy. Real clients batch only a few.
 pub const BATCH_ELEMENTS_MAX: usize = 1000;
 
-/// One message: what arrived, and what it says.
+/// One message: the bytes that arrived and the envelope read from them.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
@@ -36,14 +36,14 @@ pub enum Body<'a> {
     Message(Envelope<'a>),
     /// A JSON array: a batch, whose elements are read by [`elements`].
     Batch,
-    /// Anything else, with the reason why it is no message.
+    /// Anything else, with the reason why it is not a message.
     Garbage(Garbage),
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Garbage {
-    /// Nothing, or only white space.
+    /// Empty, or only white space.
     Empty,
     /// Not JSON text.
     NotJson(Fault),
@@ -63,19 +63,19 @@ impl<'a> Frame<'a> {
         frame
     }
 
-    /// The same without what only a gate asks for.
+    /// Like [`Frame::read`], but skips the checks that only a gate needs.
     pub fn glance(bytes: &'a [u8]) -> Self {
         Self::read_along(bytes, &mut Glance)
     }
 
-    /// Reads the bytes of one message, while `along` goes along with its params.
+    /// Reads the bytes of one message while `along` observes its params.
     pub(crate) fn read_along(bytes: &'a [u8], along: &mut impl Along<'a>) -> Self {
         let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
         frame.fill(along);
         frame
     }
 
-    /// Reads what the bytes say, where it is to lie: a frame is too large to be moved about.
+    /// Reads the bytes in place: a frame is too large to move around.
     #[inline(always)]
     fn fill(&mut self, along: &mut impl Along<'a>) {
         let empty = self.bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
@@ -89,7 +89,7 @@ impl<'a> Frame<'a> {
         self.bytes
     }
 
-    /// What the bytes say.
+    /// What the bytes turned out to be.
     pub fn body(&self) -> &Body<'a> {
         &self.body
     }
@@ -134,7 +134,8 @@ pub fn elements(batch: &[u8]) -> Vec<Frame<'_>> {
     each_element(batch).collect()
 }
 
-/// The same, read one at a time: an envelope is much larger than `{}`, and a batch may have very many.
+/// Like [`elements`], but lazy: an envelope is much larger than `{}`, and a batch may have very many
+/// elements.
 pub fn each_element(batch: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     element_texts(batch).map(Frame::read)
 }
@@ -144,7 +145,7 @@ pub fn is_long_batch(batch: &[u8]) -> bool {
     element_texts(batch).nth(BATCH_ELEMENTS_MAX).is_some()
 }
 
-/// What `find` makes of the first envelope of a frame that it makes something of.
+/// The first value that `find` returns for an envelope of the frame.
 pub fn find_envelope<T>(
     frame: &Frame<'_>,
     mut find: impl FnMut(&Envelope<'_>) -> Option<T>,
@@ -155,8 +156,8 @@ pub fn find_envelope<T>(
     }
 }
 
-/// The raw texts of the elements of a batch. A batch was validated when it was read; of other bytes,
-/// what could be read counts.
+/// The raw texts of the elements of a batch. A batch was validated when it was read; for other bytes,
+/// iteration stops at the first error.
 fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut cursor = Cursor::new(batch).ok();
     let kind = cursor.as_mut().and_then(|cursor| cursor.open().ok());
@@ -169,7 +170,7 @@ fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(next).fuse()
 }
 
-/// What the messages of a frame say about themselves: one, those of a batch, or none.
+/// The envelopes in a frame: one for a message, one for each message of a batch, none for garbage.
 pub fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
     match frame.body() {
         Body::Message(said) => vec![said.clone()],
@@ -181,7 +182,7 @@ pub fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
 }
 
 impl Garbage {
-    /// The reason in the words tapes use for it.
+    /// The reason, worded as on tapes.
     pub fn reason(&self) -> String {
         match self {
             Self::Empty => "empty_frame".to_owned(),

@@ -1,8 +1,8 @@
-//! What stands between a message and its way on.
+//! The interface between the relay and the policy that decides about messages.
 //!
-//! The relay asks a [`Gate`] about every message before it is sent. A gate is pure as far as the
-//! relay can tell: it is told what happened and says what is to become of it. What it notes about
-//! its decisions is kept by [`Gate::commit`], which comes before anything is sent.
+//! The relay asks a [`Gate`] about every message before it is sent. To the relay a gate is pure: it is
+//! told what happened and returns a verdict. Whatever it notes about its decisions is persisted by
+//! [`Gate::commit`], which is called before anything is sent.
 
 use std::fmt;
 
@@ -13,33 +13,33 @@ use crate::side::{Lane, Side};
 use crate::tape::RecordError;
 use crate::time::At;
 
-/// One message, and what is known of it besides its bytes.
+/// One message, and what is known about it besides its bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Case<'a> {
-    /// When it came.
+    /// When it arrived.
     pub at: At,
-    /// Its number on the tape; of a batch, that of its first message.
+    /// Its number on the tape; for a batch, that of its first message.
     pub n: u64,
-    /// The conversation.
+    /// The lane it travels in.
     pub lane: Lane,
     /// Who sent it.
     pub from: Side,
     /// The message.
     pub frame: &'a Frame<'a>,
-    /// Whether its line end came too. Half a line is no message.
+    /// Whether its line ending arrived too. A partial line is not a message.
     pub terminated: bool,
-    /// For an answer: what its request was about, if the request is known.
+    /// For an answer: the topic of its request, if the request is known.
     pub topic: Option<Topic>,
-    /// The permission that a person has given for it, if it was held before.
+    /// A person's approval, if it was held before.
     pub approved: Option<&'a Approval>,
-    /// The hold that has ended because the lists it waited for have come, or failed to.
+    /// The hold that ended because the lists it waited for arrived or failed.
     pub listed: Option<Ticket>,
 }
 
-/// What a request is about, as far as its answer must be looked at.
+/// What a request is about, as far as that affects how its answer is inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// Nothing of the kind.
+    /// Anything else.
     Other,
     /// `tools/list`.
     Tools,
@@ -55,11 +55,11 @@ pub enum Topic {
     Call,
 }
 
-/// A held call's name between the relay, the gate and whoever asks people.
+/// Identifies a held call to the relay, the gate and the approval channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// A person's permission.
+/// A person's approval of a held call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
     /// The call it was given for.
@@ -68,40 +68,40 @@ pub struct Approval {
     pub by: String,
 }
 
-/// What is to become of a message.
+/// What to do with a message.
 #[derive(Debug)]
 pub enum Verdict {
-    /// It is sent on as it arrived.
+    /// Send it on unchanged.
     Forward,
-    /// This is sent in its place.
+    /// Send this in its place.
     Rewrite(Vec<u8>),
-    /// It goes nowhere. If it was a request, its sender is told so.
+    /// Do not send it. If it is a request, its sender gets an error.
     Refuse(Box<Refusal>),
-    /// It waits until somebody has decided.
+    /// Hold it until it is approved or denied.
     Hold(Box<Hold>),
-    /// It waits until the server has answered requests of our own, and is judged again then.
+    /// Hold it until the server has answered requests of our own, then judge it again.
     ListFirst(Box<ListFirst>),
 }
 
-/// How a call waits for what the server is asked by us.
+/// How a call is held while the server answers our own requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListFirst {
-    /// The name it is held by.
+    /// The id of the hold.
     pub ticket: Ticket,
     /// How long the answers may take.
     pub timeout_ms: u64,
-    /// What the server is asked first.
+    /// The first request to the server.
     pub request: OwnRequest,
 }
 
-/// A request of our own to the server: it lists what the server has, and can be nothing else.
+/// A request of our own to the server. It can only ask for a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnRequest {
     id: Vec<u8>,
     text: Vec<u8>,
 }
 
-/// What a request of our own asks for.
+/// The list that a request of our own asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListMethod {
     /// `tools/list`.
@@ -114,16 +114,16 @@ pub enum ListMethod {
     Templates,
 }
 
-/// What follows the answer to a request of our own.
+/// What to do after the answer to a request of our own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListStep {
-    /// The server is asked this too.
+    /// Send the server this request too.
     Next(OwnRequest),
-    /// That was all: the held call is judged again.
+    /// All lists are complete: judge the held call again.
     Done,
 }
 
-/// Why a message goes nowhere, in the words that its sender is told.
+/// Why a message is refused, as its sender is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The code of the JSON-RPC error.
@@ -132,42 +132,42 @@ pub struct Refusal {
     pub message: String,
     /// Its data: JSON text.
     pub data: String,
-    /// What stands on the tape about it.
+    /// The reason recorded on the tape.
     pub why: String,
 }
 
 /// How a call is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// Its name.
+    /// The id of the hold.
     pub ticket: Ticket,
-    /// How long it may take.
+    /// How long a decision may take.
     pub timeout_ms: u64,
-    /// What its sender is told when that has passed; `None` if it is then sent on.
+    /// The error its sender gets on timeout; `None` if the call is then sent on.
     pub on_timeout: Option<Refusal>,
 }
 
-/// How a hold came to its end.
+/// How a hold was settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settlement {
-    /// A person said yes. The gate is asked once more, with this.
+    /// A person approved it. The gate judges the call again, with this approval.
     Approved(Approval),
-    /// A person said no: this is what the sender is told.
+    /// A person denied it: the error its sender gets.
     Refused(Refusal),
-    /// Nobody could be asked, or nobody's answer could be had: this is what the sender is told.
+    /// No approver was reachable, or no decision could be obtained: the error its sender gets.
     Unanswered(Refusal),
 }
 
-/// Why a hold ended without anybody's decision.
+/// Why a hold ended without a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldEnd {
-    /// Nobody decided in time.
+    /// No one decided in time.
     TimedOut,
-    /// The caller took the call back.
+    /// The caller cancelled the call.
     Cancelled,
-    /// The caller has waited long enough, and may well ask again: a decision is still worth having.
+    /// The caller stopped waiting but may well retry, so a decision is still useful.
     Abandoned,
-    /// Nobody could be asked.
+    /// No approver was reachable.
     Unanswered,
     /// The session is over.
     Closed,
@@ -175,75 +175,74 @@ pub enum HoldEnd {
 
 /// Decides about every message of a session.
 pub trait Gate: fmt::Debug {
-    /// What is to become of a message. A batch is one message: what is said about it is said about
-    /// all of it, and it cannot be held.
+    /// Decides about a message. A batch is one message: the verdict applies to all of it, and it cannot
+    /// be held.
     fn judge(&mut self, case: &Case<'_>) -> Verdict;
 
-    /// A hold has ended, though nobody has decided.
+    /// A hold has ended without a decision.
     fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd);
 
-    /// The server has answered a request of our own, for which a call is held.
+    /// The server has answered a request of our own that a held call waits for.
     fn own_answer(&mut self, _at: At, _ticket: Ticket, _answer: &Frame<'_>) -> ListStep {
         ListStep::Done
     }
 
-    /// A request of our own gets no answer; the held call is judged again after this.
+    /// A request of our own will not be answered; the held call is judged again after this.
     fn own_failed(&mut self, _at: At, _ticket: Ticket, _why: &str) {}
 
-    /// A message over the size limit was drained; `head` is how it begins.
+    /// A message over the size limit was drained; `head` is its first bytes.
     fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]);
 
-    /// An answer came that no request waits for.
+    /// An answer arrived that matches no pending request.
     fn orphan_reply(&mut self, _at: At, _lane: Lane, _from: Side, _id: &[u8]) {}
 
-    /// A request of `asker` was sent and is not answered: it has waited for too long, or nobody is
-    /// left to answer it.
+    /// A request of `asker` was sent and not answered: it has waited too long, or its receiver is gone.
     fn orphan_request(&mut self, _at: At, _asker: Side, _request: &Unanswered) {}
 
-    /// How long an answer may take before its request is an orphan; `None` if that is not of interest.
+    /// How long an answer may take before its request is an orphan; `None` if there is no limit.
     fn answer_timeout_ns(&self) -> Option<u64> {
         None
     }
 
-    /// A message goes nowhere that the gate was not asked about, because it could not travel as it is.
+    /// A message is not sent for a reason other than a verdict: it could not be delivered as it is.
     fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str);
 
-    /// An HTTP request or reply can be read in more than one way, for the reason `why`. Notes it, and
-    /// returns whether the message is refused. A gate that only observes notes it and returns false.
+    /// An HTTP request or reply is ambiguous, for the reason `why`. Notes it, and returns whether the
+    /// message is refused. A gate that only observes returns false.
     fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool;
 
-    /// An HTTP request of a client was passed on that carries no message, such as a step of a login,
-    /// or whose query the client chose. `what` says which and how it ended, without secrets.
+    /// An HTTP request was passed on that carries no message, such as a login step, or whose query the
+    /// client chose. `what` describes it and its outcome, without secrets.
     fn plain_exchange(&mut self, _at: At, _lane: Lane, _what: &str) {}
 
-    /// Whether secrets are looked for in what the server says to the client.
+    /// Whether secrets in what the server sends to the client are looked for.
     fn masks(&mut self) -> bool {
         false
     }
 
-    /// Masks the secrets in text of the server that is not a message, such as the body of an HTTP error
-    /// or a header, and notes it; `what` says what the text is. Returns what is sent in its place, or
-    /// `None` if it is sent as it is. A gate that only observes notes it and returns `None`.
+    /// Masks the secrets in text from the server that is not a message, such as the body of an HTTP error
+    /// or a header, and notes it; `what` names the text. Returns the masked text, or `None` to send it
+    /// unchanged. A gate that only observes notes it and returns `None`.
     fn mask_text(&mut self, _at: At, _lane: Lane, _what: &str, _text: &[u8]) -> Option<Vec<u8>> {
         None
     }
 
-    /// Has everything kept that was noted. An error means that nothing may be sent because of it.
+    /// Persists everything noted so far. On an error, nothing that depends on it may be sent.
     fn commit(&mut self) -> Result<(), RecordError>;
 
-    /// Whether it looks at anything at all. Only the gate that is none does not.
+    /// Whether it inspects messages at all. False only for a gate that permits everything.
     fn governs(&self) -> bool {
         true
     }
 
-    /// Whether what it says is carried out by now, so that nothing may leave that it has not judged. A
-    /// gate that only observes says no, and bytes pass as they came.
+    /// Whether its verdicts are currently enforced, so that nothing unjudged may be sent. False for a
+    /// gate that only observes: bytes then pass unchanged.
     fn enforces(&mut self) -> bool {
         self.governs()
     }
 }
 
-/// The gate that is none: everything is sent on.
+/// A gate that permits everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Open;
 
@@ -272,7 +271,7 @@ impl Gate for Open {
 }
 
 impl ListMethod {
-    /// The method.
+    /// The name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -284,8 +283,8 @@ impl ListMethod {
 }
 
 impl OwnRequest {
-    /// A request for a list, or for the page of it that begins at `cursor`. `id` is a text that no client
-    /// can guess. `meta` is the JSON object that goes with it as `_meta`; anything else is left out.
+    /// A request for a list, or for the page of it at `cursor`. `id` is a text that no client can guess.
+    /// `meta` is the JSON object to send as `_meta`; anything else is left out.
     pub fn new(id: &str, list: ListMethod, cursor: Option<&str>, meta: Option<&[u8]>) -> Self {
         let mut raw_id = Vec::new();
         json::write_str(&mut raw_id, id);
@@ -313,7 +312,7 @@ impl OwnRequest {
         &self.id
     }
 
-    /// The whole request on one line, without line end.
+    /// The whole request on one line, without a line ending.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
@@ -324,7 +323,7 @@ impl OwnRequest {
 }
 
 impl Topic {
-    /// What a request with this method is about.
+    /// The topic of a request with this method.
     pub fn of(method: &[u8]) -> Self {
         match method {
             b"tools/list" => Self::Tools,

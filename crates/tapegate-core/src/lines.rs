@@ -1,9 +1,8 @@
-//! Cuts a byte stream into lines, in bounded memory.
+//! Splits a byte stream into lines, in bounded memory.
 //!
-//! The buffer is filled by whoever reads and emptied by whoever writes; in between, complete
-//! lines are cut off its front without copying. Only `\n` ends a line: a carriage return, a NUL
-//! or invalid UTF-8 is content like any other. A line over the limit is not kept but drained, and
-//! comes out as one [`Oversize`] when it ends.
+//! The reader fills the buffer and the writer empties it; in between, complete lines are cut off its
+//! front without copying. Only `\n` ends a line: a carriage return, a NUL or invalid UTF-8 is ordinary
+//! content. A line over the limit is drained instead of kept, and yields one [`Oversize`] when it ends.
 
 use std::ops::Range;
 
@@ -11,21 +10,21 @@ use crate::frame::{Skim, Skimmed};
 
 /// How much of an oversize message is kept for the tape.
 const HEAD_BYTES_MAX: usize = 4096;
-/// The room there always is for the next read.
+/// The minimum free space for the next read.
 const READ_BYTES: usize = 64 * 1024;
-/// The same, where there are many streams and most are idle.
+/// The same for streams that are many and mostly idle.
 const READ_BYTES_SPARING: usize = 2 * 1024;
-/// How many times that room an empty buffer may keep, so that a run of large messages does not
-/// allocate each time.
+/// The maximum size of an empty buffer, in multiples of that space, so that a run of large messages does
+/// not reallocate each time.
 const KEPT_ROOMS_MAX: usize = 32;
 
 /// The lines of one direction of a stream.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
-    /// Bytes before this have been given out and may be dropped by [`Lines::release`].
+    /// Bytes before this have been returned and may be dropped by [`Lines::release`].
     cut: usize,
-    /// Bytes before this hold no line end beyond `cut`.
+    /// There is no line ending between `cut` and here.
     searched: usize,
     /// Bytes from here on are free.
     end: usize,
@@ -34,12 +33,13 @@ pub struct Lines {
     drain: Option<Drain>,
 }
 
-/// A piece cut off the front of the stream. Ranges are good for [`Lines::bytes`] until the next release.
+/// A piece cut off the front of the stream. Ranges are valid for [`Lines::bytes`] until the next
+/// release.
 #[derive(Debug)]
 pub enum Cut {
-    /// A line that fits, without its line end; the byte after the range is `\n`.
+    /// A line within the limit, without its line ending; the byte after the range is `\n`.
     Line(Range<usize>),
-    /// What was left when the stream ended without a line end.
+    /// The rest of a stream that ended without a line ending.
     Unterminated(Range<usize>),
     /// A line over the limit, drained.
     Oversize(Oversize),
@@ -50,13 +50,13 @@ pub enum Cut {
 pub struct Oversize {
     /// Its first bytes.
     pub head: Vec<u8>,
-    /// Its length without the line end.
+    /// Its length without the line ending.
     pub bytes_total: u64,
-    /// What it said about itself.
+    /// The parts of its envelope that could be read.
     pub said: Skimmed,
 }
 
-/// Takes a message that is too long to keep, piece by piece, and keeps what is told of it.
+/// Takes a message that is too long to keep, piece by piece, and keeps a summary.
 #[derive(Debug, Default)]
 pub struct Drain {
     head: Vec<u8>,
@@ -73,12 +73,12 @@ impl Drain {
         self.skim.feed(piece);
     }
 
-    /// How much was taken.
+    /// The number of bytes taken so far.
     pub fn bytes_total(&self) -> u64 {
         self.bytes_total
     }
 
-    /// What is told of the message.
+    /// The summary of the message.
     pub fn finish(self) -> Oversize {
         let Self { head, bytes_total, skim } = self;
         Oversize { head, bytes_total, said: skim.finish() }
@@ -92,12 +92,12 @@ impl Lines {
         Self { buffer, cut: 0, searched: 0, end: 0, line_bytes_max, read_bytes, drain: None }
     }
 
-    /// The same, for one stream among many, of which most are idle: it keeps little.
+    /// Like [`Lines::new`], but keeps a small buffer: for one of many mostly idle streams.
     pub fn sparing(line_bytes_max: usize) -> Self {
         Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
     }
 
-    /// Room to read into; call [`Lines::filled`] with what was read.
+    /// Space to read into; call [`Lines::filled`] with the number of bytes read.
     pub fn room(&mut self) -> &mut [u8] {
         let wanted = self.end + self.read_bytes;
         if self.buffer.len() < wanted {
@@ -107,12 +107,12 @@ impl Lines {
         &mut self.buffer[self.end..]
     }
 
-    /// Says how much of the room was filled.
+    /// Reports how many bytes were read into the space from [`Lines::room`].
     pub fn filled(&mut self, count: usize) {
         self.end += count;
     }
 
-    /// Cuts off the next line, if it is complete.
+    /// Cuts off the next complete line, if there is one.
     pub fn cut(&mut self) -> Option<Cut> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]);
         let Some(found) = found else {
@@ -134,7 +134,7 @@ impl Lines {
         Some(Cut::Line(line))
     }
 
-    /// Cuts off what is left after the stream has ended and no complete line is.
+    /// Cuts off the rest. Call it once the stream has ended and [`Lines::cut`] returns `None`.
     pub fn finish(&mut self) -> Option<Cut> {
         if self.drain.is_some() {
             self.drain_to(self.end);
@@ -150,12 +150,12 @@ impl Lines {
         &self.buffer[range]
     }
 
-    /// Everything that was read and not released.
+    /// Everything read and not yet released.
     pub(crate) fn buffer(&self) -> &[u8] {
         &self.buffer[..self.end]
     }
 
-    /// Forgets everything that was cut off.
+    /// Drops everything that was cut off.
     pub fn release(&mut self) {
         if self.cut == self.end {
             (self.cut, self.searched, self.end) = (0, 0, 0);
@@ -163,7 +163,7 @@ impl Lines {
                 self.buffer = Vec::new();
             }
         } else if self.cut > 0 && self.keeps_too_much() {
-            // A large message must not stay behind as the room for small ones.
+            // Do not keep the memory of a large message as the buffer for small ones.
             self.buffer = self.buffer[self.cut..self.end].to_vec();
             self.end -= self.cut;
             self.searched -= self.cut;
@@ -176,13 +176,13 @@ impl Lines {
         }
     }
 
-    /// Whether the buffer has far more room than for what is not released.
+    /// Whether the buffer is far larger than its unreleased content needs.
     fn keeps_too_much(&self) -> bool {
         self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes + 2 * (self.end - self.cut)
     }
 
-    /// Moves the bytes of an oversize line up to `stop` into the drain. They stand at the end of
-    /// what was read, so the room they took is free again.
+    /// Moves the bytes of an oversize line up to `stop` into the drain. If they are the last that were
+    /// read, their space is free again.
     fn drain_to(&mut self, stop: usize) {
         self.drain.get_or_insert_default().feed(&self.buffer[self.cut..stop]);
         if stop == self.end {
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Everything that comes out of `stream` when it arrives in pieces of the given sizes.
+    /// Everything that `stream` yields when it arrives in pieces of the given sizes.
     fn cut_all(stream: &[u8], sizes: &[usize], max: usize) -> Vec<String> {
         let mut lines = if max > 30 { Lines::new(max) } else { Lines::sparing(max) };
         let mut out = Vec::new();

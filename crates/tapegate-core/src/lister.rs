@@ -1,21 +1,21 @@
-//! Asks a server what it has: its tools, resources, templates and prompts, page by page.
+//! Lists what a server offers: its tools, resources, templates and prompts, page by page.
 //!
-//! Nothing is called and nothing is read. One request is asked at a time, so that the simplest
-//! server is not asked too much. What the server asks meanwhile is refused, but for a ping.
+//! It calls no tool and reads no resource. It sends one request at a time, which even the simplest
+//! server can handle. Requests from the server are refused, except `ping` and `roots/list`.
 
 use crate::frame::{Frame, Kind, error_reply, same_id};
 use crate::gate::Topic;
 use crate::json::{self, write_str};
 
-/// The version of the protocol that is asked for.
+/// The protocol version to request.
 const VERSION: &str = "2025-11-25";
-/// What goes with each request to a server that knows no sessions.
+/// Sent with each request to a server of the sessionless protocol era.
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"tapegate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"roots":{},"sampling":{},"elicitation":{}}}"#;
-/// How many pages of a list are asked for. Nobody has that many.
+/// The maximum number of pages to request of one list; no real server has that many.
 const PAGES_MAX: usize = 1000;
-/// How much of what a server says is kept.
+/// The maximum total size of the pages kept.
 const PAGES_BYTES_MAX: usize = 256 << 20;
-/// The lists there are, and what a server says that it has them by.
+/// Each list with its method and the capability that announces it.
 const LISTS: [(Topic, &str, &str); 4] = [
     (Topic::Tools, "tools/list", "tools"),
     (Topic::Resources, "resources/list", "resources"),
@@ -23,19 +23,19 @@ const LISTS: [(Topic, &str, &str); 4] = [
     (Topic::Prompts, "prompts/list", "prompts"),
 ];
 
-/// A client that asks for lists and for nothing else.
+/// A client that only requests lists.
 #[derive(Debug, Default)]
 pub struct Lister {
     stage: Stage,
     /// The id of the last request.
     asked: u64,
-    /// Whether the server is of the era without sessions.
+    /// Whether the server is of the sessionless protocol era.
     modern: bool,
-    /// What the server said about itself.
+    /// The server's answer to `initialize` or `server/discover`.
     hello: Vec<u8>,
     pages: Vec<Page>,
     bytes: usize,
-    /// How many pages of the list that is asked for have come.
+    /// How many pages of the current list have arrived.
     pages_of_list: usize,
     cursor: Option<Vec<u8>>,
     missing: Vec<Missing>,
@@ -44,29 +44,29 @@ pub struct Lister {
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// What is listed.
+    /// The list it belongs to.
     pub topic: Topic,
     /// The whole answer.
     pub answer: Vec<u8>,
 }
 
-/// Something that the server says it has, and does not list to the end.
+/// A list that could not be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// The list, by its method.
     pub method: &'static str,
-    /// What was said instead.
+    /// The reason.
     pub why: String,
 }
 
-/// What a server has.
+/// What a server offers.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// Its answer to `initialize` or `server/discover`.
     pub hello: Vec<u8>,
     /// The pages of its lists.
     pub pages: Vec<Page>,
-    /// What could not be had.
+    /// The lists that could not be read to their end.
     pub missing: Vec<Missing>,
 }
 
@@ -75,16 +75,16 @@ enum Stage {
     #[default]
     Initialize,
     Discover,
-    /// A list, by its place.
+    /// Reading the list at this index of `LISTS`.
     List(usize),
     Over,
-    /// It is no MCP server.
+    /// It is not an MCP server.
     Refused,
 }
 
 impl Lister {
-    /// What is said first. Some servers offer tools only to clients that have roots, sampling or
-    /// elicitation, as most have; none of it is given.
+    /// The first request. Some servers offer tools only to clients with roots, sampling or
+    /// elicitation, so it announces these, although it provides none of them.
     pub fn start(&mut self) -> Vec<u8> {
         let params = format!(
             r#"{{"protocolVersion":"{VERSION}","capabilities":{{"roots":{{}},"sampling":{{}},"elicitation":{{}}}},"clientInfo":{{"name":"tapegate","version":"1"}}}}"#
@@ -92,7 +92,7 @@ impl Lister {
         self.request("initialize", &params)
     }
 
-    /// Takes a line of the server; what is to be said then.
+    /// Takes a line from the server and returns the messages to send in reply.
     pub fn hear(&mut self, line: &[u8]) -> Vec<Vec<u8>> {
         let frame = Frame::read(line);
         let Some(said) = frame.envelope() else { return Vec::new() };
@@ -123,12 +123,12 @@ impl Lister {
         }
     }
 
-    /// Whether there is nothing more to ask.
+    /// Whether there is nothing more to request.
     pub fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over | Stage::Refused)
     }
 
-    /// What the server has, or why it is none.
+    /// What the server offers, or why it could not be listed.
     pub fn finish(self) -> Result<Listed, String> {
         let Self { stage, hello, pages, mut missing, .. } = self;
         let silence = || "it did not answer".to_owned();
@@ -177,7 +177,7 @@ impl Lister {
         self.pages_of_list += 1;
         let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
         let Some(next) = next else { return self.list(at + 1) };
-        // A list that goes on where it has just gone on would never end.
+        // A repeated cursor would never end.
         if self.pages_of_list >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
             return self.failed("the list does not come to an end");
         }
@@ -190,7 +190,7 @@ impl Lister {
         let missing = |method| Missing { method, why: why.to_owned() };
         match self.stage {
             Stage::Initialize => {
-                // A server of the era without sessions knows no such method.
+                // A server of the sessionless era does not know `initialize`.
                 self.missing.push(missing("initialize"));
                 self.stage = Stage::Discover;
                 vec![self.request("server/discover", &format!("{{{META}}}"))]
@@ -207,8 +207,8 @@ impl Lister {
         }
     }
 
-    /// Asks for the first page of the next list that the server says it has. Tools are asked for
-    /// in any case: they are what a server must not hide.
+    /// Requests the first page of the next list that the server announces. Tools are always
+    /// requested, because a server must not be able to hide them.
     fn list(&mut self, from: usize) -> Vec<Vec<u8>> {
         self.missing.retain(|missing| missing.method != "initialize");
         let has = |key: &str| {

@@ -1,4 +1,4 @@
-//! What has been asked and not yet answered.
+//! Requests that wait for their answers.
 
 mod id;
 
@@ -12,19 +12,19 @@ use crate::time::At;
 pub use id::IdKey;
 pub(crate) use id::Small;
 
-/// How many unanswered requests are remembered. Beyond it the oldest way of dealing with a peer
-/// that never answers is taken: what comes new is forwarded and recorded, but not paired.
+/// How many unanswered requests are remembered. Beyond that, for a peer that never answers, new
+/// requests are forwarded and recorded but not paired with their answers.
 const PENDING_MAX: usize = 1 << 20;
-/// The same for the bytes of their ids, which a peer may make as long as a message.
+/// The same for the total size of their ids, since an id may be as long as a message.
 const ID_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The ids one side waits for, oldest first where an id was used more than once.
+/// The requests of one side that wait for answers; oldest first where an id was reused.
 #[derive(Debug, Default)]
 pub struct Pending {
     waiting: HashMap<(Lane, IdKey), Waiting, foldhash::fast::RandomState>,
     count: usize,
     id_bytes: usize,
-    /// How many of them were taken back.
+    /// How many of them were cancelled.
     cancelled: usize,
 }
 
@@ -35,15 +35,15 @@ pub struct Asked {
     pub at: At,
     /// Its number on the tape.
     pub n: u64,
-    /// What it is about, as far as its answer must be looked at.
+    /// Its topic, as far as that affects how its answer is inspected.
     pub topic: Topic,
-    /// Whether the asker has taken it back.
+    /// Whether its sender has cancelled it.
     pub cancelled: bool,
-    /// Whether nobody need be told any more that its answer does not come.
+    /// Whether its missing answer has been reported already, or need not be.
     pub late: bool,
 }
 
-/// A request with the id text it was asked with.
+/// A pending request with its id as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     /// Where it was asked.
@@ -54,19 +54,19 @@ pub struct Unanswered {
     pub asked: Asked,
 }
 
-/// Kept small, as thousands may wait and each is found by chance.
+/// Kept small: thousands may wait, and lookups hit them in random order.
 #[derive(Debug)]
 struct Waiting {
-    /// The id as it was written, if its key does not tell.
+    /// The id as it was written, if the key does not preserve its spelling.
     id: Option<Box<[u8]>>,
     first: Asked,
-    /// Those that came after it with the same id.
+    /// Later requests with the same id.
     #[expect(clippy::box_collection, reason = "there is hardly ever one")]
     more: Option<Box<VecDeque<Asked>>>,
 }
 
 impl Pending {
-    /// Remembers a request; false if too many wait already.
+    /// Remembers a request; returns false if too many wait already.
     pub fn ask(&mut self, lane: Lane, id: &[u8], at: At, n: u64, topic: Topic) -> bool {
         if self.count >= PENDING_MAX || self.id_bytes + id.len() > ID_BYTES_MAX {
             return false;
@@ -86,7 +86,7 @@ impl Pending {
         true
     }
 
-    /// Takes the oldest request that an answer with this id can be for.
+    /// Removes and returns the oldest request that an answer with this id can be for.
     pub fn answer(&mut self, lane: Lane, id: &[u8]) -> Option<Asked> {
         let Slot::Occupied(mut slot) = self.waiting.entry((lane, IdKey::new(id))) else {
             return None;
@@ -109,7 +109,7 @@ impl Pending {
         self.waiting.get(&(lane, IdKey::new(id))).map(|waiting| &waiting.first)
     }
 
-    /// Whether a request with this id waits that a message in `lane` can be about.
+    /// Whether a request with this id is pending that a message in `lane` can refer to.
     pub fn is_reached(&self, lane: Lane, id: &[u8]) -> bool {
         if lane.exchange == 0 {
             return self.find(lane, id).is_some();
@@ -118,7 +118,7 @@ impl Pending {
         self.waiting.keys().any(|(of, key)| lane.reaches(*of) && *key == id)
     }
 
-    /// Marks a request as taken back. Its answer may still come, but nobody needs one.
+    /// Marks the requests with this id as cancelled. An answer may still arrive but is not needed.
     pub fn cancel(&mut self, lane: Lane, id: &[u8]) {
         if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
             let more = waiting.more.iter_mut().flat_map(|more| more.iter_mut());
@@ -128,15 +128,15 @@ impl Pending {
         }
     }
 
-    /// Says that a request is not answered soon, and that nobody minds.
+    /// Marks a request as one whose answer may be late without being reported.
     pub fn expect_no_answer(&mut self, lane: Lane, id: &[u8]) {
         if let Some(waiting) = self.waiting.get_mut(&(lane, IdKey::new(id))) {
             waiting.first.late = true;
         }
     }
 
-    /// Requests that were asked before `before_ns` and still wait, each returned once and at most
-    /// `count_max` of them; and when the oldest of the others was asked.
+    /// Reports requests made before `before_ns` that still wait, each only once and at most
+    /// `count_max` of them, and when the oldest of the others was made.
     pub fn late(&mut self, before_ns: u64, count_max: usize) -> (Vec<Unanswered>, Option<u64>) {
         let (mut late, mut oldest_ns): (Vec<Unanswered>, Option<u64>) = (Vec::new(), None);
         for ((lane, key), waiting) in &mut self.waiting {
@@ -160,7 +160,8 @@ impl Pending {
         (late, oldest_ns)
     }
 
-    /// Takes every request of `lane` (of all lanes if `None`), in the order they were asked.
+    /// Removes and returns all requests of `lane` (of all lanes if `None`), in the order they were
+    /// made.
     pub fn take(&mut self, lane: Option<Lane>) -> Vec<Unanswered> {
         let mut taken = Vec::new();
         self.waiting.retain(|(of, key), waiting| {
@@ -180,7 +181,7 @@ impl Pending {
         taken
     }
 
-    /// How many requests wait that nobody has taken back.
+    /// How many pending requests have not been cancelled.
     pub fn wanted(&self) -> usize {
         self.count - self.cancelled
     }

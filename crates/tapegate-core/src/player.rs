@@ -1,9 +1,9 @@
 //! A tape in the role of the server.
 //!
-//! The player answers each request of a client with what the tape has for it, and says what the
-//! server said of its own accord at the place it said it. It never gives one call's answer to
-//! another: what the tape does not have is a divergence, which is answered with an error, said
-//! aloud and counted.
+//! The player answers each request of a client with the recorded answer, and sends the server's
+//! unprompted messages where the tape has them. It never gives one call's answer to another: a
+//! request that is not on the tape is a divergence, which is answered with an error, reported and
+//! counted.
 
 mod behind;
 mod cancelling;
@@ -40,16 +40,16 @@ use run::{Part, Run};
 use tape::Tape;
 use turn::Turn;
 
-/// How a request is found on the tape.
+/// How a request is matched to the tape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
-    /// Requests come in the order of the tape.
+    /// Requests arrive in the order of the tape.
     Sequential,
-    /// Requests come in any order and ask for exactly what was asked.
+    /// Requests arrive in any order and must ask for exactly what was recorded.
     ByRequest,
-    /// Requests come in any order and may differ a little.
+    /// Requests arrive in any order and may differ slightly.
     Fuzzy {
-        /// The least share of equal leaves, from 0 to 1.
+        /// The minimum share of equal leaves, from 0 to 1.
         threshold: f64,
     },
 }
@@ -61,36 +61,36 @@ pub enum OnUnmatched {
     Error,
     /// It is answered with an error, and replay goes on.
     Warn,
-    /// It is passed to the server behind.
+    /// It is passed to the live server behind the player.
     Passthrough,
 }
 
-/// What happens to a request that was asked more often than the tape has it.
+/// What happens to a request that is made more often than it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnExhausted {
-    /// It counts as not recorded.
+    /// It counts as not on the tape.
     Error,
-    /// The last answer is given again.
+    /// The last recorded answer is repeated.
     Last,
-    /// The answers begin again.
+    /// The recorded answers start over.
     Cycle,
 }
 
-/// Whose requests use up the tape.
+/// Which sessions consume the tape together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateScope {
     /// Each session plays the tape from its start.
     Session,
-    /// All sessions share one place on the tape.
+    /// All sessions share one position on the tape.
     Global,
 }
 
-/// What is said of what the server said of its own accord.
+/// Which of the server's unprompted messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerMessages {
     /// Everything.
     All,
-    /// Notifications, but no requests.
+    /// Notifications, but not requests.
     Notifications,
     /// Nothing.
     None,
@@ -98,39 +98,39 @@ pub enum ServerMessages {
 
 /// How a tape is played.
 pub struct Options {
-    /// How a request is found.
+    /// How a request is matched to the tape.
     pub mode: Mode,
-    /// By what recorded delays are multiplied; 0 for none.
+    /// The factor for recorded delays; 0 for no delays.
     pub pace: f64,
     /// What happens to a request that is not on the tape.
     pub on_unmatched: OnUnmatched,
-    /// What happens to a request that was asked too often.
+    /// What happens to a request that is made more often than it was recorded.
     pub on_exhausted: OnExhausted,
-    /// Whose requests use up the tape.
+    /// Which sessions consume the tape together.
     pub scope: StateScope,
-    /// What is said of the server's own messages.
+    /// Which of the server's unprompted messages are sent.
     pub server_messages: ServerMessages,
-    /// Whether a call whose params differ from the next one on the tape is no match, in order.
+    /// In sequential mode, whether a call must have the params of the next recorded call to match.
     pub strict_params: bool,
-    /// Whether lists and the like must come as often as they were recorded.
+    /// Whether lists and other reads must occur as often as they were recorded.
     pub strict_reads: bool,
-    /// Whether every answer of the client must be as it was recorded.
+    /// Whether every answer of the client must equal the recorded one.
     pub strict_replies: bool,
-    /// What the tape was redacted with.
+    /// The redaction that was applied to the tape.
     pub mask: Option<Box<dyn Mask>>,
-    /// What the index was signed with.
+    /// The signer that the index was built with.
     pub signer: Signer,
 }
 
 impl Options {
-    /// Whether nothing takes time, and only the order of the tape is kept.
+    /// Whether there are no delays and only the order of the tape is kept.
     fn is_instant(&self) -> bool {
         self.pace == 0.0
     }
 }
 
 impl Mode {
-    /// The mode as it is called on the command line.
+    /// The name of the mode on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
@@ -146,22 +146,22 @@ pub struct Player {
     options: Options,
     desk: Desk,
     seats: HashMap<Seat, Live, foldhash::fast::RandomState>,
-    /// The one place on the tape, where all sessions share it.
+    /// The position on the tape that all sessions share, if they do.
     shared_run: Option<Run>,
-    /// How often each session of the tape is being played or was.
+    /// How many live sessions have played each recorded session.
     played: Vec<u32>,
     sessions: u32,
     failed: Option<io::Error>,
 }
 
-/// What a scene needs to go on.
+/// What a scene needs to continue.
 struct Context<'a> {
     tape: &'a mut Tape,
     options: &'a Options,
 }
 
 impl Player {
-    /// A player of the tape that `index` and `bodies` are of. It tells `notice` what happens.
+    /// A player for the tape of `index` and `bodies`. It reports what happens to `notice`.
     pub fn new(
         index: Index,
         bodies: Box<dyn Bodies>,
@@ -184,13 +184,13 @@ impl Player {
         }
     }
 
-    /// Why the tape could not be read on, if it could not.
+    /// Why reading the tape failed, if it did.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failed.as_ref()
     }
 
-    /// What has come of the replay. Of a tape that cannot be read on, [`Player::failure`] tells,
-    /// and the numbers are right all the same.
+    /// The outcome of the replay. If reading the tape failed, [`Player::failure`] says why; the
+    /// counts are correct even so.
     pub fn summary(&mut self) -> Summary {
         let (mut summary, read) = self.desk.summary(&mut self.tape);
         self.fail(read);
@@ -198,8 +198,8 @@ impl Player {
         summary
     }
 
-    /// Hands over the messages of every request that nobody asked for, with what belongs to it, as
-    /// long as the tape can be read.
+    /// Passes every recorded request that no client made, with the messages that belong to it, to
+    /// `take`, as far as the tape can be read.
     pub fn each_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) {
         if self.failed.is_none() {
             let read = self.read_unused(take);
@@ -248,7 +248,7 @@ impl Player {
             act,
         };
         match cue {
-            // A player runs no errands.
+            // A player calls no external handlers.
             Cue::Taken { .. } | Cue::Done { .. } => Ok(()),
             Cue::Said(line) => turn.said(line),
             Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
@@ -287,7 +287,7 @@ impl Actor for Player {
             return;
         }
         if let Err(error) = self.cue(at, seat, cue, act) {
-            // Without the tape nothing can be answered truthfully any more.
+            // Without the tape no request can be answered correctly any more.
             self.failed = Some(error);
             act(Act::Stop);
         }

@@ -2,10 +2,10 @@
 //! before it is sent.
 //!
 //! The relay does no I/O and reads no clock: the wire feeds it [`Event`]s and carries out the
-//! [`Action`]s it returns, in order. Four things hold here and nowhere else: an entry is recorded
-//! before its frame is sent; nothing is sent on that the gate has not let through; a request is
-//! known as pending before its bytes leave; and a request that can no longer be answered gets an
-//! error from us, once, where somebody still listens.
+//! [`Action`]s it returns, in order. Four invariants live here and nowhere else: an entry is recorded
+//! before its frame is sent; nothing is sent that the gate has not let through; a request is pending
+//! before its bytes leave; and a request that can no longer be answered gets one error from us, if
+//! its sender is still listening.
 
 mod endings;
 mod event;
@@ -39,13 +39,13 @@ pub use own_message::{OWN_DATA, OwnMessage};
 pub use permit::{IdEdits, Payload, Permitted};
 pub use queue::{Cleared, DueLines, LineBuffer, LineQueue};
 
-/// Takes what must be done, in order. Entries are lent for the call (`'r`); a message that is sent on
-/// as it was received lives as long as the event (`'e`).
+/// Receives the actions to carry out, in order. Entries are lent for the call (`'r`); a message that
+/// is sent on unchanged lives as long as the event (`'e`).
 type Emit<'s, 'e> = dyn for<'r> FnMut(Action<'r, 'e>) + 's;
 
-/// The error code of an answer we give because the other side is gone.
+/// The error code of answers sent because the other side is gone.
 pub const CODE_GONE: i32 = -32000;
-/// The error code of an answer we give to or for a message over the size limit.
+/// The error code of answers about a message over the size limit.
 pub const CODE_TOO_LARGE: i32 = -32010;
 
 /// The state machine of a session, or of all sessions of one recording.
@@ -57,17 +57,17 @@ pub struct Relay {
     from_server: Pending,
     /// Calls that wait for a decision.
     holds: Holds,
-    /// The last calls that were never sent.
+    /// The most recent calls that were never sent.
     unsent: UnsentCalls,
     /// Requests of our own that the server has not answered.
     own: OwnRequests,
-    /// When requests that wait for their answers are looked at, by the monotonic clock.
+    /// When to check for requests that have waited too long, by the monotonic clock.
     late_check_ns: Option<u64>,
-    /// How many messages have been recorded; the number of the last one.
+    /// How many messages have been recorded, which is also the number of the last one.
     count: u64,
 }
 
-/// How a message came.
+/// How a message arrived.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     at: At,
@@ -79,8 +79,8 @@ struct Way {
 }
 
 impl Relay {
-    /// Feeds one event that happened at `at`, and emits what must be done, in order. Every message
-    /// is put to `gate`.
+    /// Handles one event that happened at `at` and emits the resulting actions, in order. Every
+    /// message is judged by `gate`.
     pub fn handle<'e, G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -147,22 +147,22 @@ impl Relay {
         }
     }
 
-    /// How many requests of `asker` wait for an answer that somebody still wants.
+    /// How many requests of `asker` wait for an answer and have not been cancelled.
     pub fn wanted(&self, asker: Side) -> usize {
         self.asks_of(asker).wanted() + self.holds.of(asker)
     }
 
-    /// How many calls wait for a decision. At [`HELD_MAX`] clients are not to be read from.
+    /// How many calls wait for a decision. At [`HELD_MAX`], clients must not be read from.
     pub fn held(&self) -> usize {
         self.holds.len()
     }
 
-    /// Whether no further call of this conversation's session can be held.
+    /// Whether no further call of this lane's session can be held.
     pub fn is_full_for(&self, lane: Lane) -> bool {
         self.holds.is_full(lane.session)
     }
 
-    /// Whether a call is held by this name.
+    /// Whether a call is held under this id.
     pub fn is_held(&self, ticket: Ticket) -> bool {
         self.holds.is_held(ticket)
     }
@@ -172,8 +172,8 @@ impl Relay {
         self.holds.due_ns().into_iter().chain(self.late_check_ns).min()
     }
 
-    /// Updates who waits for what, and says how the frame stands on the tape. What requests are
-    /// about is kept if `topics` are asked for.
+    /// Updates the pending requests and returns how the frame is recorded. Topics of requests are
+    /// kept only if `topics` is set.
     fn note(&mut self, way: Way, frame: &Frame<'_>, topics: bool) -> What {
         match frame.body() {
             Body::Message(envelope) => What::Message(self.note_message(way, envelope, topics)),
@@ -195,7 +195,7 @@ impl Relay {
             (Kind::Request, Some(id)) => {
                 let topic = if topics { topic_of(said) } else { Topic::Other };
                 self.asked_by(from).ask(lane, id, at, n, topic);
-                // A subscription is a stream, which is not answered before it ends.
+                // A subscription is a stream and is answered only when it ends.
                 if topics && said.is_method("subscriptions/listen") {
                     self.asked_by(from).expect_no_answer(lane, id);
                 }
@@ -251,7 +251,7 @@ impl Relay {
     }
 }
 
-/// Reads a message as closely as the gate must know it.
+/// Reads a message in as much detail as the gate needs.
 fn read<'a, G: Gate + ?Sized>(bytes: &'a [u8], gate: &G) -> Frame<'a> {
     if gate.governs() { Frame::read(bytes) } else { Frame::glance(bytes) }
 }
@@ -268,7 +268,7 @@ fn answer(
     answer_with((at, lane, to), What::Message(element), message, None, emit);
 }
 
-/// The same for a message that may be a batch, or be about a held call.
+/// The same for a message that may be a batch or refer to a held call.
 fn answer_with(
     (at, lane, to): (At, Lane, Side),
     what: What,

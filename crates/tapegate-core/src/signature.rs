@@ -1,10 +1,10 @@
-//! What a request asks for, in 128 bits.
+//! A 128-bit hash of what a request asks for.
 //!
-//! Two requests ask for the same if their methods and params are the same values, whatever their
-//! spelling: key order, white space, escapes and number forms do not count. Nor do volatile
-//! parts: `_meta`, the value of a `cursor`, what is in `inputResponses`, and what the user ignores.
-//! Of `initialize` only the method counts, because every client introduces itself with its own
-//! name. Params that are absent are the same as none.
+//! Two requests ask for the same thing if their methods and params are equal as values; key order,
+//! white space, escapes and number notation do not matter. Nor do volatile parts: `_meta`, the
+//! value of a `cursor`, the content of `inputResponses`, and paths that the user ignores. For
+//! `initialize` only the method counts, because every client introduces itself by its own name.
+//! Absent params equal empty ones.
 
 mod canonical;
 mod digest;
@@ -24,19 +24,19 @@ use walk::{Event, Walk};
 pub(crate) use digest::Digest;
 pub(crate) use seed::Key;
 
-/// What a request asks for.
+/// A hash of what a request asks for.
 ///
-/// Requests that ask for the same have the same signature. Whether those with the same signature
-/// do ask for the same is told by [`Signer::same`]; nearly always they do.
+/// Requests that ask for the same thing have the same signature. The converse is almost certain;
+/// [`Signer::same`] checks it exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
-    /// Method and params.
+    /// Hash of the method and params.
     pub hash: u128,
-    /// Method, and name or uri.
+    /// Hash of the method, and the name or uri.
     pub like: u32,
 }
 
-/// Finds signatures. Those of one process can be compared with each other, and with no others.
+/// Computes signatures. They are only comparable within one process.
 #[derive(Debug, Clone, Default)]
 pub struct Signer {
     ignored: Vec<Path>,
@@ -44,12 +44,12 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer that leaves out what `ignored` leads to; paths start at the message.
+    /// A signer that skips the values at the `ignored` paths, which start at the message.
     pub fn new(ignored: Vec<Path>) -> Self {
         Self { ignored, seed: Seed::default() }
     }
 
-    /// What a request asks for. `text` is the whole message.
+    /// The signature of a request. `text` is the whole message.
     pub fn sign(&self, text: &[u8], said: &Envelope<'_>) -> Signature {
         let _ = text;
         // Text that was read as a message is JSON, so none of this fails.
@@ -64,17 +64,17 @@ impl Signer {
         self.signature(said, params)
     }
 
-    /// What hashes params while a message is scanned, if that is all there is to do.
+    /// An observer that hashes params while a message is scanned; `None` if paths are ignored.
     pub(crate) fn digest(&self) -> Option<Digest> {
         self.ignored.is_empty().then(|| Digest::new(self.seed))
     }
 
-    /// What a request asks for that was scanned along with `digest`.
+    /// The signature of a request that was scanned with `digest`.
     pub(crate) fn signed(&self, said: &Envelope<'_>, digest: &Digest) -> Signature {
         self.signature(said, digest.finish())
     }
 
-    /// What an id, a progress token or the name of a session means.
+    /// The hash of an id, a progress token or a session name, by meaning.
     pub(crate) fn key(&self, raw: &[u8]) -> Key {
         self.seed.key(raw)
     }
@@ -93,7 +93,7 @@ impl Signer {
         Signature { hash: self.seed.mix(named, params).wide(), like: like.narrow() }
     }
 
-    /// Reads a message, and finds what it asks for if it is a request.
+    /// Reads a message, and computes its signature if it is a request.
     pub(crate) fn read<'a>(&self, bytes: &'a [u8]) -> (Frame<'a>, Option<Signature>) {
         let mut digest = self.digest();
         let frame = match &mut digest {
@@ -108,7 +108,8 @@ impl Signer {
         (frame, signature)
     }
 
-    /// Whether two requests with the same signature do ask for the same, and not only by chance.
+    /// Whether two requests with the same signature do ask for the same thing, and do not merely
+    /// collide.
     pub fn same(&self, one: &[u8], two: &[u8]) -> bool {
         match Frame::read(two).envelope() {
             Some(said) => self.same_as(one, two, said),
@@ -116,7 +117,7 @@ impl Signer {
         }
     }
 
-    /// The same where `said` tells what `two` says.
+    /// Like [`Signer::same`], where `said` is the envelope of `two`.
     pub(crate) fn same_as(&self, one: &[u8], two: &[u8], said: &Envelope<'_>) -> bool {
         if same_but_for_id(one, two, said) {
             return true;
@@ -126,13 +127,13 @@ impl Signer {
         if !same_method(one, two) {
             return false;
         }
-        // Most differ in volatile parts at most, and need no sorting.
+        // Most pairs differ in volatile parts at most, so try to compare without sorting keys.
         self.in_step(one, two).unwrap_or(false)
             || matches!((self.written(one), self.written(two)), (Ok(one), Ok(two)) if one == two)
     }
 
-    /// The params without volatile parts, in canonical form: for differences that a person reads.
-    /// Of what is no message, the text.
+    /// The params without volatile parts, in canonical form, for showing differences to a person.
+    /// Text that is not a message is returned unchanged.
     pub fn canonical(&self, text: &[u8]) -> Vec<u8> {
         let frame = Frame::read(text);
         let written = frame.envelope().map(|said| self.written(said));
@@ -148,7 +149,7 @@ impl Signer {
         Walk::new(params.unwrap_or(b"{}"), &self.ignored)
     }
 
-    /// Whether two params are the same, member for member in the same order.
+    /// Whether two params are equal with their members in the same order.
     fn in_step(&self, one: &Envelope<'_>, two: &Envelope<'_>) -> Result<bool, Fault> {
         let (mut one, mut two) = (self.walk(one)?, self.walk(two)?);
         loop {
@@ -161,15 +162,15 @@ impl Signer {
     }
 }
 
-/// A JSON value in the one way of writing it that is ours, in brackets: two values are the same,
-/// whatever their spelling, if their canonical texts are. Of what is no JSON, the text.
+/// A JSON value in canonical form, in brackets: values are equal, whatever their spelling, if their
+/// canonical texts are. For text that is not JSON, the text in brackets.
 pub fn canonical(value: &[u8]) -> Vec<u8> {
-    // One level down, nothing is volatile.
+    // Volatile parts are only recognised at the top level, so wrap the value.
     let text = [b"[", value, b"]"].concat();
     Walk::new(&text, &[]).and_then(canonical::write).unwrap_or(text)
 }
 
-/// What a request is about: the name of a tool or prompt, the uri of a resource.
+/// The subject of a request: the name of a tool or prompt, or the uri of a resource.
 fn subject<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     match &*said.method?.bytes() {
         b"tools/call" | b"prompts/get" => said.name,
@@ -178,8 +179,8 @@ fn subject<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     }
 }
 
-/// Whether two texts are the same to the byte, but for an id without special characters. Most
-/// clients write a request again as they wrote it before.
+/// Whether two texts are byte-equal except for a simple id. Most clients repeat a request exactly
+/// as they wrote it before.
 fn same_but_for_id(one: &[u8], two: &[u8], said: &Envelope<'_>) -> bool {
     let Some(place) = said.id.and_then(|id| json::place_of(id, two)) else { return one == two };
     let (before, after) = (&two[..place.start], &two[place.end..]);

@@ -1,8 +1,9 @@
-//! Cuts a server-sent event stream into events, in bounded memory.
+//! Splits a server-sent event stream into events, in bounded memory.
 //!
-//! Every byte of the stream belongs to exactly one piece, comments and blank lines included, so
-//! forwarding the pieces forwards the stream. A line ends at `\n`, `\r\n` or `\r`, an event at a
-//! blank line, a comment between events at its line end; several `data` lines make one text. Decoding goes by whole events, never by chunks.
+//! Every byte of the stream belongs to exactly one piece, including comments and blank lines, so forwarding
+//! the pieces forwards the stream. A line ends at `\n`, `\r\n` or `\r`, an event at a blank line, and a
+//! comment between events at its line ending; several `data` lines form one text. Decoding is by whole
+//! events, never by chunks.
 
 #[cfg(test)]
 mod tests;
@@ -14,29 +15,29 @@ use crate::lines::{Drain, Oversize};
 
 pub use write::{write_again, write_event};
 
-/// From this size on, an event takes the buffer with it instead of being copied.
+/// Events of at least this size take over the buffer instead of being copied.
 const LARGE_BYTES: usize = 64 * 1024;
-/// How much memory is kept for the events that come.
+/// The maximum memory kept for future events.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// A stream of events.
 #[derive(Debug)]
 pub struct Events {
     buffer: Vec<u8>,
-    /// Bytes before this have been given out.
+    /// Bytes before this have been returned.
     start: usize,
-    /// The first line that has not been looked at starts here.
+    /// Start of the first line that has not been processed.
     line: usize,
-    /// No line ends between `line` and here, so what is long is gone through once.
+    /// No line ends between `line` and here, so a long line is searched only once.
     searched: usize,
-    /// Whether the first line, which may have a byte order mark, has been read.
+    /// Whether the first line, which may start with a byte order mark, has been read.
     begun: bool,
     event_bytes_max: usize,
     fields: Fields,
     skip: Option<Skip>,
 }
 
-/// A piece of the stream: an event, or bytes that are no event.
+/// A piece of the stream: an event, or other bytes such as a comment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Piece {
     /// The exact bytes.
@@ -45,12 +46,12 @@ pub struct Piece {
     pub data: Option<Vec<u8>>,
     /// `event`.
     pub event: Option<Vec<u8>>,
-    /// `id`, which resumption starts from.
+    /// `id`, from which a stream is resumed.
     pub id: Option<Vec<u8>>,
     /// `retry`, in milliseconds.
     pub retry_ms: Option<u64>,
-    /// Whether it has a line that is neither one of these fields nor a comment. Readers that find
-    /// line ends or fields elsewhere than we do may find something in it.
+    /// Whether it has a line that is neither one of these fields nor a comment. Parsers with other rules for
+    /// line endings or fields may read something into it.
     pub has_other_lines: bool,
 }
 
@@ -63,11 +64,11 @@ struct Fields {
     has_other_lines: bool,
 }
 
-/// Moves over an event that is too large, byte by byte, keeping what it says about itself.
+/// Skips an event that is too large, byte by byte, keeping a summary of its data.
 #[derive(Debug, Default)]
 struct Skip {
     data: Drain,
-    /// How long the current line is, and its first bytes.
+    /// The length of the current line; `name` holds its first bytes.
     length: usize,
     name: Vec<u8>,
     after_return: bool,
@@ -96,14 +97,14 @@ impl Events {
             self.line -= self.start;
             self.searched = self.searched.saturating_sub(self.start);
             self.start = 0;
-            // A large event must not stay behind as the room for small ones.
+            // Do not keep the memory of a large event as the buffer for small ones.
             self.buffer.shrink_to(KEPT_BYTES_MAX);
         }
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next piece that is complete. An event over the limit comes out as an error when it has
-    /// ended, and the stream goes on behind it.
+    /// The next complete piece. An event over the limit yields an error when it ends, and the stream
+    /// continues after it.
     #[expect(clippy::should_implement_trait, reason = "more pieces may come after `None`")]
     pub fn next(&mut self) -> Option<Result<Piece, Oversize>> {
         if self.skip.is_some() {
@@ -113,7 +114,7 @@ impl Events {
             let first = line.start == self.start;
             let line = self.without_mark(line);
             self.line = after;
-            // A comment between events is what keeps a stream alive, so it does not wait.
+            // A comment between events is a keep-alive, so return it at once.
             let comment = first && self.buffer[line.start..].starts_with(b":");
             if line.is_empty() || comment {
                 return Some(Ok(self.piece(after)));
@@ -126,15 +127,15 @@ impl Events {
         if self.buffer.len() - self.start <= self.event_bytes_max {
             return None;
         }
-        // The event is gone through once more from its start, this time without keeping it.
+        // Scan the event again from its start, this time without keeping it.
         self.fields = Fields::default();
         self.begun = true;
         self.skip = Some(Skip::default());
         self.skip_on().map(Err)
     }
 
-    /// What is left when the stream has ended: no event by the book, but some readers take it for
-    /// one.
+    /// The rest of a stream that has ended. By the specification it is not an event, but some parsers treat
+    /// it as one.
     pub fn finish(&mut self) -> Option<Piece> {
         let end = self.buffer.len();
         if end == self.start {
@@ -157,7 +158,7 @@ impl Events {
         self.skip.take().map(|skip| skip.data.finish())
     }
 
-    /// The next complete line and where the one after it starts.
+    /// The next complete line, and the start of the one after it.
     fn next_line(&mut self) -> Option<(Range<usize>, usize)> {
         let from = self.searched.max(self.line);
         let found = memchr::memchr2(b'\n', b'\r', &self.buffer[from..]);
@@ -165,8 +166,8 @@ impl Events {
         self.searched = end;
         let after = match (self.buffer.get(end)?, self.buffer.get(end + 1)) {
             (b'\r', Some(b'\n')) => end + 2,
-            // A carriage return at the end of what is here ends a blank line at once, so that no
-            // event waits; of any other line, the line feed that may follow is waited for.
+            // A trailing carriage return ends a blank line at once, so that no event is delayed; for any
+            // other line, wait for the line feed that may follow.
             (b'\r', None) if end > self.line => return None,
             _ => end + 1,
         };
@@ -205,7 +206,7 @@ impl Events {
                 None => self.fields.data = Some(value.to_vec()),
             }
         } else if let Some(value) = field_value(line, b"event") {
-            // A name that is empty is none.
+            // An empty name counts as absent.
             self.fields.event = Some(value.to_vec()).filter(|name| !name.is_empty());
         } else if let Some(value) = field_value(line, b"id") {
             if !value.contains(&0) {
@@ -221,7 +222,7 @@ impl Events {
 }
 
 impl Skip {
-    /// Takes a byte; true when it ends the event.
+    /// Takes a byte; returns true when it ends the event.
     fn byte(&mut self, byte: u8) -> bool {
         let after_return = std::mem::take(&mut self.after_return);
         if byte == b'\n' && after_return {
@@ -234,7 +235,7 @@ impl Skip {
         }
         self.length += 1;
         if self.name == b"data:" {
-            // The blank behind the colon is no part of the data.
+            // The space after the colon is not part of the data.
             if self.length > 6 || byte != b' ' {
                 self.data.feed(&[byte]);
             }

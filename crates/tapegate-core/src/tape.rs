@@ -1,13 +1,13 @@
-//! What happened: one model, and the dialects it is written in.
+//! The tape: one model of what happened, and the dialects it is written in.
 //!
-//! A tape is a header, entries and a footer (thoughtjack) or entries alone (overwatch). Messages
-//! are embedded as the text they were sent with, never built anew, so key order, number spelling
-//! and duplicate keys survive. Reading keeps keys it does not know, and a line that is written
-//! again from what was read is the same line.
+//! A tape is a header, entries and a footer (thoughtjack) or entries alone (overwatch). Messages are
+//! embedded as the text they were sent with and never re-serialised, so key order, number spelling
+//! and duplicate keys survive. Reading keeps unknown keys, so a line that is read and written again
+//! stays the same.
 
 mod audit;
 mod base64;
-/// A whole tape in a compact index.
+/// A compact index of a whole tape.
 pub mod index;
 mod keys;
 mod line;
@@ -15,9 +15,9 @@ mod outline;
 mod reader;
 mod section;
 mod session;
-/// What a tape amounts to in numbers.
+/// Statistics of a tape.
 pub mod stats;
-/// A tape as people read it.
+/// A tape as a timeline for people to read.
 pub mod timeline;
 mod translate;
 mod write;
@@ -40,51 +40,51 @@ pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
 /// The version of the thoughtjack format that is written.
 pub const FORMAT_VERSION: &str = "1.0";
 
-/// The `parse_error` of a last line without its line end.
+/// The `parse_error` of a last line without a line ending.
 pub const UNTERMINATED: &str = "unterminated_frame_at_close";
-/// The `parse_error` of a batch as it was sent, whose elements are messages of the tape.
+/// The `parse_error` of a batch as it was sent; its elements are recorded as messages.
 pub const BATCH: &str = "batch";
 /// The `parse_error` of a message over the size limit.
 pub const TOO_LARGE: &str = "message_too_large";
 /// The `parse_error` of the marker written when a torn tape is appended to.
 pub const TORN_TAIL: &str = "recovered_after_torn_tail";
 
-/// How the `parse_error` of something that could not be handed on begins; the reason follows.
+/// The prefix of the `parse_error` of something that was not delivered; the reason follows.
 pub const UNDELIVERED: &str = "not_delivered";
 
-/// What the tape keeps of one frame.
+/// The record of one frame.
 #[derive(Debug, Clone)]
 pub struct Entry<'a> {
     /// When it arrived.
     pub at: At,
-    /// The conversation it belongs to.
+    /// The lane it belongs to.
     pub lane: Lane,
-    /// Who sent it, or in whose place we did.
+    /// Who sent it, or in whose place we sent it.
     pub from: Side,
-    /// Its exact bytes, line end not included; of a message over the limit, the first ones.
+    /// Its exact bytes, line ending not included; for a message over the limit, the first ones.
     pub bytes: Cow<'a, [u8]>,
     /// What the bytes are.
     pub what: What,
-    /// Whether its line end arrived.
+    /// Whether its line ending arrived.
     pub terminated: bool,
     /// Whether it is a message of our own.
     pub ours: bool,
-    /// Whether it came on a stream that had ended early and was gone on with.
+    /// Whether it arrived on a stream that had broken off and was resumed.
     pub resumed: bool,
-    /// What the gate has made of it.
+    /// What the gate did with it.
     pub fate: Fate,
 }
 
-/// What the gate has made of a message.
+/// What the gate did with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes on as it came.
+    /// It was sent on unchanged.
     Sent,
-    /// It waits for a decision; what became of it is seen by its answer.
+    /// It waits for a decision; its answer shows the outcome.
     Held,
-    /// It goes nowhere, for this reason.
+    /// It was not sent, for this reason.
     Refused(String),
-    /// The entry is what was sent on in its place.
+    /// It was replaced before it was sent on.
     Rewritten,
 }
 
@@ -93,9 +93,9 @@ pub enum Fate {
 pub enum What {
     /// One message.
     Message(Element),
-    /// A batch; elements that are no objects have no number.
+    /// A batch; elements that are not objects have no number.
     Batch(Vec<Option<Element>>),
-    /// No message, and why.
+    /// Not a message, and why.
     Garbage(String),
     /// A message over the limit that was not forwarded.
     TooLarge {
@@ -104,12 +104,12 @@ pub enum What {
     },
 }
 
-/// A message's place on the tape.
+/// A message's position on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element {
     /// Its number, from 1 without gaps.
     pub n: u64,
-    /// What it answers.
+    /// The request it answers.
     pub reply: Option<Reply>,
 }
 
@@ -122,45 +122,45 @@ pub struct Reply {
     pub latency_ms: u64,
 }
 
-/// Where a message comes from that is not said live by a server: what a tape of a replay tells of it.
+/// The origin of a message that no live server sent, for the tape of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// Whether it is Tapegate's own, and not the server's.
+    /// Whether it is Tapegate's own message and not the server's.
     pub ours: bool,
-    /// Of a played answer, how long it took when it was recorded, in microseconds.
+    /// For a replayed answer, how long it took when it was recorded, in microseconds.
     pub latency_us: Option<u64>,
 }
 
 impl Provenance {
-    /// Of a message that Tapegate says in the server's place.
+    /// The provenance of a message that Tapegate sends in the server's place.
     pub const OWN: Self = Self { ours: true, latency_us: None };
 
-    /// The latency in whole milliseconds, as a tape has it. An index knows moments to some 16 us.
+    /// The latency in whole milliseconds, as written on tapes. An index keeps times to about 16 us.
     pub fn latency_ms(self) -> Option<u64> {
         self.latency_us.map(|us| us.saturating_add(50) / 1000)
     }
 
-    /// Of messages that are said together.
+    /// The provenance of messages that are sent together.
     pub fn joined(self, other: Self) -> Self {
         Self { ours: self.ours || other.ours, latency_us: self.latency_us.max(other.latency_us) }
     }
 }
 
-/// Keeps what happened. The wire hands entries over; where they go is the store's business.
+/// Records what happened. The wire passes in entries; the store decides where they go.
 pub trait Recorder {
     /// Takes an entry. Nothing may be sent before [`Recorder::commit`] has returned.
     fn append(&mut self, entry: &Entry<'_>);
 
-    /// Hands everything that was appended to the kernel. After an error nothing more is recorded.
+    /// Hands everything appended so far to the kernel. After an error nothing more is recorded.
     fn commit(&mut self) -> Result<(), RecordError>;
 
-    /// Ends the tape for now: it is whole if nothing more comes, and what comes is still recorded.
-    /// Whoever ends a session may be killed before everything has ended in order.
+    /// Ends the tape provisionally: it is complete as it is, but later entries are still recorded.
+    /// The process may be killed before an orderly shutdown finishes.
     fn settle(&mut self, _at: At) -> Result<(), RecordError> {
         Ok(())
     }
 
-    /// Ends the tape in order.
+    /// Closes the tape in an orderly way.
     fn close(&mut self, at: At) -> Result<(), RecordError>;
 }
 

@@ -1,14 +1,14 @@
-//! Moments, and how tapes write them.
+//! Timestamps, and how tapes write them.
 //!
-//! A moment is handed in by whoever has a clock. Wall time is for people and may jump; latencies
-//! and durations come from the monotonic reading.
+//! Callers that have a clock pass timestamps in. Wall time is for people and may jump; latencies
+//! and durations come from the monotonic clock.
 
-/// One moment by both clocks.
+/// A point in time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct At {
     /// Microseconds since 1970-01-01T00:00:00Z.
     pub wall_us: i64,
-    /// Nanoseconds since some fixed point, never going back.
+    /// Nanoseconds since some fixed point; never decreases.
     pub mono_ns: u64,
 }
 
@@ -52,7 +52,7 @@ fn put_digits(place: &mut [u8], mut number: i64) {
     }
 }
 
-/// How finely a moment is written.
+/// The precision of a written timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubSecond {
     /// Three digits.
@@ -61,7 +61,7 @@ pub enum SubSecond {
     Micros,
 }
 
-/// Reads an RFC 3339 moment with any number of fraction digits and any offset.
+/// Reads an RFC 3339 timestamp with any number of fraction digits and any offset.
 pub fn read_rfc3339(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -117,7 +117,7 @@ fn offset(text: &str) -> Option<i64> {
 
 /// Year, month and day of a day counted from 1970-01-01, by the proleptic Gregorian calendar.
 ///
-/// The year is taken to start in March, so that the leap day is its last.
+/// The year is taken to start in March, so that the leap day is its last day.
 fn civil(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -1,11 +1,11 @@
-//! A tape in the role of the client: what was said once is said to a live server, and what the
-//! server says is compared with the tape.
+//! A tape in the role of the client: recorded requests are sent to a live server, and its answers
+//! are compared with the tape.
 //!
-//! The verifier does no I/O and reads no clock. The wire opens a connection for each session of
-//! the tape, tells the verifier what the server says and what time it is, and says what the
-//! verifier wants said. Two things hold here and nowhere else: nothing is sent that the user has
-//! not asked for ([`Calls`]), and a message goes out only when everything that came before it on
-//! the tape has come, or has been given up.
+//! The verifier does no I/O and reads no clock. The wire opens a connection for each session of the
+//! tape, passes in the server's messages and the time, and sends what the verifier asks it to. Two
+//! invariants live here and nowhere else: nothing is sent that the user has not allowed
+//! ([`Calls`]), and a message is sent only when everything before it on the tape has arrived or
+//! been given up on.
 
 mod calls;
 mod doubt;
@@ -43,31 +43,31 @@ pub use finding::{
 pub use minted::Token;
 pub use report::Report;
 
-/// How a tape is played, and what is compared.
+/// How a tape is verified.
 pub struct Options {
-    /// What may be sent.
+    /// Which calls may be sent.
     pub calls: Calls,
-    /// What is not compared; paths start at the message.
+    /// Paths that are not compared; they start at the message.
     pub ignored: Vec<Path>,
-    /// Whether shapes are compared, and not values.
+    /// Whether only shapes are compared, not values.
     pub shape_only: bool,
-    /// How long an answer may take; one that took more than half of it on the tape may take twice
-    /// as long as it did.
+    /// How long an answer may take. If it took more than half of that on the tape, the limit is
+    /// twice the recorded time.
     pub timeout: Duration,
-    /// What the tape was redacted with.
+    /// The redaction that was applied to the tape.
     pub mask: Option<Box<dyn Mask>>,
-    /// What the index was signed with.
+    /// The signer that the index was built with.
     pub signer: Signer,
 }
 
-/// What happened on the connection of the session that is played.
+/// What happened on the connection of the current session.
 #[derive(Debug)]
 pub enum Cue<'a> {
-    /// The connection is there.
+    /// The connection is open.
     Opened,
-    /// The server has said something: one line, without its end.
+    /// The server sent a message: one line, without its line ending.
     Said(&'a [u8]),
-    /// The server has said something over the limit, which nobody has kept.
+    /// The server sent a message over the size limit, whose bytes were not kept.
     TooLarge {
         /// What is known of it.
         message: Oversize,
@@ -79,17 +79,17 @@ pub enum Cue<'a> {
         /// Why.
         why: &'a str,
     },
-    /// The moment that [`Verifier::due`] named has come.
+    /// The time that [`Verifier::due`] returned has come.
     Due,
 }
 
 /// What the verifier wants done.
 #[derive(Debug)]
 pub enum Act<'a> {
-    /// Say this to the server: one line, without its end.
+    /// Send this to the server: one line, without its line ending.
     Say(&'a [u8]),
-    /// The session has been played: close the connection. If [`Verifier::session`] names another
-    /// one, open the next.
+    /// The session is finished: close the connection. If [`Verifier::session`] names another
+    /// session, open a connection for it.
     Over,
 }
 
@@ -99,17 +99,17 @@ pub struct Verifier<'t> {
     judge: Judge,
     calls: Calls,
     timeout_ns: u64,
-    /// The session that is played, or is to be played next.
+    /// The current session, or the next one to play.
     session: usize,
     play: Option<Play>,
-    /// How many messages the sessions before have.
+    /// How many messages the previous sessions have.
     done: usize,
     total: usize,
     report: Report,
 }
 
 impl<'t> Verifier<'t> {
-    /// A verifier of the tape that `index` was made of.
+    /// A verifier for the tape of `index`.
     pub fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, options: Options) -> Self {
         let Options { calls, ignored, shape_only, timeout, mask, signer } = options;
         let tape = Tape::new(index, bodies, signer);
@@ -127,14 +127,13 @@ impl<'t> Verifier<'t> {
         }
     }
 
-    /// The session that is played, or is to be played next, from 1; none when all are over.
+    /// The current session, or the next one to play, from 1; `None` when all are finished.
     pub fn session(&self) -> Option<u32> {
         let slots = self.tape.session(self.session);
         slots.first().map(|slot| self.tape.slot(*slot).session + 1)
     }
 
-    /// Takes what happened and says what is to be done. An error means that the tape cannot be
-    /// read.
+    /// Handles an event and emits the resulting actions. Fails if the tape cannot be read.
     pub fn handle(&mut self, at: At, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) -> io::Result<()> {
         if self.play.is_none() {
             if !matches!(cue, Cue::Opened) || self.session().is_none() {
@@ -168,13 +167,13 @@ impl<'t> Verifier<'t> {
         self.play.as_ref().and_then(Play::due)
     }
 
-    /// How many messages of how many are done with.
+    /// How many messages are finished, and how many there are.
     pub fn progress(&self) -> (u64, u64) {
         let done = self.done + self.play.as_ref().map_or(0, Play::progress);
         (done as u64, self.total as u64)
     }
 
-    /// What was found.
+    /// The findings.
     pub fn finish(self) -> Report {
         self.report
     }

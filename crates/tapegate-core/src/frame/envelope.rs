@@ -1,32 +1,33 @@
-//! What a message says about itself, found in one pass over its text.
+//! The envelope of a message, read in one pass over its text.
 
 use super::fold::careless;
 use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
 
 /// The members of a message.
 const MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
-/// The members of a result that are looked at: what the server wants to know first, tasks, which may
-/// hold the same, and lists of what it offers.
+/// The members of a result that are inspected: input requests, tasks (which may hold input requests), and
+/// lists of what the server offers.
 const RESULTS: &[&str] =
     &["inputRequests", "task", "tasks", "tools", "resources", "resourceTemplates", "prompts"];
 
-/// The sort of a message, by the members it has.
+/// The kind of a message, by the members it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A method and an id: an answer is due.
+    /// A method and an id: it expects an answer.
     Request,
     /// A method without an id.
     Notification,
     /// A result for an id.
     Response,
-    /// An error, for an id or for nobody.
+    /// An error, with or without an id.
     Error,
-    /// An object that is no JSON-RPC message.
+    /// An object that is not a JSON-RPC message.
     Other,
 }
 
-/// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes.
-/// After [`Frame::glance`](super::Frame::glance) `input_requests`, `tasks`, `twisted`, `plain` and `lists` say nothing.
+/// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes. After
+/// [`Frame::glance`](super::Frame::glance), `input_requests`, `tasks`, `twisted`, `plain` and `lists` are not
+/// set.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope<'a> {
     /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
@@ -45,45 +46,45 @@ pub struct Envelope<'a> {
     pub uri: Option<Str<'a>>,
     /// The raw text of `params.arguments`.
     pub arguments: Option<&'a [u8]>,
-    /// The progress token: of a request in `params._meta`, of a progress notification in `params`.
+    /// The progress token: in `params._meta` of a request, in `params` of a progress notification.
     pub progress_token: Option<&'a [u8]>,
-    /// `params.requestId`: what a cancellation cancels.
+    /// `params.requestId`: the request that a cancellation refers to.
     pub request_id: Option<&'a [u8]>,
-    /// `io.modelcontextprotocol/subscriptionId` in `params._meta`: the request a notification is for.
+    /// `io.modelcontextprotocol/subscriptionId` in `params._meta`: the request a notification belongs to.
     pub subscription_id: Option<&'a [u8]>,
-    /// `io.modelcontextprotocol/protocolVersion` in `params._meta`: of requests without a session.
+    /// `io.modelcontextprotocol/protocolVersion` in `params._meta`: sent with sessionless requests.
     pub protocol_version: Option<&'a [u8]>,
-    /// `io.modelcontextprotocol/clientInfo` in `params._meta`: of requests without a session.
+    /// `io.modelcontextprotocol/clientInfo` in `params._meta`: sent with sessionless requests.
     pub client_info: Option<&'a [u8]>,
     /// `traceparent` in `params._meta`.
     pub traceparent: Option<&'a [u8]>,
-    /// The raw text of `result.inputRequests`, or of what careless readers take for it: what the
-    /// server wants to know first.
+    /// The raw text of `result.inputRequests`, or of a key that lenient readers take for it: what the server
+    /// asks the client for before it can answer.
     pub input_requests: Option<&'a [u8]>,
-    /// The raw text of `result.task` or `result.tasks`, or of what careless readers take for it.
+    /// The raw text of `result.task` or `result.tasks`, or of a key that lenient readers take for one.
     pub tasks: Option<&'a [u8]>,
-    /// Whether `jsonrpc` is present and says `"2.0"`.
+    /// Whether `jsonrpc` is present and equals `"2.0"`.
     pub version_ok: bool,
-    /// Whether a member named above occurs twice, so that readers may disagree on its value.
+    /// Whether a member named above occurs twice, so that readers may disagree about its value.
     pub repeated: bool,
-    /// Whether a member has a name that careless readers take for one of the message's own.
+    /// Whether a member has a name that lenient readers take for one of the message's own members.
     pub twisted: bool,
-    /// Whether `params` are as those of most calls, and no member in them, nor in the values right
-    /// below, can be taken for another. If not, nothing is known about it.
+    /// Whether `params` have the form of most calls, and no member in them or one level below can be taken
+    /// for another. False means unknown.
     pub plain: bool,
-    /// Whether `result` has a member that is, to anybody, a list of tools, resources or prompts.
+    /// Whether `result` has a member that some reader takes for a list of tools, resources or prompts.
     pub lists: bool,
 }
 
-/// Goes along while the params of a message are scanned.
+/// Observes the params of a message while they are scanned.
 pub(crate) trait Along<'a> {
-    /// Whether what only a gate asks for is looked for, too.
+    /// Whether to compute what only a gate needs.
     const CLOSELY: bool = true;
 
-    /// Params begin; if they did before, those do not count.
+    /// Params begin. If they began before, the earlier ones do not count.
     fn begin(&mut self) {}
 
-    /// A member of params is this string.
+    /// A member of params is a string: its key and value.
     fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
 
     /// Moves over the value of a member of params and returns its text.
@@ -91,19 +92,19 @@ pub(crate) trait Along<'a> {
         cursor.value()
     }
 
-    /// The cursor stands before a `_meta` that is an object.
+    /// Called with the cursor before a `_meta` that is an object.
     fn meta(&mut self, _: Str<'a>, _: &Cursor<'a>) {}
 
-    /// Moves over params that are no object and returns their text.
+    /// Moves over params that are not an object and returns their text.
     fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
         cursor.value()
     }
 }
 
-/// Nobody goes along.
+/// Observes nothing.
 impl Along<'_> for () {}
 
-/// Nobody goes along, and what only a gate asks for is left out.
+/// Observes nothing, and skips what only a gate needs.
 pub(crate) struct Glance;
 
 impl Along<'_> for Glance {
@@ -233,7 +234,7 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// The sort of the message.
+    /// The kind of the message.
     pub fn kind(&self) -> Kind {
         match (self.method, self.id) {
             (Some(_), Some(_)) => Kind::Request,
@@ -250,7 +251,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Moves over a member of params that counts only as a string.
+/// Moves over a member of params and returns it if it is a string.
 fn scan_string<'a>(
     key: Str<'a>,
     cursor: &mut Cursor<'a>,

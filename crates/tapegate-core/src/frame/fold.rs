@@ -1,17 +1,17 @@
-//! The name that a careless reader takes a key for.
+//! Matches keys the way lenient readers do.
 //!
 //! Not every reader compares keys byte for byte: Go's folds case (and takes the long s for `s`, the
-//! Kelvin sign for `k`), some leave out `_` and `-`, some drop half a surrogate pair, and those
-//! written in C stop at a NUL. Two keys that are one to such a reader are twins.
+//! Kelvin sign for `k`), some ignore `_` and `-`, some drop unpaired surrogates, and those written
+//! in C stop at a NUL. Keys that such a reader cannot tell apart are lookalikes.
 
 use std::borrow::Cow;
 
 use crate::json::Str;
 
-/// Which of `names` a careless reader takes `key` for. `names` are plain letters.
+/// The index of the name that a lenient reader takes `key` for. `names` are plain letters.
 #[inline]
 pub fn careless(key: Str<'_>, names: &[&str]) -> Option<usize> {
-    // Nobody takes a key for a name that begins with another letter.
+    // No reader takes a key for a name with another first letter.
     if let [first, ..] = key.raw
         && first.is_ascii_alphanumeric()
         && !names.iter().any(|name| begins_with(name, *first))
@@ -40,7 +40,7 @@ fn begins_with(name: &str, letter: u8) -> bool {
     name.as_bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&letter))
 }
 
-/// What all keys have in common that differ in case only, or not even that.
+/// The case-folded form of a key: lookalikes that differ in case or less have the same one.
 pub fn fold(key: Str<'_>) -> Cow<'_, [u8]> {
     let lower = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/');
     if !key.escaped && key.raw.iter().all(lower) {
@@ -49,11 +49,11 @@ pub fn fold(key: Str<'_>) -> Cow<'_, [u8]> {
     let mut exact = Vec::with_capacity(key.raw.len());
     key.exact(&mut exact);
     let end = memchr::memchr(0, &exact).unwrap_or(exact.len());
-    // What is no UTF-8 is half a surrogate pair.
+    // Bytes that are not UTF-8 are unpaired surrogates.
     let mut folded = String::with_capacity(end);
     for chunk in exact[..end].utf8_chunks() {
         let letters = chunk.valid().trim().chars();
-        // Lower case takes the Kelvin sign for `k` by itself, the long s for nothing.
+        // `to_lowercase` maps the Kelvin sign to `k`, but leaves the long s alone.
         let letters = letters.map(|letter| if letter == '\u{17f}' { 's' } else { letter });
         folded.extend(letters.flat_map(char::to_lowercase));
     }

@@ -1,25 +1,25 @@
-//! Params that nobody can take for others.
+//! Detects params that every reader understands in the same way.
 //!
-//! A gate must know that no member of the params of a call occurs twice, not even to a careless
-//! reader. Of most calls that can be seen while they are scanned.
+//! A gate must know that no member of a call's params occurs twice, even to a lenient reader. For
+//! most calls this can be checked during the scan.
 
 use super::envelope::Along;
 use crate::json::{Cursor, Fault, Kind, Str};
 
-/// How many members an object may have that is looked through on the way.
+/// The maximum number of members in an object that is checked during the scan.
 const FEW: usize = 8;
 
-/// Goes along to see whether params are plain.
+/// Checks during a scan whether params are plain.
 #[derive(Debug, Default)]
 pub(super) struct Closely {
-    /// Which of the members have occurred that the params of most calls consist of.
+    /// Which of the usual members of params have occurred, as bits.
     seen: u8,
     odd: bool,
 }
 
 impl Closely {
-    /// Whether the params were plain: of the members `name`, `uri`, `arguments` and `_meta` each at
-    /// most once, and in these few that differ and go no deeper.
+    /// Whether the params were plain: each of `name`, `uri`, `arguments` and `_meta` at most once,
+    /// and nothing else; those that are objects have few, distinct members without nested values.
     pub(super) fn plain(&self) -> bool {
         !self.odd
     }
@@ -71,8 +71,8 @@ impl<'a> Along<'a> for Closely {
     }
 }
 
-/// Moves over an object, as long as its members are few, differ by plain names and are no objects or
-/// arrays themselves; false if they are not so.
+/// Moves over an object and returns true if its members are few, have distinct plain names and are
+/// not objects or arrays; returns false at the first that does not.
 fn few(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
     let mut keys: [&[u8]; FEW] = [b""; FEW];
     let (mut count, mut first) = (0, true);

@@ -1,14 +1,14 @@
-//! The envelope of a message that is too large to keep, and those of a text that is no message.
+//! The envelope of a message that is too large to keep, and those in a text that is not a message.
 //!
 //! An oversize message is drained piece by piece. To answer it, its id and method must be found
-//! wherever they stand (some SDKs write the id last), so the pieces are skimmed by a byte machine
-//! that remembers a bounded number of bytes and knows just enough JSON: strings, and depth. The same
-//! machine finds the ids in a text that is not JSON as a whole, such as two messages on one line.
+//! wherever they are (some SDKs write the id last), so a byte-wise state machine skims the pieces.
+//! It remembers a bounded number of bytes and knows just enough JSON: strings and depth. It also
+//! finds the ids in a text that is not JSON as a whole, such as two messages on one line.
 
 /// The longest id, method or key that is remembered.
 const KEPT_BYTES_MAX: usize = 512;
-/// How many messages are looked for in one text. Only a hostile one has more, and each of them would
-/// get an answer that is many times its size.
+/// The maximum number of messages to look for in one text. Only a hostile text has more, and each
+/// would get an answer many times its size.
 const MESSAGES_MAX: usize = 1000;
 
 /// Reads an envelope from pieces of a message in bounded memory.
@@ -28,9 +28,9 @@ pub struct Skim {
 pub struct Skimmed {
     /// The id as written.
     pub id: Option<Vec<u8>>,
-    /// The method as written, quotes included; of a very long one, the start.
+    /// The method as written, with quotes; truncated if it is very long.
     pub method: Option<Vec<u8>>,
-    /// Whether `result` or `error` occurs: the message is an answer.
+    /// Whether `result` or `error` occurs, so that the message is an answer.
     pub answer: bool,
 }
 
@@ -42,7 +42,7 @@ impl Skim {
         }
     }
 
-    /// What the message says about itself.
+    /// The envelope found in the pieces.
     pub fn finish(mut self) -> Skimmed {
         self.member();
         self.found
@@ -101,8 +101,8 @@ impl Skim {
     }
 }
 
-/// What the messages say about themselves that stand in a text which is none: one behind the other,
-/// in a batch that is not closed, or beside something else.
+/// The envelopes of the messages in a text that is not itself a message: concatenated, in an
+/// unclosed batch, or next to something else.
 pub fn skim_messages(text: &[u8]) -> Vec<Skimmed> {
     let skimmed = |object: &&[u8]| {
         let mut skim = Skim::default();
@@ -112,12 +112,12 @@ pub fn skim_messages(text: &[u8]) -> Vec<Skimmed> {
     objects(text).iter().map(skimmed).collect()
 }
 
-/// The objects in a text that stand by themselves or right in an array that does, as far as there
-/// are any. The last one may be cut off.
+/// The objects at the top level of a text or directly in a top-level array. The last one may be
+/// incomplete.
 fn objects(text: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let (mut depth, mut start) = (0usize, None);
-    // Depth of what holds the objects: 1 inside of an array.
+    // The depth at which objects count: 1 inside an array.
     let mut outer = 0;
     let (mut string, mut escape) = (false, false);
     for (at, &byte) in text.iter().enumerate() {

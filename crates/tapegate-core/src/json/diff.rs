@@ -1,42 +1,42 @@
-//! What is different between two JSON texts, by meaning and not by spelling.
+//! The differences between two JSON texts, by value and not by spelling.
 //!
-//! Objects are compared by key, arrays element by element with those paired that belong together,
-//! numbers by value, strings by what they mean; of a key that occurs twice the last counts. What is
-//! found refers to both texts and is bounded in number; work and memory grow with the size of the
-//! texts, not with how deep or how wide they are.
+//! Objects are compared by key; arrays by element, after pairing elements that correspond; numbers
+//! by value; strings after decoding. Of a repeated key the last value counts. Differences refer to
+//! both texts and are bounded in number; work and memory are bounded by the size of the texts, not
+//! by their depth or width.
 
 use super::likeness::Likeness;
 use super::path::Path;
 use super::{Cursor, Fault, Hop, Kind, Number, Place, Str};
 use crate::align::{Row, align};
 
-/// What lies deeper than this is compared as a whole, by how it is written.
+/// Values nested deeper than this are compared as a whole, by their text.
 pub(super) const DEPTH_MAX: usize = 64;
-/// How often the whole text may be gone through: each level is gone through anew. What is left
-/// then is compared as a whole too.
+/// How often the whole text may be scanned, since each level scans its part again. Beyond that,
+/// values are compared as a whole too.
 const PASSES_MAX: usize = 8;
-/// What may be gone through of any text.
+/// The minimum number of bytes that may be scanned for any text.
 const BYTES_MIN: usize = 16 << 20;
-/// Longer arrays are compared by number.
+/// Longer arrays are compared by index.
 const ELEMENTS_MAX: usize = 1024;
-/// What may be spent on the question which elements belong together: bytes to look at, and pairs.
+/// The budget for pairing array elements: bytes to scan, and pairs to compare.
 const ALIGN_BUDGET: usize = 16 << 20;
 
-/// What is compared, and how much is told.
+/// What to compare, and how many differences to list.
 #[derive(Debug, Clone)]
 pub struct Terms<'p> {
-    /// Where in the message the two values stand.
+    /// The location of the two values in the message.
     pub root: Place,
-    /// What is not compared.
+    /// Paths that are not compared.
     pub ignored: &'p [Path],
-    /// How many differences are listed; the rest is counted.
+    /// How many differences are listed; the rest are only counted.
     pub listed_max: usize,
 }
 
-/// What is different between two texts.
+/// The differences between two texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences<'a> {
-    /// The first of them, in the order of the texts.
+    /// The first ones, in the order of the texts.
     pub listed: Vec<Difference<'a>>,
     /// How many more there are.
     pub more: usize,
@@ -45,36 +45,36 @@ pub struct Differences<'a> {
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference<'a> {
-    /// Where it is. Numbers of elements are those of the new text, except for what it no longer has.
+    /// Its location. Array indices are those of the new text, except for removed elements.
     pub place: Place,
     /// What it is.
     pub change: Change<'a>,
 }
 
-/// What happened to a value, with its text as it is written.
+/// How a value changed, with its raw text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'a> {
     /// Only the new text has it.
     Added(&'a [u8]),
     /// Only the old text has it.
     Removed(&'a [u8]),
-    /// It is another value of the same sort.
+    /// The value changed, but not its type.
     Value {
-        /// What it was.
+        /// The old value.
         old: &'a [u8],
-        /// What it is.
+        /// The new value.
         new: &'a [u8],
     },
-    /// It is a value of another sort.
+    /// The value and its type changed.
     Kind {
-        /// What it was.
+        /// The old value.
         old: &'a [u8],
-        /// What it is.
+        /// The new value.
         new: &'a [u8],
     },
 }
 
-/// Finds what is different between two texts, each of which is one JSON value.
+/// Compares two texts, each of which is one JSON value.
 pub fn diff<'a>(old: &'a [u8], new: &'a [u8], terms: &Terms<'_>) -> Result<Differences<'a>, Fault> {
     let (old, new) = (super::check(old)?, super::check(new)?);
     let found = Differences::default();
@@ -86,12 +86,12 @@ pub fn diff<'a>(old: &'a [u8], new: &'a [u8], terms: &Terms<'_>) -> Result<Diffe
 }
 
 impl Differences<'_> {
-    /// Whether nothing is different.
+    /// Whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.more == 0
     }
 
-    /// How many there are.
+    /// How many differences there are.
     pub fn count(&self) -> usize {
         self.listed.len() + self.more
     }
@@ -101,16 +101,16 @@ struct Walk<'a, 't> {
     terms: &'t Terms<'t>,
     place: Place,
     found: Differences<'a>,
-    /// How much may still be gone through.
+    /// How many bytes may still be scanned.
     bytes: usize,
-    /// How much may still be spent on pairing elements.
+    /// The remaining budget for pairing elements.
     align: usize,
     depth: usize,
 }
 
 impl<'a> Walk<'a, '_> {
     fn compare(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
-        // Most of two messages is the same text, and needs no second look.
+        // Most of two messages is identical text, which needs no closer look.
         if old == new || self.is_ignored() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl<'a> Walk<'a, '_> {
         Ok(())
     }
 
-    /// Compares arrays by number, with no more in hand than two elements.
+    /// Compares arrays by index, holding only two elements at a time.
     fn by_number(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
         let (mut olds, mut news) = (Cursor::checked(old), Cursor::checked(new));
         let (mut first_old, mut first_new) = (true, true);
@@ -215,7 +215,7 @@ impl<'a> Walk<'a, '_> {
         done
     }
 
-    /// Notes a value that only one text has.
+    /// Notes a value that only one text has, unless it is ignored.
     fn alone(&mut self, change: Change<'a>) -> Result<(), Fault> {
         if !self.is_ignored() {
             self.note(change);
@@ -236,10 +236,10 @@ impl<'a> Walk<'a, '_> {
     }
 }
 
-/// The members of an object; of those with the same key, the last.
+/// The members of an object; of a repeated key, the last.
 struct Members<'a> {
     by_key: Vec<Member<'a>>,
-    /// Their numbers in `by_key`, as they are written.
+    /// Their indices in `by_key`, in the order of the text.
     in_order: Vec<usize>,
 }
 

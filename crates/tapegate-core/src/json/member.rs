@@ -1,15 +1,15 @@
-//! Looking up one member of an object, for the few places that need more than an envelope.
+//! Looks up one member of an object, for the few places that need more than an envelope.
 
 use std::borrow::Cow;
 
 use super::{Cursor, Fault, Kind};
 
-/// The raw text of the member `name` of the object `text`; of several, the last.
+/// The raw text of the member `name` of the object `text`; the last one if it is repeated.
 pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     last_member(text, name).ok().flatten()
 }
 
-/// The raw text of the first member `name` of the object `text`. What follows it is not looked at.
+/// The raw text of the first member `name` of the object `text`. The rest is not read.
 pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut cursor = Cursor::checked(text);
     let mut first = true;
@@ -23,7 +23,7 @@ pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     None
 }
 
-/// What the JSON string `text` means, or `None` if it is no string.
+/// The decoded value of the JSON string `text`, or `None` if it is not a string.
 pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
     let mut cursor = Cursor::new(text).ok()?;
     match cursor.kind().ok()? {

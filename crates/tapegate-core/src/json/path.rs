@@ -1,30 +1,30 @@
-//! Paths into messages, as they are written in rules.
+//! Paths into messages, as written in policies and options.
 //!
-//! A path is a row of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for every child, and `..`
-//! before a step for "at any depth". It starts at the message, with or without `$`.
+//! A path is a sequence of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for every child, and
+//! `..` before a step for "at any depth". It starts at the message, with or without `$`.
 
 use std::ops::Range;
 
-/// A path that was read from a rule.
+/// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     /// At least one step.
     pub steps: Vec<Step>,
-    /// A key without which nothing in a text can match, however the text is spaced; only keys
-    /// that no escape but `\u` can hide.
+    /// A key that a text must contain for the path to match; only keys that no escape other than
+    /// `\u` can hide.
     pub needle: Option<String>,
 }
 
 /// One step from a value to its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Whether any number of levels may lie in between.
+    /// Whether any number of levels may be skipped before it.
     pub anywhere: bool,
-    /// Which children it leads to.
+    /// Which children it selects.
     pub select: Select,
 }
 
-/// Which children a step leads to.
+/// Which children a step selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Select {
     /// The member of an object.
@@ -35,7 +35,7 @@ pub enum Select {
     All,
 }
 
-/// Where a child stands in its parent.
+/// The position of a child in its parent.
 #[derive(Debug, Clone, Copy)]
 pub enum Child<'a> {
     /// Under a key.
@@ -44,33 +44,33 @@ pub enum Child<'a> {
     Index(usize),
 }
 
-/// How far several paths have got on the way down into a value.
+/// How far several paths have matched on the way down into a value.
 ///
-/// Each open value owns a range of what is kept here: the paths that go on in it. A value's range
-/// is what [`Descent::step`] appended when it was reached; it is cut off when the value is left.
+/// Each open value owns a range of the states: the paths that continue in it. [`Descent::step`]
+/// appends the range when the value is entered; it is truncated when the value is left.
 #[derive(Debug, Default)]
 pub struct Descent {
     states: Vec<State>,
 }
 
-/// A path and its next step.
+/// A path and the index of its next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     path: usize,
     step: usize,
 }
 
-/// Where a path stops making sense, and why.
+/// Where a path is invalid, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathFault {
-    /// Which character, from 0.
+    /// The index of the character, from 0.
     pub at: usize,
-    /// What is wrong there.
+    /// What is wrong.
     pub what: String,
 }
 
 impl Select {
-    /// Whether the step leads to `child`.
+    /// Whether the step selects `child`.
     pub fn takes(&self, child: Child<'_>) -> bool {
         match (self, child) {
             (Self::All, _) => true,
@@ -96,13 +96,13 @@ impl Path {
 }
 
 impl Descent {
-    /// The paths with these numbers, at their start: the outermost value owns them all.
+    /// Starts the paths with these indices at the outermost value.
     pub fn new(paths: impl IntoIterator<Item = usize>) -> Self {
         Self { states: paths.into_iter().map(|path| State { path, step: 0 }).collect() }
     }
 
-    /// Takes every path of a parent one step on to `child`; true if one of them ends there. What
-    /// goes on in the child is appended.
+    /// Advances every path of a parent to `child`; returns true if one of them ends there. The
+    /// paths that continue in the child are appended.
     pub fn step(&mut self, paths: &[Path], parent: Range<usize>, child: Child<'_>) -> bool {
         let before = self.states.len();
         let mut reached = false;
@@ -122,18 +122,18 @@ impl Descent {
         reached
     }
 
-    /// Where the range of the next child will start.
+    /// The start of the next child's range.
     pub fn end(&self) -> usize {
         self.states.len()
     }
 
-    /// Cuts off the ranges that start at `start` or behind it.
+    /// Removes the ranges from `start` on.
     pub fn leave(&mut self, start: usize) {
         self.states.truncate(start);
     }
 }
 
-/// Reads characters one after the other; positions are counted as a person counts them.
+/// Reads a path by characters, so that positions are counted as a person counts them.
 struct Scan {
     chars: Vec<char>,
     at: usize,

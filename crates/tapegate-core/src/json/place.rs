@@ -1,35 +1,35 @@
-//! Where in a message a value stands, as people write it.
+//! The location of a value in a message, as people write it.
 
 use std::fmt;
 
 use super::path::{Child, Path};
 
-/// Where a value stands. What is shown can be read as a [`Path`], the outermost value aside.
+/// The location of a value. Its text can be parsed as a [`Path`], except for the outermost value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// From the outside in.
+    /// The steps from the message inwards.
     pub steps: Vec<Hop>,
 }
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hop {
-    /// Under a key of an object.
+    /// To a member of an object.
     Key(String),
-    /// In an array.
+    /// To an element of an array.
     Index(usize),
 }
 
 impl Place {
-    /// The place of a member of the message: `params`, `result`.
+    /// The location of a member of the message, such as `params` or `result`.
     pub fn member(name: &str) -> Self {
         Self { steps: vec![Hop::Key(name.to_owned())] }
     }
 
-    /// Whether `path` leads to exactly this place.
+    /// Whether `path` leads to exactly this location.
     pub fn is_at(&self, path: &Path) -> bool {
         let last = path.steps.len();
-        // Which steps of the path may be the next.
+        // Which steps of the path may come next.
         let mut open = vec![false; last + 1];
         open[0] = true;
         for hop in &self.steps {
@@ -74,7 +74,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Whether a key needs no quotes, neither for us nor, mostly, for a shell.
+/// Whether a key needs no quotes in a path and usually none in a shell.
 fn is_plain(key: &str, first: bool) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '/' | ':');
     !key.is_empty() && key.chars().all(plain) && !(first && key.starts_with('-'))

@@ -1,8 +1,8 @@
-//! Lists and objects that are written as a text, in JSON or in what tolerant parsers take for it.
+//! Lists and objects embedded in strings, as JSON or as what tolerant parsers accept for it.
 //!
-//! Python takes `NaN`, JSON5 comments, single quotes and commas at the end, YAML keys without quotes, and
-//! those who repair what a model wrote also lists that do not end. What is not JSON is brought into JSON
-//! here, so that whoever looks into a text finds what one of these parsers finds.
+//! Python accepts `NaN`, JSON5 comments, single quotes and trailing commas, YAML unquoted keys, and
+//! parsers that repair model output also unterminated lists. Such text is converted to JSON here, so that
+//! a check of a string sees what one of these parsers would see.
 
 mod escapes;
 mod tolerant;
@@ -15,18 +15,18 @@ use super::spelling::{percent_decode, trimmed};
 
 pub use escapes::unescaped;
 
-/// What a text holds.
+/// What a string holds.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Embedded<'t> {
-    /// Nothing but itself.
+    /// No list or object.
     Nothing,
-    /// A list, an object or a text in JSON, as it stands there or as it was brought into JSON.
+    /// A list, an object or a string, as JSON text from the string or converted to JSON.
     Json(Cow<'t, [u8]>),
-    /// Something that looks like a list or an object, and is too deep or too odd to be read.
+    /// Something that looks like a list or an object, but is too deep or too odd to be read.
     Unclear,
 }
 
-/// The list, object or text that a text is to some parser.
+/// The list, object or string that some parser would read from `text`.
 pub fn embedded(text: &str) -> Embedded<'_> {
     let bare = trimmed(text);
     if bare.starts_with(['{', '[', '"'])
@@ -37,7 +37,7 @@ pub fn embedded(text: &str) -> Embedded<'_> {
     if looks_nested(bare) {
         return read(bare);
     }
-    // A form may hold it in escapes.
+    // A form may hold it percent-encoded.
     let decoded = bare.starts_with('%').then(|| percent_decode(bare)).flatten();
     match decoded.as_deref().map(trimmed) {
         Some(inner) if inner.starts_with(['{', '[', '"']) => match json::check(inner.as_bytes()) {
@@ -56,7 +56,7 @@ fn read(text: &str) -> Embedded<'_> {
     tolerant::to_json(text).map_or(Embedded::Unclear, |json| Embedded::Json(Cow::Owned(json)))
 }
 
-/// Whether a text begins as a list or an object does, after comments, or with a key in quotes.
+/// Whether a text begins like a list or an object, possibly after comments, or with a quoted key.
 fn looks_nested(text: &str) -> bool {
     let start = tolerant::skip_blank(text.strip_prefix("---").unwrap_or(text));
     match start.chars().next() {
@@ -69,7 +69,7 @@ fn looks_nested(text: &str) -> bool {
     }
 }
 
-/// The parts of a text that may be a list: what stands between commas, blanks, brackets and quotes.
+/// The parts of a text that may be a list: split at separators, white space, brackets and quotes.
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let several = text.contains([',', ';', '|', '\n', ' ', '[', '{', '(', '\t']);
     let cuts = |letter: char| {

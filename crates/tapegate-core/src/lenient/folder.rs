@@ -1,10 +1,10 @@
-//! Folders, and which paths lie in them as far as their text tells.
+//! Folders, and which paths are inside them as far as their text shows.
 //!
-//! Nothing here asks a file system. [`Folder::holds`] is true only if a text leads into the folder by
-//! every reading that a server could make of it, [`Folder::may_hold`] if it does by one. A folder is
-//! written as a path or as a `file:` URI, and that says what the texts are that it lets through: a
-//! server that wants paths takes `file:///data/a` for a relative one. Where symbolic links lead is up
-//! to the server.
+//! Nothing here accesses a file system. [`Folder::holds`] is true only if a text leads into the
+//! folder by every reading that a server could make of it, [`Folder::may_hold`] if it does by at
+//! least one. A folder is written as a path or as a `file:` URI, and the texts it accepts have the
+//! same form: a server that expects paths takes `file:///data/a` for a relative one. Where symbolic
+//! links lead is up to the server.
 
 mod expansion;
 mod path_text;
@@ -18,7 +18,7 @@ use readings::after_scheme;
 pub use path_text::{climbs, normal_path};
 pub use readings::{ReadingsEnd, each_document_reading, each_reading};
 
-/// What a folder starts with that is written as a URI.
+/// The prefix of a folder that is written as a URI.
 const URI_START: &str = "file://";
 
 /// An absolute folder.
@@ -28,12 +28,12 @@ pub struct Folder {
     /// Whether it was written as a `file:` URI.
     is_uri: bool,
     steps: Vec<String>,
-    /// The steps as file systems compare them that ignore case and normal forms.
+    /// The steps as compared by file systems that ignore case and Unicode normal forms.
     folded: Vec<String>,
 }
 
 impl Folder {
-    /// Reads a folder, or says what is wrong with it.
+    /// Parses a folder; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('~') {
             return Err(format!("`{text}` starts with `~`; write `${{HOME}}` instead"));
@@ -70,13 +70,13 @@ impl Folder {
         &self.text
     }
 
-    /// Whether it is the root, in which every path lies.
+    /// Whether it is the root, which contains every path.
     pub fn is_root(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether a text is a path that lies in the folder, whoever reads it; of a folder that is
-    /// written as a URI, whether it is such a URI.
+    /// Whether every reader takes the text for a path inside the folder; for a folder that is written
+    /// as a URI, for such a URI.
     pub fn holds(&self, text: &str) -> bool {
         let path = match self.is_uri {
             true => uri_path(text),
@@ -86,8 +86,8 @@ impl Folder {
         path.is_some_and(|path| each_reading(path, strays).is_continue())
     }
 
-    /// Whether some server could take a text for a path that lies in the folder. A relative path
-    /// could lie anywhere, and so could a `file:` URI, unless the folder says that texts are URIs.
+    /// Whether some server could take a text for a path inside the folder. A relative path could be
+    /// anywhere, and so could a `file:` URI, unless the folder is itself written as a URI.
     pub fn may_hold(&self, text: &str) -> bool {
         let inside = |path: &str| {
             let path = after_empty_host(path).unwrap_or(path);
@@ -100,17 +100,17 @@ impl Folder {
                 steps.iter().take(self.folded.len()).map(|step| folded(step)).collect();
             may_stray(path) || may_lead_into(&self.folded, &steps)
         };
-        // To readers of forms a `+` is a blank, before they read on or after.
+        // Form decoders turn `+` into a space, before or after other decoding.
         let either =
             |path: &str| inside(path) || form_decode(path).is_some_and(|path| inside(&path));
-        // What has too many readings may be anywhere.
+        // A text with too many readings may be anywhere.
         each_reading(text, either).is_break()
             || form_decode(text).is_some_and(|text| each_reading(&text, either).is_break())
     }
 }
 
-/// The path of a `file:` URI, escapes and all, if every reader of URIs finds the same place by it: no
-/// host, nothing that ends the path, no step up, and no escape of a letter that means something.
+/// The still encoded path of a `file:` URI, if every URI parser resolves it to the same place: no
+/// host, nothing that ends the path, no step up, and no escaped character with a special meaning.
 fn uri_path(text: &str) -> Option<&str> {
     let path = text.strip_prefix(URI_START)?;
     let special = |letter: char| "/\\.%?#;:".contains(letter) || letter.is_control();
@@ -124,7 +124,7 @@ fn uri_path(text: &str) -> Option<&str> {
     (!climbs && !ends && !odd_escape).then_some(path)
 }
 
-/// Whether a text is a URI of another scheme than `file`, and leads nowhere else if taken for a path.
+/// Whether a text is a URI with a scheme other than `file`, and does not climb if taken for a path.
 fn is_other_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(":/") else { return false };
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -134,7 +134,7 @@ fn is_other_uri(text: &str) -> bool {
     known && !scheme.eq_ignore_ascii_case("file") && !rest.split('/').any(|step| step == "..")
 }
 
-/// The path of a URI that has no host, or whose scheme says that it is about files: `local:///etc`,
+/// The path of a URI with an empty host, or with a scheme that refers to files: `local:///etc`,
 /// `git+file:/etc`.
 fn after_empty_host(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once(':')?;

@@ -1,17 +1,17 @@
-//! Keys of objects that are the same to some reader.
+//! Keys of objects that some readers treat as equal.
 
 use crate::frame;
 use crate::json::{Str, write_str};
 
 use super::spelling::{is_invisible, nfkc, trimmed};
 
-/// What all keys have in common that careless readers take for one: neither case, blanks, `_`, `-` nor other
-/// forms of the same letters tell them apart.
+/// A form that is the same for all keys that lenient readers treat as equal: regardless of case, spaces,
+/// `_`, `-` and compatibility forms of the same letters.
 pub fn fold(key: Str<'_>) -> String {
     fold_text(&String::from_utf8_lossy(&frame::fold(key)))
 }
 
-/// The same for a key that is not in JSON.
+/// The same for a key that is not JSON text.
 pub fn fold_name(name: &str) -> String {
     let mut raw = Vec::new();
     write_str(&mut raw, name);
@@ -22,7 +22,7 @@ pub fn fold_name(name: &str) -> String {
 /// The same for a part of a text.
 pub fn fold_text(text: &str) -> String {
     let letters = nfkc(text).to_lowercase();
-    // Forms write the key of a list with brackets; what is not seen is dropped by some readers.
+    // Forms mark the key of a list with brackets, and some readers drop invisible characters.
     let letters = trimmed(&letters).trim_end_matches("[]");
     letters
         .chars()

@@ -1,9 +1,9 @@
-//! Globs that were meant to say where a path lies.
+//! Globs that were meant to restrict where a path leads.
 //!
-//! A glob compares text, and `/data/../etc` is like `/data/*`. So whoever checks a policy names the folder
-//! that was meant.
+//! A glob compares text, so `/data/../etc` matches `/data/*`. The policy check therefore suggests the
+//! folder that was meant.
 
-/// Words in the names of arguments that are paths.
+/// Words that occur in the names of arguments that are paths.
 const PATH_WORDS: [&str; 13] = [
     "path",
     "file",
@@ -23,16 +23,16 @@ const PATH_WORDS: [&str; 13] = [
 /// The folder that a glob was meant to cover.
 #[derive(Debug, PartialEq, Eq)]
 pub enum MeantFolder {
-    /// From the root; a URI if the glob is one.
+    /// An absolute path; a URI if the glob is one.
     Absolute(String),
-    /// What follows `~`.
+    /// The part after `~`.
     Home(String),
-    /// From a folder that is not known.
+    /// A path relative to an unknown folder.
     Relative(String),
 }
 
-/// The folder that a glob on the argument `key` was meant to cover, if the glob is about a path, and a
-/// path that would get around it.
+/// If a glob on the argument `key` is about a path: the folder that it was meant to cover, and a path that
+/// would bypass it.
 pub fn meant_folder(key: &str, glob: &str) -> Option<(MeantFolder, String)> {
     let start = glob.split(['*', '?', '[']).next().unwrap_or_default();
     if start.len() == glob.len() || !glob.ends_with('*') {
@@ -59,7 +59,7 @@ pub fn meant_folder(key: &str, glob: &str) -> Option<(MeantFolder, String)> {
     Some((meant, format!("{}/../etc/passwd", folder.trim_end_matches('/'))))
 }
 
-/// Whether an argument goes by a name that paths go by.
+/// Whether the name of an argument suggests that it is a path.
 fn is_path(key: &str) -> bool {
     let last = key.rsplit(['.', '\'']).find(|part| part.bytes().any(|b| b.is_ascii_alphabetic()));
     let last = last.unwrap_or(key).trim_end_matches(['[', ']', '*']).to_ascii_lowercase();

@@ -1,7 +1,7 @@
-//! Everything that a text may be read as, for all that stops calls.
+//! All readings of a text, for the checks that block calls.
 //!
-//! Globs, expressions, texts to be equal to and Cedar patterns are all held against what
-//! [`any_reading`] shows, so that what one of them stops is stopped by the others too.
+//! Globs, expressions, literal texts and Cedar patterns are all matched against the readings of
+//! [`any_reading`], so that they block the same texts.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,33 +10,34 @@ use std::ops::ControlFlow;
 use super::folder::{ReadingsEnd, each_document_reading, each_reading, normal_path};
 use super::spelling::{form_decode, nfc, nfd, nfkc, trimmed};
 
-/// From which length on a text of several lines is a document and no path.
+/// A text of several lines that is longer than this is a document and not a path.
 const DOCUMENT_BYTES: usize = 4_096;
-/// From which length on any text is one.
+/// Any text longer than this is a document.
 const PATH_BYTES_MAX: usize = 16_384;
-/// A shorter text is one if it has as many bytes, and as many lines of several words.
+/// A shorter text is a document if it has at least this many bytes, and this many lines of several
+/// words.
 const SHORT_DOCUMENT_BYTES: usize = 256;
 const DOCUMENT_LINES: usize = 3;
-/// How much work there is for each byte that is looked into, and besides.
+/// The work allowed for each byte of input, and the minimum.
 const WORK_FACTOR: usize = 64;
 const WORK_MIN: usize = 1 << 22;
-/// What it costs to look at a reading, however short it is, in bytes.
+/// The cost of trying a reading besides its length, in bytes.
 const READING_COST: usize = 32;
 
-/// How many more bytes may be looked at for one test. What runs out of it is unclear.
+/// How many more bytes may be inspected for one test. A test that exceeds it is undecided.
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<usize>,
 }
 
 impl Budget {
-    /// The budget for a test that looks into so many bytes.
+    /// The budget for a test that inspects `bytes` bytes of input.
     pub fn new(bytes: usize) -> Self {
         let left = WORK_MIN.saturating_add(bytes.saturating_mul(WORK_FACTOR));
         Self { left: Cell::new(left) }
     }
 
-    /// Spends so many bytes; false if there are not enough left.
+    /// Spends `bytes`; returns false if the budget is exhausted.
     pub fn spend(&self, bytes: usize) -> bool {
         let left = self.left.get().saturating_sub(bytes);
         self.left.set(left);
@@ -49,15 +50,15 @@ impl Budget {
     }
 }
 
-/// Whether some reading of a text is what `is` looks for. What has too many readings, or more than the
-/// budget pays for, is made to be misread, and counts.
+/// Whether `is` accepts some reading of a text. A text with too many readings, or more than the budget
+/// covers, is crafted to be misread and counts as accepted.
 pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool) -> bool {
     let is_empty = trimmed(text).is_empty();
     let mut seen = |reading: &str| {
         if !budget.spend(reading.len() + READING_COST) {
             return true;
         }
-        // Nobody means nothing who writes `#1`.
+        // Do not read a text such as `#1` as empty.
         (is_empty || !reading.is_empty()) && is(reading)
     };
     let mut path =
@@ -68,23 +69,23 @@ pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool
     if !text.is_ascii() && (shown(&nfc(text)) || shown(&nfd(text))) {
         return true;
     }
-    // A document has all that makes for many readings without being made for it.
+    // A document naturally has many readings, so exceeding the limit is no sign of an attack.
     if is_document(text) {
         let end = each_document_reading(text, &mut shown);
         return end == ControlFlow::Break(ReadingsEnd::Stopped);
     }
-    // To readers of forms a `+` is a blank, before they read on or after.
+    // Form decoders turn `+` into a space, before or after other decoding.
     let form = form_decode(text).filter(|_| is_form(text));
     let mut texts = [Some(text), form.as_deref()].into_iter().flatten();
     texts.any(|text| each_reading(text, &mut shown).is_break())
 }
 
-/// Whether a text may be a form, in which a `+` is a blank; in other texts it is what it looks like.
+/// Whether a text may be form-encoded, so that `+` is a space; in other texts it is literal.
 fn is_form(text: &str) -> bool {
     text.contains('+') && text.contains(['%', '=', '?'])
 }
 
-/// Whether a text is a document: too long for a path, or of lines as people and programmers write them.
+/// Whether a text is a document: too long for a path, or made of lines of prose or code.
 fn is_document(text: &str) -> bool {
     let bare = trimmed(text);
     let has_words = |line: &&str| line.split_whitespace().nth(1).is_some();
@@ -96,8 +97,8 @@ fn is_document(text: &str) -> bool {
         || bare.contains('\n') && (text.len() > DOCUMENT_BYTES || is_short_one())
 }
 
-/// What a text is as a path, if that is something else: without steps that lead nowhere or up, without a
-/// slash at its end, and from the root if it goes up from a folder that is not known.
+/// The other forms of a text as a path: normalised, without a trailing slash, and from the root if it
+/// climbs out of an unknown folder.
 pub fn path_forms(text: &str) -> Vec<String> {
     let mut all: Vec<String> = normal_path(text).into_iter().collect();
     let open = all.first().map_or(text, String::as_str);
@@ -115,7 +116,7 @@ pub fn path_forms(text: &str) -> Vec<String> {
     all
 }
 
-/// A text without what tells letters of different case apart, in one normal form.
+/// A text with its case folded, in one normal form.
 pub fn fold_case(text: &str) -> Cow<'_, str> {
     let is_lower = |byte: &u8| byte.is_ascii() && !byte.is_ascii_uppercase();
     match text.as_bytes().iter().all(is_lower) {
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_document_is_read_as_what_it_says_however_many_readings_it_has() {
-        // Every character of a source file that makes for another reading, at every length.
+        // Every character of a source file that adds a reading, at several lengths.
         let line = "let path = r\"C:\\dir;\" % 2; // https://a/b?c#d %41 + \u{fc}?\n";
         for count in [5, 60, 600, 6_000] {
             let text = format!("//! A file.\n{}", line.repeat(count));

@@ -1,8 +1,8 @@
-//! What is asked of servers of every sort.
+//! Tests of what is requested from servers of various kinds.
 
 use super::*;
 
-/// Plays a server that answers each request by `answer`: a result, or an error's message.
+/// Runs a server that answers each request with `answer`: a result, or the message of an error.
 fn play(answer: impl Fn(&str, &str) -> Result<String, String>) -> (Vec<String>, Lister) {
     let mut lister = Lister::default();
     let mut asked = Vec::new();

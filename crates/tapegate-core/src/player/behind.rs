@@ -1,7 +1,7 @@
-//! The server behind the tape, which is asked what the tape does not know.
+//! The live server behind the tape, which gets requests that the tape does not have.
 //!
-//! It is started when it is first needed, greeted as the live client greeted us, and spoken to
-//! with ids of our own: nothing of the tape reaches it, and nothing it says touches the tape.
+//! It is started when it is first needed, initialized as the live client initialized us, and uses
+//! ids of our own: nothing from the tape reaches it, and nothing it sends affects the tape.
 
 use std::collections::HashMap;
 
@@ -12,28 +12,29 @@ use crate::json::{self, Edits};
 use crate::pending::IdKey;
 use crate::tape::Provenance;
 
-/// What may wait for the server's greeting.
+/// The maximum size of the requests that wait for its answer to `initialize`.
 const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The id of our own greeting.
+/// The id of our own `initialize` request.
 const GREETING: &[u8] = b"\"tapegate-initialize\"";
-/// The code of an error that stands for an answer of the server behind.
+/// The code of errors sent in place of an answer of this server.
 const CODE_GONE: i32 = -32000;
 
-/// The server behind the tape, as one session sees it.
+/// The server behind the tape, as seen by one session.
 #[derive(Default)]
 pub(super) struct Behind {
     state: State,
-    /// What waits until the server has been greeted.
+    /// Requests that wait until the server is initialized.
     queue: Vec<Vec<u8>>,
     queue_bytes: usize,
-    /// Requests by the number they were passed on with.
+    /// Requests by the id they were passed on with.
     waiting: HashMap<u64, Passed>,
     passed: u64,
-    /// What it asked the client: the id it was handed on with, and its own.
+    /// Requests of the server to the client: the id they were forwarded with, and the original id.
     asked: HashMap<IdKey, Vec<u8>>,
-    /// Whether the client's own greeting was passed on.
+    /// Whether the client's own `initialize` was passed on.
     greeted_by_client: bool,
-    /// How many requests it could not answer, and why, since that was last asked.
+    /// How many requests it failed to answer, and why, since [`Behind::take_failed`] was last
+    /// called.
     failed: Option<(u64, String)>,
 }
 
@@ -53,24 +54,24 @@ struct Passed {
 }
 
 impl Behind {
-    /// Whether an answer of it is awaited.
+    /// Whether an answer from it is pending.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// How many requests it could not answer, and why, since this was last asked.
+    /// How many requests it failed to answer, and why, since this was last called.
     pub(super) fn take_failed(&mut self) -> Option<(u64, String)> {
         self.failed.take()
     }
 
-    /// Whether it has asked the client something by this id.
+    /// Whether it has sent the client a request with this id.
     pub(super) fn has_asked(&self, id: &IdKey) -> bool {
         self.asked.contains_key(id)
     }
 }
 
 impl Live {
-    /// Passes a request on.
+    /// Passes a request on to the server.
     pub(super) fn pass_on(
         &mut self,
         text: &[u8],
@@ -103,7 +104,8 @@ impl Live {
         }
     }
 
-    /// Greets the server as the client has greeted us; a client that greets nobody needs none.
+    /// Initializes the server as the client initialized us; a sessionless client needs no
+    /// `initialize`.
     fn greet(&mut self, said: &Envelope<'_>, act: &mut dyn FnMut(Act<'_>)) {
         self.behind.state = State::Ready;
         if said.is_method("initialize") {
@@ -116,7 +118,7 @@ impl Live {
         }
     }
 
-    /// Passes a notification of the client on to a server that is there.
+    /// Passes a notification of the client on if the server is running.
     pub(super) fn pass_note(
         &mut self,
         text: &[u8],
@@ -131,7 +133,7 @@ impl Live {
         }
         let mut edits = Edits::new(text);
         if let (true, Some(id)) = (said.is_method("notifications/cancelled"), said.request_id) {
-            // The newest request with the id is meant.
+            // The newest request with this id is meant.
             let newest = self.behind.waiting.iter().filter(|(_, passed)| passed.id == id);
             let Some(number) = newest.map(|(number, _)| *number).max() else { return };
             edits.replace(id, number.to_string().as_bytes());
@@ -141,7 +143,7 @@ impl Live {
         act(Act::Ask(&[&edits.finish()]));
     }
 
-    /// Passes an answer of the client on, if the server behind has asked for it.
+    /// Passes an answer of the client on, if the server behind the tape made the request.
     pub(super) fn pass_reply(
         &mut self,
         text: &[u8],
@@ -155,11 +157,11 @@ impl Live {
         true
     }
 
-    /// Hands on what the server behind has said.
+    /// Forwards a message from the server to the client.
     pub(super) fn hear_behind(&mut self, line: &[u8], act: &mut dyn FnMut(Act<'_>)) {
         let frame = Frame::read(line);
         match frame.body() {
-            // A batch within a batch is no message, and its depth is the server's choice.
+            // A nested batch is not a message, and the server chooses how deep it is.
             Body::Batch => {
                 for part in frame::elements(line) {
                     if let Some(said) = part.envelope() {
@@ -216,7 +218,7 @@ impl Live {
         act(Act::Say(&[&edits.finish()]));
     }
 
-    /// Answers for a server that is gone, or was never there.
+    /// Answers every pending request for a server that is gone or could not be started.
     pub(super) fn behind_gone(&mut self, why: &str, act: &mut dyn FnMut(Act<'_>)) {
         self.behind.state = State::Gone(why.to_owned());
         self.behind.queue.clear();
@@ -240,7 +242,7 @@ impl Live {
     }
 }
 
-/// Why a server reached by HTTP was not: then it is we who answer in its place.
+/// The reason in an error that our own HTTP client answered because the server was unreachable.
 fn own_error(answer: &[u8]) -> Option<String> {
     let error = json::member(answer, "error")?;
     let by = json::member(json::member(error, "data")?, "by")?;

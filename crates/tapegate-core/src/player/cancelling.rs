@@ -1,7 +1,7 @@
-//! Requests that the recorded client took back, and that were therefore never answered.
+//! Requests that the recorded client cancelled, and that were therefore never answered.
 //!
-//! A client that does the same needs no answer. One that does not would wait for ever, so it is told
-//! some time after the moment at which the recorded client took the request back.
+//! A client that cancels too needs no answer. One that does not would wait indefinitely, so it gets
+//! an error some time after the point at which the recorded client cancelled.
 
 use std::io;
 
@@ -13,22 +13,22 @@ use crate::frame::{Frame, same_id};
 use crate::tape::index::NONE;
 use crate::time::At;
 
-/// How much longer than the recorded client a live one may take. What it waits for before it takes
-/// a request back, such as a limit of its own, is the same by its clock.
+/// How much longer than the recorded client a live one may take to cancel. Its reason, such as a
+/// timeout of its own, takes the same time by its clock whatever the pace.
 const SLACK_NS: u64 = 5_000_000_000;
 
-/// A request that is to be taken back.
+/// A request that the client is expected to cancel.
 #[derive(Debug)]
 pub(super) struct Cancellable {
     /// The live request.
     text: Box<[u8]>,
-    /// When it is answered if it was not.
+    /// When to answer it if it was not cancelled.
     pub(super) due_ns: u64,
 }
 
 impl Tape {
-    /// How long after it was made a request was taken back, in microseconds. By HTTP the tape may
-    /// not tell; then it is the client's next request that does.
+    /// How long after it was made a request was cancelled, in microseconds. A tape of an HTTP
+    /// session may not contain the cancellation; then the client's next request marks the time.
     fn cancelled_after_us(&mut self, ask: u32) -> io::Result<u64> {
         let slot = self.slot_of(ask);
         let request = self.request(ask)?.to_vec();
@@ -49,7 +49,8 @@ impl Tape {
         Ok(next.map_or(0, |next| next.at_us.saturating_sub(slot.at_us)))
     }
 
-    /// What is to become of a request that is found to be `ask`, if that was never answered.
+    /// If the recorded request `ask` was never answered: when to answer a live request that matches
+    /// it.
     pub(super) fn cancellable(
         &mut self,
         ask: u32,
@@ -67,7 +68,7 @@ impl Tape {
 }
 
 impl Turn<'_, '_> {
-    /// Answers a request that the recorded client took back, and this one did not.
+    /// Answers a request that the recorded client cancelled and the live client did not.
     pub(super) fn not_cancelled(&mut self, scene: &mut Scene) -> io::Result<()> {
         let Some(Cancellable { text, .. }) = scene.cancellable.take().map(|kept| *kept) else {
             return Ok(());

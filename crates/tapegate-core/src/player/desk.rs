@@ -1,4 +1,4 @@
-//! Keeps count of a replay and tells what happens.
+//! Counts what happens in a replay, and reports it.
 
 use std::io;
 
@@ -10,23 +10,23 @@ use super::tape::{Asked, Tape, named};
 use crate::frame::{Envelope, Frame};
 use crate::tape::index::NONE;
 
-/// How many divergences, differing and unused requests are kept in full, each.
+/// How many divergences, differing and unused requests are kept in full, of each kind.
 const KEPT_MAX: usize = 1000;
-/// How many bytes of divergences are kept: requests may be large.
+/// The maximum total size of the divergences kept, since requests may be large.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// How many recorded requests are looked at for the nearest ones, and how many bytes of them.
+/// How many recorded requests are compared to find the nearest ones, and their maximum total size.
 const LOOKED_MAX: usize = 500;
 const LOOKED_BYTES_MAX: usize = 4 << 20;
-/// How many of them are told.
+/// How many of the nearest ones are reported.
 const NEAREST_MAX: usize = 3;
 
-/// Keeps count of a replay and tells what happens.
+/// Counts what happens in a replay, and reports it.
 pub(super) struct Desk {
     notice: Box<dyn FnMut(Notice<'_>)>,
     counts: Summary,
-    /// How large the divergences and changed answers are that are kept.
+    /// The total size of the divergences and changed answers that are kept.
     kept_bytes: usize,
-    /// What was asked for at least once.
+    /// The recorded requests that were made at least once.
     asked: Bits,
 }
 
@@ -49,17 +49,17 @@ impl Desk {
         self.asked.set(ask);
     }
 
-    /// A request that was found on the tape has no answer there after all.
+    /// A request that was matched to the tape has no answer there after all.
     pub(super) fn unmatched(&mut self) {
         self.counts.matched = self.counts.matched.saturating_sub(1);
     }
 
-    /// Tells which recorded request a live one was found to be.
+    /// Reports which recorded request a live one was matched to.
     pub(super) fn found(&mut self, number: u32, asked: &Asked<'_>, how: &'static str) {
         (self.notice)(Notice::Matched { number, asked: asked.text, how });
     }
 
-    /// A request was answered from the tape, but asked for something a little different.
+    /// A request was answered from the tape although it differs slightly.
     pub(super) fn differs(
         &mut self,
         tape: &mut Tape,
@@ -77,7 +77,7 @@ impl Desk {
         Ok(())
     }
 
-    /// A request was answered from the tape, though it does not come next there.
+    /// A request was answered from the tape although it is not the next one there.
     pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
         let what = subject(asked.said);
         self.warn(format!("{what} comes out of turn, and is answered as #{number}"));
@@ -101,7 +101,7 @@ impl Desk {
         }
     }
 
-    /// The client has answered the server otherwise than recorded.
+    /// The client answered the server differently than recorded.
     pub(super) fn reply_changed(&mut self, reply: ChangedReply) {
         (self.notice)(Notice::Replied(&reply));
         self.counts.changed_replies += 1;
@@ -114,7 +114,7 @@ impl Desk {
         }
     }
 
-    /// A recorded read was left out.
+    /// A recorded read was skipped.
     pub(super) fn skipped(&mut self, tape: &mut Tape, ask: u32) -> io::Result<()> {
         let number = tape.slot_of(ask).number;
         let frame = Frame::read(tape.request(ask)?);
@@ -123,7 +123,7 @@ impl Desk {
         Ok(())
     }
 
-    /// A request was answered from the tape, because one comes near enough.
+    /// A request was answered from the tape because a recorded one is similar enough.
     pub(super) fn near(&mut self, number: u32, score: f64, paths: &[String], ties: u32) {
         let paths = paths.join(", ");
         self.debug(format!("matched request {number} with score {score:.2}; differing: {paths}"));
@@ -133,7 +133,7 @@ impl Desk {
         }
     }
 
-    /// A request was answered as any server would.
+    /// A request was answered without the tape, as any server would answer it.
     pub(super) fn courtesy(&mut self) {
         self.counts.courtesies += 1;
     }
@@ -181,19 +181,19 @@ impl Desk {
         Ok(number)
     }
 
-    /// The server behind could not answer requests that were passed on.
+    /// The server behind the tape failed to answer requests that were passed on.
     pub(super) fn server_failed(&mut self, (requests, why): (u64, String)) {
         self.counts.server_failed += requests;
         self.counts.server_failure.get_or_insert(why);
     }
 
-    /// Whether nobody has asked for this. A ping is never asked of the tape.
+    /// Whether no client has made this request. A ping is never looked up on the tape.
     pub(super) fn is_unused(&self, tape: &Tape, ask: u32) -> bool {
         !self.asked.has(ask) && !tape.is_ping(ask)
     }
 
-    /// What has come of the replay, and whether the tape could be read for it: if it could not,
-    /// what nobody asked for is counted, and not named.
+    /// The outcome of the replay, and whether the tape could be read for it. If not, unused
+    /// requests are counted but not named.
     pub(super) fn summary(&self, tape: &mut Tape) -> (Summary, io::Result<()>) {
         let mut summary = self.counts.clone();
         let mut read = Ok(());
@@ -230,7 +230,7 @@ fn unused(tape: &mut Tape, ask: u32) -> io::Result<Unused> {
     })
 }
 
-/// What was expected, and the recorded requests that come nearest, the nearest first.
+/// The expected request, and the nearest recorded requests, nearest first.
 fn nearest(
     tape: &mut Tape,
     asked: &Asked<'_>,
@@ -243,7 +243,7 @@ fn nearest(
         ask = tape.index.next_like(ask);
     }
     if candidates.is_empty() {
-        // Nothing asks for the same thing; something else of the same method may help.
+        // No recorded request has this subject; another one of the same method may help.
         candidates.extend(0..tape.asks().min(LOOKED_MAX as u32));
     }
     let leaves = Leaves::of(&tape.signer.canonical(asked.text), None);
@@ -274,7 +274,7 @@ fn nearest(
         }
         if same_method {
             nearest.push((ask, near));
-            // Of those that come as near, what was expected stays first.
+            // Among equally near ones, the expected request stays first.
             nearest.sort_by(|one, two| two.1.score.total_cmp(&one.1.score));
             nearest.truncate(NEAREST_MAX);
         }
@@ -282,7 +282,7 @@ fn nearest(
     Ok((next, nearest.into_iter().map(|(_, near)| near).collect()))
 }
 
-/// What a request asks for, in words.
+/// A short description of what a request asks for.
 fn subject(said: &Envelope<'_>) -> String {
     let method = said.method.map(|method| method.decode()).unwrap_or_default();
     let name = named(said).map(|name| format!(" {}", name.decode())).unwrap_or_default();

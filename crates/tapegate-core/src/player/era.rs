@@ -1,5 +1,5 @@
-//! The era of a tape: with sessions that begin with `initialize`, or of 2026-07-28 and later, where
-//! each request names its revision. What is answered without the tape follows it.
+//! The protocol era of a tape: with sessions that begin with `initialize`, or 2026-07-28 and later,
+//! where each request names its revision. Answers that are not from the tape follow it.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use super::tape::Tape;
 use crate::frame::{Envelope, Frame};
 use crate::json;
 
-/// How many requests are read for it.
+/// How many requests are read to determine it.
 const READ_MAX: u32 = 1000;
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// What clients ask of each capability, by the start of the method.
+/// The capabilities, with the method prefix that shows their use.
 const CAPABILITIES: [(&str, &str); 4] = [
     ("tools", "tools/"),
     ("resources", "resources/"),
@@ -18,7 +18,7 @@ const CAPABILITIES: [(&str, &str); 4] = [
     ("completions", "completion/"),
 ];
 
-/// The era of a tape.
+/// The protocol era of a tape.
 #[derive(Debug, Default)]
 pub(super) struct Era {
     /// Whether a session begins with `initialize`.
@@ -28,13 +28,13 @@ pub(super) struct Era {
     /// The capabilities that were used, and whether changes were subscribed to.
     used: [bool; CAPABILITIES.len()],
     listens: bool,
-    /// What the server says it is.
+    /// The server's description of itself.
     server_info: Option<Vec<u8>>,
 }
 
 impl Era {
-    /// Whether a request is answered as by a server without sessions. Of a tape that has both, or
-    /// neither, the request tells.
+    /// Whether a request is answered as by a sessionless server. If the tape shows both eras, or
+    /// neither, the request decides.
     pub(super) fn is_stateless(&self, said: &Envelope<'_>) -> bool {
         match (self.initializes, self.versions.is_empty()) {
             (true, true) => false,
@@ -43,7 +43,7 @@ impl Era {
         }
     }
 
-    /// The result of `server/discover`, if the server knew it.
+    /// The result of `server/discover`, if the recorded server supported it.
     pub(super) fn discovered(&self) -> Option<Vec<u8>> {
         if self.versions.is_empty() {
             return None;
@@ -90,7 +90,7 @@ impl Era {
 }
 
 impl Tape {
-    /// The era of the tape, by its first requests.
+    /// The era of the tape, determined from its first requests.
     pub(super) fn era(&mut self) -> io::Result<&Era> {
         if self.era.is_none() {
             self.era = Some(self.read_era()?);
@@ -110,7 +110,7 @@ impl Tape {
         Ok(era)
     }
 
-    /// What the server says it is in the answer to a request.
+    /// The server's description of itself in the answer to a request.
     fn server_info(&mut self, ask: u32) -> io::Result<Option<Vec<u8>>> {
         let pair = self.slot_of(ask).pair;
         if pair == crate::tape::index::NONE {

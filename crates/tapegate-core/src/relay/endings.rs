@@ -1,4 +1,4 @@
-//! Requests that will not be answered by who was asked: forgotten, or answered by us.
+//! Requests that the other side will not answer: they are forgotten, or we answer them.
 
 use super::own_message::OwnMessage;
 use super::{CODE_GONE, Emit, Relay, answer_with};
@@ -10,11 +10,11 @@ use crate::side::{Lane, Side};
 use crate::tape::{Element, Reply, What};
 use crate::time::At;
 
-/// A request that is not answered, and the name it was held by, if it was.
+/// An unanswered request, and its hold if it was held.
 type Left = (Unanswered, Option<Ticket>);
 
 impl Relay {
-    /// Forgets requests, and answers them where there is something to say.
+    /// Forgets requests, and answers them with an error if a reason is given.
     pub(super) fn dismiss<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -42,7 +42,7 @@ impl Relay {
         }
     }
 
-    /// Forgets the requests of a message.
+    /// Forgets the requests in a message.
     fn dismiss_asked<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -67,7 +67,7 @@ impl Relay {
         dismissed
     }
 
-    /// Answers a request with an error that somebody else has worded.
+    /// Answers a request with the given error object.
     pub(super) fn fail<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -105,7 +105,7 @@ impl Relay {
         answer_with((at, lane, asker), what, OwnMessage::error_object(id, error), ticket, emit);
     }
 
-    /// Answers, in place of a side that is gone, everything the other side still wants to know.
+    /// Answers, in place of a side that is gone, every request the other side still waits for.
     pub(super) fn give_up<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -129,7 +129,7 @@ impl Relay {
         }
     }
 
-    /// Answers everything that is held, because nobody's decision can be waited for any longer.
+    /// Answers every held call, because no decision can be waited for any longer.
     pub(super) fn close_holds<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -146,7 +146,7 @@ impl Relay {
         }
     }
 
-    /// Takes what `asker` has asked and is held, in one conversation or all.
+    /// Ends the holds of `asker`, in one lane or all, and returns the requests.
     fn unhold<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -163,7 +163,7 @@ impl Relay {
         unanswered
     }
 
-    /// Takes what `asker` has asked and was sent on, in one conversation or all.
+    /// Takes the pending requests of `asker` that were sent on, in one lane or all.
     fn left(&mut self, lane: Option<Lane>, asker: Side) -> Vec<Left> {
         self.asked_by(asker).take(lane).into_iter().map(|one| (one, None)).collect()
     }
@@ -196,7 +196,8 @@ impl Relay {
     }
 }
 
-/// Tells the gate of a request that nobody will answer, unless it knows of it or nobody minds.
+/// Reports a request that will not be answered to the gate, unless it was cancelled or reported
+/// before.
 fn orphaned<G: Gate + ?Sized>(at: At, asker: Side, request: &Unanswered, gate: &mut G) {
     if gate.governs() && !request.asked.cancelled && !request.asked.late {
         gate.orphan_request(at, asker, request);

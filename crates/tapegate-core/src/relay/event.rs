@@ -1,4 +1,4 @@
-//! What the wire tells the relay, and what the relay tells the wire.
+//! The events that the wire feeds into the relay, and the actions that the relay returns.
 
 use super::own_message::OwnMessage;
 use super::permit::Permitted;
@@ -10,176 +10,176 @@ use crate::tape::{Entry, Provenance};
 /// Something that happened on the wire.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A message arrived; `terminated` is false for a last line without its line end.
+    /// A message arrived; `terminated` is false for a last line without a line ending.
     Received {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
-        /// Its exact bytes, line end not included.
+        /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
-        /// Whether its line end arrived too.
+        /// Whether its line ending arrived too.
         terminated: bool,
     },
-    /// A message of the server arrived on a stream that had ended early and was gone on with.
+    /// A message from the server arrived on a stream that had broken off and was resumed.
     Resumed {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// Its exact bytes, line end not included.
+        /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
-        /// Whether its line end arrived too.
+        /// Whether its line ending arrived too.
         terminated: bool,
     },
-    /// A message of a tape was played, or something was said in the place of its server.
+    /// A recorded message was replayed, or a message was sent in place of the recorded server.
     Played {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
         /// Who sent it when it was recorded.
         from: Side,
-        /// Its exact bytes, line end not included.
+        /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
-        /// Whether it is said on a stream that had ended early and is gone on with.
+        /// Whether it is sent on a stream that had broken off and was resumed.
         resumed: bool,
         /// Where it is from.
         provenance: Provenance,
     },
-    /// A message arrived that is over the limit; it was drained and is not forwarded.
+    /// A message over the limit arrived; it was drained and is not forwarded.
     TooLarge {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
         /// What is known of it.
         message: Oversize,
-        /// The limit it broke.
+        /// The limit it exceeded.
         bytes_max: usize,
     },
-    /// We have something to say of our own accord; it is recorded as ours.
+    /// Send a message of our own, unprompted; it is recorded as ours.
     Ours {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// To whom.
+        /// Its recipient.
         to: Side,
         /// The message.
         message: OwnMessage,
     },
-    /// Something arrived that is no part of the conversation, or could not be handed on. It is
-    /// marked on the tape, and that is all the relay does about it.
+    /// Something arrived that is not part of the conversation, or could not be delivered. The relay
+    /// only records it.
     Marked {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
-        /// Its exact bytes, line end not included.
+        /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
-        /// What there is to say about it.
+        /// The reason to record.
         why: &'a str,
-        /// Whether the other side gets it all the same.
+        /// Whether the other side gets it anyway.
         delivered: bool,
     },
-    /// A message arrived too late to be looked at: it goes nowhere, and who asks is told why.
+    /// A message arrived too late to be judged: it is not sent, and a request gets an error.
     TurnedAway {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
         /// Who sent it.
         from: Side,
-        /// Its exact bytes, line end not included.
+        /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
-        /// Why, for whoever waits because of it.
+        /// The reason, for the side that waits for an answer.
         why: &'a str,
     },
-    /// Requests will not be answered by the protocol: HTTP failed, or their client has gone.
+    /// Requests will get no JSON-RPC answer: HTTP failed, or their client is gone.
     Dismissed {
-        /// The conversation.
+        /// Their lane.
         lane: Lane,
-        /// Who asked.
+        /// The side that made them.
         asker: Side,
-        /// The request or batch; `None` for everything asked in the lane.
+        /// The request or batch; `None` for all requests pending in the lane.
         bytes: Option<&'a [u8]>,
-        /// What to answer in the server's place; `None` for nothing.
+        /// The error message to answer with; `None` for no answer.
         why: Option<&'a str>,
     },
-    /// A request failed on its way or was refused there: its asker gets `error`.
+    /// A request failed in transit or was refused there: its sender gets `error`.
     Failed {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// Who asked.
+        /// The side that made it.
         asker: Side,
         /// The raw id of the request.
         id: &'a [u8],
         /// The text of a JSON-RPC error object, on one line.
         error: &'a [u8],
     },
-    /// Somebody has decided about a held call.
+    /// A held call was decided.
     Settled {
-        /// The call.
+        /// The held call.
         ticket: Ticket,
-        /// What was decided.
+        /// The decision.
         settlement: Settlement,
     },
-    /// The caller of a held call has gone, and wants no answer.
+    /// The caller of a held call is gone and needs no answer.
     Withdrawn {
-        /// The call.
+        /// The held call.
         ticket: Ticket,
     },
-    /// Time has passed: what is due by [`super::Relay::due_ns`] is dealt with.
+    /// Time has passed: handle everything due by [`super::Relay::due_ns`].
     Tick,
-    /// Nobody's decision can be waited for any longer: what is held is answered.
+    /// No decision can be waited for any longer: answer the held calls.
     Unheld {
-        /// The conversation, or all.
+        /// Their lane, or all lanes.
         lane: Option<Lane>,
-        /// Why, for those who wait.
+        /// The reason, for the callers.
         why: &'a str,
-        /// Whether calls that wait only for a list of ours are waited for: no person is needed.
+        /// Whether to keep calls that only wait for a list of ours, which needs no person.
         keeps_lists: bool,
     },
-    /// A side is gone and will not answer what it was asked.
+    /// A side is gone and will not answer its requests.
     Gone {
-        /// The conversation, or all.
+        /// The lane, or all lanes.
         lane: Option<Lane>,
         /// Who is gone.
         side: Side,
-        /// Why, for those who still wait.
+        /// The reason, for requests that still wait.
         why: &'a str,
         /// The `error_type` of the answers, if there is one.
         error_type: Option<&'a str>,
     },
 }
 
-/// Something the wire must do, in order. Entries are lent (`'r`); a message that is sent on as it was
-/// received lives as long as the event (`'e`).
+/// Something the wire must do, in order. Entries are lent (`'r`); a message that is sent on unchanged
+/// lives as long as the event (`'e`).
 #[derive(Debug)]
 pub enum Action<'r, 'e> {
     /// Put an entry on the tape.
     Record(&'r Entry<'r>),
-    /// Send a message on that the gate has let through.
+    /// Send on a message that the gate has let through.
     Forward {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// Where to.
+        /// Its recipient.
         to: Side,
         /// The message.
         message: Permitted<'e>,
     },
-    /// The message that was fed is held by this name.
+    /// The message that was just received is held under this id.
     Held {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// The name.
+        /// The id of the hold.
         ticket: Ticket,
     },
-    /// A held call goes on to be held by another name.
+    /// A held call is held again under another id.
     HeldAgain {
-        /// The name it had.
+        /// The old id.
         was: Ticket,
-        /// The name it has.
+        /// The new id.
         ticket: Ticket,
     },
     /// Send a message of our own.
     Answer {
-        /// The conversation.
+        /// Its lane.
         lane: Lane,
-        /// Where to.
+        /// Its recipient.
         to: Side,
         /// The message.
         message: Permitted<'static>,

@@ -1,4 +1,4 @@
-//! Where the gate is asked. Nothing is sent on that it has not let through.
+//! Asks the gate about each message. Nothing is sent on that it has not let through.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use crate::side::Side;
 use crate::tape::{Element, Entry, Fate, What};
 use crate::time::At;
 
-/// The error code of an answer to a call that would have to be held, though too many are.
+/// The error code when a call would have to be held but too many are held already.
 pub(super) const CODE_UNAVAILABLE: i32 = -32013;
-/// The error code of an answer to something that cannot be dealt with as it is.
+/// The error code for a message that cannot be handled as it is.
 pub(super) const CODE_INVALID: i32 = -32600;
 
 impl Relay {
-    /// Asks the gate about a message, and does what it says.
+    /// Asks the gate about a message and carries out its verdict.
     pub(super) fn pass<'e, G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -55,7 +55,7 @@ impl Relay {
         }
     }
 
-    /// What the request was about that a message answers.
+    /// The topic of the request that a message answers.
     fn topic(&self, way: Way, frame: &Frame<'_>) -> Option<Topic> {
         let said = frame.envelope()?;
         let answers = matches!(said.kind(), Kind::Response | Kind::Error);
@@ -63,7 +63,7 @@ impl Relay {
         self.asks_of(way.from.other()).find(way.lane, id).map(|asked| asked.topic)
     }
 
-    /// Has a message recorded, and then sent on as it came.
+    /// Records a message, then sends it on unchanged.
     fn forward<'e>(&mut self, way: Way, frame: &Frame<'e>, topics: bool, emit: &mut Emit<'_, 'e>) {
         let what = self.note(way, frame, topics);
         emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
@@ -71,7 +71,8 @@ impl Relay {
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
-    /// Has `text` sent on in a message's place. The tape keeps what the client has said or got.
+    /// Sends `text` in a message's place. The tape keeps the client's view: what it sent, or what
+    /// it got.
     fn forward_instead(
         &mut self,
         way: Way,
@@ -89,7 +90,7 @@ impl Relay {
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
-    /// Holds a call.
+    /// Holds a call, or refuses it if it cannot be held.
     pub(super) fn hold<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -117,7 +118,7 @@ impl Relay {
         self.holds.put(Held::new(way.at, (way.lane, way.from), call, self.count, hold));
     }
 
-    /// Somebody has decided about a held call.
+    /// Carries out the decision about a held call.
     pub(super) fn settle<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -138,7 +139,7 @@ impl Relay {
         self.judge_again(at, held, None, gate, emit);
     }
 
-    /// Time has passed: ends holds that took too long, and tells callers that theirs go on.
+    /// Ends holds that have timed out, and sends progress to callers that still wait.
     pub(super) fn tick<G: Gate + ?Sized>(&mut self, at: At, gate: &mut G, emit: &mut Emit<'_, '_>) {
         self.check_late(at, gate);
         while let Some(mut held) = self.holds.take_late(at) {
@@ -159,7 +160,7 @@ impl Relay {
         }
     }
 
-    /// The caller of a held call has gone, which is not to say that it has taken the call back.
+    /// Ends the hold of a caller that is gone. It has not cancelled the call and may retry.
     pub(super) fn withdraw<G: Gate + ?Sized>(&mut self, at: At, ticket: Ticket, gate: &mut G) {
         if let Some(held) = self.holds.take(ticket) {
             self.unsent.put(held.lane, held.from, &held.id);
@@ -167,7 +168,7 @@ impl Relay {
         }
     }
 
-    /// Has a held call sent on. It is on the tape since it came.
+    /// Sends a held call on. It was recorded when it arrived.
     pub(super) fn release(&mut self, held: Held, text: Option<Vec<u8>>, emit: &mut Emit<'_, '_>) {
         let Held { ticket, lane, from, id, bytes, at, n, .. } = held;
         let text = text.unwrap_or(bytes);
@@ -178,7 +179,7 @@ impl Relay {
     }
 }
 
-/// What a request is about.
+/// The topic of a request.
 pub(super) fn topic_of(said: &Envelope<'_>) -> Topic {
     said.method.map_or(Topic::Other, |method| Topic::of(&method.bytes()))
 }
@@ -193,7 +194,7 @@ fn too_many() -> Refusal {
 }
 
 impl Way {
-    /// How a message stands on the tape that came this way.
+    /// The tape entry for a message that arrived this way.
     pub(super) fn entry<'a>(self, bytes: Cow<'a, [u8]>, what: What, fate: Fate) -> Entry<'a> {
         let Self { at, lane, from, terminated, resumed, provenance } = self;
         let ours = provenance.ours;

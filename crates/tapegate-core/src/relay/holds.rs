@@ -1,6 +1,6 @@
-//! Calls that wait beside the stream until somebody has decided about them.
+//! Calls that are held outside the stream until they are decided.
 //!
-//! There are never more than [`HELD_MAX`] of a session, so whoever reads a client stops when that many wait.
+//! A session has at most [`HELD_MAX`] of them; its client is not read from while that many wait.
 
 use super::own_message::OwnMessage;
 use crate::frame::same_id;
@@ -14,14 +14,14 @@ pub const HELD_MAX: usize = 32;
 /// How many calls of all sessions may be held at once.
 const HELD_TOTAL_MAX: usize = 1024;
 
-/// When a caller is told first that its call is held, and how often after that.
+/// How often a caller is sent progress about its held call.
 const PROGRESS_NS: u64 = 5_000_000_000;
 
-/// The calls that are held, in the order they came.
+/// The held calls, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Holds(Vec<Held>);
 
-/// A call that is held.
+/// A held call.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) ticket: Ticket,
@@ -29,17 +29,17 @@ pub(super) struct Held {
     pub(super) from: Side,
     /// The raw id.
     pub(super) id: Vec<u8>,
-    /// Its exact bytes, line end not included.
+    /// Its exact bytes, line ending not included.
     pub(super) bytes: Vec<u8>,
-    /// When it came.
+    /// When it arrived.
     pub(super) at: At,
     /// Its number on the tape.
     pub(super) n: u64,
-    /// What its caller is told when nobody decides; `None` if it is then sent on.
+    /// The error its caller gets if there is no decision in time; `None` if it is then sent on.
     pub(super) on_timeout: Option<Refusal>,
-    /// What a person has permitted already.
+    /// The approval it already has.
     pub(super) approval: Option<Approval>,
-    /// Whether it waits for answers to requests of our own, and not for a person.
+    /// Whether it waits for answers to our own requests rather than for a person.
     pub(super) awaits_list: bool,
     /// How often it has been held again.
     pub(super) rounds: u32,
@@ -47,10 +47,10 @@ pub(super) struct Held {
     progress: Option<Progress>,
 }
 
-/// Something that a caller is told about its call, now and here.
+/// A progress message to the caller of a held call, and where to send it.
 pub(super) type Told = (Ticket, (At, Lane, Side), OwnMessage);
 
-/// How a caller is kept waiting who has asked to be told.
+/// Progress messages for a caller that gave a progress token.
 #[derive(Debug)]
 struct Progress {
     /// The raw token.
@@ -60,7 +60,7 @@ struct Progress {
 }
 
 impl Held {
-    /// A call that is held from `now` on, on the terms of `hold`.
+    /// A call that is held from `now` on, as `hold` says.
     pub(super) fn new(
         now: At,
         (lane, from): (Lane, Side),
@@ -91,21 +91,21 @@ impl Held {
         }
     }
 
-    /// The same call, held once more.
+    /// The same call, held again.
     pub(super) fn again(self, now: At, hold: Hold) -> Self {
         let Hold { ticket, timeout_ms, on_timeout } = hold;
         let (deadline_ns, rounds) = (deadline(now, timeout_ms), self.rounds + 1);
         Self { ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
     }
 
-    /// The call as one that is not answered.
+    /// Turns it into an unanswered request.
     pub(super) fn unanswered(self) -> (Unanswered, Option<Ticket>) {
         let asked =
             Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false, late: false };
         (Unanswered { lane: self.lane, id: self.id, asked }, Some(self.ticket))
     }
 
-    /// What its caller is told at `now`, if that is due.
+    /// The progress message for its caller, if one is due.
     fn told(&mut self, now: At) -> Option<Told> {
         if self.awaits_list {
             return None;
@@ -113,7 +113,7 @@ impl Held {
         let progress = self.progress.as_mut().filter(|one| one.next_ns <= now.mono_ns)?;
         progress.count += 1;
         progress.next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
-        // Progress must grow, and the server's own may begin anywhere above nothing.
+        // Progress must increase, and the server's own may start anywhere above zero.
         let grown = format!("{:.6}", progress.count as f64 / 1e6);
         let message = OwnMessage::progress(&progress.token, &grown);
         Some((self.ticket, (now, self.lane, self.from), message))
@@ -149,18 +149,18 @@ impl Holds {
         self.0.push(held);
     }
 
-    /// Whether a call has this ticket.
+    /// Whether a call is held under this id.
     pub(super) fn is_held(&self, ticket: Ticket) -> bool {
         self.0.iter().any(|held| held.ticket == ticket)
     }
 
-    /// Has the call with this ticket wait for lists, and not for a person; false if there is none.
+    /// Makes a held call wait for lists instead of a person; false if there is no such call.
     pub(super) fn await_list(&mut self, ticket: Ticket) -> bool {
         let held = self.0.iter_mut().find(|held| held.ticket == ticket);
         held.map(|held| held.awaits_list = true).is_some()
     }
 
-    /// Takes the call with this ticket.
+    /// Removes and returns the call held under this id.
     pub(super) fn take(&mut self, ticket: Ticket) -> Option<Held> {
         self.take_if(|held| held.ticket == ticket)
     }
@@ -170,24 +170,24 @@ impl Holds {
         self.0.iter().any(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
     }
 
-    /// How many calls of `from` with this id are held that a message in `lane` can be about.
+    /// How many calls of `from` with this id are held that a message in `lane` can refer to.
     pub(super) fn reached(&self, lane: Lane, from: Side, id: &[u8]) -> usize {
         let is_it = |held: &&Held| lane.reaches(held.lane) && held.from == from;
         self.0.iter().filter(is_it).filter(|held| same_id(&held.id, id)).count()
     }
 
-    /// Takes the oldest call of `from` with this id that a message in `lane` can be about.
+    /// Removes and returns the oldest call of `from` with this id that a message in `lane` can refer to.
     pub(super) fn take_reached(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
         self.take_if(|held| lane.reaches(held.lane) && held.from == from && same_id(&held.id, id))
     }
 
-    /// Takes the oldest call of `from` with this id.
+    /// Removes and returns the oldest call of `from` with this id.
     pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
         self.take_if(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
     }
 
-    /// Takes the oldest call of `from`, in one conversation or in all; not one that waits for a list of
-    /// ours if those are kept.
+    /// Removes and returns the oldest call of `from`, in one lane or all. If `keeps_lists`, skips calls that
+    /// wait for a list of ours.
     pub(super) fn take_of(
         &mut self,
         lane: Option<Lane>,
@@ -200,12 +200,12 @@ impl Holds {
         })
     }
 
-    /// Takes the oldest call that has waited too long.
+    /// Removes and returns the oldest call that has timed out.
     pub(super) fn take_late(&mut self, now: At) -> Option<Held> {
         self.take_if(|held| held.deadline_ns <= now.mono_ns)
     }
 
-    /// What callers are to be told now.
+    /// The progress messages that are due.
     pub(super) fn told(&mut self, now: At) -> Vec<Told> {
         self.0.iter_mut().filter_map(|held| held.told(now)).collect()
     }

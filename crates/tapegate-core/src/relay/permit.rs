@@ -1,10 +1,10 @@
 //! The proof that bytes may be sent.
 //!
-//! A [`Permitted`] is made here and nowhere else, and only by the relay: of a message that the gate
-//! has just let through, of one that was held on its word, or of an [`OwnMessage`]. Everything in the
-//! wire that writes to a peer takes a `Permitted`, or bytes that were made of one, and nothing else.
-//! Bridges change how a message is written (ids, white space, batches) through methods that keep the
-//! proof; there is no way from raw bytes to a `Permitted`.
+//! A [`Permitted`] is created only here and only by the relay: from a message that the gate has just
+//! let through, from a held call that it has released, or from an [`OwnMessage`]. Everything in the
+//! wire that writes to a peer takes a `Permitted`, or bytes derived from one. Bridges change how a
+//! message is written (ids, white space, batches) through methods that keep the proof; raw bytes
+//! cannot be turned into a `Permitted`.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use crate::json::{self, Edits};
 /// send(b"{}".to_vec());
 /// ```
 ///
-/// and nobody outside the relay can make one of them:
+/// and no code outside the relay can turn them into one:
 ///
 /// ```compile_fail,E0451
 /// use tapegate_core::relay::{Payload, Permitted};
@@ -57,7 +57,7 @@ pub struct Permitted<'a> {
 /// The text of a message that may be sent.
 #[derive(Debug)]
 pub enum Payload<'a> {
-    /// The very bytes that were received, where they lie.
+    /// The received bytes, borrowed from the read buffer.
     AsReceived(&'a [u8]),
     /// Other bytes: rewritten by the gate or by a bridge, kept while the call was held, or our own.
     Replaced(Vec<u8>),
@@ -69,22 +69,22 @@ impl<'a> Permitted<'a> {
         Self { payload: Payload::AsReceived(frame.bytes()), ticket: None, own: false }
     }
 
-    /// A message that is sent in the place of the one that was received.
+    /// A message that is sent in place of the received one.
     pub(super) fn replaced(text: Vec<u8>) -> Self {
         Self { payload: Payload::Replaced(text), ticket: None, own: false }
     }
 
-    /// A call that was held by the name of `ticket`.
+    /// A call that was held under the id `ticket`.
     pub(super) fn released(ticket: Ticket, text: Vec<u8>) -> Self {
         Self { payload: Payload::Replaced(text), ticket: Some(ticket), own: false }
     }
 
-    /// A message of our own that answers a held call or is about it.
+    /// A message of our own, with the held call that it answers or refers to.
     pub(super) fn own(message: OwnMessage, ticket: Option<Ticket>) -> Self {
         Self { payload: Payload::Replaced(message.into_bytes()), ticket, own: true }
     }
 
-    /// The bytes, line end not included.
+    /// The bytes, line ending not included.
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {
             Payload::AsReceived(bytes) => bytes,
@@ -92,12 +92,12 @@ impl<'a> Permitted<'a> {
         }
     }
 
-    /// The payload, for writers that avoid a copy. It is not proof of anything by itself.
+    /// The payload, for writers that avoid a copy. By itself it proves nothing.
     pub fn into_payload(self) -> Payload<'a> {
         self.payload
     }
 
-    /// The held call that this message is, answers or is about, if there is one.
+    /// The held call that this message is, answers or refers to, if any.
     pub fn ticket(&self) -> Option<Ticket> {
         self.ticket
     }
@@ -107,12 +107,12 @@ impl<'a> Permitted<'a> {
         self.own
     }
 
-    /// Whether other bytes take the place of those that were received.
+    /// Whether the bytes are not borrowed from the read buffer.
     pub fn is_replaced(&self) -> bool {
         matches!(self.payload, Payload::Replaced(_))
     }
 
-    /// The same message, independent of the buffer that it was received in.
+    /// The same message, independent of the buffer it was received in.
     pub fn into_owned(self) -> Permitted<'static> {
         let Self { payload, ticket, own } = self;
         let text = match payload {
@@ -122,7 +122,7 @@ impl<'a> Permitted<'a> {
         Permitted { payload: Payload::Replaced(text), ticket, own }
     }
 
-    /// The same message without white space around it, and on one line.
+    /// The same message without surrounding white space, on one line.
     pub fn on_one_line(self) -> Self {
         let Self { payload, ticket, own } = self;
         let payload = match payload {
@@ -141,7 +141,7 @@ impl<'a> Permitted<'a> {
         Self { payload, ticket, own }
     }
 
-    /// The messages of a batch, or the one message that it is, each as it stands in the whole.
+    /// The messages of a batch, or the single message, each with its unchanged text.
     pub fn elements(&self) -> Vec<(Frame<'_>, Permitted<'_>)> {
         let frame = Frame::read(self.bytes());
         let frames = match frame.body() {
@@ -164,8 +164,8 @@ impl<'a> Permitted<'a> {
         Permitted { payload: Payload::Replaced(text), ticket: None, own }
     }
 
-    /// The same message with other ids: `rename` is shown each envelope and may replace the ids and
-    /// progress tokens in it. No other byte changes.
+    /// The same message with other ids: `rename` gets each envelope and may replace its ids and
+    /// progress tokens. No other byte changes.
     pub fn with_ids(self, mut rename: impl FnMut(&Envelope<'_>, &mut IdEdits<'_>)) -> Self {
         let edited = {
             let frame = Frame::read(self.bytes());
@@ -204,13 +204,13 @@ impl From<OwnMessage> for Permitted<'static> {
 /// Replaces ids and progress tokens of one message.
 pub struct IdEdits<'a> {
     edits: Edits<'a>,
-    /// Where the ids of the envelope lie.
+    /// The positions of the ids in the envelope.
     known: Vec<std::ops::Range<*const u8>>,
 }
 
 impl IdEdits<'_> {
-    /// Puts the id `new` in the place of `old`, which must be an id of the envelope. Anything else
-    /// is left as it is, and so is an id that would get a name that is not one.
+    /// Replaces `old`, which must be an id of the envelope, with `new`. Does nothing if `old` is
+    /// anything else or `new` is not a valid id.
     pub fn replace(&mut self, old: &[u8], new: &[u8]) {
         if self.known.contains(&old.as_ptr_range()) && as_id(new) == new {
             self.edits.replace(old, new);

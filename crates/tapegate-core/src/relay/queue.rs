@@ -1,6 +1,6 @@
-//! Lines that may be written: what was permitted, until a port has taken it.
+//! Permitted lines that wait until a port has written them.
 //!
-//! Nothing gets into these queues but a [`Permitted`], and nothing comes out but [`Cleared`] bytes.
+//! Only a [`Permitted`] gets into these queues, and only [`Cleared`] bytes come out.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use super::permit::{Payload, Permitted};
 use crate::json::place_of;
 use crate::lines::{Cut, Lines};
 
-/// Bytes of messages that may be sent, with the line ends between them.
+/// Bytes of permitted messages, with the line endings between them.
 ///
-/// It is made by the queues of this module only:
+/// Only the queues of this module create it:
 ///
 /// ```compile_fail,E0423
 /// let forged = tapegate_core::relay::Cleared(b"{}");
@@ -26,7 +26,7 @@ impl<'a> Cleared<'a> {
     }
 }
 
-/// Lines of messages, gathered in memory of their own.
+/// Lines of permitted messages in a buffer of their own.
 #[derive(Debug, Default)]
 pub struct LineBuffer {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// Adds a message and its line end.
+    /// Adds a message and a line ending.
     pub fn push(&mut self, message: Permitted<'_>) {
         match message.into_payload() {
             Payload::Replaced(text) if self.bytes.is_empty() => self.bytes = text,
@@ -44,17 +44,17 @@ impl LineBuffer {
         self.bytes.push(b'\n');
     }
 
-    /// What is to be written.
+    /// The bytes still to be written.
     pub fn cleared(&self) -> Cleared<'_> {
         Cleared(&self.bytes[self.written..])
     }
 
-    /// How many bytes are to be written.
+    /// How many bytes are still to be written.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.written
     }
 
-    /// Says how much was written.
+    /// Reports that `count` bytes were written.
     pub fn advance(&mut self, count: usize) {
         self.written += count;
         if self.left() == 0 {
@@ -62,32 +62,32 @@ impl LineBuffer {
         }
     }
 
-    /// Adds what is to be written of another buffer.
+    /// Adds the unwritten bytes of another buffer.
     pub fn append(&mut self, other: &Self) {
         self.bytes.extend_from_slice(other.cleared().bytes());
     }
 }
 
-/// One direction of a stream: the lines that were read, and those that may be written. A line that
-/// is sent as it was received is written from the buffer that it was read into.
+/// One direction of a stream: the lines that were read, and those that may be written. A line that is
+/// sent unchanged is written from the buffer it was read into.
 #[derive(Debug)]
 pub struct LineQueue {
     lines: Lines,
     due: VecDeque<Due>,
-    /// Whether the last line that was made due has no line end.
+    /// Whether the last queued line has no line ending.
     mid_line: bool,
 }
 
-/// Something that may be written.
+/// Something to write.
 #[derive(Debug)]
 enum Due {
-    /// Bytes of the read buffer.
+    /// A range of the read buffer.
     Read(Range<usize>),
-    /// Bytes of their own, and how many of them were written.
+    /// Separate bytes, and how many of them were written.
     Text(Vec<u8>, usize),
 }
 
-/// Takes messages that may be written, while lines of the same queue are looked at.
+/// Queues messages for writing while lines of the same queue are borrowed.
 #[derive(Debug)]
 pub struct DueLines<'a> {
     lines: &'a Lines,
@@ -96,58 +96,58 @@ pub struct DueLines<'a> {
 }
 
 impl LineQueue {
-    /// A queue of lines of at most so many bytes.
+    /// A queue for lines of at most `line_bytes_max` bytes.
     pub fn new(line_bytes_max: usize) -> Self {
         Self { lines: Lines::new(line_bytes_max), due: VecDeque::new(), mid_line: false }
     }
 
-    /// Room to read into; call [`LineQueue::filled`] with what was read.
+    /// Space to read into; call [`LineQueue::filled`] with the number of bytes read.
     pub fn room(&mut self) -> &mut [u8] {
         self.lines.room()
     }
 
-    /// Says how much of the room was filled.
+    /// Reports how many bytes were read.
     pub fn filled(&mut self, count: usize) {
         self.lines.filled(count);
     }
 
-    /// Cuts off the next line, if it is complete.
+    /// Cuts off the next complete line, if there is one.
     pub fn cut(&mut self) -> Option<Cut> {
         self.lines.cut()
     }
 
-    /// Cuts off what is left after the stream has ended and no complete line is.
+    /// Cuts off the rest. Call it once the stream has ended and no complete line is left.
     pub fn finish(&mut self) -> Option<Cut> {
         self.lines.finish()
     }
 
-    /// The lines that were read, and where to put what may be written of them.
+    /// The lines that were read, and the queue for what may be written.
     pub fn split(&mut self) -> (&Lines, DueLines<'_>) {
         let Self { lines, due, mid_line } = self;
         (lines, DueLines { lines, due, mid_line })
     }
 
-    /// Makes a message due behind everything else.
+    /// Queues a message after everything else.
     pub fn push(&mut self, message: Permitted<'_>) {
         self.split().1.push(message);
     }
 
-    /// How many stretches of bytes are due.
+    /// How many separate pieces are queued.
     pub fn len(&self) -> usize {
         self.due.len()
     }
 
-    /// Whether nothing is due.
+    /// Whether nothing is queued.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// What is to be written next.
+    /// The next bytes to write.
     pub fn front(&self) -> Option<Cleared<'_>> {
         self.due.front().map(|due| Cleared(due.bytes(&self.lines)))
     }
 
-    /// Says how much of it was written.
+    /// Reports how many of those bytes were written.
     pub fn advance(&mut self, count: usize) {
         if let Some(due) = self.due.front_mut() {
             due.advance(count);
@@ -158,14 +158,14 @@ impl LineQueue {
         self.release();
     }
 
-    /// Frees what was written and what is not to be, once nothing is due.
+    /// Frees the read lines once nothing is queued.
     pub fn release(&mut self) {
         if self.due.is_empty() {
             self.lines.release();
         }
     }
 
-    /// Forgets everything that is due; `see` is shown the bytes.
+    /// Drops everything that is queued, passing the bytes to `see`.
     pub fn clear(&mut self, mut see: impl FnMut(&[u8])) {
         for due in self.due.drain(..) {
             see(due.bytes(&self.lines));
@@ -174,7 +174,7 @@ impl LineQueue {
 }
 
 impl DueLines<'_> {
-    /// Makes a message due behind everything else.
+    /// Queues a message after everything else.
     pub fn push(&mut self, message: Permitted<'_>) {
         match message.into_payload() {
             Payload::AsReceived(bytes) => match place_of(bytes, self.lines.buffer()) {
@@ -185,8 +185,8 @@ impl DueLines<'_> {
         }
     }
 
-    /// Adds a range of the read buffer and its line end, if it has one. It is joined to the one before
-    /// it if they touch: a burst is one write.
+    /// Adds a range of the read buffer, with its line ending if it has one. Adjacent ranges are
+    /// merged, so that a burst is one write.
     fn push_range(&mut self, Range { start, end }: Range<usize>) {
         let terminated = self.lines.buffer().get(end) == Some(&b'\n');
         let end = end + usize::from(terminated);
@@ -197,7 +197,7 @@ impl DueLines<'_> {
         }
     }
 
-    /// Adds a line of its own, behind a line end if the last line has none.
+    /// Adds a separate line, preceded by a line ending if the last line has none.
     fn push_text(&mut self, mut text: Vec<u8>) {
         text.push(b'\n');
         if std::mem::take(self.mid_line) {
@@ -234,7 +234,7 @@ mod tests {
         queue.filled(bytes.len());
     }
 
-    /// Makes every line that was read due, and says how many bytes each write would take.
+    /// Queues every line that was read.
     fn pass(queue: &mut LineQueue) {
         while let Some(Cut::Line(range)) = queue.cut() {
             let (lines, mut due) = queue.split();

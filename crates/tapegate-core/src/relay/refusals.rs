@@ -1,8 +1,8 @@
-//! What goes nowhere: how it stands on the tape, and who is told.
+//! Refused messages: how they are recorded, and who gets an error.
 //!
-//! Who asked gets an error, once. Who sent something that nobody waits for is not told. What the
-//! client asked or told and was refused keeps its number on the tape, so that its answer finds it;
-//! everything else stands there as something that was not delivered.
+//! The sender of a refused request gets one error; the sender of anything that expects no answer is not
+//! told. Refused requests and notifications of the client keep their numbers on the tape, so that an
+//! answer can refer to them; everything else is recorded as not delivered.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,8 @@ use crate::tape::{Element, Fate, Reply, UNDELIVERED, What};
 use crate::time::At;
 
 impl Relay {
-    /// Marks a refused message on the tape, and tells whoever waits because of it.
+    /// Records a refused message, and sends an error to the side that waits for an answer because of
+    /// it.
     pub(super) fn refuse(
         &mut self,
         way: Way,
@@ -32,7 +33,8 @@ impl Relay {
         }
     }
 
-    /// Refuses bytes that are no message. Somebody may wait for each message that can be found in them.
+    /// Refuses bytes that are not a message. Each message that can be found in them may expect an
+    /// answer.
     fn refuse_garbage(
         &mut self,
         way: Way,
@@ -46,7 +48,7 @@ impl Relay {
             let Some(id) = said.id else { continue };
             let asked = said.method.is_some() || (!said.answer && way.from == Side::Client);
             match asked {
-                // A request has one answer, however often its id stands there.
+                // A request gets one answer, however often its id occurs.
                 true if denied.contains(&id) => {}
                 true => {
                     self.deny(way, &id, None, refusal, emit);
@@ -57,7 +59,7 @@ impl Relay {
         }
     }
 
-    /// The same for what comes when nobody can look at it any more.
+    /// Refuses a message that arrives when it can no longer be judged.
     pub(super) fn turn_away(
         &mut self,
         way: Way,
@@ -103,8 +105,8 @@ impl Relay {
         }
     }
 
-    /// Refuses a batch as a whole: one error for each request in it, in one batch. One that is too long
-    /// gets one error altogether, for those of its requests would be many times its size.
+    /// Refuses a batch as a whole: one batch with an error for each request. A batch that is too long
+    /// gets a single error, because errors for all its requests would be many times its size.
     fn refuse_batch(&mut self, way: Way, bytes: &[u8], refusal: &Refusal, emit: &mut Emit<'_, '_>) {
         undelivered(way, bytes, &refusal.why, emit);
         let is_long = frame::is_long_batch(bytes);
@@ -141,7 +143,7 @@ impl Relay {
         answer_with((way.at, way.lane, way.from), what, message, None, emit);
     }
 
-    /// Tells the sender of a request that it went nowhere. `n` is its number, if it has one.
+    /// Tells the sender of a request that it was refused. `n` is its number, if it has one.
     fn deny(
         &mut self,
         way: Way,
@@ -157,7 +159,7 @@ impl Relay {
         answer(way.at, way.lane, way.from, element, error(id, refusal), emit);
     }
 
-    /// Tells whoever waits for a refused answer why it does not come.
+    /// Sends the side that waits for a refused answer an error in its place.
     pub(super) fn deny_asker(
         &mut self,
         way: Way,
@@ -176,7 +178,7 @@ impl Relay {
         answer(way.at, way.lane, asker, element, error(id, refusal), emit);
     }
 
-    /// Tells the caller of a held call that it goes nowhere.
+    /// Tells the caller of a held call that it was refused.
     pub(super) fn refuse_held(
         &mut self,
         at: At,
@@ -192,7 +194,7 @@ impl Relay {
         answer_with((at, held.lane, held.from), what, text, Some(held.ticket), emit);
     }
 
-    /// Marks a message over the limit on the tape, and answers it or for it, so that nobody waits.
+    /// Records a message over the limit, and sends an error to the side that would wait for an answer.
     pub(super) fn refuse_large(
         &mut self,
         way: Way,
@@ -206,7 +208,7 @@ impl Relay {
         let what = What::TooLarge { bytes_total };
         emit(Action::Record(&way.entry(Cow::Owned(head), what, Fate::Sent)));
         let request = said.method.is_some() || batch;
-        // The requests of a batch are not told apart; it is answered as a whole, for nobody.
+        // The requests of an oversize batch are unknown, so it gets one error with a null id.
         let Some(id) = said.id.or_else(|| batch.then(|| b"null".to_vec())) else { return };
         let words = format!(
             "message of {bytes_total} bytes refused: the limit is {bytes_max} bytes (--max-message-bytes)"
@@ -214,12 +216,12 @@ impl Relay {
         let data = format!("{{\"bytes\":{bytes_total},\"limit\":{bytes_max}}}");
         let text = OwnMessage::error_with(&id, CODE_TOO_LARGE, &words, &data);
         if request {
-            // It was a request: its sender learns that it went nowhere.
+            // It was a request: tell its sender that it was not sent.
             self.count += 1;
             let element = Element { n: self.count, reply: None };
             answer(at, lane, from, element, text, emit);
         } else if let Some(asked) = self.asked_by(from.other()).answer(lane, &id) {
-            // It was an answer: who asked learns why it does not come.
+            // It was an answer: tell the side that waits for it why it does not come.
             self.count += 1;
             let reply = Reply { to: asked.n, latency_ms: at.ms_since(asked.at) };
             let element = Element { n: self.count, reply: Some(reply) };
@@ -228,14 +230,14 @@ impl Relay {
     }
 }
 
-/// Marks something on the tape that goes nowhere.
+/// Records something that is not delivered.
 fn undelivered(way: Way, bytes: &[u8], why: &str, emit: &mut Emit<'_, '_>) {
     let what = What::Garbage(format!("{UNDELIVERED}: {why}"));
     let way = Way { terminated: true, ..way };
     emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
 }
 
-/// The error reply that a refusal makes.
+/// The error reply for a refusal.
 fn error(id: &[u8], refusal: &Refusal) -> OwnMessage {
     OwnMessage::error_with(id, refusal.code, &refusal.message, &refusal.data)
 }

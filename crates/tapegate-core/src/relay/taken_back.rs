@@ -1,5 +1,5 @@
-//! What a message means for a call that was not sent: its caller takes it back, or somebody answers what
-//! nobody was asked.
+//! Messages about a call that was not sent: its caller cancels it, or the other side answers it without
+//! having received it.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::json;
 use crate::tape::Fate;
 
 impl Relay {
-    /// Whether a message goes nowhere because of what was not sent: it takes a call back that is held or was
-    /// refused, or answers one that nobody has been asked yet.
+    /// Whether a message must not be sent on because of an unsent call: it cancels a call that is held or
+    /// was refused, or answers one that was never sent.
     pub(super) fn stops<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -50,8 +50,8 @@ impl Relay {
         true
     }
 
-    /// Ends the hold of a call that is taken back, and says why nobody else need hear of it: the call was
-    /// never sent. `None` if it was, or if nothing is known of it.
+    /// Ends the hold of a cancelled call, and returns why the cancellation is not sent on: the call was
+    /// never sent. `None` if it was sent or is unknown.
     fn take_back_unsent<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -62,7 +62,7 @@ impl Relay {
         let Way { lane, from, .. } = way;
         let is_sent = self.asks_of(from).is_reached(lane, id);
         let held = self.holds.reached(lane, from, id);
-        // Clients without a session may use the same id: which call is meant must be beyond doubt.
+        // Sessionless clients may use the same id: cancel only if it is certain which call is meant.
         let is_sure = lane.exchange == 0 || (held == 1 && !is_sent);
         if held > 0 && is_sure {
             self.take_back(way, said, gate);
@@ -75,14 +75,14 @@ impl Relay {
         }
     }
 
-    /// Whether a message answers a call that is held, and no other.
+    /// Whether a message answers a held call and no pending one.
     fn guesses(&self, way: Way, said: &Envelope<'_>) -> bool {
         let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return false };
         let asker = way.from.other();
         self.holds.has(way.lane, asker, id) && self.asks_of(asker).find(way.lane, id).is_none()
     }
 
-    /// Ends the hold of a call that its caller takes back.
+    /// Ends the holds of calls that their caller cancels.
     fn take_back<G: Gate + ?Sized>(&mut self, way: Way, said: &Envelope<'_>, gate: &mut G) {
         let Some(id) = taken_back(said) else { return };
         let how = match timed_out(said) {
@@ -96,27 +96,27 @@ impl Relay {
     }
 }
 
-/// Why a message that takes a call back goes nowhere.
+/// Why a cancellation is not sent on.
 const HELD: &str = "it takes back a call that was held and never sent";
 const UNSENT: &str = "it takes back a call that was never sent";
 const ONE_OF_MANY: &str = "it takes back one of several calls that are held and were never sent";
 
-/// The id of the call that a message takes back.
+/// The id of the call that a message cancels.
 fn taken_back<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {
     said.request_id.filter(|_| said.is_method("notifications/cancelled"))
 }
 
-/// The code of the SDKs for a request whose answer did not come in time.
+/// The error code that SDKs use for a request that timed out.
 const CODE_TIMED_OUT: &str = "-32001";
 
-/// How those begin who give no code: TypeScript 2.x, rmcp, Python 2.x, and Codex, which says this also
-/// when its user has stopped it.
+/// Prefixes of reasons without a code: TypeScript 2.x, rmcp, Python 2.x, and Codex, which also says this
+/// when its user has interrupted it.
 const TIMED_OUT: [&str; 4] =
     ["request timed out", "request timeout", "timed out after ", "mcp response future dropped"];
 
-/// Whether a call is taken back because its caller would not wait any longer. The protocol has no sign
-/// of it but the reason, in which clients put the error that they raise, perhaps after its class.
-/// Without one that is known the call counts as taken back, which lets nothing pass later.
+/// Whether a call is cancelled because its caller timed out. In the protocol only the reason shows this:
+/// clients put their error message there, sometimes after its class. With an unknown reason the call counts
+/// as cancelled, which is safe: nothing passes later.
 fn timed_out(said: &Envelope<'_>) -> bool {
     let reason = said.params.and_then(|params| json::member(params, "reason"));
     let reason = reason.and_then(json::string).unwrap_or_default().to_lowercase();

@@ -1,12 +1,12 @@
-//! The client's last calls that were refused or given up before they were sent. The server knows nothing of
-//! them, so what takes them back is of no use to it.
+//! The client's latest calls that were refused or abandoned before they were sent. The server does not know
+//! them, so cancelling them means nothing to it.
 
 use std::collections::VecDeque;
 
 use crate::pending::IdKey;
 use crate::side::{Lane, Side};
 
-/// How many calls are remembered. Clients take back what they have just asked.
+/// How many calls are remembered. Clients cancel only recent requests.
 const CALLS_MAX: usize = 256;
 /// Longer ids are not remembered.
 const ID_BYTES_MAX: usize = 256;
@@ -20,7 +20,7 @@ impl UnsentCalls {
         self.0.is_empty()
     }
 
-    /// Remembers a call of `from`, if that is the client: a server's requests are few.
+    /// Remembers a call if `from` is the client: a server makes few requests.
     pub(super) fn put(&mut self, lane: Lane, from: Side, id: &[u8]) {
         if from == Side::Server || id.len() > ID_BYTES_MAX {
             return;
@@ -31,7 +31,7 @@ impl UnsentCalls {
         self.0.push_back((lane, IdKey::new(id)));
     }
 
-    /// Whether a call with this id is among them that a message of `from` in `lane` can be about.
+    /// Whether it contains a call with this id that a message of `from` in `lane` can refer to.
     pub(super) fn has(&self, lane: Lane, from: Side, id: &[u8]) -> bool {
         let id = IdKey::new(id);
         from == Side::Client && self.0.iter().any(|(of, key)| lane.reaches(*of) && *key == id)

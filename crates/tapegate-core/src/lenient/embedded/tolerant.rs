@@ -1,21 +1,21 @@
-//! A reader of what is nearly JSON, which writes JSON.
+//! Reads text that is nearly JSON, and writes JSON.
 //!
-//! It takes whatever some parser takes: comments, any quotes, words without quotes, `=` for `:`, commas that
-//! are too many or missing, ends that are missing, and several values one after the other.
+//! It accepts whatever some parser accepts: comments, any quotes, unquoted words, `=` for `:`, surplus or
+//! missing commas, missing closing brackets, and several values in a row.
 
 use crate::json::write_str;
 
 use super::escapes;
 
-/// How deep lists and objects may be nested.
+/// The maximum nesting depth of lists and objects.
 const DEPTH_MAX: usize = 64;
 
-/// Writes a text in JSON; `None` if it is too deep, or neither a list nor an object.
+/// Converts a text to JSON; `None` if it is too deep, or neither a list nor an object.
 pub(super) fn to_json(text: &str) -> Option<Vec<u8>> {
     let mut reader = Reader { rest: text.strip_prefix("---").unwrap_or(text), out: Vec::new() };
     reader.blank();
     if !reader.rest.starts_with(['{', '[']) {
-        // Keys and values without braces around them.
+        // Members without braces around them.
         reader.members(&[], DEPTH_MAX)?;
         return Some(reader.out);
     }
@@ -40,7 +40,7 @@ pub(super) fn to_json(text: &str) -> Option<Vec<u8>> {
     Some(reader.out)
 }
 
-/// A text without the blanks and comments that it begins with.
+/// A text without leading white space and comments.
 pub(super) fn skip_blank(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -67,7 +67,7 @@ impl<'t> Reader<'t> {
         self.rest = skip_blank(self.rest);
     }
 
-    /// Skips commas and the like, and whatever else is in `stray`.
+    /// Skips separators, and any of the characters in `stray`.
     fn separators(&mut self, stray: &[char]) {
         loop {
             self.blank();
@@ -79,7 +79,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads a value; what is returned in it is what else it is to some.
+    /// Reads a value. The inner option is an alternative reading of it.
     fn value(&mut self, depth: usize) -> Option<Option<String>> {
         self.blank();
         let depth = depth.checked_sub(1)?;
@@ -113,7 +113,7 @@ impl<'t> Reader<'t> {
                 self.rest = rest;
                 break;
             }
-            // An end that belongs to something else is skipped.
+            // Skip a closing bracket that belongs to something else.
             if let Some(rest) = self.rest.strip_prefix(['}', ']', ')']) {
                 self.rest = rest;
                 continue;
@@ -127,7 +127,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// What else an element is to some: the text without its escapes read, or each word of several.
+    /// Writes alternative readings of an element: with its escapes not decoded, or each of its words.
     fn others(&mut self, from: Option<&'t str>, raw: Option<String>, first: &mut bool) {
         if let Some(raw) = raw {
             self.comma(first);
@@ -176,8 +176,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A text in quotes, or a word that goes on until one of `ends`; and the text without its escapes
-    /// read, if it is another to some.
+    /// A quoted string, or a word that ends at one of `ends`; and the string with its escapes not decoded,
+    /// if some parser would read it so.
     fn text(&mut self, ends: &[char]) -> (Text, Option<String>) {
         let quote = self.rest.chars().next().filter(|first| matches!(first, '"' | '\'' | '`'));
         let Some(quote) = quote else {
@@ -238,13 +238,13 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A key or a value that is no list and no object.
+/// A key, or a value that is neither a list nor an object.
 struct Text {
     quoted: bool,
     text: String,
 }
 
-/// Whether a word is a number in JSON.
+/// Whether a word is a JSON number.
 fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
         && crate::json::check(word.as_bytes()).is_ok()

@@ -1,9 +1,9 @@
-//! What the text of a path says: its steps, and whether it goes up on the way.
+//! The text of a path: its steps, and whether it goes up.
 
 use super::expansion::may_stray;
 use super::readings::{each_reading, is_ignored};
 
-/// A path without `.`, `..`, empty steps and backslashes; `None` if it is like that already.
+/// A path without `.`, `..`, empty steps and backslashes; `None` if it has none of them.
 pub fn normal_path(path: &str) -> Option<String> {
     if !path.contains(['/', '\\']) {
         return None;
@@ -24,7 +24,7 @@ pub fn normal_path(path: &str) -> Option<String> {
     (normal != path).then_some(normal)
 }
 
-/// Whether a path goes up somewhere, by any reading.
+/// Whether a path contains a step up, by any reading.
 pub fn climbs(path: &str) -> bool {
     let is_url = path.contains("://");
     let up = |path: &str| {
@@ -34,7 +34,7 @@ pub fn climbs(path: &str) -> bool {
     each_reading(path, up).is_break()
 }
 
-/// The steps of an absolute path that goes up and stays where it is on the way.
+/// The steps of an absolute path after resolving `.` and `..`.
 pub(super) fn resolved(path: &str) -> Vec<&str> {
     let mut steps = Vec::new();
     for step in path.split('/') {
@@ -47,8 +47,8 @@ pub(super) fn resolved(path: &str) -> Vec<&str> {
     steps
 }
 
-/// Whether every step of an absolute path, once it is in a folder, stays there. A path that comes in
-/// by `..` does not: `/bin/../data` is elsewhere if `/bin` is a symbolic link.
+/// Whether an absolute path, once it has entered a folder, never leaves it. A path that enters it by
+/// `..` does not count: `/bin/../data` is elsewhere if `/bin` is a symbolic link.
 pub(super) fn stays_in(folder: &[String], path: &str) -> bool {
     let mut depth = 0;
     for step in path.split('/') {
@@ -63,11 +63,11 @@ pub(super) fn stays_in(folder: &[String], path: &str) -> bool {
     depth >= folder.len()
 }
 
-/// Whether an absolute path is written so that nobody takes a part of it for something else.
+/// Whether no reader takes a part of an absolute path for something else.
 pub(super) fn is_unambiguous(path: &str) -> bool {
     let scheme = |part: &[u8]| part.eq_ignore_ascii_case(b"file:");
     path.starts_with('/')
-        // What follows two slashes is a host to readers of URLs.
+        // After two slashes, URL parsers expect a host.
         && !path.starts_with("//")
         && !path.contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
         && !path.as_bytes().windows(5).any(scheme)
@@ -75,13 +75,13 @@ pub(super) fn is_unambiguous(path: &str) -> bool {
         && !may_stray(path)
 }
 
-/// Whether some reader takes a letter for a blank; a `+` is one in forms.
+/// Whether some reader takes a character for a space; in forms `+` is one.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter == '+'
 }
 
-/// Whether a step of a path could be read as one that leads up, without being `..`: with blanks or
-/// invisible letters in it, or with parameters after it.
+/// Whether some reader could take a step that is not `..` for a step up: because of spaces or
+/// invisible characters in it, or parameters after it.
 fn is_odd_step(step: &str) -> bool {
     if matches!(step, "" | "." | "..") {
         return false;

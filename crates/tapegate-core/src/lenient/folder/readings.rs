@@ -1,8 +1,8 @@
-//! What servers make of a text that they take for a path.
+//! The readings that servers may make of a text they take for a path.
 //!
-//! One server opens the text as it stands, another takes it for a URL and drops `#` and `?`, a third
-//! strips `file://`, decodes escapes or turns backslashes round. Each reads what another has read, so
-//! that the order in which a server does these things does not matter.
+//! One server opens the text as it is, another parses it as a URL and drops `#` and `?`, a third strips
+//! `file://`, decodes escapes or converts backslashes. Each transformation is applied to the results of
+//! the others, so that the order in which a server applies them does not matter.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -10,36 +10,36 @@ use std::ops::ControlFlow;
 use super::super::spelling::{is_invisible, nfkc, percent_decode, trimmed, unicode_decode};
 use super::normal_path;
 
-/// How many readings are looked at; a text that has more is made to be misread.
+/// How many readings are tried; a text that has more is crafted to be misread.
 const READINGS_MAX: usize = 128;
 /// How often escapes are decoded in a chain of readers.
 const DECODED_MAX: usize = 4;
-/// How many bytes all readings may have together, besides some for each byte of the text. They are kept
-/// until the last has been read.
+/// The minimum limit for the size of all readings together; the limit grows with the text. They are
+/// kept until the last one has been tried.
 const READINGS_BYTES_MIN: usize = 1 << 20;
 const READINGS_BYTES_FACTOR: usize = 4;
-/// The same for a document, of which [`canonical`] readings are looked at first. It stays below what a
-/// budget has for each byte, so that an ordinary document gets an answer.
+/// The same for a document, whose [`canonical`] readings are tried first. The factor is lower than that
+/// of a scan budget, so that an ordinary document is decided within it.
 const DOCUMENT_BYTES_MIN: usize = 1 << 14;
 const DOCUMENT_BYTES_FACTOR: usize = 8;
 
-/// Why not every reading was looked at.
+/// Why not every reading was tried.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadingsEnd {
-    /// The caller has seen enough.
+    /// The callback returned true.
     Stopped,
-    /// There are more than are looked at.
+    /// There are more readings than the limit.
     TooMany,
 }
 
-/// Shows every reading of a text, the text itself first, until `show` returns true.
+/// Calls `show` with every reading of a text, the text itself first, until it returns true.
 pub fn each_reading(text: &str, show: impl FnMut(&str) -> bool) -> ControlFlow<ReadingsEnd> {
     let bytes_max = READINGS_BYTES_MIN + text.len().saturating_mul(READINGS_BYTES_FACTOR);
     readings_within(text, bytes_max, Vec::new(), show)
 }
 
-/// The same for a document: what whole chains of readers make of it comes first, since there may be
-/// more readings than are looked at.
+/// The same for a document: the results of whole chains of readers come first, since there may be more
+/// readings than the limit.
 pub fn each_document_reading(
     text: &str,
     show: impl FnMut(&str) -> bool,
@@ -84,15 +84,15 @@ fn readings_within(
     ControlFlow::Continue(())
 }
 
-/// Most of what one reading is read as is known already, and found faster by its hash.
+/// Most readings of a reading are known already, and are found faster by hash.
 fn hash(text: &str) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     std::hash::Hash::hash(text, &mut hasher);
     std::hash::Hasher::finish(&hasher)
 }
 
-/// What whole chains of readers make of a text: a parser of URLs and whoever decodes the path that it
-/// finds, one who decodes first, and those who open what they get with or without escapes.
+/// The results of whole chains of readers: a URL parser followed by decoding of the path, decoding
+/// followed by parsing, and opening the text with or without decoding it.
 fn canonical(text: &str) -> Vec<String> {
     let one_line = |text: &str| trimmed(&text.replace(is_ignored, "")).to_owned();
     let wide = nfkc(text);
@@ -114,12 +114,12 @@ fn canonical(text: &str) -> Vec<String> {
     all
 }
 
-/// A text up to what ends a path in a URL, or a text in C.
+/// A text up to the end of a path in a URL, or of a string in C.
 fn cut(text: &str) -> &str {
     text.split(['\0', '#', '?']).next().unwrap_or(text)
 }
 
-/// A text without any escape of URLs, as far as servers decode.
+/// A text with its URL escapes decoded, as often as servers do.
 fn decoded(text: &str) -> String {
     let mut decoded = text.to_owned();
     for _ in 0..DECODED_MAX {
@@ -132,7 +132,7 @@ fn decoded(text: &str) -> String {
     decoded
 }
 
-/// The path in a text, without scheme and host, with slashes that lean forward and without parameters.
+/// The path in a text, without scheme, host and parameters, and with forward slashes.
 fn path_of(text: &str) -> String {
     let slashed = text.replace('\\', "/");
     let path = match after_scheme(&slashed) {
@@ -143,7 +143,7 @@ fn path_of(text: &str) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
-/// Whether a text has one reading only. Quick, since most have.
+/// Whether a text has only one reading. Fast, since most do.
 fn is_plain(text: &str) -> bool {
     let plain = |byte: u8| {
         (byte.is_ascii_graphic() || byte == b' ')
@@ -156,14 +156,14 @@ fn is_plain(text: &str) -> bool {
         && after_scheme(text).is_none()
 }
 
-/// What a text is read as in one step.
+/// The readings of a text after one transformation.
 fn read(text: &str) -> Vec<String> {
     let mut all: Vec<String> =
         percent_decode(text).into_iter().chain(unicode_decode(text)).collect();
     all.push(nfkc(text).into_owned());
-    // Who resolves a path first decodes what is left of it.
+    // A reader that resolves the path first decodes only the rest.
     all.extend(normal_path(text).filter(|_| text.contains('%')));
-    // Some drop more than others: a NUL at the end is a letter to who trims blanks alone.
+    // Some trim more than others: a trailing NUL stays if only white space is trimmed.
     all.extend([trimmed(text).to_owned(), text.trim().to_owned()]);
     if text.contains('\\') {
         all.push(text.replace('\\', "/"));
@@ -175,7 +175,7 @@ fn read(text: &str) -> Vec<String> {
         all.extend([text.replace(is_ignored, ""), text.replace(['\t', '\n', '\r'], "")]);
     }
     if text.contains('%') {
-        // To parsers of URLs an escaped dot is one, and other escapes stay.
+        // URL parsers decode an escaped dot but keep other escapes.
         all.push(text.replace("%2e", ".").replace("%2E", "."));
     }
     if text.contains(';') {
@@ -183,7 +183,7 @@ fn read(text: &str) -> Vec<String> {
         all.push(names.collect::<Vec<_>>().join("/"));
     }
     if let Some(rest) = after_scheme(text) {
-        // A parser of URLs takes what follows for a path from the root, however many slashes there are.
+        // A URL parser takes the rest for an absolute path, however many slashes it starts with.
         all.push(format!("/{}", rest.trim_start_matches('/')));
         all.push(rest.strip_prefix("//").unwrap_or(rest).to_owned());
     }
@@ -192,13 +192,13 @@ fn read(text: &str) -> Vec<String> {
     all
 }
 
-/// What follows the scheme of a `file:` URI.
+/// The part of a `file:` URI after its scheme.
 pub(super) fn after_scheme(text: &str) -> Option<&str> {
     let scheme = text.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
     Some(&text[scheme.len()..])
 }
 
-/// Whether some reader drops a character wherever it stands.
+/// Whether some reader drops a character wherever it occurs.
 pub(super) fn is_ignored(letter: char) -> bool {
     letter.is_control() || is_invisible(letter)
 }
