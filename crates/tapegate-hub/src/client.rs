@@ -1,12 +1,12 @@
-//! What a shim needs to talk to a hub.
+//! The client that a shim uses to talk to a hub.
 //!
-//! Every call has an end: a connection must come about within half a second, and each kind of
-//! question has its time. What went wrong is told apart by [`ClientError`], so that a shim can tell
-//! a hub that is gone from one that hangs. Nothing here decides what a shim does then.
+//! Every call has a deadline: half a second to connect, and a limit for each kind of request.
+//! [`ClientError`] lets a shim distinguish a hub that is gone from one that hangs. What the shim
+//! does then is not decided here.
 //!
-//! The token is sent to nobody who has not shown, on the same connection, that it holds it.
+//! The token is sent only to a peer that has proved, on the same connection, that it holds it.
 //!
-//! Tasks are spawned on the runtime that is current; none of them needs a `LocalSet`.
+//! Tasks are spawned on the current runtime; none of them needs a `LocalSet`.
 
 mod error;
 mod exchange;
@@ -35,29 +35,29 @@ pub use pushes::Pushes;
 
 /// How long an evaluation may take, its connection included.
 const EVALUATE: Duration = Duration::from_secs(2);
-/// How long one question for a task may take.
+/// How long one request for a task's status may take.
 const TASK: Duration = Duration::from_secs(5);
-/// How long the hub is asked to keep such a question; the rest is for the way.
+/// How long the hub is asked to wait for a change; the rest is for the round trip.
 const TASK_WAIT: Duration = Duration::from_secs(4);
 /// How long anything else may take.
 const OTHER: Duration = Duration::from_secs(5);
-/// How often a hub is looked for before a shim gives up, and how long it waits in between.
+/// How many times the hub is tried before a shim gives up, and the shortest and longest pause.
 const READY_TRIES: u32 = 20;
 const READY_FIRST: Duration = Duration::from_millis(50);
 const READY_MOST: Duration = Duration::from_secs(2);
 
-/// A hub, from outside.
+/// A client of one hub.
 #[derive(Debug)]
 pub struct Client {
     authority: Authority,
     token_file: PathBuf,
-    /// The token as it was last read: a hub that was started anew has another.
+    /// The token as last read from the file: a restarted hub has a new one.
     token: Mutex<Option<Token>>,
 }
 
 impl Client {
-    /// The hub at `endpoint`, such as `http://127.0.0.1:19090`; one of its tokens is in `token_file`.
-    /// Neither is looked at before it is needed.
+    /// A client of the hub at `endpoint`, such as `http://127.0.0.1:19090`, with a token in
+    /// `token_file`. Neither connects nor reads the file yet.
     pub fn new(endpoint: &str, token_file: &Path) -> Result<Self, ClientError> {
         let bare = endpoint.trim().trim_end_matches('/');
         let host = match bare.split_once("://") {
@@ -72,13 +72,13 @@ impl Client {
         Ok(Self { authority, token_file: token_file.to_owned(), token: Mutex::new(None) })
     }
 
-    /// Where the hub is.
+    /// The URL of the hub.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.authority)
     }
 
-    /// Waits until somebody answers, for half a minute at most. Whether that is the hub is made sure
-    /// of with the first question that needs the token.
+    /// Waits until something answers at the endpoint: 20 attempts, about half a minute if each is
+    /// refused. Whether it is the hub is verified with the first request that needs the token.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let mut pause = READY_FIRST;
         let mut tries = 1;
@@ -93,12 +93,12 @@ impl Client {
         }
     }
 
-    /// The policy that holds.
+    /// Fetches the policy in force.
     pub async fn snapshot(&self) -> Result<Snapshot, ClientError> {
         self.get("/governance/snapshot", OTHER).await
     }
 
-    /// Says that a shim is alive.
+    /// Reports that a shim is alive.
     pub async fn heartbeat(
         &self,
         beat: &HeartbeatRequest,
@@ -106,7 +106,7 @@ impl Client {
         self.post("/governance/heartbeat", beat, OTHER).await
     }
 
-    /// Has a message decided about; if people are asked, the answer names the task.
+    /// Asks for a decision about a message; if approval is needed, the answer names the task.
     pub async fn evaluate(
         &self,
         request: &GovernanceEvaluateRequest,
@@ -114,14 +114,14 @@ impl Client {
         self.post("/governance/evaluate", request, EVALUATE).await
     }
 
-    /// How a task stands now, or as soon as it is not pending any more, within a few seconds.
+    /// The status of a task as soon as it is no longer pending, or after a few seconds.
     pub async fn task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         let wait_ms = TASK_WAIT.as_millis();
         self.get(&format!("/governance/task/{}?wait_ms={wait_ms}", word(id)?), TASK).await
     }
 
-    /// Waits until a task is not pending any more, or the hub is ending. There is no limit but the
-    /// task's own.
+    /// Waits until a task is no longer pending or the hub shuts down. Only the task's own expiry
+    /// limits the wait.
     pub async fn settled(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         loop {
             let asked = Instant::now();
@@ -129,12 +129,12 @@ impl Client {
             if answer.status != TaskStatus::Pending || answer.shutdown {
                 return Ok(answer);
             }
-            // A hub that does not wait is not asked without end.
+            // Limits the request rate if the hub does not honour `wait_ms`.
             tokio::time::sleep_until(asked + Duration::from_millis(100)).await;
         }
     }
 
-    /// Whether an approved call may still be sent, under the policy that holds now.
+    /// Whether an approved call may still be sent under the policy in force now.
     pub async fn revalidate(
         &self,
         id: &str,
@@ -143,39 +143,39 @@ impl Client {
         self.post(&format!("/governance/task/{}/revalidate", word(id)?), request, EVALUATE).await
     }
 
-    /// Takes a task back.
+    /// Withdraws a task.
     pub async fn cancel(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         self.post(&format!("/governance/task/{}/cancel", word(id)?), &(), OTHER).await
     }
 
-    /// Says that a caller has given up. The task can still be decided about; then the same call is
+    /// Reports that a caller has given up. The task can still be approved; the same call is then
     /// sent once.
     pub async fn abandon(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         let path = format!("/governance/task/{}/cancel?abandoned=true", word(id)?);
         self.post(&path, &(), OTHER).await
     }
 
-    /// Has events written to the activity log.
+    /// Writes events to the hub's activity log.
     pub async fn events(&self, events: &EventsRequest) -> Result<EventsAnswer, ClientError> {
         self.post("/governance/events", events, OTHER).await
     }
 
-    /// Says yes to a request for approval.
+    /// Approves a request.
     pub async fn approve(&self, id: &str, who: &SettleRequest) -> Result<TaskAnswer, ClientError> {
         self.post(&format!("/approvals/{}/approve", word(id)?), who, OTHER).await
     }
 
-    /// Says no to a request for approval.
+    /// Denies a request.
     pub async fn deny(&self, id: &str, who: &SettleRequest) -> Result<TaskAnswer, ClientError> {
         self.post(&format!("/approvals/{}/deny", word(id)?), who, OTHER).await
     }
 
-    /// Ends the hub and every shim.
+    /// Shuts down the hub and every shim.
     pub async fn shutdown(&self) -> Result<ShutdownResponse, ClientError> {
         self.post("/governance/shutdown", &(), OTHER).await
     }
 
-    /// What the hub says without being asked, to this connection of this shim.
+    /// Opens the stream of pushes for this connection of this shim.
     pub async fn pushes(&self, connection_id: &str) -> Result<Pushes, ClientError> {
         let path = format!("/governance/stream?connection_id={}", word(connection_id)?);
         let answer = self.authorised(Asked::new(Method::GET, &path, OTHER).stream()).await?;
@@ -201,7 +201,8 @@ impl Client {
         self.authorised(asked).await?.json()
     }
 
-    /// Asks with the token. If that is of a hub that has ended, the file may have the one of the next.
+    /// Sends a request with the token. After a restart of the hub, the token is read again from its
+    /// file.
     async fn authorised(&self, asked: Asked) -> Result<Exchange, ClientError> {
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(known) = known else { return self.exchange_anew(asked, self.read_token()?).await };
@@ -238,7 +239,7 @@ impl Client {
     }
 }
 
-/// A name that can stand in a path as it is.
+/// Checks that a name can be used in a path unescaped.
 fn word(text: &str) -> Result<&str, ClientError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let fits = !text.is_empty() && text.bytes().all(plain);

@@ -1,11 +1,12 @@
-//! The hub's corner of a state folder: where it is found, the secrets, and that there is only one.
+//! A hub's files: its endpoint, its tokens, and the lock that allows one hub per state folder.
 //!
-//! The state folder usually lies in the project, whose files a governed agent can read. The tokens
-//! therefore lie in the project's private folder in the user's state folder, beside its key.
+//! The state folder is usually inside the project, whose files a governed agent can read. The
+//! tokens are therefore kept in the project's private folder below the user's state folder, next to
+//! its key.
 //!
-//! Files are readable by their owner alone, are written beside and moved into place, and links are
-//! not followed. The lock is the kernel's, so that nothing is left of a hub that was killed but
-//! files that the next one replaces.
+//! Files are readable by their owner alone and are replaced atomically, and symbolic links are not
+//! followed. The lock is a kernel lock, so a hub that is killed leaves only files that the next one
+//! replaces.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -18,20 +19,21 @@ use tapegate_store::user_state::{PrivateDir, UserStateError};
 
 use crate::token::Tokens;
 
-/// The names of the tokens' files in the project's private folder.
+/// File names of the tokens in the project's private folder.
 const TOKEN: &str = "hub-token";
 const APPROVER_TOKEN: &str = "hub-approver-token";
 
-/// Where the tokens are to be kept, if somebody says.
+/// Token files named by the user, if any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedTokenFiles {
-    /// That of the shims.
+    /// The file for the shims' token.
     pub shims: Option<PathBuf>,
-    /// That of the approvers.
+    /// The file for the approvers' token.
     pub approvers: Option<PathBuf>,
 }
 
-/// A claim to be the only hub of a state folder. What it has written is taken away with it.
+/// The exclusive claim to be the hub of a state folder. Dropping it removes the files it has
+/// written.
 #[derive(Debug)]
 pub struct Corner {
     endpoint: PathBuf,
@@ -41,7 +43,7 @@ pub struct Corner {
     _lock: File,
 }
 
-/// Why a state folder cannot be had.
+/// Why a state folder cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Another hub has it.
@@ -49,16 +51,16 @@ pub enum ClaimError {
     Taken {
         /// The state folder.
         folder: PathBuf,
-        /// Where that hub listens, if it has said so.
+        /// Where that hub listens, if it has announced it.
         at: Option<String>,
     },
-    /// Both tokens would lie in one file.
+    /// Both tokens would be written to the same file.
     #[error("the tokens of shims and approvers cannot both be kept in `{0}`")]
     OneFile(PathBuf),
     /// The private folder of the project cannot be used.
     #[error(transparent)]
     Private(#[from] UserStateError),
-    /// The system refused.
+    /// A file operation failed.
     #[error("cannot use `{path}`: {source}")]
     Io {
         /// What could not be used.
@@ -68,28 +70,28 @@ pub enum ClaimError {
     },
 }
 
-/// Where the hub of a state folder says that it listens.
+/// The file in which the hub of a state folder announces its URL.
 pub fn endpoint_file(state: &Path) -> PathBuf {
     state.join("hub/endpoint")
 }
 
-/// Where the hub of a state folder keeps the shims' token, unless a file was named.
+/// The default file of the shims' token.
 pub fn token_file(user_state: &Path, state: &Path) -> PathBuf {
     PrivateDir::path_of(user_state, state).join(TOKEN)
 }
 
-/// Where it keeps the approvers' token, unless a file was named.
+/// The default file of the approvers' token.
 pub fn approver_token_file(user_state: &Path, state: &Path) -> PathBuf {
     PrivateDir::path_of(user_state, state).join(APPROVER_TOKEN)
 }
 
-/// Where earlier versions kept the token: in the state folder, where agents can read it. It is not
-/// used any more.
+/// Where earlier versions kept the token: in the state folder, where agents can read it. No longer
+/// used.
 pub fn old_token_file(state: &Path) -> PathBuf {
     state.join("hub/token")
 }
 
-/// Reads a small file of ours. Links are not followed, and pipes and devices are not read.
+/// Reads a small file. Symbolic links are not followed; pipes and devices are refused.
 pub fn read_small(path: &Path) -> io::Result<String> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
@@ -102,8 +104,8 @@ pub fn read_small(path: &Path) -> io::Result<String> {
 }
 
 impl Corner {
-    /// Claims the state folder `state`, which is made if it is not there. The tokens will be kept where
-    /// `named` says, or else in the private folder of the project below `user_state`.
+    /// Claims the state folder `state`, creating it if needed. The tokens are kept in the `named`
+    /// files, or else in the project's private folder below `user_state`.
     pub fn claim(
         state: &Path,
         user_state: &Path,
@@ -134,30 +136,31 @@ impl Corner {
         if is_same_place(&token, &approver_token) {
             return Err(ClaimError::OneFile(token));
         }
-        // Only with the lock: before, it could be the token of a hub that runs.
+        // Only under the lock: otherwise it could be the token of a running hub.
         let old_token = remove_old_token(state, &token);
         let endpoint = endpoint_file(state);
         Ok(Self { endpoint, token, approver_token, old_token, _lock: lock })
     }
 
-    /// Where the shims' token is.
+    /// The file with the shims' token.
     pub fn token_path(&self) -> &Path {
         &self.token
     }
 
-    /// Where the approvers' token is.
+    /// The file with the approvers' token.
     pub fn approver_token_path(&self) -> &Path {
         &self.approver_token
     }
 
-    /// What became of a token that an earlier version left in the project, if there was one.
+    /// A message about the token file that an earlier version left in the project, if there was
+    /// one.
     pub fn old_token(&self) -> Option<&str> {
         self.old_token.as_deref()
     }
 
-    /// Lets others find us.
+    /// Writes the endpoint and the tokens, so that clients can find the hub.
     pub fn announce(&self, endpoint: &str, tokens: &Tokens) -> Result<(), ClaimError> {
-        // Whoever finds an endpoint finds the tokens that belong to it.
+        // The endpoint comes last: a client that finds it also finds the matching tokens.
         let files = [
             (&self.approver_token, tokens.approvers.reveal()),
             (&self.token, tokens.shims.reveal()),
@@ -173,13 +176,14 @@ impl Corner {
 impl Drop for Corner {
     fn drop(&mut self) {
         for path in [&self.endpoint, &self.token, &self.approver_token] {
-            // What cannot be taken away is replaced by the next hub.
+            // A file that cannot be removed is replaced by the next hub.
             fs::remove_file(path).ok();
         }
     }
 }
 
-/// Removes the token that an earlier version left in the project, and says so.
+/// Removes the token file that an earlier version left in the project, and returns a message about
+/// it.
 fn remove_old_token(state: &Path, token: &Path) -> Option<String> {
     let old = old_token_file(state);
     if old == token {
@@ -195,14 +199,14 @@ fn remove_old_token(state: &Path, token: &Path) -> Option<String> {
     }
 }
 
-/// Whether two names lead to one file, which need not be there.
+/// Whether two paths name the same file, which need not exist.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     let folder = |path: &Path| path.parent().map(|folder| folder.canonicalize());
     let same_folder = matches!((folder(one), folder(other)), (Some(Ok(a)), Some(Ok(b))) if a == b);
     one == other || (same_folder && one.file_name() == other.file_name())
 }
 
-/// Puts a file with one line in the place of what is there, even a link.
+/// Replaces a file, or a symbolic link, with a one-line file.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     document::write_private(path, format!("{text}\n").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The policy that holds, and everything it was made from.
+//! The policy in force, and the texts it was made from.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,69 +8,69 @@ use tapegate_policy::model::{Policy, Profile};
 
 use crate::api::Snapshot;
 
-/// What came of loading a policy.
+/// The result of loading a policy.
 #[derive(Debug, Default)]
 pub struct Loading {
-    /// The policy under its profile; `None` if there is none, or if something is wrong with it.
+    /// The policy under its profile; `None` if there is none or it has faults.
     pub policy: Option<Arc<Policy>>,
-    /// The profile that it was settled for.
+    /// The profile that the policy was resolved for.
     pub profile: Option<Profile>,
-    /// What is wrong with it. If there is something, nothing of this may hold.
+    /// What is wrong with the policy. If there is any fault, none of this may be used.
     pub faults: Vec<String>,
-    /// What is worth knowing about it.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The texts it was made from.
+    /// The texts the policy was made from.
     pub texts: Texts,
-    /// Every file that was asked for, whether or not it is there.
+    /// Every file that was looked up, whether or not it exists.
     pub files: Vec<PathBuf>,
 }
 
-/// What a policy was made from.
+/// The texts that a policy was made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     /// The text of `tapegate.yaml`.
     pub config: Option<String>,
-    /// Where that lies.
+    /// The path of `tapegate.yaml`.
     pub config_path: Option<String>,
-    /// Every other file that was read, by the name it was asked for by.
+    /// Every other file that was read, by the name it was requested under.
     pub files: BTreeMap<String, String>,
-    /// Every variable that was asked for and is set.
+    /// Every environment variable that was looked up and is set.
     pub env: BTreeMap<String, String>,
 }
 
-/// The policy that holds.
+/// The policy in force.
 #[derive(Debug)]
 pub struct Governed {
     /// The policy; `None` if everything is only observed.
     pub policy: Option<Arc<Policy>>,
-    /// How strictly it holds.
+    /// The profile in force.
     pub profile: Profile,
     texts: Texts,
 }
 
 impl Governed {
-    /// What holds from now on; `wanted` is the profile where there is no policy.
+    /// Makes the loaded policy the one in force; without one, `wanted` is the profile.
     pub fn new(loading: Loading, wanted: Option<Profile>) -> Self {
         let Loading { policy, profile, texts, .. } = loading;
         Self { policy, profile: profile.or(wanted).unwrap_or_default(), texts }
     }
 
-    /// What it goes by; empty if there is none.
+    /// The version of the policy; empty if there is none.
     pub fn version(&self) -> &str {
         self.policy.as_ref().map_or("", |policy| &policy.version)
     }
 
-    /// What it goes by, for people.
+    /// The version of the policy, for people.
     pub fn name(&self) -> &str {
         self.policy.as_ref().map_or("none: everything is only observed", |policy| &policy.version)
     }
 
-    /// Whether tapes are kept.
+    /// Whether tapes are recorded.
     pub fn recording(&self) -> bool {
         self.policy.as_ref().is_none_or(|policy| policy.recording.enabled)
     }
 
-    /// What a shim needs to make the same of it.
+    /// Everything that a shim needs to build the same policy.
     pub fn snapshot(&self, state_folder: String, own_files: &[String]) -> Snapshot {
         Snapshot {
             version: self.version().to_owned(),

@@ -1,37 +1,38 @@
-//! The governance service that many shims share.
+//! The governance service shared by many shims.
 //!
-//! A hub loads the policy and hands it out, asks people, keeps the activity log of those who cannot
-//! write it themselves, and counts. It listens on loopback, to whoever has a token of this run.
-//! It decides by the same function as shims do, and it never falls back to forwarding everything.
+//! A hub loads the policy and distributes it, asks people for approvals, writes the activity log
+//! for shims that cannot write it themselves, and collects metrics. It listens on loopback and
+//! answers only callers that hold a token of this run. It decides with the same function as the
+//! shims, and it never falls back to forwarding everything.
 
 use std::time::Duration;
 
-/// What is said to a hub and what it says.
+/// The JSON API: requests, responses and pushes.
 pub mod api;
-/// What a shim needs to talk to a hub.
+/// The client that a shim uses to talk to a hub.
 pub mod client;
-/// Where a hub is found, and that there is only one.
+/// How a hub is found, and the lock that allows one hub per state folder.
 pub mod corner;
-/// The policy that holds.
+/// The policy in force.
 pub mod governed;
-/// What a hub bears of those who talk to it.
+/// Limits on connections and requests.
 pub mod limits;
-/// What is counted.
+/// Counters, gauges and histograms.
 pub mod metrics;
-/// How a hub shows that it is the hub.
+/// How a hub proves its identity.
 pub mod proof;
-/// A hub from its start to its end.
+/// A hub from start to shutdown.
 pub mod serve;
-/// The service.
+/// The HTTP service.
 pub mod service;
 /// The secrets of a run.
 pub mod token;
 
 mod otlp;
 
-/// How long a shim may use a policy without another word from the hub: two heartbeats, and a little
-/// more for the way.
+/// How long a shim may use a policy after it last heard from the hub: two heartbeats and some
+/// slack.
 pub const LEASE: Duration = Duration::from_secs(12);
 
-/// How often a shim says that it is alive.
+/// How often a shim sends a heartbeat.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);

@@ -1,17 +1,17 @@
-//! How much a hub bears of those who talk to it, known or not.
+//! Limits on what any client, known or unknown, can demand of a hub.
 //!
-//! Without the token nobody gets more than a refusal, but a connection is had by everybody on the
-//! machine. So each must come to the point in time, and there are only so many.
+//! Without a token a request is refused, but any program on the machine can open a connection. So
+//! every request has a deadline, and the number of connections is limited.
 
 use std::time::Duration;
 
-/// What a hub bears.
+/// What a hub allows its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// How many connections there are at once. Further ones wait until one of them ends. Each shim
-    /// keeps one, and another for every call that waits for a person.
+    /// The number of concurrent connections; further ones wait until one closes. Each shim holds
+    /// one, and another for every call that waits for approval.
     pub connections_max: usize,
-    /// How long the head of a request may take; also how long a connection may be idle.
+    /// How long the head of a request may take; also how long a connection may stay idle.
     pub head_patience: Duration,
     /// How long the body of a request may take.
     pub body_patience: Duration,

@@ -1,8 +1,8 @@
-//! What is counted, and how it is told: the text format of Prometheus, and OTLP by `otlp`.
+//! Metrics, in the text format of Prometheus and, through `otlp`, as OTLP.
 //!
-//! Names and labels are those that dashboards for governance of this kind ask for, each counter
-//! with one `_total`. Whoever is counted cannot make the hub grow: a label has a bounded number of
-//! values, of bounded length, and what is beyond is counted as `__other__`.
+//! Names and labels are those that existing governance dashboards expect, each counter with one
+//! `_total` suffix. Clients cannot make the hub's memory grow: each label has a bounded number of
+//! values of bounded length, and further values are counted as `__other__`.
 
 mod bounds;
 mod family;
@@ -13,66 +13,66 @@ use std::collections::BTreeMap;
 use bounds::Bounds;
 pub use family::{FAMILIES, Family, Kind};
 
-/// Everything that is counted.
+/// All metrics of a hub.
 #[derive(Debug, Default)]
 pub struct Metrics {
     series: BTreeMap<&'static str, BTreeMap<Vec<String>, Value>>,
     bounds: Bounds,
 }
 
-/// One number, or several that belong together.
+/// The value of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Something that is counted or measured.
+    /// A counter or a gauge.
     Number(f64),
-    /// How often something was how large.
+    /// A distribution.
     Histogram(Histogram),
 }
 
-/// How often something was how large.
+/// A distribution over buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// How many were no larger than each bound, and larger than the one before; then the rest.
+    /// How many values fell into each bucket; the last bucket is unbounded.
     pub counts: Vec<u64>,
-    /// All of them together.
+    /// The sum of all values.
     pub sum: f64,
 }
 
 impl Metrics {
-    /// Counts something `count` times more.
+    /// Adds `count` to a counter.
     ///
-    /// Names that are not in [`FAMILIES`] are not counted.
+    /// Names that are not in [`FAMILIES`] are ignored.
     pub fn add(&mut self, name: &'static str, labels: &[&str], count: u64) {
         if let Some(Value::Number(number)) = self.value(name, labels) {
             *number += count as f64;
         }
     }
 
-    /// Counts something once more.
+    /// Adds one to a counter.
     pub fn count(&mut self, name: &'static str, labels: &[&str]) {
         self.add(name, labels, 1);
     }
 
-    /// Says how large something is now.
+    /// Sets a gauge.
     pub fn set(&mut self, name: &'static str, labels: &[&str], value: f64) {
         if let Some(Value::Number(number)) = self.value(name, labels) {
             *number = value;
         }
     }
 
-    /// Says that there is more of something now.
+    /// Raises a gauge.
     pub fn raise(&mut self, name: &'static str, labels: &[&str], by: f64) {
         if let Some(Value::Number(number)) = self.value(name, labels) {
             *number += by;
         }
     }
 
-    /// Forgets everything that was said of something, before it is said anew.
+    /// Removes all series of a family, before they are set again.
     pub fn clear(&mut self, name: &'static str) {
         self.series.remove(name);
     }
 
-    /// Says how large something was.
+    /// Adds a value to a histogram.
     pub fn observe(&mut self, name: &'static str, labels: &[&str], size: f64) {
         let Some(Family { kind: Kind::Histogram(bounds), .. }) = family::find(name) else { return };
         if let Some(Value::Histogram(histogram)) = self.value(name, labels) {
@@ -82,12 +82,12 @@ impl Metrics {
         }
     }
 
-    /// Every family and its numbers, in the order of [`FAMILIES`].
+    /// Every family and its series, in the order of [`FAMILIES`].
     pub fn families(&self) -> impl Iterator<Item = (&'static Family, Option<&Series>)> {
         FAMILIES.iter().map(|family| (family, self.series.get(family.name)))
     }
 
-    /// All of it in the text format of Prometheus.
+    /// All metrics in the text format of Prometheus.
     pub fn text(&self) -> String {
         text::write(self)
     }
@@ -102,7 +102,7 @@ impl Metrics {
     }
 }
 
-/// The numbers of a family, by the values of its labels.
+/// The series of a family, by the values of its labels.
 pub type Series = BTreeMap<Vec<String>, Value>;
 
 #[cfg(test)]

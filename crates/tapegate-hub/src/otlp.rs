@@ -1,7 +1,7 @@
-//! Traces and metrics for a collector, by OTLP over HTTP.
+//! Exports traces and metrics to a collector, by OTLP over HTTP.
 //!
-//! Nothing waits for this: spans gather in a queue with a limit, go out in batches, and what the
-//! collector does not take in time is dropped and counted.
+//! The export never delays a decision: spans wait in a bounded queue and are sent in batches. Spans
+//! that do not fit into the queue or that the collector rejects are dropped and counted.
 
 mod points;
 mod span;
@@ -22,29 +22,29 @@ use tapegate_wire::http::upstream::ApiServer;
 use crate::metrics::Metrics;
 use tree::{Message, Value, attributes, field};
 
-/// What exports.
+/// Exports to one collector.
 pub(crate) struct Exporter {
     settings: Telemetry,
     collector: ApiServer,
-    /// The path of the collector, without what stands for a signal.
+    /// The collector's path without the `/v1/…` suffix of a signal.
     base: String,
     spans: RefCell<VecDeque<Rc<Message>>>,
-    /// Spans that were dropped since somebody asked.
+    /// Spans dropped since [`Exporter::dropped`] was last called.
     dropped: Cell<u64>,
 }
 
-/// What came of an export.
+/// The result of an export.
 enum Sent {
-    /// The collector has taken it.
+    /// The collector accepted it.
     Taken,
-    /// It may take it later.
+    /// It failed, but may succeed later.
     Later(String),
-    /// It never will.
+    /// It will never be accepted.
     Never(String),
 }
 
 impl Exporter {
-    /// What exports by these settings; `None` if nothing is to be exported.
+    /// An exporter with these settings; `None` if telemetry is off.
     pub(crate) fn new(settings: &Telemetry) -> Result<Option<Self>, String> {
         let Some(endpoint) = settings.endpoint.as_ref().filter(|_| settings.enabled) else {
             return Ok(None);
@@ -63,12 +63,12 @@ impl Exporter {
         }))
     }
 
-    /// What it was made by.
+    /// The settings it was created with.
     pub(crate) fn settings(&self) -> &Telemetry {
         &self.settings
     }
 
-    /// Takes note of a line of the log.
+    /// Queues the span of a log line, if it has one.
     pub(crate) fn take(&self, line: &Logged) {
         let Some(span) = span::span(line, self.settings.sample_rate) else { return };
         let mut spans = self.spans.borrow_mut();
@@ -78,17 +78,17 @@ impl Exporter {
         spans.push_back(Rc::new(span));
     }
 
-    /// Whether there is enough for a batch.
+    /// Whether a full batch is waiting.
     pub(crate) fn is_full(&self) -> bool {
         self.spans.borrow().len() >= self.settings.batch_max.max(1)
     }
 
-    /// How many spans were dropped since this was last asked.
+    /// How many spans were dropped since the last call.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.take()
     }
 
-    /// Sends every span that waits, batch by batch, as long as the collector takes them.
+    /// Sends all queued spans, batch by batch, until one fails.
     pub(crate) async fn send_spans(&self) -> Result<(), String> {
         loop {
             let count = self.spans.borrow().len().min(self.settings.batch_max.max(1));
@@ -122,7 +122,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what is counted.
+    /// Sends the current metrics.
     pub(crate) async fn send_metrics(
         &self,
         metrics: &RefCell<Metrics>,
@@ -148,7 +148,7 @@ impl Exporter {
         }
     }
 
-    /// Lets spans wait again, before those that have come since.
+    /// Returns spans to the front of the queue.
     fn put_back(&self, batch: Vec<Rc<Message>>) {
         let mut spans = self.spans.borrow_mut();
         for span in batch.into_iter().rev() {
@@ -184,7 +184,7 @@ impl Exporter {
         }
     }
 
-    /// Who exports.
+    /// Describes this hub as the source of the telemetry.
     fn resource(&self) -> Message {
         let given = |name: &str| self.settings.resource.iter().any(|(key, _)| key == name);
         let own = [

@@ -1,10 +1,10 @@
-//! How a hub shows that it holds a token, without showing the token.
+//! How a hub proves that it holds a token without revealing it.
 //!
-//! Whoever binds the port of a hub that has ended is taken for the hub by those who knew it. So each
-//! connection begins with a challenge, a random text that is used once. The answer to it is a keyed
-//! hash over the challenge and the address that was connected to, and its key is made from the token. A
-//! hub answers only for its own address, so that nobody can pass a challenge on to a hub that listens
-//! elsewhere and be taken for it.
+//! After a hub has ended, another program can bind its port, and shims would take it for the hub.
+//! So each connection begins with a challenge: a random text that is used once. The answer is a
+//! keyed hash of the challenge and the address that was connected to; its key is derived from the
+//! token. A hub answers only for its own address, so a program elsewhere cannot pass itself off as
+//! the hub by relaying the challenge to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,27 +14,27 @@ use http::HeaderName;
 
 use crate::token::{Token, random_hex};
 
-/// The header of a challenge, on `GET /healthz`. `Host` must be the address as digits, with its port.
+/// The header of a challenge on `GET /healthz`. `Host` must be a numeric address with its port.
 pub const CHALLENGE: HeaderName = HeaderName::from_static("tapegate-challenge");
-/// The header of an answer; there is one for each token of the hub.
+/// The header of an answer; the hub sends one for each of its tokens.
 pub const PROOF: HeaderName = HeaderName::from_static("tapegate-proof");
 
-/// What keys are made for.
+/// The key derivation context.
 const CONTEXT: &str = "tapegate hub 2026-11 proof of the token";
-/// How many random bytes there are in a challenge.
+/// The number of random bytes in a challenge.
 const BYTES: usize = 32;
 
-/// A text that was never used before, in 64 hexadecimal digits.
+/// A random text that is used once, in 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge(String);
 
 impl Challenge {
-    /// A new one.
+    /// Creates a random challenge.
     pub fn fresh() -> io::Result<Self> {
         Ok(Self(random_hex(BYTES)?))
     }
 
-    /// One that was received. `None` if it cannot be one.
+    /// Reads a challenge that was received; `None` if it is malformed.
     pub fn read(text: &[u8]) -> Option<Self> {
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let fits = text.len() == 2 * BYTES && text.iter().all(is_digit);
@@ -42,33 +42,33 @@ impl Challenge {
         Some(Self(text.to_owned()))
     }
 
-    /// The text of it, for a header.
+    /// The text, for a header.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The answer to it of a hub at `address` that holds `token`, in hexadecimal digits.
+    /// The answer of a hub at `address` that holds `token`, in hexadecimal digits.
     pub fn proof(&self, token: &Token, address: SocketAddr) -> String {
         self.hash(token, address).to_hex().to_string()
     }
 
-    /// Whether `proof` is that answer. How long that takes tells nothing.
+    /// Whether `proof` is the right answer. Takes constant time.
     pub fn is_proven_by(&self, proof: &[u8], token: &Token, address: SocketAddr) -> bool {
-        // Hashes are compared in constant time.
+        // `blake3::Hash` compares in constant time.
         Hash::from_hex(proof).is_ok_and(|proof| proof == self.hash(token, address))
     }
 
     fn hash(&self, token: &Token, address: SocketAddr) -> Hash {
         let key = blake3::derive_key(CONTEXT, token.reveal().as_bytes());
         let mut hasher = blake3::Hasher::new_keyed(&key);
-        // The challenge has a fixed length, so nothing can move from one part to the other.
+        // The challenge has a fixed length, so the boundary between the two parts is unambiguous.
         hasher.update(self.0.as_bytes()).update(address.to_string().as_bytes());
         hasher.finalize()
     }
 }
 
-/// Whether a hub that is bound to `bound` may answer for `named`. One that listens on every address
-/// cannot know by which it is reached, and answers for all of them with its port.
+/// Whether a hub bound to `bound` may answer for `named`. A hub that listens on all addresses
+/// cannot know through which one it was reached, so it answers for any address with its port.
 pub fn is_own(bound: SocketAddr, named: SocketAddr) -> bool {
     let any = bound.ip().is_unspecified() && (bound.is_ipv6() || named.is_ipv4());
     named.port() == bound.port() && (any || named.ip() == bound.ip())

@@ -1,7 +1,7 @@
-//! A hub from its start to its end.
+//! A hub from start to shutdown.
 //!
-//! When it ends, whether by a signal or because somebody asked, every shim is told so and waited
-//! for; then the last answers are given and the door is closed. A second signal ends the waiting.
+//! On shutdown, by a signal or on request, every shim is told and waited for; then the last answers
+//! are sent and the listener is closed. A second signal ends the wait.
 
 use std::io;
 use std::rc::Rc;
@@ -14,33 +14,33 @@ use tokio::task::LocalSet;
 
 use crate::service::Hub;
 
-/// How long shims are waited for.
+/// How long to wait for shims to end.
 const SHIMS_PATIENCE: Duration = Duration::from_secs(10);
-/// How long those are waited for that do not read their last answer.
+/// How long to wait for clients to read their last answer.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why a hub has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// A signal came.
+    /// By a signal.
     Signal(i32),
-    /// Somebody asked.
+    /// By a shutdown request.
     Asked,
 }
 
-/// The signals of a hub: two that end it, and one that has it load its policy.
+/// The signals that a hub handles: two that end it, and one that reloads the policy.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
-    /// Listened to and not heard: a log over the user's limit for files is an error like a full
-    /// disk, not the end of us.
+    /// Caught and ignored: a log that exceeds the user's file size limit is then a write error,
+    /// like a full disk, and does not kill the hub.
     _file_limit: Signal,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Installs the signal handlers.
     pub fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -50,7 +50,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that ends the hub. One that does not has the policy loaded anew.
+    /// Waits for a signal that ends the hub, and reloads the policy on SIGHUP.
     async fn end(&mut self, hub: &Hub) -> i32 {
         loop {
             tokio::select! {
@@ -62,8 +62,7 @@ impl Signals {
     }
 }
 
-/// Serves until there is a reason to end. `beside` is what goes on meanwhile, such as watching the
-/// files of the policy.
+/// Serves until shutdown. `beside` runs alongside, such as a watcher of the policy's files.
 pub async fn serve(
     hub: Rc<Hub>,
     listener: Listener,
@@ -90,7 +89,7 @@ pub async fn serve(
             };
             tokio::select! {
                 () = leave => {}
-                // Who signals twice has no patience left.
+                // A second signal ends the wait for shims.
                 _ = signals.end(&hub) => {}
             }
             ended

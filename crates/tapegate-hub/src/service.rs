@@ -1,8 +1,8 @@
-//! The service: who may ask what, and who answers.
+//! The HTTP service: authentication, routing and the answers.
 //!
-//! Everything runs on one thread, so that a policy is swapped between two questions and never
-//! within one. A request passes the listener's guard (Host and Origin), then must show a token that
-//! allows what it asks for, and only then is its body read.
+//! Everything runs on one thread, so a policy is replaced between two requests and never during
+//! one. A request passes the listener's Host and Origin check, then must present a token that
+//! allows the route, and only then is its body read.
 
 mod answer;
 mod attempts;
@@ -47,49 +47,49 @@ pub use route::ROUTES;
 use shims::Shims;
 use tasks::Tasks;
 
-/// How many pushes may wait for somebody who does not read. Who misses one is cut off, and asks for
-/// everything anew.
+/// How many pushes may queue for a client that does not read. A client that misses one is
+/// disconnected and must fetch the current state again.
 const PUSHES_MAX: usize = 256;
 
-/// What can be asked for and what is answered, as OpenAPI 3.1 describes it.
+/// The API as an OpenAPI 3.1 description.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// How a hub is to be.
+/// The configuration of a hub.
 pub struct Options {
-    /// Where the activity log lies.
+    /// The folder with the activity log.
     pub state_folder: PathBuf,
-    /// The user's own state folder, where approvals lie.
+    /// The user's own state folder, which holds the approvals.
     pub user_state: PathBuf,
-    /// The profile that holds where there is no policy.
+    /// The profile to use without a policy.
     pub profile: Option<Profile>,
-    /// Where it listens. It proves that it is the hub for this address alone.
+    /// The address it listens on, and the only one for which it proves its identity.
     pub address: SocketAddr,
     /// The secrets of this run.
     pub tokens: Tokens,
-    /// Files of the hub that calls may not name, which shims are told.
+    /// Files of the hub that calls may not name; shims are told about them.
     pub own_files: Vec<String>,
-    /// Why nobody decides about calls through this hub, if nobody does.
+    /// Why calls cannot be approved or denied through this hub, if they cannot.
     pub undecided: Option<String>,
-    /// Loads the policy, as often as it is asked to.
+    /// Loads the policy; called again for each reload.
     pub load: Load,
-    /// Is told what a person should know.
+    /// Receives messages for the user.
     pub notice: Notice,
-    /// What it bears of those who talk to it.
+    /// Limits on connections and requests.
     pub limits: Limits,
 }
 
 /// Loads the policy.
 pub type Load = Box<dyn Fn() -> Loading>;
 
-/// Is told what a person should know.
+/// Receives messages for the user.
 pub type Notice = Box<dyn Fn(Level, &str)>;
 
-/// How much a person should care.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// It is good to know.
+    /// For information.
     Info,
-    /// Something is amiss.
+    /// Something is wrong.
     Warn,
     /// Something does not work.
     Error,
@@ -99,52 +99,52 @@ pub enum Level {
 pub struct Hub {
     options: Options,
     clock: Clock,
-    /// The memory for bodies of requests.
+    /// The memory budget for request bodies.
     bodies: BodyBudget,
     governed: RefCell<Rc<Governed>>,
     journal: Journal,
     follow: RefCell<Follow>,
     tasks: Tasks,
     metrics: RefCell<Metrics>,
-    /// What exports, if anything is to be exported.
+    /// Exports telemetry, if the policy enables it.
     exporter: RefCell<Option<Rc<Exporter>>>,
-    /// What was wrong when the policy was last loaded, if something was.
+    /// The faults of the policy that was last loaded, if it had any.
     trouble: RefCell<Vec<String>>,
     shims: RefCell<Shims>,
     attempts: Attempts,
-    /// The names of what shims have sent last for the log.
+    /// The ids of the most recent event batches, to recognise resent ones.
     batches: RefCell<VecDeque<String>>,
-    /// What was written down of the logs of shims elsewhere.
+    /// What has been logged from the logs of shims on other machines.
     shipped: RefCell<Shipped>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,
-    /// Streams end when this is true.
+    /// Streams end when this becomes true.
     closing: watch::Sender<bool>,
-    /// Requests that are being answered.
+    /// The number of requests being answered.
     busy: Cell<usize>,
 }
 
-/// Why a hub does not start.
+/// Why a hub cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Something is wrong with its policy.
+    /// The policy has faults.
     #[error("the policy does not load:\n{}", .0.join("\n"))]
     Policy(Vec<String>),
-    /// What happens could not be written down.
+    /// The activity log cannot be opened.
     #[error(transparent)]
     Log(#[from] ActivityError),
-    /// Nobody could be asked.
+    /// The approvals folder cannot be opened.
     #[error(transparent)]
     Approvals(#[from] ApprovalError),
 }
 
 impl Hub {
-    /// What it bears of those who talk to it.
+    /// The limits on connections and requests.
     pub fn limits(&self) -> Limits {
         self.options.limits
     }
 
-    /// A hub, with its policy loaded. A policy with faults is no policy.
+    /// Loads the policy and opens the log and the approvals. Fails if the policy has faults.
     pub fn new(options: Options) -> Result<Rc<Self>, StartError> {
         let clock = Clock::start();
         let loading = (options.load)();
@@ -189,30 +189,30 @@ impl Hub {
         Ok(Rc::new(hub))
     }
 
-    /// The policy that holds.
+    /// The policy in force.
     pub fn governed(&self) -> Rc<Governed> {
         Rc::clone(&self.governed.borrow())
     }
 
-    /// Tells every shim to come to its end.
+    /// Tells every shim to shut down.
     pub fn stop(&self) {
         if !self.stopping.send_replace(true) {
             self.push(Push::Shutdown);
         }
     }
 
-    /// Waits until somebody has asked for the end.
+    /// Waits until a shutdown has been requested.
     pub async fn stopped(&self) {
-        // The sender is ours, so it cannot be gone.
+        // The sender is a field of `self`, so it cannot be dropped meanwhile.
         self.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
     }
 
-    /// What goes on beside the questions. Never ends.
+    /// Runs the background work. Never returns.
     pub async fn work(&self) {
         tokio::join!(self.watch_tasks(), self.follow_log(), self.export());
     }
 
-    /// Shims are still there, and are waited for no longer.
+    /// Reports that shims are still connected at the end of the wait.
     pub(crate) fn left_behind(&self) {
         let (count, _) = self.shims.borrow_mut().active(self.clock.now());
         let words = format!("{count} shims have not ended within ten seconds");
@@ -220,7 +220,7 @@ impl Hub {
         self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
     }
 
-    /// Ends every stream. What waits for people goes on waiting, for the next hub.
+    /// Ends every stream. Pending approvals stay pending, for the next hub.
     pub fn close(&self) {
         if self.closing.send_replace(true) {
             return;
@@ -251,7 +251,7 @@ impl Hub {
     }
 
     fn push(&self, push: Push) {
-        // Nobody may be listening.
+        // Sending fails only if no stream is open.
         self.pushes.send(push).ok();
     }
 }

@@ -1,35 +1,35 @@
-//! The secrets that those who talk to a hub must know. Each run has its own.
+//! The secrets that authenticate callers to a hub. Each run has its own.
 
 use std::fmt;
 use std::hint::black_box;
 use std::io;
 
-/// How many random bytes there are in it.
+/// The number of random bytes in a token.
 const BYTES: usize = 32;
 
-/// A secret. It is shown to nobody by accident.
+/// A secret. Its `Debug` output hides it.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one.
+    /// Creates a random token.
     pub fn fresh() -> io::Result<Self> {
         Ok(Self(random_hex(BYTES)?))
     }
 
-    /// One that was read from a file. `None` if it cannot be one.
+    /// Reads a token from the text of a file; `None` if it is malformed.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The text of it, for the file and for a header.
+    /// The secret text, for the file and for a header.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether `other` is the same. How long that takes tells nothing but the length.
+    /// Whether `other` is the same token. The time it takes reveals only the length.
     pub fn is(&self, other: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differing = own.iter().zip(other).fold(0, |sum, (a, b)| black_box(sum | (a ^ b)));
@@ -40,28 +40,28 @@ impl Token {
 /// The two secrets of a run.
 #[derive(Debug, Clone)]
 pub struct Tokens {
-    /// What shims show.
+    /// The token that shims present.
     pub shims: Token,
-    /// What those show who approve, deny and end the hub; it serves for everything else, too.
+    /// The token for approving, denying and shutting down; it allows everything else, too.
     pub approvers: Token,
 }
 
-/// Who shows a token.
+/// Whose token a caller presents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
-    /// A shim, or who has its token.
+    /// A shim, or any other program with the shims' token.
     Shim,
-    /// Somebody who may decide about calls and end the hub.
+    /// A caller that may approve, deny and shut down the hub.
     Approver,
 }
 
 impl Tokens {
-    /// New ones.
+    /// Creates two random tokens.
     pub fn fresh() -> io::Result<Self> {
         Ok(Self { shims: Token::fresh()?, approvers: Token::fresh()? })
     }
 
-    /// Whose token was shown.
+    /// Whose token `shown` is, if it is either.
     pub fn caller(&self, shown: &[u8]) -> Option<Caller> {
         let (is_approver, is_shim) = (self.approvers.is(shown), self.shims.is(shown));
         is_approver.then_some(Caller::Approver).or(is_shim.then_some(Caller::Shim))
@@ -74,7 +74,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A name that nobody else has, in 16 letters.
+/// A random name of 16 hexadecimal digits.
 pub fn fresh_name() -> io::Result<String> {
     random_hex(8)
 }

@@ -1,4 +1,4 @@
-//! Lines for the activity log, from shims that cannot write it themselves.
+//! Lines for the activity log, sent by shims that cannot write it themselves.
 
 use std::borrow::Cow;
 
@@ -9,42 +9,43 @@ use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, read_rfc3339, write_rfc3339};
 use tapegate_store::activity;
 
-/// Events to be written down, in their order.
+/// Events to log, in order.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EventsRequest {
-    /// A name by which they are written down only once, however often they are sent.
+    /// An id for the batch: events with a known id are not logged again when they are resent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
-    /// The log that they come from. Each then has its number there, in `shipped_seq`, and is written down
-    /// unless one with this number or a higher one was.
+    /// The log that the events come from. Each event then carries its number there in
+    /// `shipped_seq`, and is logged unless that number or a higher one from the same log already
+    /// was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shipped_from: Option<String>,
     /// The events.
     pub events: Vec<EventLine>,
 }
 
-/// That events were written down.
+/// The acknowledgement that events were logged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsAnswer {
-    /// How many.
+    /// How many events.
     pub written: usize,
 }
 
-/// Something that happened, by the keys of the activity log.
+/// One event, with the keys of the activity log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EventLine {
-    /// When, as RFC 3339.
+    /// When it happened, as RFC 3339.
     pub timestamp: String,
     /// `info`, `warn` or `error`.
     pub level: String,
-    /// What kind of event.
+    /// The kind of event.
     pub kind: String,
-    /// Who writes.
+    /// The component that logged it.
     pub component: String,
     /// The server.
     #[serde(default)]
     pub server_id: String,
-    /// Which way the message went.
+    /// The direction of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,
     /// The method.
@@ -68,18 +69,18 @@ pub struct EventLine {
     /// The Cedar policies that decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
-    /// Why, in words.
+    /// The reason, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_reason: Option<String>,
-    /// The policy that held.
+    /// The version of the policy in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_version: Option<String>,
     /// The profile.
     pub profile: String,
-    /// Whether the message was sent on.
+    /// Whether the message was forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarded: Option<bool>,
-    /// Whether nobody was asked because the profile does not ask.
+    /// Whether approval was skipped because the profile does not require it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_approved: bool,
     /// How long the decision took.
@@ -88,16 +89,16 @@ pub struct EventLine {
     /// Who called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The request for approval this is about.
+    /// The approval request that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_id: Option<String>,
-    /// Who decided about it.
+    /// Who decided the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
-    /// One connection of one shim.
+    /// Identifies one connection of one shim.
     #[serde(default)]
     pub connection_id: String,
-    /// What a caller was told as `correlation_id`.
+    /// Reported to the caller as `correlation_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The tape this belongs to.
@@ -112,12 +113,12 @@ pub struct EventLine {
     /// Its number in the log that it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shipped_seq: Option<u64>,
-    /// Anything else: an object whose members are written as they are.
+    /// Anything else: an object whose members are logged as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Box<RawValue>>,
 }
 
-/// A word that the activity log does not know.
+/// A value that the activity log does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` may not be `{word}`; expected {expected}")]
 pub struct StrangeWord {
@@ -126,7 +127,7 @@ pub struct StrangeWord {
     expected: String,
 }
 
-/// Appends a member to an object that has no end yet.
+/// Appends a member to an unterminated object.
 fn put_member(object: &mut Vec<u8>, key: &str, value: &[u8]) {
     object.push(if object.is_empty() { b'{' } else { b',' });
     write_str(object, key);
@@ -134,7 +135,7 @@ fn put_member(object: &mut Vec<u8>, key: &str, value: &[u8]) {
     object.extend_from_slice(value);
 }
 
-/// The keys of a line that have a field.
+/// The keys of a log line that have a field of their own.
 const KEYS: &[&str] = &[
     "timestamp",
     "level",
@@ -171,7 +172,7 @@ const GATES: &[&str] = &["framing", "visibility", "governance", "policy", "appro
 const PROFILES: &[&str] = &["production", "development"];
 
 impl EventLine {
-    /// The event that is to be sent.
+    /// Converts an event, to send it.
     pub fn of(event: &activity::Event<'_>) -> Self {
         let mut timestamp = Vec::new();
         write_rfc3339(&mut timestamp, event.wall_us, SubSecond::Micros);
@@ -212,18 +213,18 @@ impl EventLine {
         }
     }
 
-    /// A line of a log that is to be written to another one.
+    /// Converts a line of one log, to write it to another.
     pub fn shipped(seq: u64, line: &activity::Logged) -> Self {
         let (mut known, mut extra) = (Vec::new(), Vec::new());
         for (key, value) in line.members() {
             match key {
-                // The links of its chain are those of the log that it was written to.
+                // The chain links belong to the log that the line was written to.
                 "seq" | "prev" | "hash" => {}
                 key if KEYS.contains(&key) => put_member(&mut known, key, value),
                 key => put_member(&mut extra, key, value),
             }
         }
-        // What a log says about itself has neither.
+        // Lines that a log writes about itself have neither.
         for (key, word) in [("component", "\"shim\""), ("profile", "\"production\"")] {
             if line.raw(key).is_none() {
                 put_member(&mut known, key, word.as_bytes());
@@ -232,7 +233,7 @@ impl EventLine {
         known.push(b'}');
         let read = serde_json::from_slice::<Self>(&known);
         let line = read.unwrap_or_else(|_| {
-            // A line that cannot be read so is kept as a text, for whoever looks at the log.
+            // A line that does not parse is kept as text, for people who read the log.
             let mut text = Vec::new();
             write_str(&mut text, &String::from_utf8_lossy(line.text()));
             extra.clear();
@@ -254,7 +255,7 @@ impl EventLine {
         Self { shipped_seq: Some(seq), extra, ..line }
     }
 
-    /// The event that is to be written.
+    /// Converts back to an event, to log it.
     pub fn read(self) -> Result<activity::Event<'static>, StrangeWord> {
         let when = read_rfc3339(&self.timestamp);
         let strange = |field, word: &str, expected: &str| StrangeWord {
@@ -300,7 +301,7 @@ impl EventLine {
     }
 }
 
-/// The word of ours that `word` is.
+/// Looks up a word among the known ones.
 fn known(
     field: &'static str,
     word: &str,

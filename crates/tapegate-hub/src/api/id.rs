@@ -1,4 +1,4 @@
-//! Ids of messages as JSON-RPC has them: text, a number, or null.
+//! JSON-RPC message ids: a string, a number, or null.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,21 +7,21 @@ use serde_json::value::RawValue;
 /// The id of a message. `1` and `"1"` differ, and so do `1` and `1.0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum JsonRpcId {
-    /// Text.
+    /// A string.
     String(String),
-    /// A number, spelled as it was sent: it may be a fraction, or larger than any integer of ours.
+    /// A number, spelled as it was sent: it may be a fraction, or exceed every integer type.
     Number(String),
-    /// `null`, which is no id that an answer could be told by.
+    /// `null`, which cannot be used to match a response.
     Null,
 }
 
 impl JsonRpcId {
-    /// Reads the JSON text of an id. `None` if it is something that is no id.
+    /// Reads an id from JSON text; `None` if it is not an id.
     pub fn from_json(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// As people write it: text without its quotes.
+    /// The id for people: a string without its quotes.
     pub fn plain(&self) -> String {
         match self {
             Self::String(text) => text.clone(),
@@ -29,10 +29,10 @@ impl JsonRpcId {
         }
     }
 
-    /// The JSON text of it.
+    /// The id as JSON text.
     pub fn to_json(&self) -> String {
         match self {
-            // Text can always be written.
+            // Serializing a string cannot fail.
             Self::String(text) => serde_json::to_string(text).unwrap_or_default(),
             Self::Number(digits) => digits.clone(),
             Self::Null => "null".to_owned(),

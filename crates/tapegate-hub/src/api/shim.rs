@@ -1,4 +1,4 @@
-//! What a shim and its hub tell each other besides calls.
+//! What a shim and its hub exchange besides decisions.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::{Profile, StreamDirection, TaskStatus};
 
-/// That a shim is alive, and what it has seen.
+/// A sign of life from a shim, and what it has counted.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct HeartbeatRequest {
     /// The server behind the shim.
     pub server_id: String,
-    /// One connection of one shim. Without it, shims of one server are taken for one.
+    /// Identifies one connection of one shim. Without it, shims of one server are treated as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_id: Option<String>,
     /// The process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// How the server is: `starting`, `running`, `stopping`, `stopped` or `crashed`. A shim whose
-    /// server is `stopped` or `crashed` is not heard of again.
+    /// The state of the server: `starting`, `running`, `stopping`, `stopped` or `crashed`. A shim
+    /// reports `stopped` or `crashed` in its last heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The policy the shim decides by.
+    /// The version of the policy that the shim uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_version: Option<String>,
-    /// What it has counted since it was started.
+    /// What it has counted since it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
 }
 
-/// What a shim has counted since it was started. Never what is new since the last heartbeat: a
-/// heartbeat that is lost, or counted and not answered, must change nothing. For a shim that sends
-/// this, nothing of it is counted from the activity log.
+/// Totals since the shim started, not increments since the last heartbeat: a heartbeat that is
+/// lost, or counted but not acknowledged, must not change the result. For a shim that sends totals,
+/// the same numbers are not also counted from the activity log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Messages.
@@ -45,19 +45,19 @@ pub struct Counters {
     pub decisions: Vec<DecisionCount>,
 }
 
-/// Messages of one kind.
+/// The number of messages of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageCount {
-    /// Which way they went.
+    /// Their direction.
     pub direction: StreamDirection,
-    /// Their method; empty for answers.
+    /// Their method; empty for responses.
     #[serde(default)]
     pub method: String,
     /// How many.
     pub count: u64,
 }
 
-/// Messages with one kind of fault.
+/// The number of messages with one kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FramingCount {
     /// The fault, such as `malformed_json`.
@@ -66,7 +66,7 @@ pub struct FramingCount {
     pub count: u64,
 }
 
-/// Decisions of one kind.
+/// The number of decisions of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionCount {
     /// The decision, such as `deny` or `WOULD_BLOCK`.
@@ -77,79 +77,80 @@ pub struct DecisionCount {
     pub count: u64,
 }
 
-/// What a hub has to say to a shim.
+/// The answer to a heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeartbeatResponse {
-    /// Whether the shim must come to its end.
+    /// Whether the shim must shut down.
     pub shutdown: bool,
-    /// The policy that holds; empty if there is none.
+    /// The version of the policy in force; empty if there is none.
     #[serde(default)]
     pub policy_version: String,
-    /// Whether tapes are kept.
+    /// Whether tapes are recorded.
     #[serde(default = "yes")]
     pub recording: bool,
-    /// How long the policy may be used without another word from the hub.
+    /// How long the policy may be used without hearing from the hub again.
     #[serde(default = "lease_ms")]
     pub lease_ms: u64,
 }
 
-/// That every shim was told to come to its end.
+/// The acknowledgement that every shim was told to shut down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShutdownResponse {
     /// Always true.
     pub shutdown: bool,
-    /// How many shims are still there.
+    /// How many shims are still connected.
     pub active_servers: usize,
 }
 
-/// A policy as it was read: everything that is needed to make it once more.
+/// A policy as the hub read it: everything needed to build it again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// What it goes by; empty if there is none and everything is only observed.
+    /// The version of the policy; empty if there is none and everything is only observed.
     pub version: String,
-    /// How long it may be used without another word from the hub.
+    /// How long it may be used without hearing from the hub again.
     pub lease_ms: u64,
-    /// The profile that holds.
+    /// The profile in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// The text of `tapegate.yaml`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
-    /// Where that lies.
+    /// The path of `tapegate.yaml`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_path: Option<String>,
-    /// Every other file that belongs to it, by the name it is asked for by.
+    /// Every other file that belongs to the policy, by the name it is requested under.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Every variable that it names and that is set.
+    /// Every environment variable that the policy names and that is set.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Where the activity log, approvals and tapes lie.
+    /// The folder with the activity log, approvals and tapes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_folder: Option<String>,
-    /// The name of the activity log there. A folder with that path is the hub's if its log has this name.
+    /// The id of the activity log there. A folder at that path is the hub's only if its log has
+    /// this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_id: Option<String>,
-    /// Files of the hub that calls may not name, beside those that every shim knows.
+    /// Files of the hub that calls may not name, besides those that every shim knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_files: Vec<String>,
-    /// Whether tapes are kept.
+    /// Whether tapes are recorded.
     #[serde(default = "yes")]
     pub recording: bool,
 }
 
-/// What a hub says without being asked, on `/governance/stream`.
+/// A message that a hub pushes to shims on `/governance/stream`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Push {
-    /// Another policy holds, or this one, if it is the first thing said.
+    /// A new policy is in force; the first push of a stream names the current one.
     Policy {
-        /// What it goes by.
+        /// Its version.
         version: String,
     },
-    /// Every shim must come to its end.
+    /// Every shim must shut down.
     Shutdown,
-    /// A task has come to an end.
+    /// A task is no longer pending.
     Task {
         /// The task.
         task_id: String,

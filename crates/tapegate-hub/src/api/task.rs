@@ -1,29 +1,29 @@
-//! Requests for approval.
+//! Approval requests.
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a task.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// Nobody has decided yet.
+    /// No approver has decided yet.
     Pending,
-    /// A person said yes.
+    /// An approver approved it.
     Approved,
-    /// A person said no.
+    /// An approver denied it.
     Rejected,
-    /// Nobody decided in time.
+    /// No approver decided in time.
     Expired,
-    /// The caller took it back.
+    /// The caller withdrew it.
     Cancelled,
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAnswer {
     /// The task.
     pub task_id: String,
-    /// How it stands.
+    /// Its state.
     pub status: TaskStatus,
     /// Who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,31 +31,31 @@ pub struct TaskAnswer {
     /// When, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<String>,
-    /// Why, if they said.
+    /// The reason, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When it is too late, as RFC 3339.
+    /// When it expires, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// How often to ask while it is pending; with `wait_ms` there is no need to.
+    /// How often to poll while it is pending; not needed with `wait_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<u64>,
-    /// Whether the shim must come to its end.
+    /// Whether the shim must shut down.
     #[serde(default)]
     pub shutdown: bool,
 }
 
-/// Every request that nobody has decided about.
+/// All pending approval requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalsAnswer {
     /// The requests, oldest first.
     pub approvals: Vec<ApprovalItem>,
 }
 
-/// A request for approval, as people see it.
+/// An approval request, as approvers see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalItem {
-    /// Its name.
+    /// Its id.
     pub id: String,
     /// The server.
     pub server_id: String,
@@ -69,30 +69,30 @@ pub struct ApprovalItem {
     /// The whole params as JSON text, with secrets masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// How often the same call was made while this request was open.
+    /// How many times the same call was made while this request was open.
     #[serde(default)]
     pub asked: u32,
-    /// How many of these calls still wait.
+    /// How many of these calls are still waiting.
     #[serde(default)]
     pub waiting: u32,
     /// Who calls.
     pub principal: String,
     /// The workflow.
     pub workflow: String,
-    /// Why a person is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// Who may decide; nobody named means anybody.
+    /// Who may decide; if empty, any approver may.
     #[serde(default)]
     pub approvers: Vec<String>,
-    /// When it was asked, as RFC 3339.
+    /// When it was created, as RFC 3339.
     pub created_at: String,
-    /// When it is too late, as RFC 3339.
+    /// When it expires, as RFC 3339.
     pub expires_at: String,
-    /// What the caller is told as `correlation_id`.
+    /// Reported to the caller as `correlation_id`.
     pub request_id: String,
 }
 
-/// Who decides about a request, and why.
+/// A decision about a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleRequest {
     /// Who decides.
@@ -103,7 +103,7 @@ pub struct SettleRequest {
 }
 
 impl TaskStatus {
-    /// As it is written.
+    /// The name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -1,4 +1,4 @@
-//! The documented shapes, and what is made of others.
+//! The documented JSON shapes, and deviations from them.
 
 use super::*;
 

@@ -1,18 +1,18 @@
-//! What can go wrong between a shim and its hub.
+//! Errors between a shim and its hub.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a hub has not answered.
+/// Why a request to a hub failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The endpoint makes no sense.
+    /// The endpoint is not an `http://HOST:PORT` URL.
     #[error("`{0}` is no address of a hub; expected http://HOST:PORT")]
     Endpoint(String),
-    /// A name cannot stand in a path.
+    /// A name cannot be used in a path.
     #[error("`{0}` is no name")]
     Name(String),
-    /// The token, or where the hub is, cannot be read.
+    /// The file with the token or the endpoint cannot be read.
     #[error("cannot read `{path}`: {source}")]
     File {
         /// The file.
@@ -20,7 +20,7 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// Nobody listens there.
+    /// The connection was refused: no program listens there.
     #[error("no hub listens at {0}")]
     Refused(String),
     /// It did not answer in time.
@@ -29,16 +29,16 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the connection to the hub broke: {0}")]
     Broken(String),
-    /// Somebody listens there who cannot show that it is the hub.
+    /// A program listens there but cannot prove that it is the hub.
     #[error(
         "what answers at http://{0} does not hold this hub's token: another program took its port, \
          the token file is another hub's, or the hub is of an older version; restart hub and shims"
     )]
     Unproven(String),
-    /// The token is not the hub's.
+    /// The hub does not accept the token.
     #[error("the hub does not know the token")]
     Unauthorised,
-    /// It refused, and said why.
+    /// The hub refused the request and gave a reason.
     #[error("the hub refused ({status}): {words}")]
     Status {
         /// The HTTP status.
@@ -46,13 +46,13 @@ pub enum ClientError {
         /// Why.
         words: String,
     },
-    /// What it said makes no sense.
+    /// The answer cannot be understood.
     #[error("the hub's answer makes no sense: {0}")]
     Answer(String),
 }
 
 impl ClientError {
-    /// Whether there is no hub any more, as opposed to one that is slow or objects.
+    /// Whether the hub is gone, as opposed to slow or refusing.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Unproven(_))
     }

@@ -1,8 +1,8 @@
-//! One question to a hub, by a connection of its own.
+//! One request to a hub, on a connection of its own.
 //!
-//! Questions are rare, and a connection on loopback costs less than finding out that an old one
-//! was closed meanwhile. A port may have changed its owner since the last one. So a question with a
-//! token is put only after whoever has accepted the connection has shown that it holds the token.
+//! Requests are rare, and connecting on loopback costs less than finding out that an idle
+//! connection was closed. The port may have changed hands since the last request, so a token is
+//! sent only after the peer has proved that it holds the same token.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::api::ErrorAnswer;
 use crate::proof::{CHALLENGE, Challenge, PROOF};
 use crate::token::Token;
 
-/// How long a connection may take.
+/// How long connecting may take.
 const CONNECT: Duration = Duration::from_millis(500);
 /// The largest answer: a policy with all its files.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -33,7 +33,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A connection on which requests can be sent.
 type Sender = SendRequest<Full<Bytes>>;
 
-/// A question.
+/// A request to the hub.
 #[derive(Clone)]
 pub(super) struct Asked {
     method: Method,
@@ -44,11 +44,11 @@ pub(super) struct Asked {
     stream: bool,
 }
 
-/// An answer that is no refusal.
+/// A successful answer.
 pub(super) enum Exchange {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// The beginning of a stream.
+    /// A body that is streamed.
     Stream(Incoming),
 }
 
@@ -65,7 +65,7 @@ impl Asked {
         Self { token: Some(token.clone()), ..self }
     }
 
-    /// The answer is read piece by piece.
+    /// Has the answer streamed instead of collected.
     pub(super) fn stream(self) -> Self {
         Self { stream: true, ..self }
     }
@@ -89,7 +89,7 @@ impl Asked {
 }
 
 impl Exchange {
-    /// The answer as a value.
+    /// Parses the answer.
     pub(super) fn json<T: DeserializeOwned>(self) -> Result<T, ClientError> {
         let Self::Whole(bytes) = self else {
             return Err(ClientError::Answer("it is a stream".to_owned()));
@@ -98,7 +98,7 @@ impl Exchange {
     }
 }
 
-/// Asks, and waits for the answer as long as the question allows.
+/// Sends a request and waits for the answer until the request's deadline.
 pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange, ClientError> {
     let until = Instant::now() + asked.patience;
     let late = |_| ClientError::TimedOut(authority.to_string());
@@ -130,7 +130,7 @@ async fn send(authority: &Authority, asked: Asked) -> Result<Response<Incoming>,
     sender.send_request(request).await.map_err(broken)
 }
 
-/// A connection, and the address that it leads to.
+/// Connects, and returns the peer's address too.
 async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientError> {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     let target = (host, authority.port_u16().unwrap_or_default());
@@ -147,13 +147,13 @@ async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientEr
     let address = tcp.peer_addr().map_err(|error| ClientError::Broken(error.to_string()))?;
     let (sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(broken)?;
     tokio::spawn(async move {
-        // Whoever waits for the answer is told.
+        // A broken connection is reported where the answer is awaited.
         connection.await.ok();
     });
     Ok((sender, address))
 }
 
-/// Makes sure that whoever is at the other end holds the token. It has not been sent before that.
+/// Verifies that the peer holds the token, before the token is sent.
 async fn prove(sender: &mut Sender, address: SocketAddr, token: &Token) -> Result<(), ClientError> {
     let challenge = Challenge::fresh().map_err(|error| ClientError::Broken(error.to_string()))?;
     let request = Request::builder()
@@ -167,7 +167,7 @@ async fn prove(sender: &mut Sender, address: SocketAddr, token: &Token) -> Resul
     if !proofs.any(|proof| challenge.is_proven_by(proof.as_bytes(), token, address)) {
         return Err(ClientError::Unproven(address.to_string()));
     }
-    // The next request can be sent once this answer has been read.
+    // The connection can be reused only after this answer has been read.
     collect(answer.into_body()).await?;
     sender.ready().await.map_err(broken)
 }

@@ -1,4 +1,4 @@
-//! What a hub says without being asked.
+//! Messages that a hub pushes to its shims.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::api::Push;
 
 /// The largest push.
 const PUSH_BYTES_MAX: usize = 64 * 1024;
-/// A hub says something every few seconds; one that is silent for longer is not there any more.
+/// A hub sends something every few seconds; one that stays silent for longer is considered gone.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// A stream of pushes.
@@ -32,13 +32,13 @@ impl Pushes {
         Self { body, events: Events::new(PUSH_BYTES_MAX) }
     }
 
-    /// Waits for the next one. An error means that the stream is over, and that something may have
-    /// been missed: ask for everything anew. May be dropped at any time without losing one.
+    /// Waits for the next push. An error means that the stream has ended and pushes may have been
+    /// missed: the caller must fetch the current state again. Cancel safe.
     pub async fn next(&mut self) -> Result<Push, ClientError> {
         loop {
             while let Some(piece) = self.events.next() {
                 let data = piece.ok().and_then(|piece| piece.data);
-                // What a newer hub may say is not for us.
+                // Unknown pushes come from a newer hub and are ignored.
                 let push = data.and_then(|data| serde_json::from_slice(&data).ok());
                 if let Some(push) = push {
                     return Ok(push);

@@ -1,4 +1,4 @@
-//! Who may have a state folder, and where the token lies.
+//! Claiming a state folder, and where the tokens are kept.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -71,19 +71,19 @@ fn a_token_that_an_earlier_version_left_in_the_project_is_removed_and_that_is_sa
         Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap().old_token(),
         None
     );
-    // What cannot be removed is named all the same.
+    // A file that cannot be removed is still reported.
     fs::create_dir(&old).unwrap();
     let corner = Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
     assert!(corner.old_token().unwrap().contains("cannot be removed"));
     drop(corner);
     fs::remove_dir(&old).unwrap();
-    // A link is removed, and not what it leads to.
+    // A symbolic link is removed, its target is not.
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, &old).unwrap();
     Corner::claim(&state, &user_state, NamedTokenFiles::default()).unwrap();
     assert!(!old.is_symlink() && victim.exists());
-    // Somebody who names this very file gets it.
+    // A user who names this very file gets it.
     let corner = Corner::claim(&state, &user_state, naming(Some(&old), None)).unwrap();
     corner.announce("http://127.0.0.1:1", &Tokens::fresh().unwrap()).unwrap();
     assert!(old.exists() && corner.old_token().is_none());

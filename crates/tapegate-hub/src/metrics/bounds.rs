@@ -1,20 +1,20 @@
-//! How many values a label may have.
+//! Limits on the values of a label.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What everything beyond is counted as.
+/// The value that stands for all values beyond the limit.
 const OTHER: &str = "__other__";
 /// The longest value.
 const CHARS_MAX: usize = 128;
 
-/// The values that labels have had.
+/// The label values seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
     seen: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 impl Bounds {
-    /// The value that is counted for `value`.
+    /// The value to count `value` under.
     pub(super) fn bounded(&mut self, label: &'static str, value: &str) -> String {
         let value: String = value.chars().take(CHARS_MAX).collect();
         let seen = self.seen.entry(label).or_default();
@@ -32,7 +32,7 @@ impl Bounds {
 fn values_max(label: &str) -> usize {
     match label {
         "tool_name" | "policy_id" => 200,
-        // As many as the protocol has, and some that others have made up.
+        // Those of the protocol, and some for extensions.
         "method" => 100,
         _ => 50,
     }

@@ -1,28 +1,28 @@
-//! Everything that is counted: a flat list of names, and what they mean.
+//! All metric families: a flat list of names and their help texts.
 
 use super::{Histogram, Value};
 
-/// What is counted under one name.
+/// All series with one name.
 #[derive(Debug)]
 pub struct Family {
     /// The name.
     pub name: &'static str,
-    /// What it means.
+    /// The help text.
     pub help: &'static str,
-    /// What kind of number it is.
+    /// The metric type.
     pub kind: Kind,
-    /// What it is told apart by.
+    /// The names of its labels.
     pub labels: &'static [&'static str],
 }
 
-/// What kind of number it is.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// It only grows.
+    /// Only increases.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
-    /// How often something was how large, with these bounds.
+    /// A distribution with these bucket bounds.
     Histogram(&'static [f64]),
 }
 
@@ -76,7 +76,7 @@ const WAIT_S: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 1800.0, 3600.
 const PAYLOAD_BYTES: &[f64] =
     &[128.0, 512.0, 2048.0, 8192.0, 32768.0, 131_072.0, 524_288.0, 1_048_576.0];
 
-/// Everything that is counted.
+/// All metric families.
 pub const FAMILIES: &[Family] = &[
     counter(
         "thoughtgate_stdio_messages_total",

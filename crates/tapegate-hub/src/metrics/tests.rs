@@ -1,4 +1,4 @@
-//! Names, bounds and escapes.
+//! Metric names, limits and escaping.
 
 use super::*;
 

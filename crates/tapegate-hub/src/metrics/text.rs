@@ -8,7 +8,7 @@ pub(super) fn write(metrics: &Metrics) -> String {
     let mut out = String::new();
     for (family, series) in metrics.families() {
         let Family { name, help, kind, .. } = family;
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(out, "# HELP {name} {}", escape(help, false));
         let _ = writeln!(out, "# TYPE {name} {}", kind.word());
         for (values, value) in series.into_iter().flatten() {

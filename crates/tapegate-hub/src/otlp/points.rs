@@ -1,11 +1,11 @@
-//! What is counted, as OTLP has it: sums and histograms since the start, and gauges.
+//! Metrics as OTLP data points: cumulative sums and histograms, and gauges.
 
 use super::tree::{Message, Value, attributes, field};
 use crate::metrics::{Family, Kind, Metrics, Value as Counted};
 
 const CUMULATIVE: u32 = 2;
 
-/// Every family that has numbers.
+/// All families that have series.
 pub(super) fn metrics(metrics: &Metrics, start_ns: u64, now_ns: u64) -> Vec<Message> {
     let families = metrics.families().filter_map(|(family, series)| Some((family, series?)));
     let metric = |(family, series): (&'static Family, &crate::metrics::Series)| {

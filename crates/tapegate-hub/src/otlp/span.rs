@@ -1,7 +1,7 @@
-//! Spans made of lines of the activity log.
+//! Spans made from lines of the activity log.
 //!
-//! A line has a hash, which no other has; where the caller has sent no trace context, it makes the
-//! ids. So a line makes the same span whoever reads it.
+//! The ids are derived from the line's hash, which is unique; a trace context sent by the caller
+//! takes precedence. So a line yields the same span no matter which process reads it.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ const INTERNAL: u32 = 1;
 const CONSUMER: u32 = 5;
 const STATUS_ERROR: u32 = 2;
 
-/// W3C trace context, as `traceparent` has it.
+/// W3C trace context, from a `traceparent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) trace: Vec<u8>,
@@ -22,7 +22,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Reads a `traceparent`; `None` if it is none.
+    /// Parses a `traceparent`; `None` if it is malformed.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
         let (version, trace) = (parts.next()?, parts.next()?);
@@ -36,7 +36,7 @@ impl Context {
     }
 }
 
-/// The span of a line, if it tells of a decision and is among those that are kept.
+/// The span of a line that records a decision. Only forwarded messages are subject to sampling.
 pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
     let text = |key| line.str(key).unwrap_or_default();
     let (kind, word) = (text("kind"), text("governance_decision"));
@@ -79,7 +79,7 @@ pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
     Some(span)
 }
 
-/// What is said of a decision.
+/// The attributes of a decision's span.
 fn pairs(line: &Logged, passed: bool) -> Vec<(&'static str, Value)> {
     const TEXTS: &[(&str, &str)] = &[
         ("mcp.method.name", "method"),
@@ -117,7 +117,7 @@ fn pairs(line: &Logged, passed: bool) -> Vec<(&'static str, Value)> {
     pairs
 }
 
-/// Whether a trace is among those that are kept: all who go by its id agree.
+/// Whether a trace is sampled. Depends on its id alone, so every process agrees.
 fn is_sampled(trace: &[u8], rate: f64) -> bool {
     let tail = trace.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
     rate >= 1.0 || (tail as f64) < rate * u64::MAX as f64

@@ -1,7 +1,7 @@
-//! Messages of OTLP, in both of their encodings: protobuf, and JSON as OTLP maps it.
+//! OTLP messages in both of their encodings: protobuf, and OTLP's JSON mapping.
 //!
-//! A message is a row of fields, each with its number, its name and a value, so that either
-//! encoding is written from the same thing.
+//! A message is a list of fields, each with a number, a name and a value, so both encodings are
+//! written from the same data.
 
 use std::rc::Rc;
 
@@ -17,10 +17,10 @@ pub(super) struct Field {
     value: Value,
 }
 
-/// What a field holds.
+/// The value of a field.
 pub(super) enum Value {
     Text(String),
-    /// An id: bytes, which JSON has as hexadecimal digits.
+    /// An id: bytes, written as hexadecimal digits in JSON.
     Id(Vec<u8>),
     Fixed64(u64),
     Int64(i64),
@@ -30,11 +30,11 @@ pub(super) enum Value {
     Message(Message),
     /// Several messages.
     Messages(Vec<Message>),
-    /// Several messages that somebody else keeps too.
+    /// Shared messages: the exporter keeps a batch until it has been sent.
     Shared(Vec<Rc<Message>>),
-    /// Several numbers, packed.
+    /// Several integers, packed.
     Counts(Vec<u64>),
-    /// Several numbers, packed.
+    /// Several floating-point numbers, packed.
     Doubles(Vec<f64>),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn field(number: u32, name: &'static str, value: Value) -> Field {
     Field { number, name, value }
 }
 
-/// Attributes, as every kind of thing has them.
+/// Attributes, encoded as key-value pairs.
 pub(super) fn attributes(pairs: Vec<(&str, Value)>) -> Value {
     let pair = |(key, value): (&str, Value)| {
         let (number, name) = match &value {
@@ -59,7 +59,7 @@ pub(super) fn attributes(pairs: Vec<(&str, Value)>) -> Value {
     Value::Messages(pairs.into_iter().map(pair).collect())
 }
 
-/// A message as protobuf.
+/// Encodes a message as protobuf.
 pub(super) fn protobuf(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
     for Field { number, value, .. } in message {
@@ -91,7 +91,7 @@ pub(super) fn protobuf(message: &Message) -> Vec<u8> {
     out
 }
 
-/// A message as JSON.
+/// Encodes a message as JSON.
 pub(super) fn json(message: &Message) -> Vec<u8> {
     let mut out = Vec::new();
     object(&mut out, message);
@@ -136,7 +136,7 @@ fn object(out: &mut Vec<u8>, message: &Message) {
                 let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                 write_str(out, &digits);
             }
-            // Numbers of 64 bits are text, because many readers of JSON cannot hold them.
+            // 64-bit integers are strings, because many JSON parsers cannot represent them.
             Value::Fixed64(bits) => write_str(out, &bits.to_string()),
             Value::Int64(int) => write_str(out, &int.to_string()),
             Value::Enum(word) => out.extend_from_slice(word.to_string().as_bytes()),

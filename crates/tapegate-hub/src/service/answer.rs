@@ -1,4 +1,4 @@
-//! Answers, and refusals that say what is wrong.
+//! Responses, including errors.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -8,10 +8,10 @@ use tapegate_wire::http::{RETRY_AFTER_S, ReplyBody};
 
 use crate::api::{ErrorAnswer, ErrorBody};
 
-/// The body of a reply of the API. No message of a session passes here, so it may be any bytes.
+/// The body of an API response. It carries no messages of a session, so any bytes are allowed.
 pub(super) type ApiBody = ReplyBody<Bytes>;
 
-/// Why a request is not answered as it wished.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
@@ -24,7 +24,7 @@ impl Refusal {
         Self { status, code, words: words.to_owned() }
     }
 
-    /// What kind of refusal it is.
+    /// The error code, for programs.
     pub(super) fn code(&self) -> &'static str {
         self.code
     }
@@ -33,7 +33,7 @@ impl Refusal {
         &self.words
     }
 
-    /// Whether somebody else might have been answered.
+    /// Whether the request was refused because of who sent it.
     pub(super) fn is_about_caller(&self) -> bool {
         matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }
@@ -75,7 +75,7 @@ impl From<Refusal> for Response<ApiBody> {
     }
 }
 
-/// The reply to a method that a path has no use for.
+/// The response to a method that the path does not support.
 pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ApiBody> {
     let words = format!("{method} is of no use here; use {}", allowed.join(" or "));
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &words);
@@ -86,7 +86,7 @@ pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Respon
     response
 }
 
-/// A reply with a value.
+/// A JSON response.
 pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     match serde_json::to_vec(value) {
         Ok(text) => text_reply("application/json", text),
@@ -98,7 +98,7 @@ pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     }
 }
 
-/// A reply with a text.
+/// A text response.
 pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::full(Bytes::from(text)));
     let headers = response.headers_mut();

@@ -1,6 +1,7 @@
-//! Attempts to decide that were refused, in the activity log, as those at a terminal are.
+//! Logs refused attempts to decide, as the command line does.
 //!
-//! Anybody on this machine can knock without a token, so only so many a second are written down.
+//! Any program on the machine can send requests without a token, so the log takes only a few a
+//! second.
 
 use std::cell::Cell;
 
@@ -13,7 +14,7 @@ use super::answer::Refusal;
 use super::route::{Found, Route};
 use super::{Hub, Level, journal};
 
-/// How many attempts of one second are logged.
+/// How many attempts are logged per second.
 const A_SECOND_MAX: u32 = 10;
 
 /// The attempts of the current second.
@@ -23,7 +24,7 @@ pub(super) struct Attempts {
     count: Cell<u32>,
 }
 
-/// A request that decides something.
+/// A request to approve, deny or shut down.
 #[derive(Debug)]
 pub(super) struct DecidingRequest {
     path: String,
@@ -31,7 +32,7 @@ pub(super) struct DecidingRequest {
 }
 
 impl Attempts {
-    /// Whether one more is logged.
+    /// Whether one more may be logged.
     fn admits(&self, now_us: i64) -> bool {
         let second = now_us / 1_000_000;
         if self.second.replace(second) != second {
@@ -43,7 +44,7 @@ impl Attempts {
 }
 
 impl DecidingRequest {
-    /// The request, if it approves, denies or ends the hub.
+    /// The request, if it approves, denies or shuts down the hub.
     pub(super) fn of(found: &Found<'_>, path: &str) -> Option<Self> {
         match found {
             Found::Route(Route::Approve | Route::Deny | Route::Shutdown, id) => {
@@ -55,7 +56,7 @@ impl DecidingRequest {
 }
 
 impl Hub {
-    /// Logs that a request was refused because of who asked.
+    /// Logs that a request was refused because of who sent it.
     pub(super) fn log_attempt(&self, request: &DecidingRequest, refusal: &Refusal) {
         let now_us = self.clock.now().wall_us;
         if !refusal.is_about_caller() || !self.attempts.admits(now_us) {
@@ -63,7 +64,7 @@ impl Hub {
         }
         let DecidingRequest { path, id } = request;
         let is_known = is_id(id);
-        // What stands for an id may be anything.
+        // A value that is not a valid id may contain anything, so it is left out.
         let command = match is_known || id.is_empty() {
             true => format!("POST {path}"),
             false => format!("POST {}", path.replace(id.as_str(), "…")),

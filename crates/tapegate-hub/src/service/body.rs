@@ -1,4 +1,4 @@
-//! Bodies of requests: JSON, within bounds, within time.
+//! Request bodies: JSON, of limited size, within a time limit.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tapegate_wire::http::{BodyBudget, Collected, IntakeError, collect_request, l
 use super::answer::Refusal;
 use super::route::Route;
 
-/// The largest body: three of the largest messages, for what is written in escapes.
+/// The largest body: three times the largest message, to leave room for escapes.
 pub(super) const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Reads the body of a request, if it has one that matters.
+/// Reads the body of a request, if the route uses one.
 pub(super) async fn read(
     route: Route,
     headers: &HeaderMap,

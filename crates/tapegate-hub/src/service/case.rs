@@ -1,4 +1,4 @@
-//! A question on its way to an answer: what was found out, in the words of the answer and of the log.
+//! A request for a decision while it is processed: fills in the response and the log event.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::api::{
 };
 use crate::governed::Governed;
 
-/// A question on its way to an answer.
+/// A request for a decision while it is processed.
 pub(super) struct Case<'a> {
     pub(super) governed: &'a Governed,
     pub(super) request: &'a GovernanceEvaluateRequest,
@@ -39,7 +39,7 @@ impl Case<'_> {
             request: self.request,
         };
         let mut answered = question.answer();
-        // Whoever has decided itself that people are to be asked is taken at its word.
+        // A shim that has itself decided to hold a call is trusted.
         if let Answer::Decided(decided) = &mut answered.answer
             && let (true, Some(workflow)) = (self.request.held, &self.request.workflow)
             && decided.decision.strict == Outcome::Forward
@@ -51,7 +51,7 @@ impl Case<'_> {
         answered
     }
 
-    /// An answer that has yet to be filled in.
+    /// A response with no decision filled in yet.
     pub(super) fn blank(&self, shutdown: bool) -> GovernanceEvaluateResponse {
         let version = self.governed.version();
         GovernanceEvaluateResponse {
@@ -95,7 +95,7 @@ impl Case<'_> {
         }
     }
 
-    /// Puts what was found out into an answer, and into the log.
+    /// Fills the decision into the response and the log event.
     pub(super) fn tell(
         &self,
         answered: &Answered,
@@ -192,7 +192,7 @@ impl Case<'_> {
     }
 }
 
-/// What a caller is told.
+/// The error that the caller gets.
 pub(super) fn told(refusal: &gate::Refusal) -> DenyError {
     let error_type = member(refusal.data.as_bytes(), "error_type").and_then(string);
     DenyError {
@@ -203,7 +203,7 @@ pub(super) fn told(refusal: &gate::Refusal) -> DenyError {
     }
 }
 
-/// The trace that a call belongs to, if it says so itself.
+/// The trace that a call belongs to, if its `_meta` names one.
 fn traceparent(request: &GovernanceEvaluateRequest) -> Option<String> {
     let params = request.params.as_ref()?.get().as_bytes();
     let text = string(member(member(params, "_meta")?, "traceparent")?)?;

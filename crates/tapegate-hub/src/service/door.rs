@@ -1,4 +1,4 @@
-//! The door: who is let in, what they want, and who answers it.
+//! Authenticates requests and dispatches them to their routes.
 
 use std::rc::Rc;
 
@@ -106,7 +106,7 @@ impl Hub {
         }
     }
 
-    /// Whether a request shows a token that allows what it asks for.
+    /// Whether a request presents a token that allows its route.
     fn admit(&self, found: &Found<'_>, headers: &HeaderMap) -> Result<(), Refusal> {
         match (found, self.caller(headers)) {
             (Found::Route(Route::Healthz, _), _) | (_, Some(Caller::Approver)) => Ok(()),
@@ -118,7 +118,7 @@ impl Hub {
         }
     }
 
-    /// Whose token a request shows.
+    /// Whose token a request presents.
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         let value = single(headers, AUTHORIZATION)?;
         let (scheme, secret) = value.split_first_chunk::<7>()?;
@@ -142,9 +142,9 @@ impl Handler for Hub {
     }
 }
 
-/// What is asked of a route.
+/// The parts of a request that routes use.
 struct Asked<'a> {
-    /// What stands for `{id}` in its path.
+    /// The value of `{id}` in its path.
     id: &'a str,
     query: &'a str,
     /// W3C trace context, from its header.
@@ -153,7 +153,7 @@ struct Asked<'a> {
     body: Bytes,
 }
 
-/// A request that is being answered, until it is or its caller has gone.
+/// Counts a request as being answered until it is dropped.
 struct Busy<'a>(&'a Hub);
 
 impl<'a> Busy<'a> {
@@ -169,14 +169,14 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// The value of a header that must be there once.
+/// The value of a header that must occur exactly once.
 pub(super) fn single(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     let mut values = headers.get_all(name).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
     Some(value.as_bytes())
 }
 
-/// Reads a body, or says what is missing.
+/// Parses a body, or names what is wrong with it.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body)
         .map_err(|error| Refusal::bad_request(&format!("the body does not fit: {error}")))

@@ -1,4 +1,4 @@
-//! Deciding about a message for somebody else.
+//! Decides about messages on behalf of shims and other clients.
 
 use http::StatusCode;
 use tapegate_core::decision::LoggedDecision;
@@ -37,7 +37,7 @@ impl Hub {
         {
             self.open(&case, decided, &mut answer, &mut event);
         }
-        // A shim has written down itself what it holds.
+        // A shim logs the calls that it holds by itself.
         let passes = matches!(answered.answer, Answer::Passes) && answered.anomalies.is_empty();
         let quiet = request.held || passes;
         if !quiet && let Err(why) = self.journal.write(&[event]) {
@@ -46,7 +46,7 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Whether an approved call may still be sent: whatever is not denied by now may.
+    /// Decides again about an approved call: it may be sent unless it is denied by now.
     pub(super) fn reconsider(
         &self,
         request: &GovernanceEvaluateRequest,
@@ -59,7 +59,8 @@ impl Hub {
         case.tell(&answered, &mut answer, &mut case.event());
         let call_hash = match &answered.answer {
             Answer::Decided(decided) => {
-                // What needs no approval by now is the same call as it was then.
+                // A call that no longer needs approval is compared under the workflow it was
+                // approved for.
                 let then = ApprovalScope { workflow: &kept.workflow, drift: None };
                 let scope = decided.decision.approval_scope().unwrap_or(then);
                 Some(hash_of(&decided.method, request, scope))
@@ -108,7 +109,7 @@ impl Hub {
         Ok(Case { governed, request, profile, principal, request_id, wall_us })
     }
 
-    /// Has people asked.
+    /// Asks approvers, or uses an approval that was given before.
     fn open(
         &self,
         case: &Case<'_>,
@@ -166,12 +167,12 @@ impl Hub {
         }
     }
 
-    /// The log cannot be written: production lets nothing happen untold.
+    /// Handles a log that cannot be written: in production, nothing may happen unlogged.
     fn unlogged(&self, case: &Case<'_>, answer: &mut GovernanceEvaluateResponse, why: &str) {
         (self.options.notice)(super::Level::Error, why);
         if case.profile == Profile::Production {
             if let Some(id) = answer.task_id.take() {
-                // Nobody is asked about a call that is refused.
+                // Approvers need not decide about a call that is refused.
                 self.cancel(&id, false).ok();
             }
             let subject = case.subject(&Answer::Passes);
@@ -182,7 +183,7 @@ impl Hub {
     }
 }
 
-/// Whoever asks may want more than the hub, never less.
+/// A client may ask for a stricter profile than the hub's, never for a laxer one.
 fn stricter(own: Profile, asked: Profile) -> Profile {
     if own == Profile::Production { own } else { asked }
 }

@@ -1,4 +1,4 @@
-//! When what was decided and counted is exported.
+//! Schedules the export of traces and metrics.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use super::{Hub, Level};
 use crate::otlp::Exporter;
 
-/// How often it is looked whether there is enough for a batch.
+/// How often to check whether a batch is full.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the last export may take, however long others may.
+/// The limit for the last export, whatever the configured timeout.
 const LAST: Duration = Duration::from_secs(2);
 
 impl Hub {
-    /// Exports by what the policy says now, if that is something else than before.
+    /// Replaces the exporter if the policy's telemetry settings have changed.
     pub(super) fn refit(&self) {
         let governed = self.governed();
         let settings = governed.policy.as_ref().map(|policy| &policy.telemetry);
@@ -34,7 +34,8 @@ impl Hub {
         self.exporter.replace(exporter.map(Rc::new));
     }
 
-    /// Exports for ever: spans when there are enough or it is time, numbers when it is time.
+    /// Exports until the hub ends: spans when a batch is full or the delay is over, metrics after
+    /// each delay.
     pub(super) async fn export(&self) {
         let mut last = Instant::now();
         let mut complained = false;
@@ -49,7 +50,7 @@ impl Hub {
             if due {
                 last = Instant::now();
             }
-            // A collector that is down is complained of once, not every few seconds.
+            // A collector that is down is reported once, not every few seconds.
             if let Err(why) = &done
                 && !complained
             {
@@ -63,11 +64,11 @@ impl Hub {
         }
     }
 
-    /// Exports what there is, for the last time.
+    /// Exports what is left, for the last time.
     pub(crate) async fn last_export(&self) {
         let Some(exporter) = self.exporter.borrow().clone() else { return };
         self.catch_up();
-        // Who does not take it now does not get it.
+        // Telemetry that the collector does not accept in time is lost.
         tokio::time::timeout(LAST, self.export_by(&exporter, true)).await.ok();
     }
 

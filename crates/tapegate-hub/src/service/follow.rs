@@ -1,7 +1,7 @@
-//! Reading along what is written to the activity log, by whomever, and counting it.
+//! Follows the activity log and counts what is written there, by any process.
 //!
-//! Shims decide and write by themselves. What they have decided is counted from the log, so that
-//! nothing is counted twice and nobody has to be believed.
+//! Shims decide and log by themselves. Their decisions are counted from the log, unless a connection
+//! reports its own totals with its heartbeats.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -19,36 +19,36 @@ use crate::api::{
     EventLine, EventsAnswer, EventsRequest, GovernanceEvaluateRequest, GovernanceEvaluateResponse,
 };
 
-/// How often the log is looked at.
+/// How often the log is checked.
 const EVERY: Duration = Duration::from_millis(500);
-/// How much is read at once, which is more than the longest line.
+/// The most to read at once; more than the longest line.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// How many batches of events are known again.
+/// How many event batches are remembered.
 const BATCHES_MAX: usize = 1024;
 
-/// A log that is read along.
+/// A log that is being followed.
 pub(super) struct Follow {
     path: PathBuf,
     file: Option<File>,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
-    /// Connections that say themselves what they have counted.
+    /// Connections that report their own totals with heartbeats.
     pub(super) counting: BTreeSet<String>,
 }
 
 impl Follow {
-    /// Reads what is written to the log of a state folder from now on.
+    /// Follows the log of a state folder from its current end.
     pub(super) fn new(state: &Path) -> Self {
         let path = state.join(CURRENT);
         let mut file = open(&path);
         if let Some(file) = &mut file {
-            // What cannot be skipped is read, and counted late.
+            // If seeking fails, old lines are counted too.
             file.seek(SeekFrom::End(0)).ok();
         }
         Self { path, file, rest: Vec::new(), counting: BTreeSet::new() }
     }
 
-    /// The lines that were written since.
+    /// The lines written since the last call.
     fn lines(&mut self) -> Vec<Logged> {
         let mut lines = Vec::new();
         self.read(&mut lines);
@@ -56,7 +56,7 @@ impl Follow {
         let there = open(&self.path);
         let same = self.file.as_ref().and_then(number) == there.as_ref().and_then(number);
         if !same {
-            // It was put aside; what was written to it last is read before the next one.
+            // The log was rotated: read the rest of the old file before the new one.
             self.read(&mut lines);
             (self.file, self.rest) = (there, Vec::new());
             self.read(&mut lines);
@@ -79,7 +79,7 @@ impl Follow {
 }
 
 impl Hub {
-    /// Counts what is written to the log. Never ends.
+    /// Counts what is written to the log. Never returns.
     pub(super) async fn follow_log(&self) {
         loop {
             tokio::time::sleep(EVERY).await;
@@ -87,7 +87,7 @@ impl Hub {
         }
     }
 
-    /// Counts what was written to the log so far.
+    /// Counts what has been written to the log since the last call.
     pub(super) fn catch_up(&self) {
         let lines = self.follow.borrow_mut().lines();
         let exporter = self.exporter.borrow().clone();
@@ -99,7 +99,7 @@ impl Hub {
         }
     }
 
-    /// Has events of a shim written down, all of them or none, and once however often they are sent.
+    /// Logs events of a shim, all or none, and only once even if they are resent.
     pub(super) fn events(&self, sent: EventsRequest) -> Result<EventsAnswer, Refusal> {
         if let Some(from) = sent.shipped_from {
             return self.take_over(&from, sent.events);
@@ -119,8 +119,8 @@ impl Hub {
         Ok(EventsAnswer { written: events.len() })
     }
 
-    /// Has lines of another log written down, all of them or none, each once. What was written is told
-    /// by the lines themselves, so it is known after a crash, too.
+    /// Logs lines of another log, all or none, each once. The lines carry their origin, so
+    /// duplicates are recognised even after a crash.
     fn take_over(&self, from: &str, sent: Vec<EventLine>) -> Result<EventsAnswer, Refusal> {
         if !is_log_id(from) {
             return Err(Refusal::bad_request("`shipped_from` is not the name of a log"));
@@ -149,7 +149,7 @@ impl Hub {
         Refusal::new(http::StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", why)
     }
 
-    /// Counts what was asked of the hub itself.
+    /// Counts a request to the hub itself.
     pub(super) fn counted(
         &self,
         request: &GovernanceEvaluateRequest,
@@ -215,7 +215,7 @@ impl Hub {
     }
 }
 
-/// Reads events that were sent, all of them or none.
+/// Converts events that were sent, all or none.
 fn read_all(sent: Vec<EventLine>) -> Result<Vec<Event<'static>>, Refusal> {
     let read = sent.into_iter().enumerate().map(|(place, line)| {
         let words = |error| Refusal::bad_request(&format!("events[{place}]: {error}"));
@@ -224,7 +224,7 @@ fn read_all(sent: Vec<EventLine>) -> Result<Vec<Event<'static>>, Refusal> {
     read.collect()
 }
 
-/// The texts of a list in a line.
+/// The strings of a list in a line.
 fn texts(line: &Logged, key: &str) -> Vec<String> {
     let list = line.raw(key).and_then(|list| serde_json::from_slice(list).ok());
     list.unwrap_or_default()

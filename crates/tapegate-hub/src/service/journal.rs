@@ -1,4 +1,4 @@
-//! The activity log, as the hub writes it. Secrets that the policy knows are masked.
+//! The activity log as the hub writes it, with the secrets that the policy knows masked.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -12,15 +12,15 @@ use tapegate_store::activity::{ActivityError, ActivityLog, EXTRA_BYTES_MAX, Even
 pub(super) struct Journal {
     state: PathBuf,
     log: RefCell<ActivityLog>,
-    /// How it is kept.
+    /// Its rotation and retention.
     options: Cell<Options>,
     masking: RefCell<Option<Redactor>>,
-    /// Why it could not be written the last time, if it could not.
+    /// Why the last write failed, if it did.
     trouble: RefCell<Option<String>>,
 }
 
 impl Journal {
-    /// Opens the log in a state folder, to be kept as the policy says.
+    /// Opens the log in a state folder, with the rotation and retention of the policy.
     pub(super) fn open(state: &Path, policy: Option<&Policy>) -> Result<Self, ActivityError> {
         let options = options(policy);
         Ok(Self {
@@ -32,10 +32,10 @@ impl Journal {
         })
     }
 
-    /// From now on what the policy redacts is masked, and the log is kept as it says.
+    /// Applies the redaction, rotation and retention of a new policy.
     pub(super) fn heed(&self, policy: Option<&Policy>, key: &Key) {
         let options = options(policy);
-        // One that cannot be opened anew is written on as it is, and says itself what is wrong.
+        // If it cannot be reopened, the old one stays in use and its writes report the error.
         if self.options.replace(options) != options
             && let Ok(log) = ActivityLog::open(&self.state, options)
         {
@@ -45,7 +45,7 @@ impl Journal {
         self.masking.replace(rules.map(|rules| Redactor::new(rules, key.clone())));
     }
 
-    /// A text with the secrets masked.
+    /// The text with secrets masked.
     pub(super) fn masked(&self, text: &str) -> String {
         match &*self.masking.borrow() {
             Some(masking) => masking.text(text).into_owned(),
@@ -67,7 +67,7 @@ impl Journal {
         }
     }
 
-    /// Writes events down, all of them or none.
+    /// Logs events, all or none.
     pub(super) fn write(&self, events: &[Event<'_>]) -> Result<(), String> {
         let mut log = self.log.borrow_mut();
         events.iter().for_each(|event| log.append(&self.masked_event(event)));
@@ -76,8 +76,8 @@ impl Journal {
         written
     }
 
-    /// Writes down events of another log, all of them or none, each with members that nothing masks;
-    /// the number of the last line.
+    /// Logs events of another log, all or none, each with members that are not masked. Returns the
+    /// number of the last line.
     pub(super) fn take_over(&self, events: &[(Event<'_>, String)]) -> Result<u64, String> {
         let mut log = self.log.borrow_mut();
         for (event, members) in events {
@@ -87,7 +87,7 @@ impl Journal {
                 extra if extra.len() + members.len() < EXTRA_BYTES_MAX => {
                     format!("{extra},{members}")
                 }
-                // The members must not be left out, so the rest is.
+                // The members are required, so the rest is left out.
                 extra => format!("\"extra_bytes\":{},{members}", extra.len()),
             };
             log.append(&Event { extra: extra.into(), ..masked });
@@ -97,13 +97,13 @@ impl Journal {
         written.map(|()| log.head().seq)
     }
 
-    /// Why it cannot be written, if it cannot.
+    /// Why the last write failed, if it did.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.borrow().clone()
     }
 }
 
-/// How a policy wants the log kept.
+/// The rotation and retention that a policy asks for.
 fn options(policy: Option<&Policy>) -> Options {
     policy.map_or_else(Options::default, |policy| Options {
         rotate_bytes: policy.activity.rotate_bytes,
@@ -111,7 +111,7 @@ fn options(policy: Option<&Policy>) -> Options {
     })
 }
 
-/// Something that the hub itself has done or seen.
+/// A new event of the hub itself.
 pub(super) fn event(
     wall_us: i64,
     level: &'static str,

@@ -1,4 +1,4 @@
-//! How the hub itself is, and what it has counted.
+//! Health, readiness and metrics of the hub.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use super::answer::{ApiBody, json, text_reply};
 use super::door::single;
 use crate::proof::{self, CHALLENGE, Challenge, PROOF};
 
-/// That we are alive.
+/// The answer of `/healthz`.
 #[derive(Serialize)]
 struct Health {
     status: &'static str,
@@ -19,13 +19,13 @@ struct Health {
     uptime_seconds: u64,
 }
 
-/// Whether we can do our work.
+/// The answer of `/readyz`.
 #[derive(Serialize)]
 struct Readiness {
     status: &'static str,
     policy_version: String,
     profile: &'static str,
-    /// What is wrong with the policy that was last loaded; an older one holds.
+    /// Faults of the policy that was last loaded; an older one is still in force.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policy_faults: Vec<String>,
     /// Why the activity log cannot be written.
@@ -48,7 +48,7 @@ impl Hub {
         response
     }
 
-    /// The answers to a challenge, one by each token. There are none for an address that is not ours.
+    /// The answers to a challenge, one for each token. None if the challenge names another address.
     fn proofs(&self, headers: &HeaderMap) -> Option<[String; 2]> {
         let challenge = Challenge::read(single(headers, CHALLENGE)?)?;
         let host = std::str::from_utf8(single(headers, HOST)?).ok()?;
@@ -89,7 +89,7 @@ impl Hub {
         text_reply("text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
     }
 
-    /// Says how everything is that goes up and down.
+    /// Updates the gauges.
     pub(super) fn measure(&self) {
         self.sweep();
         self.catch_up();

@@ -1,6 +1,6 @@
-//! A message to be decided about, as the policy sees it.
+//! A message that needs a decision, in the form that the policy evaluates.
 //!
-//! The message is put together from what was asked, and goes to the same judge as in a shim.
+//! The message is rebuilt from the request and judged by the same code as in a shim.
 
 use tapegate_core::frame::Frame;
 use tapegate_core::json::write_str;
@@ -13,37 +13,37 @@ use tapegate_policy::model::{Policy, Profile};
 
 use crate::api::{GovernanceEvaluateRequest, JsonRpcId, MessageType, StreamDirection};
 
-/// What there is to say about a message, and what is odd about its form and only logged.
+/// The result for a message, and anomalies of its form that are only logged.
 pub(super) struct Answered {
     pub(super) answer: Answer,
     pub(super) anomalies: Vec<Fault>,
 }
 
-/// What there is to say about a message.
+/// The result for a message.
 pub(super) enum Answer {
-    /// It passes, and nobody was asked.
+    /// It passes: nothing in it needs a decision.
     Passes,
-    /// It is not written as it must be.
+    /// It is malformed.
     Faulty(Fault),
-    /// It calls this, and there is no policy.
+    /// It calls this, but there is no policy.
     Observed(String),
-    /// It was decided about.
+    /// The policy decided.
     Decided(Box<Decided>),
 }
 
-/// What was decided.
+/// A decision, and what it is about.
 pub(super) struct Decided {
-    /// The method, as rules name it.
+    /// The method, by the name that rules use.
     pub(super) method: String,
-    /// What is called: its name or URI.
+    /// The name or URI of what is called.
     pub(super) name: String,
-    /// What kind of thing that is.
+    /// The kind of thing that is called.
     pub(super) word: &'static str,
     /// The decision.
     pub(super) decision: Decision,
 }
 
-/// What is asked.
+/// What a decision depends on.
 pub(super) struct Question<'a> {
     pub(super) policy: Option<&'a Policy>,
     pub(super) profile: Profile,
@@ -80,7 +80,7 @@ impl Question<'_> {
     }
 }
 
-/// What a judgement comes to.
+/// The result of a judgement.
 fn answer(judgement: &Judgement<'_>) -> Answer {
     if let Some(fault) = judgement.faults().next() {
         return Answer::Faulty(fault);
@@ -98,11 +98,11 @@ fn answer(judgement: &Judgement<'_>) -> Answer {
     }))
 }
 
-/// The message that was asked about.
+/// Rebuilds the message from the request.
 fn message(request: &GovernanceEvaluateRequest) -> Vec<u8> {
     let mut out = br#"{"jsonrpc":"2.0""#.to_vec();
     if request.message_type == MessageType::Request {
-        // Whoever asks need not tell the id, which nothing depends on.
+        // The id is optional, and no decision depends on it.
         let id = request.id.as_ref().map_or_else(|| "0".to_owned(), JsonRpcId::to_json);
         out.extend_from_slice(format!(",\"id\":{id}").as_bytes());
     }

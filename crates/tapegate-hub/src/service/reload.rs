@@ -1,4 +1,4 @@
-//! The policy is loaded anew, and what comes of it is told everywhere.
+//! Reloads the policy and announces the result.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use crate::api::Push;
 use crate::governed::Governed;
 
 impl Hub {
-    /// Loads the policy anew. One with faults changes nothing, and is loudly complained of.
+    /// Reloads the policy. A policy with faults is reported and changes nothing.
     pub fn reload(&self) {
         let loading = (self.options.load)();
         if !loading.faults.is_empty() {
@@ -34,7 +34,7 @@ impl Hub {
         }
     }
 
-    /// Counts and writes down that a policy was loaded, or was not.
+    /// Counts and logs the result of loading a policy.
     pub(super) fn loaded(&self, status: &str, level: &'static str, words: &str) {
         let (now, governed) = (self.clock.now(), self.governed());
         let mut metrics = self.metrics.borrow_mut();
@@ -51,7 +51,7 @@ impl Hub {
         self.log(level, "policy", words);
     }
 
-    /// Writes down something about the hub itself.
+    /// Logs an event about the hub itself.
     pub(super) fn log(&self, level: &'static str, kind: &'static str, words: &str) {
         let (now, governed) = (self.clock.now(), self.governed());
         let version = governed.version();

@@ -1,45 +1,45 @@
-//! What can be asked for, and by which method.
+//! The routes of the API.
 
 use http::Method;
 
-/// Something that can be asked for.
+/// A route of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// A decision.
+    /// Asks for a decision.
     Evaluate,
-    /// A shim is alive.
+    /// Reports that a shim is alive.
     Heartbeat,
-    /// How a task stands.
+    /// Returns the status of a task.
     Task,
-    /// Whether an approved call may still be sent.
+    /// Decides again whether an approved call may be sent.
     Revalidate,
-    /// Taking a task back.
+    /// Withdraws a task.
     Cancel,
-    /// Lines for the activity log.
+    /// Writes events to the activity log.
     Events,
-    /// Every request that nobody has decided about.
+    /// Lists the pending approval requests.
     Approvals,
-    /// Saying yes.
+    /// Approves a request.
     Approve,
-    /// Saying no.
+    /// Denies a request.
     Deny,
-    /// What is counted.
+    /// Returns the metrics.
     Metrics,
-    /// What can be asked for.
+    /// Returns the API description.
     OpenApi,
-    /// The policy as it was read.
+    /// Returns the policy as the hub read it.
     Snapshot,
-    /// What is said without being asked.
+    /// Opens the stream of pushes.
     Stream,
-    /// The end.
+    /// Shuts down the hub and its shims.
     Shutdown,
-    /// Whether we are alive.
+    /// Whether the hub is alive.
     Healthz,
-    /// Whether we can do our work.
+    /// Whether the hub is ready.
     Readyz,
 }
 
-/// Everything that can be asked for: method, path, and what it is. `{id}` stands for one segment.
+/// All routes: method, path and route. `{id}` stands for one path segment.
 pub const ROUTES: &[(&str, &str, Route)] = &[
     ("POST", "/governance/evaluate", Route::Evaluate),
     ("POST", "/governance/heartbeat", Route::Heartbeat),
@@ -62,15 +62,15 @@ pub const ROUTES: &[(&str, &str, Route)] = &[
 /// What a method and a path lead to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
-    /// This, with what stands for `{id}`.
+    /// A route, with the value of `{id}`.
     Route(Route, &'a str),
-    /// There is such a path, for these methods.
+    /// A path that exists, but only for these methods.
     Method(Vec<&'static str>),
-    /// Nothing.
+    /// A path that does not exist.
     Nothing,
 }
 
-/// What a method and a path lead to.
+/// Finds the route for a method and a path.
 pub(super) fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
     let mut allowed = Vec::new();
     for (wanted, pattern, route) in ROUTES {
@@ -83,7 +83,7 @@ pub(super) fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
     if allowed.is_empty() { Found::Nothing } else { Found::Method(allowed) }
 }
 
-/// What stands for `{id}` if the path fits.
+/// The value of `{id}`, or an empty one, if the path matches.
 fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     let Some((before, after)) = pattern.split_once("{id}") else {
         return (pattern == path).then_some("");
@@ -93,17 +93,17 @@ fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
 }
 
 impl Route {
-    /// Whether the shims' token is not enough: an agent may be able to read it.
+    /// Whether the shims' token is not enough, since an agent may be able to read it.
     pub(super) fn is_for_approvers(self) -> bool {
         matches!(self, Self::Approvals | Self::Approve | Self::Deny | Self::Shutdown)
     }
 
-    /// Whether it may be asked for without a body, though the method has one.
+    /// Whether the body may be missing though the method is POST.
     pub(super) fn needs_no_body(self) -> bool {
         matches!(self, Self::Shutdown | Self::Cancel)
     }
 
-    /// Whether a body is looked at.
+    /// Whether the route reads a body.
     pub(super) fn has_body(self) -> bool {
         ROUTES.iter().any(|(method, _, route)| *route == self && *method == "POST")
     }

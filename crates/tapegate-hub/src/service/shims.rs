@@ -1,4 +1,4 @@
-//! The shims that are there, as far as they say so.
+//! The shims that are connected, according to their heartbeats.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::LEASE;
 use crate::api::{Counters, HeartbeatRequest, HeartbeatResponse};
 use crate::metrics::Metrics;
 
-/// How many shims are told apart. Whoever comes when there are more takes the place of the one that
-/// was not heard of for the longest time.
+/// How many shims are tracked. When there are more, a new one replaces the one that has been silent
+/// for the longest time.
 const SHIMS_MAX: usize = 1024;
-/// How many different things a shim may have counted.
+/// How many different series a shim may report.
 const COUNTS_MAX: usize = 1000;
 /// The states a server can be in.
 const STATES: [&str; 5] = ["starting", "running", "stopping", "stopped", "crashed"];
 
-/// The shims that are there.
+/// The shims that are connected.
 pub(super) struct Shims {
-    /// By connection, or by server if that is all they say.
+    /// By connection id, or by server id if that is all they send.
     known: BTreeMap<String, Shim>,
     news: watch::Sender<()>,
 }
@@ -29,12 +29,12 @@ pub(super) struct Shims {
 /// A shim.
 struct Shim {
     server_id: String,
-    /// When it was last heard of.
+    /// When it was last heard from.
     seen: At,
     state: &'static str,
-    /// How many streams it listens to. One that had some and has none is gone.
+    /// How many streams it has open. One that closes its last stream during shutdown is gone.
     streams: Option<usize>,
-    /// What it had counted when it was last heard of: the name and labels, and how many.
+    /// The totals in its last heartbeat, by metric name and labels.
     counted: BTreeMap<(&'static str, [String; 2]), u64>,
 }
 
@@ -49,12 +49,12 @@ impl Shim {
         matches!(self.state, "stopped" | "crashed")
     }
 
-    /// How much longer it is believed to be there.
+    /// How much longer it is considered connected.
     fn left(&self, now: At) -> Duration {
         LEASE.saturating_sub(Duration::from_nanos(now.mono_ns.saturating_sub(self.seen.mono_ns)))
     }
 
-    /// Counts what has come to what it had counted.
+    /// Counts the increase since its last totals.
     fn count(&mut self, counters: &Counters, metrics: &mut Metrics) {
         let messages = counters.messages.iter().map(|it| {
             let labels = [it.direction.name().to_owned(), it.method.clone()];
@@ -75,7 +75,7 @@ impl Shim {
             }
             let (name, labels) = key.clone();
             let before = self.counted.insert(key, count).unwrap_or(0);
-            // A shim that has begun anew counts from nothing.
+            // A restarted shim counts from zero.
             let more = if count >= before { count - before } else { count };
             let mut named = vec![self.server_id.as_str(), labels[0].as_str()];
             named.extend(Some(labels[1].as_str()).filter(|_| !name.contains("framing")));
@@ -87,12 +87,12 @@ impl Shim {
 }
 
 impl Shims {
-    /// Is told when one comes or goes.
+    /// Notifies when a shim comes or goes.
     pub(super) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    /// How many are there, and when to look again if nothing happens.
+    /// How many are connected, and how long until the next one may time out.
     pub(super) fn active(&mut self, now: At) -> (usize, Duration) {
         self.known.retain(|_, shim| !shim.left(now).is_zero());
         let there = self.known.values().filter(|shim| !shim.is_gone());
@@ -100,12 +100,12 @@ impl Shims {
         (there.count(), until.unwrap_or(LEASE))
     }
 
-    /// Every server and how it is.
+    /// Every server and its state.
     pub(super) fn states(&self) -> impl Iterator<Item = (&str, &'static str)> {
         self.known.values().map(|shim| (shim.server_id.as_str(), shim.state))
     }
 
-    /// One says that it is alive.
+    /// Records a heartbeat.
     fn heard(&mut self, now: At, key: String, beat: &HeartbeatRequest) -> &mut Shim {
         self.make_room(&key);
         self.news.send_replace(());
@@ -133,7 +133,8 @@ impl Shims {
         }
     }
 
-    /// One listens, or has stopped to. While the hub is ending, who stops is gone.
+    /// Records that a shim has opened or closed a stream. Closing the last one during shutdown ends
+    /// it.
     pub(super) fn listens(&mut self, key: &str, more: bool, ending: bool) {
         let Some(shim) = self.known.get_mut(key) else { return };
         let count = shim.streams.unwrap_or(0);
@@ -152,7 +153,7 @@ impl Hub {
         let mut shims = self.shims.borrow_mut();
         let shim = shims.heard(self.clock.now(), key.clone(), &beat);
         if let Some(counters) = &beat.counters {
-            // What it has written to the log until now is not counted from there any more.
+            // From now on, its lines in the log are not counted.
             let counting = &mut self.follow.borrow_mut().counting;
             if counting.len() < 4 * SHIMS_MAX {
                 counting.insert(key);

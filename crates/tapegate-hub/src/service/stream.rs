@@ -1,4 +1,4 @@
-//! What the hub says without being asked: server-sent events.
+//! The stream of pushes, as server-sent events.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,28 +18,28 @@ use super::Hub;
 use super::answer::ApiBody;
 use crate::api::Push;
 
-/// How often something is said when there is nothing to say, so that each side notices when the
+/// How often a comment is sent when there is nothing to push, so that each side notices when the
 /// other is gone.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
 type Next = Pin<Box<dyn Future<Output = (Option<Bytes>, Ears)>>>;
 
-/// Where it is heard what is to be said, and that there is nothing more.
+/// The sources of a stream: the pushes, and the signal to close.
 struct Ears {
     pushes: Receiver<Push>,
     closing: watch::Receiver<bool>,
 }
 
-/// A stream to one who listens.
+/// The stream of one client.
 struct Stream {
     hub: Rc<Hub>,
-    /// Who listens, if they said.
+    /// The connection or server id of the client, if it sent one.
     key: String,
     next: Option<Next>,
 }
 
 impl Hub {
-    /// A stream that begins with the policy that holds.
+    /// Opens a stream that begins with the policy in force.
     pub(super) fn stream(self: &Rc<Self>, query: &str) -> Response<ApiBody> {
         let key = parameter(query, "connection_id").or_else(|| parameter(query, "server_id"));
         let key = key.unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ impl Drop for Stream {
     }
 }
 
-/// The next thing to be said. `None` for one who has missed something, and when all is over.
+/// The next piece. `None` ends the stream: the client missed a push, or the hub closes.
 async fn following(mut ears: Ears) -> (Option<Bytes>, Ears) {
     let piece = tokio::select! {
         biased;
@@ -90,12 +90,12 @@ async fn following(mut ears: Ears) -> (Option<Bytes>, Ears) {
 }
 
 fn event(push: &Push) -> Bytes {
-    // It is made of text alone, which can always be written.
+    // A push consists of strings alone, so it always serializes.
     let data = serde_json::to_string(push).unwrap_or_default();
     Bytes::from(format!("event: {}\ndata: {data}\n\n", push.name()))
 }
 
-/// The value of a parameter, which is a plain word.
+/// The value of a query parameter, without decoding.
 pub(super) fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(key, _)| *key == name).map(|(_, value)| value)

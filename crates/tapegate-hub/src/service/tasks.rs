@@ -1,7 +1,7 @@
-//! Requests for approval, opened for whoever waits and decided by whoever may.
+//! Approval requests: opened for calls that wait, decided by approvers.
 //!
-//! They are files that outlive the hub, and others decide about them too; so what is known here is
-//! only what was last seen of the folder.
+//! They are files that outlive the hub, and other processes decide about them too. So the state
+//! here is only what was last seen in the folder.
 
 mod ask;
 mod sweep;
@@ -30,19 +30,20 @@ use crate::api::{
 };
 use crate::token::Token;
 
-/// The longest time for which a question for a task is kept.
+/// The longest time that a request for a task's status is kept open.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The requests of a state folder.
+/// The approval requests of a state folder.
 pub(super) struct Tasks {
     approvals: Approvals,
-    /// Masks what people must not see. It is of this run alone: nobody needs to compare.
+    /// Masks what approvers must not see. New in each run, because masked values are never
+    /// compared.
     pub(super) key: Key,
-    /// Requests that nobody has decided about, as far as we know.
+    /// Requests that were pending when last seen.
     open: RefCell<BTreeMap<String, Request>>,
-    /// Requests that were decided about, and counted.
+    /// Requests that have been decided and counted.
     done: RefCell<BTreeSet<String>>,
-    /// Is told when the folder has changed.
+    /// Notifies when the folder has changed.
     news: watch::Sender<()>,
 }
 
@@ -58,14 +59,14 @@ impl Tasks {
         Ok(Self { approvals, key, open, done, news: watch::Sender::new(()) })
     }
 
-    /// How many are open.
+    /// How many are pending.
     pub(super) fn pending(&self) -> usize {
         self.open.borrow().len()
     }
 }
 
 impl Hub {
-    /// How a task stands, or how it came to stand within `wait_ms`.
+    /// The status of a task, or its new status if it changes within `wait_ms`.
     pub(super) async fn task(&self, id: &str, wait_ms: u64) -> Result<TaskAnswer, Refusal> {
         let until = Instant::now() + Duration::from_millis(wait_ms).min(WAIT_MAX);
         let mut news = self.tasks.news.subscribe();
@@ -85,7 +86,7 @@ impl Hub {
         }
     }
 
-    /// Whether an approved call may still be sent. Its approval is used up by this.
+    /// Whether an approved call may still be sent. Uses up its approval if so.
     pub(super) fn revalidate(
         &self,
         id: &str,
@@ -108,8 +109,8 @@ impl Hub {
         Ok(response)
     }
 
-    /// Takes a task back. One that has come to its end stays as it is. One whose caller has only
-    /// given up, or that others wait for, can still be decided about.
+    /// Withdraws a task; a finished one stays as it is. A task whose caller has only given up, or
+    /// that other callers wait for, can still be decided.
     pub(super) fn cancel(&self, id: &str, abandoned: bool) -> Result<TaskAnswer, Refusal> {
         let (request, answer) = self.look(id)?;
         if answer.status == TaskStatus::Pending {
@@ -129,7 +130,7 @@ impl Hub {
         self.look(id).map(|(_, answer)| answer)
     }
 
-    /// A person decides.
+    /// Approves or denies on behalf of a person.
     pub(super) fn settle(
         &self,
         id: &str,
@@ -146,20 +147,20 @@ impl Hub {
         let ruling = if approve { Ruling::Approved } else { Ruling::Denied };
         let at_us = self.asker_now_us(&request);
         let decided = Decided { at_us, ..self.decided(ruling, &who.by, who.reason) };
-        // What cannot be logged now is logged by the next sweep that can.
+        // If it cannot be logged now, a later sweep logs it.
         let log = || self.log_settled(&request, &decided, "");
         self.tasks.approvals.decide_logged(id, &decided, log)?.ok();
         self.sweep();
         self.look(id).map(|(_, answer)| answer)
     }
 
-    /// Every request that can still be decided about.
+    /// All requests that can still be decided.
     pub(super) fn pending_approvals(&self) -> Result<ApprovalsAnswer, Refusal> {
         let pending = self.tasks.approvals.pending(self.clock.now().wall_us)?;
         Ok(ApprovalsAnswer { approvals: pending.into_iter().map(item).collect() })
     }
 
-    /// How a task stands now. One that is too late has expired, whether or not anybody has noticed.
+    /// The current status of a task. Expires it first if its time is over.
     fn look(&self, id: &str) -> Result<(Request, TaskAnswer), Refusal> {
         let request = self.tasks.approvals.request(id)?;
         let mut decided = self.tasks.approvals.decision(id)?;
@@ -192,7 +193,7 @@ impl Hub {
         Ok((request, answer))
     }
 
-    /// What the clock of whoever asked shows: it need not be that of the hub.
+    /// The current time by the clock of the process that asked, which may differ from the hub's.
     fn asker_now_us(&self, request: &Request) -> i64 {
         self.tasks.approvals.asker_now_us(request, self.clock.now().wall_us)
     }
@@ -201,7 +202,7 @@ impl Hub {
         Decided { ruling, by: by.to_owned(), at_us: self.clock.now().wall_us, reason }
     }
 
-    /// Writes down how a request came to its end by way of the hub.
+    /// Logs how a request ended through the hub.
     fn log_settled(&self, request: &Request, decided: &Decided, extra: &str) -> Result<(), String> {
         let (component, profile) = ("hub", self.governed().profile.name());
         let extra = extra.into();
@@ -211,7 +212,7 @@ impl Hub {
             .inspect_err(|why| (self.options.notice)(super::Level::Error, why))
     }
 
-    /// Writes down decisions whose deciders were killed before they did.
+    /// Logs decisions whose deciders were killed before they could log them.
     fn log_unlogged(&self) {
         let state = &self.options.state_folder;
         self.tasks.approvals.log_unlogged(state, |request, decided| {
@@ -242,7 +243,7 @@ fn conflict(words: &str) -> Refusal {
     Refusal::new(StatusCode::CONFLICT, "conflict", words)
 }
 
-/// How often to ask, by how much time is left.
+/// How often to poll, by how much time is left.
 fn poll_interval_ms(left_us: i64) -> u64 {
     match left_us / 1_000_000 {
         ..=60 => 2_000,

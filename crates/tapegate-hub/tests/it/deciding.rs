@@ -1,4 +1,4 @@
-//! What the hub decides for others, and what is written down and counted about it.
+//! Decisions of the hub, and what it logs and counts about them.
 
 use std::cell::Cell;
 use std::rc::Rc;

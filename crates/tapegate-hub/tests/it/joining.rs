@@ -1,4 +1,4 @@
-//! A shim that joins a hub: readiness, snapshot, heartbeats, pushes, and what goes wrong.
+//! Shims that join a hub: readiness, snapshots, heartbeats, pushes and failures.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn a_shim_waits_joins_beats_and_is_told_of_the_end() {
         running.hub.stopped().await;
         let waited = tokio::time::timeout(Duration::from_millis(50), running.hub.deserted()).await;
         assert!(waited.is_err(), "the shim is still there");
-        // One that stops to listen while the hub is ending has gone.
+        // A shim that closes its stream while the hub shuts down is gone.
         drop(pushes);
         running.hub.deserted().await;
     });
@@ -81,10 +81,10 @@ fn what_goes_wrong_is_told_apart() {
         running.client.snapshot().await.unwrap();
         let error = running.client.cancel("a/b").await.unwrap_err();
         assert!(matches!(error, ClientError::Name(_)), "{error}");
-        // A port that nobody listens to any more.
+        // A port without a listener.
         let gone = Client::new("http://127.0.0.1:1", &token).unwrap();
         assert!(gone.snapshot().await.unwrap_err().is_gone());
-        // One who accepts and never says anything.
+        // A listener that accepts and never answers.
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let hung = format!("http://{}", silent.local_addr().unwrap());
         let hung = Client::new(&hung, &token).unwrap();

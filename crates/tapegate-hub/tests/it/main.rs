@@ -1,4 +1,4 @@
-//! The service from outside: real sockets, the real client.
+//! The service from outside, over real sockets and with the real client.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -1,4 +1,4 @@
-//! The description of the API is held against the service: every route, every field, every status.
+//! Compares the API description with the service: every route, every field, every status.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn loaded() -> Loading {
     Loading { texts: Texts { config_path, ..loading.texts }, ..loading }
 }
 
-/// The description, and which fields of answers were seen so far.
+/// The description, and which fields of answers have been seen so far.
 struct Held {
     document: Value,
     seen: BTreeSet<String>,
@@ -38,7 +38,7 @@ impl Held {
         Self { document: serde_json::from_str(OPENAPI).unwrap(), seen: BTreeSet::new() }
     }
 
-    /// Asks, and holds the answer against what is described for its status.
+    /// Sends a request, and checks the answer against the schema for its status.
     async fn ask(&mut self, hub: &Running, method: &str, path: &str, body: Value) -> Value {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let reply = raw(&hub.address, request(hub, method, path, &text)).await;
@@ -73,7 +73,7 @@ impl Held {
         self.document["paths"][pattern][method.to_lowercase()].clone()
     }
 
-    /// Whether a value is what a schema says, field by field and with nothing more.
+    /// Checks that a value matches a schema field by field, with no extra fields.
     fn fits(&mut self, value: &Value, schema: &Value, place: &str) {
         if let Some(name) = schema["$ref"].as_str() {
             let name = name.rsplit('/').next().unwrap().to_owned();
@@ -119,7 +119,7 @@ impl Held {
         properties.unwrap().keys().map(|key| format!("{name}.{key}")).collect()
     }
 
-    /// A request with every field that is described.
+    /// A request with every described field.
     fn full(&self, name: &str, value: Value) -> Value {
         let given = value.as_object().unwrap().keys().map(|key| format!("{name}.{key}"));
         assert_eq!(given.collect::<BTreeSet<_>>(), self.fields(name), "{name}");
@@ -175,7 +175,7 @@ fn every_answer_is_as_it_is_described_and_every_field_that_is_described_is_answe
         ];
         let wanted: BTreeSet<String> = answered.iter().flat_map(|name| held.fields(name)).collect();
         let missing: Vec<_> = wanted.difference(&held.seen).collect();
-        // Two are for development, and two for a broken disk and a broken policy; see below.
+        // Two need development, and two a broken disk and a broken policy; see below.
         let others =
             ["GovernanceEvaluateResponse.auto_approved", "GovernanceEvaluateResponse.would"];
         assert_eq!(missing[..2], others);
@@ -202,7 +202,7 @@ fn what_is_only_said_sometimes_is_described_too() {
         hub.hub.reload();
         let ready = held.ask(&hub, "GET", "/readyz", Value::Null).await;
         assert!(ready["policy_faults"][0].is_string() && ready["status"] == "ready");
-        // A log that is something else cannot be written.
+        // A path that is not a log file cannot be written.
         let log = hub.state().join("activity.jsonl");
         std::fs::remove_file(&log).unwrap();
         std::fs::create_dir(&log).unwrap();

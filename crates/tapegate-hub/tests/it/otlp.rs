@@ -1,4 +1,4 @@
-//! What a collector gets, read by a decoder that knows nothing of the encoder.
+//! What a collector receives, read by a decoder that is independent of the encoder.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ use crate::support::{GUARD, call, policy, raw, request, with_hub};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// What was posted: path, head and body.
+/// The requests received: path, head and body.
 type Posted = Vec<(String, String, Vec<u8>)>;
 
 /// A collector that answers everything with one status.
@@ -47,7 +47,7 @@ impl Collector {
         collector
     }
 
-    /// Waits for a post to `path` that `wanted` finds something in.
+    /// Waits for a post to `path` in which `wanted` finds something.
     async fn wait<T: Send + 'static>(
         &self,
         path: &'static str,
@@ -296,7 +296,7 @@ fn a_collector_that_refuses_or_is_not_there_holds_nobody_up() {
                     running.client.evaluate(&call("rm")).await.unwrap();
                 }
                 let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
-                // More than may wait have come, so some are dropped, and counted.
+                // The queue overflows, so some spans are dropped and counted.
                 loop {
                     let text = scrape().await;
                     assert!(text.contains(r#"outcome="deny"} 100"#), "{text}");

@@ -1,4 +1,4 @@
-//! Who is taken for the hub, and who may do what: programs on its port, and its two tokens.
+//! Authentication in both directions: other programs on the hub's port, and the hub's two tokens.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,14 +17,14 @@ fn nothing() -> Loading {
     Loading::default()
 }
 
-/// A program that answers in the hub's place, and keeps what it was sent.
+/// A program that answers in the hub's place and records what it was sent.
 struct FakeHub {
     address: String,
     received: Arc<Mutex<String>>,
 }
 
 impl FakeHub {
-    /// Listens at `address`, and answers each head of a request with what `reply` makes of it.
+    /// Listens at `address`, and answers each request head with the result of `reply`.
     fn start(address: &str, reply: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -43,7 +43,7 @@ impl FakeHub {
         Client::new(&format!("http://{}", self.address), token_file).unwrap()
     }
 
-    /// Makes sure that something was asked, and that no token came with it.
+    /// Checks that a request came, and that none carried a token.
     fn got_no_token(&self, token: &str) {
         let received = self.received.lock().unwrap();
         assert!(received.contains("GET /healthz"), "{received}");
@@ -65,7 +65,7 @@ fn answer(mut stream: TcpStream, heard: &Mutex<String>, reply: &dyn Fn(&str) -> 
     }
 }
 
-/// What somebody says who would like to be taken for the hub.
+/// The answer of a program that pretends to be the hub.
 fn welcome(_: &str) -> String {
     let body = r#"{"version":"1","lease_ms":60000,"files":{},"env":{},"recording":true}"#;
     let proof = "0".repeat(64);
@@ -81,7 +81,7 @@ fn is_unproven(error: &ClientError) {
     assert!(error.to_string().contains("does not hold this hub's token"), "{error}");
 }
 
-/// Everything that a shim may want of its hub.
+/// Sends every kind of request that a shim sends to its hub.
 async fn ask_everything(client: &Client) -> Vec<ClientError> {
     let beat = HeartbeatRequest::default();
     vec![
@@ -111,7 +111,7 @@ fn another_program_gets_no_token_and_is_asked_for_nothing() {
 fn a_challenge_that_is_passed_on_to_the_hub_proves_nothing() {
     with_hub(nothing, |running| async move {
         let port = running.address.rsplit(':').next().unwrap();
-        // Elsewhere by its port, and by its address alone.
+        // A relay with another port, and one with another address.
         for place in ["127.0.0.1:0".to_owned(), format!("127.0.0.2:{port}")] {
             let (hub, renames) = (running.address.clone(), Arc::new(AtomicBool::new(false)));
             let renamed = Arc::clone(&renames);
@@ -127,7 +127,7 @@ fn a_challenge_that_is_passed_on_to_the_hub_proves_nothing() {
     });
 }
 
-/// Asks the hub what was asked here, in the name of this address or of the hub's.
+/// Relays a request to the hub, under this address or under the hub's.
 fn pass_on(hub: &str, head: &str, renamed: bool) -> String {
     let rename = |line: &str| match renamed && line.to_lowercase().starts_with("host:") {
         true => format!("Host: {hub}\r\n"),
@@ -151,7 +151,7 @@ fn a_hub_that_is_replaced_between_two_questions_gets_no_token() {
         let (running, listener) = start(folder, ":0", Limits::default(), nothing).await;
         serve(&running.hub, &listener, async { running.client.snapshot().await.unwrap() }).await;
         drop(listener);
-        // The file with the token is still there, as after a kill.
+        // The token file is still there, as after a kill.
         let fake = FakeHub::start(&running.address, welcome);
         ask_everything(&running.client).await.iter().for_each(is_unproven);
         fake.got_no_token(&running.token);
@@ -205,7 +205,7 @@ fn shims_neither_decide_nor_end_the_hub_and_approvers_do() {
             );
             let list = raw(&running.address, list).await;
             assert!(list.starts_with("HTTP/1.1 403") && !list.contains(&id), "{list}");
-            // What is for shims is for approvers, too.
+            // Routes for shims are open to approvers, too.
             approver.snapshot().await.unwrap();
             approver.evaluate(&call("other")).await.unwrap();
             approver.approve(&id, &by).await.unwrap();

@@ -1,4 +1,4 @@
-//! Those who take their time, and those who are too many.
+//! Slow clients, and too many of them.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::support::{GUARD, Running, policy, with_limits};
 
-/// Long enough for an answer that comes, short enough to wait for one that does not.
+/// Long enough for an answer to arrive, short enough to wait for one that does not.
 const MOMENT: Duration = Duration::from_millis(150);
 
 fn loaded() -> Loading {
@@ -27,7 +27,7 @@ async fn connect(running: &Running, text: &str) -> TcpStream {
     stream
 }
 
-/// What comes until the other end closes, or until it has `enough`.
+/// What arrives until the peer closes, or until it contains `enough`.
 async fn read(stream: &TcpStream, enough: &str) -> String {
     let mut text = String::new();
     let mut piece = [0; 4096];

@@ -1,4 +1,4 @@
-//! A hub inside the test, and somebody who talks to it.
+//! A hub in the test's process, and clients for it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -22,20 +22,20 @@ use tapegate_yaml::files::Held;
 use tapegate_yaml::finding::Severity;
 use tempfile::TempDir;
 
-/// How long a test may take.
+/// The longest time a test may take.
 pub(crate) const GUARD: Duration = Duration::from_secs(120);
 
-/// A hub that listens.
+/// A running hub.
 pub(crate) struct Running {
     pub(crate) hub: Rc<Hub>,
-    /// Who has the shims' token.
+    /// A client with the shims' token.
     pub(crate) client: Client,
-    /// Who has the approvers' token.
+    /// A client with the approvers' token.
     pub(crate) approver: Client,
     pub(crate) address: String,
     pub(crate) token: String,
     approver_token: String,
-    /// What a person was told.
+    /// The messages for the user.
     pub(crate) told: Rc<RefCell<Vec<(Level, String)>>>,
     folder: TempDir,
     _corner: Corner,
@@ -46,14 +46,14 @@ impl Running {
         self.folder.path().to_owned()
     }
 
-    /// Ends the hub, and leaves its folder for another.
+    /// Ends the hub, and returns its folder for another one.
     pub(crate) fn end(self) -> TempDir {
         self.hub.close();
         self.folder
     }
 }
 
-/// Runs a test against a hub that loads its policy by `load`.
+/// Runs a test against a hub whose policy comes from `load`.
 pub(crate) fn with_hub<F: Future<Output = ()>>(
     load: impl Fn() -> Loading + 'static,
     test: impl FnOnce(Rc<Running>) -> F,
@@ -61,7 +61,7 @@ pub(crate) fn with_hub<F: Future<Output = ()>>(
     with_limits(Limits::default(), load, test);
 }
 
-/// The same with other limits.
+/// Like [`with_hub`], with other limits.
 pub(crate) fn with_limits<F: Future<Output = ()>>(
     limits: Limits,
     load: impl Fn() -> Loading + 'static,
@@ -74,7 +74,7 @@ pub(crate) fn with_limits<F: Future<Output = ()>>(
     });
 }
 
-/// Has a hub serve while a test runs.
+/// Serves a hub while a test runs.
 pub(crate) async fn serve<T>(
     hub: &Rc<Hub>,
     listener: &Listener,
@@ -99,7 +99,7 @@ pub(crate) fn session(session: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(GUARD, session).await.unwrap() });
 }
 
-/// A hub that listens, and is served by nobody yet.
+/// Starts a listening hub that does not serve yet.
 pub(crate) async fn start(
     folder: TempDir,
     address: &str,
@@ -142,7 +142,7 @@ pub(crate) async fn start(
     (running, listener)
 }
 
-/// A call of a tool.
+/// A tool call.
 pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
     let params = format!(r#"{{"name":"{name}","arguments":{{}}}}"#);
     GovernanceEvaluateRequest {
@@ -167,7 +167,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
     }
 }
 
-/// A policy that was loaded from this text.
+/// A policy loaded from this text.
 pub(crate) fn policy(text: &str) -> Loading {
     let files = Held::default().with("tapegate.yaml", text);
     let loaded = load::load("tapegate.yaml", &files);
@@ -184,13 +184,13 @@ pub(crate) fn policy(text: &str) -> Loading {
     }
 }
 
-/// What the hub answers to bytes that are sent as they are: the whole reply.
+/// Sends raw bytes to the hub and returns the whole reply.
 pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
     let (address, request) = (address.to_owned(), request.as_ref().to_vec());
     let asked = move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(GUARD)).unwrap();
-        // A hub may refuse before it has read everything.
+        // The hub may refuse before it has read everything.
         stream.write_all(&request).ok();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).ok();

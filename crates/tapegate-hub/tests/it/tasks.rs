@@ -1,4 +1,4 @@
-//! Requests for approval by way of the hub.
+//! Approval requests through the hub.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -171,7 +171,7 @@ fn events_of_a_shim_are_written_down_all_or_none() {
         assert!(error.to_string().contains("events[1]: `level`"), "{error}");
         let log = || std::fs::read_to_string(running.state().join("activity.jsonl")).unwrap();
         assert!(!log().contains("far"));
-        // An answer may be lost; then the same is sent again.
+        // An answer may be lost; then the same batch is sent again.
         let batch = Some("one".to_owned());
         let sent =
             EventsRequest { batch, shipped_from: None, events: vec![good.clone(), good.clone()] };
@@ -262,7 +262,7 @@ fn a_hundred_who_wait_for_one_decision_all_hear_of_it() {
             waiting.spawn_local(async move { running.client.settled(&id).await.unwrap().status });
         }
         let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
-        // The one who scrapes is being answered too.
+        // The scrape itself is also being answered.
         while !scrape().await.contains("thoughtgate_active_requests 101") {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

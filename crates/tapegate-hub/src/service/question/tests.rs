@@ -20,7 +20,7 @@ use tapegate_yaml::node::Spot;
 
 use super::*;
 
-/// What became of a message: the outcome, the gate that stopped it and the rule.
+/// The result for a message: the outcome, the gate that stopped it and the rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Came {
     outcome: &'static str,
@@ -28,7 +28,7 @@ struct Came {
     rule: Option<String>,
 }
 
-/// A message, and what it is made of if the hub can be asked about it.
+/// A message, and its parts if the hub can be asked about it.
 #[derive(Debug, Clone)]
 struct Message {
     from: Side,
@@ -73,7 +73,7 @@ fn policy() -> impl Strategy<Value = Arc<Policy>> {
     let source = proptest::sample::select(SOURCES);
     let embedded = proptest::sample::select(&["log", "refuse"][..]);
     (default, rules, source, embedded).prop_map(|(default, rules, source, embedded)| {
-        // Cedar must be asked by something, or the policy does not load.
+        // Cedar must be used by a rule, or the policy does not load.
         let asks = "{match: no_such_tool, action: policy, policy_id: p}";
         let rules = [rules, vec![asks]].concat().join(", ");
         let text = format!(
@@ -246,7 +246,7 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-/// What the gate does, and its notes.
+/// The gate's verdict and its notes.
 fn gate(
     policy: &Arc<Policy>,
     profile: Profile,
@@ -277,7 +277,7 @@ fn gate(
     (verdict, notes)
 }
 
-/// The same as others tell it.
+/// The result according to the verdict and the notes.
 fn came(verdict: &Verdict, notes: &[Note<'_>]) -> Came {
     let (outcome, gate) = match verdict {
         Verdict::Forward | Verdict::Rewrite(_) => ("forward", None),
@@ -292,13 +292,13 @@ fn came(verdict: &Verdict, notes: &[Note<'_>]) -> Came {
         "deny" => note.decision == LoggedDecision::Deny,
         _ => matches!(note.kind, NoteKind::HoldOpened { .. }),
     };
-    // What is refused for its form was not held against rules.
+    // A malformed message is refused before any rule is evaluated.
     let rule = notes.iter().find(stopped).filter(|_| gate.as_deref() != Some("framing"));
     let rule = rule.and_then(|note| note.rule.as_deref()).map(str::to_owned);
     Came { outcome, gate, rule }
 }
 
-/// What a judgement says becomes of the message.
+/// The result according to a judgement.
 fn judged(judgement: &Judgement<'_>, profile: Profile) -> Came {
     let outcome = word(&judgement.outcome(profile));
     let gate = judgement.gate().filter(|_| outcome != "forward");
@@ -309,7 +309,7 @@ fn judged(judgement: &Judgement<'_>, profile: Profile) -> Came {
     Came { outcome, gate, rule: rule.map(str::to_owned) }
 }
 
-/// Every decision in notes and in a judgement: method, name, word, gate and rule.
+/// All decisions in the notes and in the judgement: method, name, word, gate and rule.
 fn decisions(notes: &[Note<'_>], judgement: &Judgement<'_>) -> [Vec<String>; 2] {
     let line = |method: &str, name: &str, word: &str, gate: &str, rule: Option<&str>| {
         format!("{method} {name} {word} {gate} {}", rule.unwrap_or("-"))
@@ -337,7 +337,7 @@ fn decisions(notes: &[Note<'_>], judgement: &Judgement<'_>) -> [Vec<String>; 2] 
     [noted, told]
 }
 
-/// What the hub answers, if it can be asked.
+/// The hub's answer, if it can be asked.
 fn hub(policy: &Policy, profile: Profile, message: &Message) -> Option<Came> {
     let (message_type, method, params) = message.parts.clone()?;
     let request = GovernanceEvaluateRequest {
@@ -386,7 +386,7 @@ fn hub(policy: &Policy, profile: Profile, message: &Message) -> Option<Came> {
     })
 }
 
-/// What `policy test` says, if a test can have such a message.
+/// The result of `policy test`, if a test can express the message.
 fn tested(policy: &Policy, profile: Profile, message: &Message) -> Option<Came> {
     if message.from != Side::Client || message.carrier != Carrier::Lines {
         return None;

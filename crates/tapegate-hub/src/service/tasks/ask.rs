@@ -1,4 +1,4 @@
-//! Opening a request for approval.
+//! Opens approval requests.
 
 use tapegate_policy::decide::ApprovalScope;
 use tapegate_policy::model::Workflow;
@@ -12,7 +12,7 @@ use crate::api::GovernanceEvaluateRequest;
 use crate::governed::Governed;
 use crate::service::question::Decided;
 
-/// A call that people are to be asked about.
+/// A call that needs approval.
 pub(in crate::service) struct Asking<'a> {
     pub(in crate::service) governed: &'a Governed,
     pub(in crate::service) request: &'a GovernanceEvaluateRequest,
@@ -20,35 +20,35 @@ pub(in crate::service) struct Asking<'a> {
     pub(in crate::service) request_id: &'a str,
     pub(in crate::service) wall_us: i64,
     pub(in crate::service) decided: &'a Decided,
-    /// What is called, as people are shown it.
+    /// The name of what is called, as approvers see it.
     pub(in crate::service) shown: &'a str,
     /// The name of the workflow.
     pub(in crate::service) workflow: &'a str,
 }
 
-/// What came of asking.
+/// The result of asking.
 pub(in crate::service) enum Opened {
-    /// People are asked.
+    /// Approvers are asked.
     Task {
-        /// The name of the request.
+        /// The id of the request.
         id: String,
-        /// How long an answer may take.
+        /// How long approvers have to answer.
         timeout_ms: u64,
-        /// Whether the call is sent on when nobody has answered.
+        /// Whether the call is forwarded if no approver answers in time.
         forward_on_timeout: bool,
-        /// How often to ask.
+        /// How often to poll.
         poll_interval_ms: u64,
     },
-    /// The same call was approved before, when nobody waited for it any more.
+    /// The same call was already approved, after its caller had given up.
     Before {
-        /// The name of that request.
+        /// The id of that request.
         id: String,
         /// Who approved it.
         by: String,
     },
 }
 
-/// What this call has in common with every other that asks for the same.
+/// The hash that identical calls under the same workflow share.
 pub(in crate::service) fn hash_of(
     method: &str,
     request: &GovernanceEvaluateRequest,
@@ -62,7 +62,7 @@ fn params(request: &GovernanceEvaluateRequest) -> Option<&[u8]> {
 }
 
 impl Tasks {
-    /// Asks people, unless they have answered before.
+    /// Asks approvers, unless the same call was approved before.
     pub(in crate::service) fn ask(&self, asking: &Asking<'_>) -> Result<Opened, String> {
         let policy = asking.governed.policy.as_ref().ok_or("there is no policy")?;
         let workflow = policy.workflows.get(asking.workflow);
@@ -96,7 +96,7 @@ impl Tasks {
         let drift = decided.decision.approval_scope().and_then(|scope| scope.drift);
         let scope = ApprovalScope { workflow: asking.workflow, drift };
         let timeout_us = i64::try_from(workflow.timeout.as_micros()).unwrap_or(i64::MAX);
-        // Who asks may have told the name to others already. One that is taken is refused by the folder.
+        // The caller may already have published the id. The folder refuses one that is taken.
         let id = match request.approval_id.as_ref().filter(|id| is_id(id)) {
             Some(id) => id.clone(),
             None => new_id().map_err(|error| error.to_string())?,

@@ -1,4 +1,4 @@
-//! Noticing what became of requests, whoever decided.
+//! Notices how requests end, no matter which process decided.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use tokio::io::Interest;
 use crate::api::{Push, TaskStatus};
 use crate::service::{Hub, Level};
 
-/// How often the folder is looked at where nothing tells of changes, and how often at most.
+/// The shortest interval between two checks of the folder.
 const LOOK_MOST: Duration = Duration::from_millis(20);
-/// How often it is looked at in any case.
+/// The longest interval where changes are watched.
 const LOOK_LEAST: Duration = Duration::from_secs(60);
-/// How long requests are kept after their time.
+/// How long requests are kept after they expired.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 
 impl Hub {
-    /// Looks at the folder whenever it changes or a request is too late. Never ends.
+    /// Checks the folder whenever it changes or a request expires. Never returns.
     pub(in crate::service) async fn watch_tasks(&self) {
         let watcher = self.tasks.approvals.watch();
         let told = watcher.handle().and_then(|handle| handle.try_clone_to_owned().ok());
@@ -38,7 +38,7 @@ impl Hub {
                 }
             };
             tokio::time::timeout(pause, changed).await.ok();
-            // Many changes at once are looked at once.
+            // Batches many changes into one check.
             tokio::time::sleep(LOOK_MOST).await;
         }
     }
@@ -51,7 +51,7 @@ impl Hub {
         Duration::from_micros(left_us as u64)
     }
 
-    /// Counts what is new, ends what is too late, and tells whoever waits.
+    /// Counts new requests and decisions, expires overdue requests, and wakes waiting clients.
     pub(in crate::service) fn sweep(&self) {
         let now_us = self.clock.now().wall_us;
         let ids = match self.tasks.approvals.ids() {
@@ -60,7 +60,7 @@ impl Hub {
                 return (self.options.notice)(Level::Error, &error.to_string());
             }
         };
-        // What has come to its end is not read again: there may be thousands.
+        // Finished requests are not read again: there may be thousands.
         let unread: Vec<&String> =
             ids.iter().filter(|id| !self.tasks.done.borrow().contains(*id)).collect();
         for id in unread {
@@ -77,10 +77,10 @@ impl Hub {
         self.tasks.news.send_replace(());
     }
 
-    /// Takes note of how a request stands.
+    /// Records the state of a request.
     fn saw(&self, entry: Entry, now_us: i64) {
         let is_pending = entry.is_pending(now_us);
-        // The hub looks again when the request expires, which is told by its own clock.
+        // `next_expiry` compares with the hub's clock, so the expiry is converted to it.
         let left_us = entry.request.expires_us.saturating_sub(entry.asker_now_us(now_us));
         let Entry { request, decided, .. } = entry;
         match decided {
@@ -97,7 +97,7 @@ impl Hub {
         }
     }
 
-    /// Writes down every approval file that was set aside.
+    /// Reports and logs every approval file that was set aside.
     pub(super) fn report_refused(&self) {
         for file in self.tasks.approvals.take_refused() {
             let (component, profile) = ("hub", self.governed().profile.name());
@@ -111,7 +111,7 @@ impl Hub {
         }
     }
 
-    /// What was decided before we came is old news. What has expired long ago is cleaned away.
+    /// Removes requests that expired long ago, and excludes earlier decisions from the metrics.
     pub(in crate::service) fn catch_up_tasks(&self) {
         let now_us = self.clock.now().wall_us;
         if let Err(error) = self.tasks.approvals.clean(now_us, KEPT) {
@@ -126,10 +126,10 @@ impl Hub {
         self.sweep();
     }
 
-    /// Nobody has decided in time.
+    /// Marks a request as expired.
     pub(super) fn expire(&self, request: &Request) {
         let decided = self.decided(Ruling::Expired, "tapegate", None);
-        // A shim tells itself how long it has waited.
+        // A shim logs by itself that its request expired.
         let log = || match request.connection_id.is_empty() {
             true => self.log_settled(request, &decided, ""),
             false => Ok(()),
@@ -143,7 +143,7 @@ impl Hub {
         }
     }
 
-    /// A request has come to its end: it is counted and told once.
+    /// Counts and announces the end of a request, once.
     fn settled(&self, request: &Request, decided: &Decided) {
         if !self.tasks.done.borrow_mut().insert(request.id.clone()) {
             return;
