@@ -1,7 +1,8 @@
-//! The one judge of whole messages: form, targets, every name, the worst outcome, lists.
+//! Judges whole messages: form, targets, every name, the strictest outcome, lists.
 //!
-//! The gate of a session carries out what it says; `policy explain`, `policy test`, `policy backtest`
-//! and the hub report it. None of them takes a step of its own, so none can come to another result.
+//! The gate of a session carries out the judgement; `policy explain`, `policy test`, `policy
+//! backtest` and the hub report it. None of them adds steps of its own, so their results cannot
+//! differ.
 
 mod callers;
 mod completion;
@@ -37,7 +38,7 @@ pub struct Judge<'p> {
     pub policy: Option<&'p Policy>,
     /// The profile.
     pub profile: Profile,
-    /// The server, by its name in the policy.
+    /// The server's name in the policy.
     pub source: &'p str,
     /// Whether decisions list the steps that led to them.
     pub explains: bool,
@@ -48,7 +49,7 @@ pub struct Judge<'p> {
 pub struct Arrival {
     /// Who sent it.
     pub from: Side,
-    /// How messages of that side travel.
+    /// How messages of that side arrive.
     pub carrier: Carrier,
     /// The session it belongs to.
     pub session: u32,
@@ -56,11 +57,11 @@ pub struct Arrival {
     pub wall_us: i64,
 }
 
-/// A message on its way through the judge.
+/// A message that is being judged.
 struct Judging<'j, 'm> {
     envelope: &'j Envelope<'m>,
     arrival: Arrival,
-    /// Whether it can wait for a person: a single request can.
+    /// Whether it can wait for approval: only a single request can.
     waits: bool,
 }
 
@@ -79,7 +80,7 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// Decides about a call that is named, not read from a message.
+    /// Decides about a call that is given by name, not read from a message.
     pub fn call<'m>(
         &self,
         method: &'m str,
@@ -108,7 +109,7 @@ impl<'p> Judge<'p> {
         judgement
     }
 
-    /// A batch is judged by its elements, each of which must pass by itself.
+    /// Judges the elements of a batch; each must pass by itself.
     fn batch<'m>(
         &self,
         frame: &Frame<'m>,
@@ -171,7 +172,7 @@ impl<'p> Judge<'p> {
         judgement
     }
 
-    /// Tells what stops a message from what is only logged.
+    /// Separates faults that stop a message from anomalies that are only logged.
     fn form<'m>(&self, found: Vec<Fault>) -> Judgement<'m> {
         let Some(policy) = self.policy else {
             return Judgement { anomalies: found, ..Judgement::default() };
@@ -185,12 +186,12 @@ impl<'p> Judge<'p> {
         Judgement { faults, anomalies, ..Judgement::default() }
     }
 
-    /// Whether nothing is looked at behind these faults.
+    /// Whether these faults end the judgement.
     fn stops(&self, faults: &[Fault]) -> bool {
         !faults.is_empty() && self.profile == Profile::Production
     }
 
-    /// A request or a notification.
+    /// Judges a request or a notification.
     fn requested<'m>(&self, now: &Judging<'_, 'm>, state: &mut SessionState) -> Calls<'m> {
         let Some(method) = now.envelope.method else { return Calls::None };
         let from_client = now.arrival.from == Side::Client;
@@ -206,7 +207,7 @@ impl<'p> Judge<'p> {
         self.ungated(now, method, name, state).map_or(Calls::None, Calls::One)
     }
 
-    /// A call of something that the server offers: each name in it is decided about.
+    /// Judges a call of something the server offers; each name in it is decided about.
     fn gated<'m>(
         &self,
         now: &Judging<'_, 'm>,
@@ -227,12 +228,12 @@ impl<'p> Judge<'p> {
                 calls.into()
             }
             Ok(Target::Nothing) => Calls::One(self.nameless(now, gated, state)),
-            // Only where no fault stops a message does a call get here that names nothing.
+            // A call that names nothing gets here only if its fault does not stop it.
             Err(_) => Calls::None,
         }
     }
 
-    /// A gated method that names nothing: as of any other method, rules that name it decide.
+    /// Judges a gated method that names nothing: like any other method, by rules that name it.
     fn nameless<'m>(
         &self,
         now: &Judging<'_, 'm>,
@@ -245,7 +246,7 @@ impl<'p> Judge<'p> {
         JudgedCall { method, offer: None, name, decision, cannot_wait }
     }
 
-    /// A method that is not gated; nothing if it is housekeeping that no rule names.
+    /// Judges a method that is not gated; returns nothing for housekeeping that no rule names.
     fn ungated<'m>(
         &self,
         now: &Judging<'_, 'm>,
@@ -268,7 +269,7 @@ impl<'p> Judge<'p> {
         Some(JudgedCall { method, offer: None, name, decision, cannot_wait })
     }
 
-    /// What a server asks for before it answers: each such request is one of its own.
+    /// Judges what a server requests before it responds: each counts as a request of its own.
     fn asked_first<'m>(
         &self,
         now: &Judging<'_, 'm>,
@@ -282,8 +283,8 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// Whether a message is an answer of the server's that every policy lets pass as it is: it lists
-/// nothing, asks for nothing first, and nothing about its form is odd. Half of all messages are.
+/// Whether a message is a response of the server that every policy passes unchanged: it has no
+/// lists, requests no input, and its form is in order. Half of all messages are such responses.
 pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
     let is_plain = |said: &Envelope<'_>| {
         let is_answer = matches!(said.kind(), Kind::Response | Kind::Error);
@@ -295,8 +296,8 @@ pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
         && inspect(frame, arrival.from, arrival.carrier).is_empty()
 }
 
-/// Denies calls of one message that need another approval than the first of them that needs one: people
-/// are asked once about a message.
+/// Denies the calls of a message that need a different approval than the first one that needs any:
+/// there is one approval per message.
 fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
     let scope = |call: &JudgedCall<'_>| {
         let decision = call.decision.as_deref()?;
@@ -321,12 +322,12 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
 }
 
 impl Judging<'_, '_> {
-    /// All that is known of the params.
+    /// The params, as far as they are known.
     fn params(&self) -> Option<&[u8]> {
         self.envelope.params.or(self.envelope.arguments)
     }
 
-    /// Denies what would have to wait for a person but cannot. Returns whether it did.
+    /// Denies a call that needs approval but cannot wait for it. Returns whether it did.
     fn settles(&self, decision: &mut Option<Arc<Decision>>) -> bool {
         let Some(decision) = decision.as_mut().filter(|_| !self.waits) else { return false };
         if !matches!(decision.strict, Outcome::Hold { .. }) {

@@ -1,4 +1,4 @@
-//! Which rule is about a call.
+//! Finds the rule that applies to a call.
 
 use std::borrow::Cow;
 
@@ -14,26 +14,26 @@ use crate::predicate::ArgumentTest;
 /// The arguments of a call that has none.
 const NO_ARGUMENTS: &[u8] = b"{}";
 
-/// A rule that is about a call.
+/// A rule that applies to a call.
 pub(super) struct Hit<'p> {
     pub(super) rule: &'p Rule,
-    /// Where it stands among the rules.
+    /// Its index among the rules.
     pub(super) index: usize,
-    /// Whether it only could be about the call, by what some server reads in its arguments.
+    /// Whether it applies only under one possible reading of the call.
     pub(super) possible: bool,
-    /// The hint that it wants and that is unknown, if it stops the call because of that.
+    /// The hint that it tests and that is unknown, if it stops the call because of that.
     pub(super) unknown: Option<&'static str>,
 }
 
-/// Which rules are looked through.
+/// The rules to search.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
-    /// The first of them.
+    /// The index of the first one.
     pub(super) from: usize,
     pub(super) scope: RuleScope,
 }
 
-/// Which rules are about a call.
+/// Which rules may apply to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleScope {
     /// Those that name its method, and those that name none.
@@ -44,7 +44,7 @@ pub(super) enum RuleScope {
     WholeName,
 }
 
-/// The first rule that matches, and whether arguments were looked at to find it.
+/// The first rule that matches, and whether arguments or hints were tested on the way.
 pub(super) fn rule<'p>(
     policy: &'p Policy,
     call: &NamedCall<'_>,
@@ -63,7 +63,7 @@ pub(super) fn rule<'p>(
             let possible = match rule.act {
                 Act::Forward | Act::Deny => false,
                 Act::Policy { .. } => !subject.fits_exactly(rule),
-                // A caller can misspell names and arguments, but not what was pinned of a tool.
+                // A caller can misspell names and arguments, but not what was pinned for a tool.
                 Act::Approve { .. } => !subject.is_written_so(rule),
             };
             steps.add(|| {
@@ -85,8 +85,8 @@ pub(super) fn rule<'p>(
     (None, looked)
 }
 
-/// Whether a call of the same name can pass with other arguments, or at least be put to a person or
-/// to Cedar.
+/// Whether a call of the same name could pass with other arguments, or at least get as far as
+/// approval or Cedar.
 pub(super) fn passes_otherwise(
     policy: &Policy,
     call: &NamedCall<'_>,
@@ -98,7 +98,7 @@ pub(super) fn passes_otherwise(
         |rule: &&Rule| matches!(subject.mismatch(rule, scope), None | Some(Mismatch::Argument(_)));
     for rule in policy.rules.iter().filter(by_name) {
         match (&rule.act, rule.arguments.is_empty()) {
-            // Other arguments need not meet this rule.
+            // Other arguments need not match this rule.
             (Act::Deny, false) => {}
             (act, _) => return *act != Act::Deny,
         }
@@ -106,8 +106,8 @@ pub(super) fn passes_otherwise(
     policy.default != Act::Deny
 }
 
-/// Whether a rule does not let a call through, or stops it, for a relative path where it wants one in a
-/// folder.
+/// Whether a rule stops the call, or fails to permit it, because a path is relative where a folder
+/// is tested.
 pub(super) fn has_relative_path(
     policy: &Policy,
     call: &NamedCall<'_>,
@@ -123,7 +123,7 @@ pub(super) fn has_relative_path(
     })
 }
 
-/// Why a rule is not about a call.
+/// Why a rule does not apply to a call.
 enum Mismatch {
     Method,
     Source,
@@ -132,13 +132,13 @@ enum Mismatch {
     Hint(usize, HintValue),
 }
 
-/// A call that rules are held against.
+/// A call that rules are matched against.
 struct Subject<'a> {
     policy: &'a Policy,
     call: &'a NamedCall<'a>,
-    /// Whether what is called is known not to be what was accepted.
+    /// Whether the definition is known to differ from the accepted one.
     drifted: bool,
-    /// Its method, as rules compare it.
+    /// Its method, folded for comparison.
     method: Cow<'a, str>,
 }
 
@@ -180,22 +180,22 @@ impl<'a> Subject<'a> {
             return Some(Mismatch::Hint(index, hints.get(rule.hints[index].hint)));
         }
         let fails = |test: &ArgumentTest| match rule.act {
-            // What is typed so far does not tell what it will be.
+            // The values typed so far say nothing about the final ones.
             Act::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
             Act::Forward => !test.must_hold(self.arguments()),
-            // What stops a call stops all that some server could read so.
+            // A rule that stops calls applies to everything some server could read that way.
             _ => !test.may_hold(self.arguments()),
         };
         rule.arguments.iter().position(fails).map(Mismatch::Argument)
     }
 
-    /// Whether a rule is about the call as it is written, and nothing is guessed.
+    /// Whether a rule applies to the call exactly as written, without assumptions.
     fn fits_exactly(&self, rule: &Rule) -> bool {
         let hints = self.hints(rule);
         rule.hints.iter().all(|test| test.must_hold(&hints)) && self.is_written_so(rule)
     }
 
-    /// Whether a rule is about the name and the arguments as they are written.
+    /// Whether a rule applies to the name and the arguments exactly as written.
     fn is_written_so(&self, rule: &Rule) -> bool {
         let named = |glob: &Glob| self.call.as_read.must_match(glob);
         (rule.matches.is_empty() || rule.matches.iter().any(named))
@@ -203,7 +203,7 @@ impl<'a> Subject<'a> {
             && (rule.arguments.is_empty() || !self.is_completion())
     }
 
-    /// The hint that a rule which stops calls wants and that is unknown.
+    /// The unknown hint that a stopping rule tests, if there is one.
     fn unknown_hint(&self, rule: &Rule) -> Option<&'static str> {
         if rule.hints.is_empty() || !matches!(rule.act, Act::Deny | Act::Approve { .. }) {
             return None;
@@ -213,7 +213,7 @@ impl<'a> Subject<'a> {
         Some(test.hint.name())
     }
 
-    /// What only could be as a rule wants it, in words.
+    /// The tests of a rule that hold only under a lenient reading, as text.
     fn lenient_words(&self, rule: &Rule) -> String {
         let hints = self.hints(rule);
         let unknown = rule.hints.iter().filter(|test| !test.must_hold(&hints));
@@ -224,7 +224,7 @@ impl<'a> Subject<'a> {
         if words.is_empty() { String::new() } else { format!(", since {}", words.join(" and ")) }
     }
 
-    /// A call without arguments is one with none in them.
+    /// The arguments; an empty object if the call has none.
     fn arguments(&self) -> &[u8] {
         self.call.arguments.unwrap_or(NO_ARGUMENTS)
     }
@@ -233,7 +233,7 @@ impl<'a> Subject<'a> {
         Gated::of(self.call.method) == Some(Gated::Complete)
     }
 
-    /// What is known of the tool; looked for only if the rule wants to know.
+    /// The hints known about the tool; looked up only if the rule tests any.
     fn hints(&self, rule: &Rule) -> Hints {
         let pins = &self.policy.pins;
         if rule.hints.is_empty() || pins.on_drift == OnDrift::Ignore {
@@ -263,7 +263,7 @@ impl Mismatch {
     }
 }
 
-/// What a rule does, in a word.
+/// The action of a rule as a keyword.
 pub(super) fn verb(act: &Act) -> &'static str {
     match act {
         Act::Forward => "forward",

@@ -1,4 +1,4 @@
-//! The lists in a result, and the names of what is in them.
+//! The lists in a result, and the names of their items.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use crate::gated::Offer;
 /// A list in a result.
 #[derive(Debug, Clone)]
 pub struct List<'a> {
-    /// What is listed.
+    /// The kind of item listed.
     pub offer: Offer,
     /// The text of the list.
     pub text: &'a [u8],
-    /// What is in it, if it is an array.
+    /// Its items, if it is an array.
     pub items: Option<Vec<Item<'a>>>,
 }
 
-/// Something in a list.
+/// An item of a list.
 #[derive(Debug, Clone)]
 pub struct Item<'a> {
     /// Its text.
     pub text: &'a [u8],
-    /// Its name; if it has several to careless readers, each.
+    /// Its name; all of them if lenient readers find several.
     pub names: Vec<Cow<'a, str>>,
     /// Whether every reader finds a name that is a string.
     pub named: bool,
@@ -79,10 +79,10 @@ fn item(text: &[u8], offer: Offer) -> Item<'_> {
     item
 }
 
-/// The members of an object, as far as it can be read; of anything else, none.
+/// The members of an object, as far as it can be parsed; none for any other value.
 pub(crate) fn members(object: &[u8]) -> Vec<Member<'_>> {
     let mut found = Vec::new();
-    // It is part of a message that was read, so it is JSON. What cannot be read to its end nobody can act on.
+    // Part of a parsed message, so it is JSON. No reader can act on members that cannot be parsed.
     collect(object, &mut found).unwrap_or_default();
     found
 }
@@ -107,7 +107,7 @@ fn string(text: &[u8]) -> Option<Str<'_>> {
 }
 
 impl Member<'_> {
-    /// What must stand in its place so that others do not keep the reply, nor anybody for long.
+    /// The replacement value that keeps the reply out of shared caches and makes it expire at once.
     pub(super) fn kept_by_nobody(&self) -> Option<&'static [u8]> {
         match careless(self.key, &["ttlMs", "cacheScope"])? {
             0 => Some(b"0"),

@@ -1,4 +1,4 @@
-//! What is cut out of lists, and what is not.
+//! Which items are cut from lists, and which are not.
 
 use tapegate_core::frame::Frame;
 

@@ -1,30 +1,31 @@
-//! Messages hidden in the strings of others, behind an escaped line end.
+//! Messages hidden in strings of other messages, after an escaped line end.
 //!
-//! A reader that takes escapes out before it cuts lines would read such a message as one of its
-//! own. Content such as logs or Markdown has line ends too; only what starts as a message counts.
+//! A reader that decodes escapes before it splits lines would read such a message as a separate
+//! one. Content such as logs or Markdown has line ends too, so only a line that starts like a
+//! message counts.
 
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
 use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
 
-/// What every message has once; and escapes, behind which letters of it may hide.
+/// A text that every message contains once, and escapes that may hide letters of it.
 const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
 
 static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
 
-/// Whether a string in a message, which is JSON, holds another message after a line end.
+/// Whether a string in a message, which must be JSON, contains another message after a line end.
 pub(super) fn found(message: &[u8]) -> bool {
-    // A message has quotes, which in a string are escaped one way or another.
+    // A message contains quotes, which must be escaped in a string.
     let escaped = memchr::memchr(b'\\', message).is_some();
     escaped && odd(message) && strings(message).unwrap_or(true)
 }
 
-/// Whether there may be a second message in a text.
+/// Whether a text may contain a second message.
 fn odd(message: &[u8]) -> bool {
     let Some(searcher) = SEARCHER.as_ref() else { return true };
     let mut marks = searcher.find_iter(message);
-    // The first is the message's own, unless it is an escape.
+    // The first mark is the message's own, unless it is an escape.
     marks.next().is_some_and(|mark| mark.pattern().as_usize() > 0) || marks.next().is_some()
 }
 
@@ -61,18 +62,19 @@ fn strings(message: &[u8]) -> Result<bool, NoJson> {
     }
 }
 
-/// Whether a line of a string, but not its first, starts with a message.
+/// Whether a line of a string, other than its first, starts with a message.
 fn holds_message(text: Str<'_>) -> bool {
     let text = text.decode();
     let mut lines = text.split(ends_line);
     lines.next();
-    // What is no JSON up to its end is one to whoever reads on in what follows, or past a NUL.
+    // A line that is cut off may still be a message to a reader that goes on after the line end or
+    // NUL.
     lines.map(str::trim_start).any(|line| {
         is_message(line).unwrap_or_else(|_| line.starts_with('{') && line.contains("jsonrpc"))
     })
 }
 
-/// Whether a line ends here to anybody.
+/// Whether any reader ends a line here.
 fn ends_line(letter: char) -> bool {
     matches!(letter, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

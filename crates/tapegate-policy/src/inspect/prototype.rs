@@ -1,9 +1,9 @@
 //! Members named `__proto__`.
 //!
-//! `JSON.parse` makes an ordinary member of such a key. But whoever then copies the object by assignment,
-//! as zod and so the official TypeScript SDKs do, sets the prototype of the copy: all that is in the
-//! value counts as if it stood in the object around it. A call without `arguments` has some to such a
-//! reader, and a result without `tools` lists some.
+//! `JSON.parse` creates an ordinary member for such a key. But code that then copies the object by
+//! assignment, as zod and thus the official TypeScript SDKs do, sets the prototype of the copy: the
+//! members of the value then appear as members of the object around it. To such a reader, a call
+//! without `arguments` has some, and a result without `tools` lists some.
 
 use std::sync::LazyLock;
 
@@ -12,15 +12,15 @@ use memchr::memmem::Finder;
 use tapegate_core::frame::fold;
 use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
 
-/// How such a key begins, unless letters of it are escaped.
+/// The start of such a key, unless letters of it are escaped.
 static START: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"__"));
 
-/// The escapes behind which letters of the key may hide.
+/// The escapes that may hide letters of the key.
 static ESCAPES: LazyLock<Option<Searcher>> =
     LazyLock::new(|| Searcher::new(["\\u005", "\\u006", "\\u007", "\\u004"]));
 
-/// Whether an object in a text, which is JSON, has a member `__proto__` at any depth; `escaped` says
-/// whether there may be a backslash in it. One search tells for nearly every text.
+/// Whether an object in a JSON text has a member `__proto__` at any depth; `escaped` says whether
+/// the text may contain a backslash. For nearly every text one search is enough.
 pub(super) fn found(text: &[u8], escaped: bool) -> bool {
     let begins = |at: usize| matches!(text.get(at + 3), Some(b'p' | b'P' | b'\\'));
     let may_be = START.find_iter(text).any(begins)
@@ -28,7 +28,8 @@ pub(super) fn found(text: &[u8], escaped: bool) -> bool {
     may_be && any_key(text).unwrap_or(true)
 }
 
-/// Whether a key is `__proto__` to somebody: escapes, case, a NUL or half a surrogate pair do not count.
+/// Whether some reader takes a key for `__proto__`, ignoring escapes, case, NULs and unpaired
+/// surrogates.
 fn is_prototype(key: Str<'_>) -> bool {
     *fold(key) == *b"__proto__"
 }
@@ -42,7 +43,7 @@ fn any_key(text: &[u8]) -> Result<bool, NoJson> {
         } else {
             cursor.value()?;
         }
-        // Closes what ends here, and moves to the next value.
+        // Closes finished levels and moves to the next value.
         loop {
             let Some((object, first)) = levels.last_mut() else { return Ok(false) };
             if *object {

@@ -1,7 +1,7 @@
-//! Members that occur twice in the params of a call, at any depth.
+//! Duplicate members in the params of a call, at any depth.
 //!
-//! In params and in the values right below them (the arguments among them) names that differ in
-//! case only are the same; further down are maps whose keys are data.
+//! In params and in the objects directly inside them, such as the arguments, names that differ only
+//! in case are duplicates. Deeper objects may be maps whose keys are data.
 
 use tapegate_core::frame::{Envelope, careless, fold};
 use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
@@ -10,11 +10,11 @@ use super::Fault;
 
 /// How deep the params of a call may be nested.
 const DEPTH_MAX: usize = 512;
-/// Objects with up to this many members are looked through pair by pair.
+/// Objects with at most this many members are compared pair by pair.
 const PAIRS_MAX: usize = 16;
-/// Room for what most calls have, so that it is asked for once.
+/// The initial capacity: enough for most calls.
 const ROOM: usize = 16;
-/// The members of params that a receiver acts by.
+/// The members of params that receivers act on.
 const NAMES: &[&str] = &[
     "name",
     "uri",
@@ -27,19 +27,19 @@ const NAMES: &[&str] = &[
     "requestState",
 ];
 
-/// An object or array that is open.
+/// An open object or array.
 struct Level {
     object: bool,
     first: bool,
-    /// Whether keys that differ in case only are the same.
+    /// Whether keys that differ only in case are duplicates.
     folds: bool,
-    /// Where its keys start among all keys.
+    /// The index of its first key among all keys.
     keys: usize,
 }
 
 /// Checks that no member of the params of a call occurs twice.
 pub(super) fn check(said: &Envelope<'_>) -> Result<(), Fault> {
-    // Most params were seen to be plain while the message was read.
+    // Most params were found to be plain when the message was parsed.
     match said.params {
         Some(params) if !said.plain => walk(params).unwrap_or(Err(Fault::NotJson)),
         _ => Ok(()),
@@ -57,7 +57,7 @@ fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
             }
             let folds = match levels.len() {
                 0 => true,
-                // The server makes up the names of what it asked for.
+                // The keys of `inputResponses` are names that the server chose.
                 1 => keys.last().is_none_or(|key| !key.is("inputResponses")),
                 _ => false,
             };
@@ -66,7 +66,7 @@ fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
         } else {
             cursor.value()?;
         }
-        // Closes what ends here, and moves to the next value.
+        // Closes finished levels and moves to the next value.
         loop {
             let depth = levels.len();
             let Some(level) = levels.last_mut() else { return Ok(Ok(())) };
@@ -89,7 +89,7 @@ fn walk(params: &[u8]) -> Result<Result<(), Fault>, NoJson> {
     }
 }
 
-/// Checks that no key of params is nearly one that a receiver acts by.
+/// Checks that no key of params can be confused with one that receivers act on.
 fn odd(keys: &[Str<'_>]) -> Result<(), Fault> {
     if keys.iter().any(is_odd) { Err(Fault::Twin) } else { Ok(()) }
 }
@@ -99,7 +99,7 @@ fn is_odd(key: &Str<'_>) -> bool {
     !usual && careless(*key, NAMES).is_some_and(|name| !key.is(NAMES[name]))
 }
 
-/// Checks that the keys of one object are different ones to everybody.
+/// Checks that the keys of one object are distinct to every reader.
 fn differ(keys: &[Str<'_>], folds: bool) -> Result<(), Fault> {
     if keys.len() <= PAIRS_MAX && keys.iter().all(|key| !key.escaped) {
         let same = |one: &Str<'_>, two: &Str<'_>| match folds {
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys that are one to somebody, and others.
+    /// Keys that some reader takes for the same, and others.
     fn key() -> impl Strategy<Value = String> {
         let known =
             ["name", "Name", "n\\u0061me", "arguments", "argument", "_meta", "a", "A", "b", "ä"];

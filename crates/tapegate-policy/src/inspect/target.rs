@@ -1,4 +1,4 @@
-//! What a call is about: the name or URI in its params, or several.
+//! What a call names: the name or URI in its params, or several.
 
 use std::borrow::Cow;
 
@@ -8,21 +8,21 @@ use tapegate_core::json::{Cursor, Kind, Str, member};
 use super::Fault;
 use crate::gated::Gated;
 
-/// What a call is about.
+/// What a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// One thing.
+    /// One item.
     One(Cow<'a, str>),
-    /// Any number of things.
+    /// Any number of items.
     Each(Vec<Cow<'a, str>>),
-    /// Nothing of what the server offers by name: changes of its lists, or nothing at all.
+    /// No item: the call is about changes of lists, or about nothing at all.
     Nothing,
 }
 
-/// What a call is about. A call that does not say so is at fault.
+/// What a call names. A call that should name something but does not is at fault.
 ///
-/// A subscription with nothing but `_meta` asks for nothing, whoever reads it: that is how a client
-/// finds out that 2026-07-28 has no such method any more, and it is the server's to say so.
+/// A subscription with nothing but `_meta` asks for nothing: clients use it to find out whether the
+/// server still has the method, which 2026-07-28 removed. The server must answer it.
 pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Fault> {
     let subscribes = matches!(gated, Gated::Subscribe | Gated::Unsubscribe);
     if subscribes && said.params.is_some_and(has_only_meta) {
@@ -57,7 +57,7 @@ fn has_only_meta(params: &[u8]) -> bool {
     members() == Some(true)
 }
 
-/// The prompt or resource whose arguments are to be completed.
+/// The prompt or resource whose arguments are completed.
 fn completed(params: &[u8]) -> Option<Str<'_>> {
     let wanted = member(params, "ref")?;
     let kind = string(member(wanted, "type")?)?;
@@ -69,8 +69,8 @@ fn completed(params: &[u8]) -> Option<Str<'_>> {
     }
 }
 
-/// The resources whose changes are to be told. What is there must be what the protocol says: a server may
-/// well read subscriptions out of a text or a list.
+/// The resources whose changes are subscribed to. Only the form that the protocol defines is
+/// accepted, since a server might read subscriptions from a string or a list.
 fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
     if params.first() != Some(&b'{') {
         return Err(Fault::Nameless);
@@ -95,7 +95,7 @@ fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
     names.collect::<Result<_, _>>().map(Target::Each)
 }
 
-/// Whether a member of an object is nearly, but not quite, called so.
+/// Whether an object has a member whose name is confusable with `name`, but not equal to it.
 fn has_twin(object: &[u8], name: &str) -> bool {
     let twin = || {
         let mut cursor = Cursor::new(object).ok()?;
@@ -114,7 +114,7 @@ fn has_twin(object: &[u8], name: &str) -> bool {
     twin().is_some()
 }
 
-/// A name, if everybody reads the same.
+/// The decoded name, if all readers decode it alike.
 fn name(text: Str<'_>) -> Result<Cow<'_, str>, Fault> {
     if text.escaped && lone(text) {
         return Err(Fault::Surrogate);
@@ -123,7 +123,7 @@ fn name(text: Str<'_>) -> Result<Cow<'_, str>, Fault> {
     if text.escaped && name.contains('\0') { Err(Fault::Nul) } else { Ok(name) }
 }
 
-/// Whether there is half a surrogate pair in a string.
+/// Whether a string contains an unpaired surrogate.
 pub(super) fn lone(text: Str<'_>) -> bool {
     text.scalars().any(|code| (0xd800..0xe000).contains(&code))
 }

@@ -1,4 +1,4 @@
-//! Who calls, as clients introduce themselves: once in `initialize`, or in every request.
+//! The callers, as clients introduce themselves: once in `initialize`, or in every request.
 
 use std::collections::HashMap;
 
@@ -11,18 +11,19 @@ use crate::decide::Principal;
 
 /// How many sessions are remembered.
 const SESSIONS_MAX: usize = 4096;
-/// The longest introduction that is kept.
+/// The longest introduction that is cached.
 const INFO_BYTES_MAX: usize = 4096;
-/// The longest name that is believed.
+/// The longest client name that is accepted.
 const NAME_CHARS_MAX: usize = 200;
 
 /// The clients that have introduced themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
-    /// Who calls, as far as it is known before any client has introduced itself.
+    /// The caller, as far as it is known before any client has introduced itself.
     base: Principal,
     by_session: HashMap<u32, Principal, RandomState>,
-    /// The last introduction that came with a request, if it was short, and who it made of the caller.
+    /// The last introduction that came with a request, if it was short, and the caller it
+    /// described.
     last: Option<(Vec<u8>, Principal)>,
 }
 
@@ -31,7 +32,7 @@ impl Callers {
         Self { base, ..Self::default() }
     }
 
-    /// Takes an `initialize`.
+    /// Handles an `initialize`.
     pub(super) fn introduce(&mut self, session: u32, envelope: &Envelope<'_>) {
         let info = envelope.params.and_then(|params| json::member(params, "clientInfo"));
         if let Some(client) = info.and_then(name) {
@@ -50,7 +51,7 @@ impl Callers {
         };
         if self.last.as_ref().is_none_or(|(known, _)| known != info || info.is_empty()) {
             let client = name(info).or_else(|| self.base.client.clone());
-            // A long one is read again next time.
+            // A long one is not cached and is parsed again next time.
             let known = if info.len() <= INFO_BYTES_MAX { info.to_vec() } else { Vec::new() };
             self.last = Some((known, Principal { client, ..self.base.clone() }));
         }

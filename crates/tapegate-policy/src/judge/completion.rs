@@ -1,13 +1,13 @@
 //! The arguments that a completion is about.
 //!
-//! `completion/complete` names a prompt or a template, one argument of it with what is typed so far, and the
-//! arguments that were given before. What stops a call with these arguments stops their completion too,
-//! since the answer tells what is behind them.
+//! `completion/complete` names a prompt or a template, one of its arguments with the value typed so
+//! far, and the arguments given before. A rule that stops a call with these arguments also stops
+//! their completion, since the response reveals what they lead to.
 
 use tapegate_core::frame::careless;
 use tapegate_core::json::{Cursor, Fault, Kind};
 
-/// Arguments that nobody can read, so that whatever stops by arguments stops.
+/// Arguments that are not JSON, so that every rule that stops calls by arguments applies.
 const UNCLEAR: &[u8] = b"?";
 
 /// The arguments in the params of a completion, as one object; `None` if there are none.
@@ -27,7 +27,7 @@ pub(super) fn arguments(params: &[u8]) -> Option<Vec<u8>> {
 /// The raw text of a key, without its quotes, and that of its value.
 type Member<'p> = (&'p [u8], &'p [u8]);
 
-/// Gathers the members of all arguments; false if it is not clear which they are.
+/// Collects the members of all arguments; false if they cannot be determined.
 fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
     let mut is_clear = true;
     each_member(params, |name, _, value| {
@@ -37,7 +37,7 @@ fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, F
                 None => is_clear = false,
             },
             "context" => is_clear &= given(value, members)?,
-            // No revision of the protocol has these here; a server may take them all the same.
+            // Not in any revision of the protocol, but a server may accept them.
             "arguments" => is_clear &= copy(value, members)?,
             _ => {}
         }
@@ -46,7 +46,7 @@ fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, F
     Ok(is_clear)
 }
 
-/// The argument that is typed, and what is typed.
+/// The argument being completed: its name and the value typed so far.
 fn typed(argument: &[u8]) -> Result<Option<Member<'_>>, Fault> {
     let (mut key, mut typed) = (None, None);
     if !is_object(argument) {
@@ -65,7 +65,7 @@ fn typed(argument: &[u8]) -> Result<Option<Member<'_>>, Fault> {
     Ok(key.zip(typed))
 }
 
-/// The arguments that were given before.
+/// Collects the arguments that were given before.
 fn given<'p>(context: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
     let mut is_clear = is_object(context) || context == b"null";
     if !is_object(context) {
@@ -80,7 +80,7 @@ fn given<'p>(context: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, F
     Ok(is_clear)
 }
 
-/// Copies the members of an object; false if it is something else.
+/// Copies the members of an object; false for any other value but `null`.
 fn copy<'p>(object: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
     if !is_object(object) {
         return Ok(object == b"null");
@@ -92,7 +92,8 @@ fn copy<'p>(object: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fau
     Ok(true)
 }
 
-/// Shows the members of an object: what careless readers take the key for, the key and the value.
+/// Visits the members of an object: the known name a lenient reader takes the key for, the key and
+/// the value.
 fn each_member<'p>(
     object: &'p [u8],
     mut show: impl FnMut(&str, &'p [u8], &'p [u8]) -> Result<(), Fault>,

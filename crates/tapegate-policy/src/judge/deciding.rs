@@ -1,4 +1,4 @@
-//! Putting the calls of a message to the policy.
+//! Decides about the calls of a message.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use crate::gated::Gated;
 use crate::methods::Duty;
 use crate::pins;
 
-/// The longest name whose decision is kept.
+/// The longest name whose decision is cached.
 const NAME_BYTES_MAX: usize = 256;
 
 impl Judge<'_> {
     /// Decides about a call of something that the server offers.
     ///
-    /// An agent calls the same thing time and again, and most policies decide the same every time.
+    /// Agents call the same thing repeatedly and most decisions depend on the name alone, so the
+    /// last one is cached.
     pub(super) fn gated_decision(
         &self,
         now: &Judging<'_, '_>,
@@ -53,8 +54,8 @@ impl Judge<'_> {
         Some(decision)
     }
 
-    /// The file of ours that a client's message names, if its method has no arguments of its own, in which
-    /// [`decide_from`] looks.
+    /// The file of Tapegate's own that a client's message names. Only for methods without arguments,
+    /// since [`decide_from`] checks those.
     pub(super) fn own_file(&self, now: &Judging<'_, '_>, method: &str) -> Option<String> {
         let duty = Duty::of(method, now.arrival.from);
         let looks = match duty {

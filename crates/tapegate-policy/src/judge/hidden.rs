@@ -1,5 +1,5 @@
-//! Requests of a server in places that are not requests: in a task that a notification or a result tells
-//! of, and in an error that wants a person to open a page first.
+//! Requests of a server outside of request messages: in a task that a notification or a result
+//! describes, and in an error that asks the user to open a page first.
 
 use tapegate_core::frame::{Envelope, careless};
 
@@ -7,12 +7,12 @@ use super::requests;
 use crate::filter;
 use crate::inspect::Fault;
 
-/// How deep tasks are looked for in each other.
+/// How many levels of nested tasks are searched.
 const DEPTH_MAX: usize = 4;
 const PLACES: &[&str] = &["inputRequests", "elicitations", "task", "tasks"];
 
-/// The methods of the requests in a message of a server that is not one itself; a fault if they are not
-/// written as requests must be.
+/// The methods of the requests inside a server's message that is not itself a request; a fault if
+/// they are malformed.
 pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, Fault> {
     let mut found = match (envelope.result, envelope.input_requests) {
         (Some(_), requests) => requests::methods(requests)?,
@@ -32,7 +32,8 @@ pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, Fault> {
     Ok(found)
 }
 
-/// The members of an object that have one of these names to anybody, by the number of the name.
+/// The members of an object that some reader takes for one of these names, with the index of the
+/// name.
 fn members<'a>(object: &'a [u8], names: &[&str]) -> Vec<(usize, &'a [u8])> {
     let all = filter::members(object).into_iter();
     all.filter_map(|member| Some((careless(member.key, names)?, member.value))).collect()

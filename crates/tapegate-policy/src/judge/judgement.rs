@@ -1,4 +1,4 @@
-//! What a policy makes of a message.
+//! The judgement of a policy on a message.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -11,42 +11,42 @@ use crate::inspect::Fault;
 use crate::model::Profile;
 use crate::pins::Drifted;
 
-/// How bad it is to be denied; everything else ranks below.
+/// The rank of a denial, the highest of all.
 const DENIED: u8 = 4;
 
-/// What a policy makes of a message.
+/// The judgement of a policy on a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement<'m> {
-    /// What is wrong with its form. Production looks no further.
+    /// The faults of its form. Production stops at these.
     pub faults: Vec<Fault>,
-    /// What is odd about its form and only logged. Without a policy nothing stops a message.
+    /// Anomalies of its form that are only logged. Without a policy, all faults are anomalies.
     pub anomalies: Vec<Fault>,
-    /// What was decided about each thing that it asks for.
+    /// The decisions about everything it asks for.
     pub calls: Calls<'m>,
-    /// The lists in it, and what of them is hidden.
+    /// The lists in it, and which of their items are hidden.
     pub lists: Vec<Shown>,
-    /// The message without what is hidden, if anything is.
+    /// The message without the hidden items, if there are any.
     pub filtered: Option<Vec<u8>>,
-    /// Definitions in its lists that are not what was accepted, and were not known to differ.
+    /// Newly found definitions in its lists that differ from the accepted ones.
     pub drifted: Vec<Drifted>,
-    /// Of a batch, its elements in order.
+    /// For a batch, its elements in order.
     pub elements: Vec<Self>,
 }
 
-/// What a message asks for: nearly always one thing, so that one takes no room of its own.
+/// The calls of a message: nearly always one, which needs no allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Calls<'m> {
-    /// Nothing that anything was decided about.
+    /// No decision was needed.
     #[default]
     None,
-    /// One thing.
+    /// One call.
     One(JudgedCall<'m>),
-    /// Several things.
+    /// Several calls.
     Many(Vec<JudgedCall<'m>>),
 }
 
 impl Calls<'_> {
-    /// These and others.
+    /// These calls and others.
     pub(super) fn and(self, others: Self) -> Self {
         let listed = |calls| match calls {
             Self::None => Vec::new(),
@@ -62,18 +62,18 @@ impl Calls<'_> {
     }
 }
 
-/// Something that a message asks for, and what was decided about it.
+/// Something that a message asks for, and the decision about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedCall<'m> {
     /// The method, as rules name it.
     pub method: Cow<'m, str>,
-    /// What is asked for, if it is something that a server offers.
+    /// The kind of item asked for, if the server offers such items.
     pub offer: Option<Offer>,
     /// The name of the tool or prompt, or the URI; empty for a method that has none.
     pub name: Cow<'m, str>,
-    /// What was decided; nothing if there is no policy. Shared, since the same is decided time and again.
+    /// The decision; `None` without a policy. Shared, since decisions are cached.
     pub decision: Option<Arc<Decision>>,
-    /// Whether it is denied only because it needs an approval that its message cannot wait for.
+    /// Whether it is denied only because it needs approval and its message cannot wait.
     pub cannot_wait: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'m> Judgement<'m> {
         }
     }
 
-    /// What production does with the message: the worst of everything in it.
+    /// What production does with the message: the strictest outcome in it.
     pub fn strict(&self) -> Outcome {
         let deciding = self.deciding();
         if !deciding.faults.is_empty() {
@@ -116,7 +116,7 @@ impl<'m> Judgement<'m> {
         }
     }
 
-    /// The gate that has decided.
+    /// The gate that decided.
     pub fn gate(&self) -> Option<GateName> {
         let deciding = self.deciding();
         if !deciding.faults.is_empty() {
@@ -125,12 +125,12 @@ impl<'m> Judgement<'m> {
         deciding.worst_call()?.decision.as_ref().map(|decision| decision.gate)
     }
 
-    /// The call that the outcome of the message comes from: the first of the worst.
+    /// The call that determines the outcome: the first with the strictest decision.
     pub fn leading(&self) -> Option<&JudgedCall<'m>> {
         self.deciding().worst_call()
     }
 
-    /// The judgement that decides: of a batch, that of the first of its worst elements.
+    /// The judgement that determines the outcome: for a batch, the first of its strictest elements.
     fn deciding(&self) -> &Self {
         let mut worst = self;
         for element in &self.elements {
@@ -141,7 +141,7 @@ impl<'m> Judgement<'m> {
         worst
     }
 
-    /// The first of the worst calls, elements of a batch aside.
+    /// The first call with the strictest decision, not counting elements of a batch.
     fn worst_call(&self) -> Option<&JudgedCall<'m>> {
         let mut worst: Option<&JudgedCall<'m>> = None;
         for call in self.calls.iter() {
@@ -152,7 +152,7 @@ impl<'m> Judgement<'m> {
         worst
     }
 
-    /// How bad the outcome is, elements of a batch aside.
+    /// How strict the outcome is, not counting elements of a batch.
     fn rank(&self) -> u8 {
         match self.faults.is_empty() {
             false => DENIED,
@@ -160,38 +160,38 @@ impl<'m> Judgement<'m> {
         }
     }
 
-    /// Whether it is about something that is not a message, as only an element of a batch may be.
+    /// Whether this is an element of a batch that is not a message.
     pub(crate) fn is_stray(&self) -> bool {
         let is_stray = |fault: &Fault| matches!(fault, Fault::NotAnObject | Fault::Shapeless);
         self.faults.iter().chain(&self.anomalies).any(is_stray)
     }
 
-    /// The same without what is said about its form, if it is about something that is not a message.
+    /// The same without faults and anomalies, if this is an element that is not a message.
     pub(crate) fn without_form(&self) -> Option<Self> {
         let form = (Vec::new(), Vec::new());
         let quiet = || Self { faults: form.0, anomalies: form.1, ..self.clone() };
         self.is_stray().then(quiet)
     }
 
-    /// What is wrong with it, or with the elements of a batch.
+    /// Its faults, including those of the elements of a batch.
     pub fn faults(&self) -> impl Iterator<Item = Fault> {
         let within = self.elements.iter().flat_map(|element| &element.faults);
         self.faults.iter().chain(within).copied()
     }
 
-    /// What is odd about it, or about the elements of a batch, and only logged.
+    /// Its anomalies, including those of the elements of a batch.
     pub fn anomalies(&self) -> impl Iterator<Item = Fault> {
         let within = self.elements.iter().flat_map(|element| &element.anomalies);
         self.anomalies.iter().chain(within).copied()
     }
 
-    /// Everything that it asks for, also in the elements of a batch.
+    /// Its calls, including those of the elements of a batch.
     pub fn all_calls(&self) -> impl Iterator<Item = &JudgedCall<'m>> {
         let within = self.elements.iter().flat_map(|element| element.calls.iter());
         self.calls.iter().chain(within)
     }
 
-    /// Every list in it, also in the elements of a batch.
+    /// Its lists, including those of the elements of a batch.
     pub fn all_lists(&self) -> impl Iterator<Item = &Shown> {
         let within = self.elements.iter().flat_map(|element| &element.lists);
         self.lists.iter().chain(within)
@@ -206,7 +206,7 @@ impl JudgedCall<'_> {
         JudgedCall { method, offer, name, decision, cannot_wait }
     }
 
-    /// How bad the decision is for the call.
+    /// How strict the decision is.
     fn rank(&self) -> u8 {
         match self.decision.as_ref().map(|decision| &decision.strict) {
             None => 1,

@@ -1,4 +1,4 @@
-//! Lists in answers: compared with what was accepted, and without what is hidden.
+//! Compares lists in responses with the accepted definitions and filters them.
 
 use tapegate_core::frame::Frame;
 
@@ -9,7 +9,7 @@ use crate::model::OnDrift;
 use crate::pins::Reader;
 
 impl Judge<'_> {
-    /// Holds the lists of an answer against what was accepted, and takes out what is hidden.
+    /// Compares the lists of a response with the accepted definitions and removes hidden items.
     pub(super) fn list(
         &self,
         frame: &Frame<'_>,

@@ -1,13 +1,13 @@
-//! The requests that a server puts into an answer, before it gives the answer itself.
+//! Requests that a server puts into a response that asks for input first.
 
 use tapegate_core::frame::careless;
 use tapegate_core::json::{self, Cursor, Fault as NoJson, Kind};
 
 use crate::inspect::Fault;
 
-/// The methods of the requests in an `inputRequests`; of one that has several, each. A list of requests
-/// is read too, as careless clients do. What has another form is at fault: a client may find requests in
-/// it that were not judged.
+/// The methods of the requests in `inputRequests`; all of them if a request has several. A list of
+/// requests is accepted too, as lenient clients do. Any other form is a fault: a client might find
+/// requests in it that were not judged.
 pub(super) fn methods(requests: Option<&[u8]>) -> Result<Vec<String>, Fault> {
     match requests {
         None | Some(b"null") => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What the judge remembers of a session.
+//! What the judge remembers about a session.
 
 use std::sync::Arc;
 
@@ -7,18 +7,19 @@ use crate::decide::{Decision, Principal};
 use crate::gated::Gated;
 use crate::pins::Watch;
 
-/// What earlier messages of a session have told: who calls, and what the server has defined.
+/// What earlier messages of a session have shown: the callers, and the server's definitions.
 #[derive(Debug, Default)]
 pub struct SessionState {
     pub(crate) callers: Callers,
     pub(crate) watch: Watch,
-    /// How what is called differs from what was accepted, if whoever asks has found that out.
+    /// How the definition of what is called differs from the accepted one, if the user of the judge
+    /// has set it.
     pub(super) drift: Option<String>,
-    /// The last decision that holds for every call alike.
+    /// The last decision that depends on method and name alone.
     pub(super) last: Option<LastDecision>,
 }
 
-/// A decision that holds for every call of this method and name, while the policy stays the same.
+/// A decision that applies to every call of this method and name under the same policy.
 #[derive(Debug)]
 pub(super) struct LastDecision {
     pub(super) gated: Gated,
@@ -27,27 +28,27 @@ pub(super) struct LastDecision {
 }
 
 impl SessionState {
-    /// A session of which nothing is known yet, besides who calls.
+    /// A new session with this principal.
     pub fn new(principal: Principal) -> Self {
         Self { callers: Callers::new(principal), ..Self::default() }
     }
 
-    /// The same, in which what is called differs from what was accepted as `drift` says.
+    /// The same session, with `drift` as the difference of what is called from what was accepted.
     pub fn with_drift(self, drift: Option<&str>) -> Self {
         Self { drift: drift.map(str::to_owned), ..self }
     }
 
-    /// Has what is called differ from what was accepted as `drift` says, or only as lists have shown.
+    /// Sets how what is called differs from what was accepted; `None` to rely on the lists alone.
     pub(crate) fn set_drift(&mut self, drift: Option<String>) {
         self.drift = drift;
     }
 
-    /// Whether [`SessionState::set_drift`] says that what is called differs.
+    /// Whether [`SessionState::set_drift`] has set a difference.
     pub(crate) fn has_drift(&self) -> bool {
         self.drift.is_some()
     }
 
-    /// Forgets decisions: another policy is in force.
+    /// Drops cached decisions, because the policy has changed.
     pub(crate) fn forget_decisions(&mut self) {
         self.last = None;
     }

@@ -1,4 +1,4 @@
-//! What may be seen of a server's lists, by the policy and by what was accepted.
+//! Which items of a server's lists are visible, by the policy and by the accepted definitions.
 
 use crate::decide::{hidden_reading, shows};
 use crate::filter::Sight;
@@ -7,11 +7,11 @@ use crate::glob::Glob;
 use crate::model::{Expose, Policy, Source};
 use crate::pins::{Lock, Watch};
 
-/// What may be seen of a server.
+/// The visible part of a server's lists.
 pub(super) struct ListView<'a> {
     pub(super) source: Option<&'a Source>,
     pub(super) watch: &'a Watch,
-    /// What was accepted, if what has drifted is hidden.
+    /// The accepted definitions, if drifted items are hidden.
     pub(super) lock: Option<&'a Lock>,
     pub(super) server: &'a str,
 }
@@ -36,7 +36,7 @@ impl Sight for ListView<'_> {
     }
 }
 
-/// Which list of a source hides something, in words; nothing if none does.
+/// A description of the list in the policy that hides an item; `None` if it is visible.
 pub fn hidden_by(policy: &Policy, server: &str, method: &str, name: &str) -> Option<String> {
     let offer = Gated::of(method)?.offer(name);
     let source = policy.source(server).filter(|source| source.enabled)?;
@@ -45,7 +45,7 @@ pub fn hidden_by(policy: &Policy, server: &str, method: &str, name: &str) -> Opt
         let texts: Vec<String> = globs.iter().map(|glob| format!("`{}`", glob.text())).collect();
         texts.join(", ")
     };
-    // What is hidden by another reading of its name is on a list by that.
+    // The reading under which it is hidden is the one to look up.
     let reading = hidden_reading(source, offer, name)?;
     match exposed(source, offer) {
         Expose::All => None,

@@ -1,4 +1,4 @@
-//! Requests and notifications: what becomes of calls.
+//! Carries out decisions about requests and notifications.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::refuse::Subject;
 pub(super) struct Asked<'a> {
     /// The method, as rules name it.
     pub(super) method: &'a str,
-    /// What is asked for, if it is something that a server offers.
+    /// The kind of item asked for, if the server offers such items.
     pub(super) offer: Option<Offer>,
-    /// Its name or URI, or nothing.
+    /// Its name or URI; empty if it has none.
     pub(super) name: &'a str,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
 }
 
 impl Warden {
-    /// Carries out what was decided about each thing that a message asks for.
+    /// Carries out the decisions about everything a message asks for.
     pub(super) fn requested(&mut self, now: &Now<'_, '_>, judgement: &Judgement<'_>) -> Verdict {
         let Some(leading) = judgement.leading() else { return Verdict::Forward };
         let Some(policy) = self.regime.policy.clone() else {
@@ -54,7 +54,7 @@ impl Warden {
         verdict
     }
 
-    /// Does what was decided, and notes it.
+    /// Carries out a decision and logs it.
     fn carry_out(
         &mut self,
         now: &Now<'_, '_>,
@@ -88,7 +88,7 @@ impl Warden {
         }
     }
 
-    /// Notes a decision. `sent` if the message it belongs to is sent on.
+    /// Logs a decision. `sent` says whether its message is sent on.
     pub(super) fn decided(
         &mut self,
         now: &Now<'_, '_>,
@@ -104,7 +104,7 @@ impl Warden {
         };
         let latency_ns = self.latency(now.begun_ns);
         let principal = self.state.callers.caller(now.case.lane.session, now.said);
-        // A note is large, and so is filled in where it lies.
+        // A note is large, so it is filled in place.
         let mut note = called(now, asked.method);
         note.kind = kind;
         note.decision = decision.logged();
@@ -122,7 +122,7 @@ impl Warden {
         self.hands.note(&self.regime, &mut note);
     }
 
-    /// Notes a call that nothing is decided about.
+    /// Logs a call without a decision.
     fn observed(&mut self, now: &Now<'_, '_>, asked: Asked<'_>) {
         let latency_ns = self.latency(now.begun_ns);
         let principal = self.state.callers.caller(now.case.lane.session, now.said);
@@ -154,7 +154,7 @@ pub(super) fn refuse(refusal: Refusal) -> Verdict {
     Verdict::Refuse(Box::new(refusal))
 }
 
-/// A note about a call. What is no trace context is not kept: it could be anything.
+/// A note about a call. A malformed trace context is dropped, since it could be anything.
 fn called<'a>(now: &Now<'a, '_>, method: &'a str) -> Note<'a> {
     let trace = now.said.traceparent.and_then(json::string);
     let mut note = now.note();

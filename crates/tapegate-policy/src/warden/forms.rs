@@ -1,4 +1,4 @@
-//! Notes about messages whose form is odd, or that go nowhere for another reason than the policy.
+//! Logs malformed messages, and those refused for a reason other than the policy.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::note::{Note, NoteKind};
 use crate::refuse::Subject;
 
 impl Warden {
-    /// Notes faults that stop a message, or would in production.
+    /// Logs faults that stop a message, or would in production.
     pub(super) fn note_faults(
         &mut self,
         case: &Case<'_>,
@@ -26,8 +26,8 @@ impl Warden {
         self.note_form(case, frame, faults, (decision, !self.strict()), begun_ns)
     }
 
-    /// Notes the elements of a batch that are not messages in one line: the first of them, and how many
-    /// there are. A few bytes would fill the log otherwise.
+    /// Logs all elements of a batch that are not messages in one line, with the first one and the
+    /// count. Otherwise a few bytes could fill the log.
     pub(super) fn note_strays(
         &mut self,
         case: &Case<'_>,
@@ -47,7 +47,7 @@ impl Warden {
         self.note_form_as(case, first, faults, reason, (decision, sent), begun_ns)
     }
 
-    /// What becomes of a message with these faults, or would in production.
+    /// The decision about a message with these faults, or what production would decide.
     fn fault_decision(&self, faults: &[Fault]) -> LoggedDecision {
         let first = faults.first().copied().unwrap_or(Fault::NotJson);
         match (self.strict(), first.would()) {
@@ -57,7 +57,7 @@ impl Warden {
         }
     }
 
-    /// Notes what is odd about the form of a message, under this decision, and whether it is sent on.
+    /// Logs the faults of a message, with the decision and whether it is sent on.
     pub(super) fn note_form(
         &mut self,
         case: &Case<'_>,
@@ -101,7 +101,7 @@ impl Warden {
         subject
     }
 
-    /// Notes a message that goes nowhere, or would go nowhere, for a reason that is not its form.
+    /// Logs a message that is refused, or would be, for a reason other than its form.
     pub(super) fn note_rejection(
         &mut self,
         about: Note<'_>,
@@ -133,7 +133,7 @@ impl Warden {
     }
 }
 
-/// What is odd about a message, in words.
+/// A description of the faults.
 fn words(faults: &[Fault]) -> String {
     let reasons: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
     reasons.join("; ")

@@ -1,4 +1,4 @@
-//! The warden as the gate of a relay.
+//! Implements the relay's `Gate` trait.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ impl Gate for Warden {
     fn judge(&mut self, case: &Case<'_>) -> Verdict {
         self.refresh();
         self.before_judging(case);
-        // What is neither noted nor masked need not be carried out.
+        // A plain response that is not masked has nothing to carry out.
         if self.regime.redactor.is_none()
             && is_plain_answer(case.frame, self.settings.arrival(case))
         {
             return Verdict::Forward;
         }
-        // Answers are looked into only if something may be hidden or masked in them.
+        // Responses are timed only if something in them may be hidden or masked.
         let lists = || case.frame.envelope().is_none_or(|said| said.lists);
         let timed = case.from == Side::Client || self.regime.redactor.is_some() || lists();
         let begun_ns = timed.then(|| (self.hands.clock)());
@@ -104,7 +104,7 @@ impl Gate for Warden {
     }
 
     fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool {
-        // Without a policy nothing is refused that the server would take.
+        // Without a policy, nothing is refused that the server would accept.
         let refused = self.enforces();
         self.note_rejection(Note::new(at, lane, from), frame, why, refused);
         refused

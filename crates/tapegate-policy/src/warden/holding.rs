@@ -1,4 +1,4 @@
-//! Calls that wait for a person.
+//! Calls that wait for approval.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::note::{Note, NoteKind};
 use crate::people::Asking;
 use crate::refuse::Subject;
 
-/// How many held calls are remembered; more than the relay ever holds.
+/// The maximum number of held calls that are tracked; more than the relay ever holds.
 const HELD_MAX: usize = 2048;
 
-/// A call that waits.
+/// A call that waits for approval.
 #[derive(Debug)]
 pub(super) struct Held {
     ticket: Ticket,
@@ -31,23 +31,23 @@ pub(super) struct Held {
     lane: Lane,
     /// Its number on the tape.
     n: u64,
-    /// The workflow that is asked.
+    /// The workflow that asks for approval.
     workflow: String,
-    /// How what is called was not what had been accepted, if so.
+    /// How the definition differed from the accepted one, if it did.
     drift: Option<String>,
-    /// Whether it is sent on when nobody has answered.
+    /// Whether it is sent on if no approver answers in time.
     forward_on_timeout: bool,
     /// How long it may wait.
     timeout: Duration,
-    /// The rule and the Cedar policies that had it wait.
+    /// The rule and the Cedar policies that required approval.
     rule: Option<String>,
     policies: Vec<String>,
-    /// Who called.
+    /// The caller.
     principal: String,
 }
 
 impl Held {
-    /// Why the hold ended, though no person has decided.
+    /// Why the hold ended without a decision by an approver.
     fn end_reason(&self, how: HoldEnd) -> String {
         let workflow = &self.workflow;
         let waited = || format!("no person decided within {} s", self.timeout.as_secs_f64());
@@ -65,7 +65,7 @@ impl Held {
 }
 
 impl Warden {
-    /// Has a call wait for a person.
+    /// Holds a call for approval.
     pub(super) fn hold(
         &mut self,
         now: &Now<'_, '_>,
@@ -129,8 +129,8 @@ impl Warden {
         Verdict::Hold(Box::new(Hold { ticket, timeout_ms, on_timeout }))
     }
 
-    /// A person has approved a call: it goes on unless by now it is denied, or others would be asked or
-    /// something else.
+    /// Handles an approval: the call is sent on, unless it is denied by now or needs approval in a
+    /// different scope.
     pub(super) fn approved(
         &mut self,
         now: &Now<'_, '_>,
@@ -155,7 +155,7 @@ impl Warden {
         if denied { refuse(subject.changed(decision)) } else { Verdict::Forward }
     }
 
-    /// A hold has ended, though nobody has decided.
+    /// Handles a hold that ended without a decision by an approver.
     pub(super) fn unheld(&mut self, at: At, ticket: Ticket, how: HoldEnd) {
         self.hands.people.withdraw(at, ticket, how);
         let Some(held) = self.take_held(ticket) else { return };

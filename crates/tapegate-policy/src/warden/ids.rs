@@ -1,21 +1,21 @@
-//! Names for refusals, by which callers and the log speak of the same thing.
+//! Correlation ids, which link a refusal to its log entry.
 
-/// Makes up names: one behind the other, after a name that no other session has.
+/// Generates ids: a prefix unique to the session, and a counter.
 #[derive(Debug, Clone, Default)]
 pub struct Ids {
     text: Vec<u8>,
-    /// How much of the text all names have in common.
+    /// The length of the common prefix.
     common: usize,
 }
 
 impl Ids {
-    /// Names that begin with `session`.
+    /// Ids that begin with `session`.
     pub fn new(session: &str) -> Self {
         let text = format!("{session}-").into_bytes();
         Self { common: text.len(), text }
     }
 
-    /// Makes up the next one. Every call has one, so its number is counted up where it stands.
+    /// The next id. Every call needs one, so the digits are incremented in place.
     pub(super) fn next(&mut self) -> &str {
         let number = &mut self.text[self.common..];
         let nines = number.iter().rev().take_while(|digit| **digit == b'9').count();

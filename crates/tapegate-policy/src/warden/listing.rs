@@ -1,8 +1,8 @@
-//! Lists that the gate asks for itself.
+//! Lists that the gate requests itself.
 //!
-//! Pins are compared with what the server lists. Some clients call before they list, and some never list
-//! again when the server says that its lists have changed. The gate then lists in their place and holds
-//! the call until it has compared. A server that is not pinned is asked nothing.
+//! Pins are compared with what the server lists. Some clients call before they list, and some do
+//! not list again when the server announces a change. The gate then requests the lists itself and
+//! holds the call until they are compared. It requests nothing from a server that is not pinned.
 
 mod requests;
 
@@ -25,38 +25,38 @@ use crate::model::{OnDrift, Policy};
 use crate::pins::{NOT_COMPARED, Reader};
 use requests::{Listing, meta_of};
 
-/// How long the server may take for all lists that a call needs.
+/// How long the server may take to send all the lists that a call needs.
 const TIMEOUT_MS: u64 = 10_000;
 /// How many sessions are remembered.
 const SESSIONS_MAX: usize = 4096;
-/// How many held calls are remembered; more than the relay ever holds.
+/// The maximum number of held calls that are tracked; more than the relay ever holds.
 const LISTINGS_MAX: usize = 64;
-/// How long a comparison is good for with a server by HTTP: without a stream of its own, it cannot
-/// tell that its lists have changed.
+/// How long a comparison is valid for an HTTP server, which cannot announce changes without a
+/// stream.
 const HTTP_AGE_MAX_NS: u64 = 60_000_000_000;
-/// What is known of the server's lists.
+/// What is known about the server's lists.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     /// The kinds that are pinned.
     pinned: Vec<Offer>,
-    /// How often the server has said that its lists have changed.
+    /// How many changes of its lists the server has announced.
     changes: u64,
-    /// When each session's lists were compared.
+    /// When the lists of each session were compared.
     compared: HashMap<(u32, Offer), Compared, RandomState>,
-    /// The number of changes when the client began to list.
+    /// The number of changes when the client started listing.
     client_began: HashMap<(u32, Offer), u64, RandomState>,
     listings: VecDeque<Listing>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Compared {
-    /// The number of changes when the listing began.
+    /// The number of changes when the listing started.
     changes: u64,
     at_ns: u64,
 }
 
 impl Lists {
-    /// Takes over what is pinned by now. What was compared before was held against another lock.
+    /// Switches to the current pins. Earlier comparisons used a different lock.
     pub(super) fn repin(&mut self, policy: Option<&Policy>, server: &str) {
         self.compared.clear();
         let held = policy.filter(|policy| policy.pins.on_drift != OnDrift::Ignore);
@@ -65,12 +65,12 @@ impl Lists {
             pinned.map(|server| server.offers.keys().copied().collect()).unwrap_or_default();
     }
 
-    /// Forgets a call that waits no longer.
+    /// Forgets a call that no longer waits.
     pub(super) fn forget(&mut self, ticket: Ticket) {
         self.listings.retain(|listing| listing.ticket != ticket);
     }
 
-    /// The client asks for something; which list it begins to read, if it does.
+    /// Handles a request of the client; returns the list that it starts to read, if any.
     fn client_asks(&mut self, lane: Lane, said: &Envelope<'_>) -> Option<Offer> {
         let offer = Offer::ALL.into_iter().find(|offer| said.is_method(offer.list_method()))?;
         let cursor = said.params.and_then(|params| json::member(params, "cursor"));
@@ -84,7 +84,7 @@ impl Lists {
         Some(offer)
     }
 
-    /// The client has been shown the last page of a list.
+    /// The client has received the last page of a list.
     fn client_listed(&mut self, at: At, lane: Lane, offer: Offer) {
         if let Some(changes) = self.client_began.remove(&(lane.session, offer)) {
             self.note_compared(at, lane, offer, changes);
@@ -118,7 +118,8 @@ impl Lists {
 }
 
 impl Warden {
-    /// Learns from a message about the server's lists, and what came of those that a call waited for.
+    /// Learns about the server's lists from a message, and collects the result of a listing that a
+    /// call waited for.
     pub(super) fn before_judging(&mut self, case: &Case<'_>) {
         self.state.set_drift(None);
         if self.lists.pinned.is_empty() || !self.settings.lists {
@@ -158,15 +159,15 @@ impl Warden {
         }
     }
 
-    /// Has the server's lists compared before a call is decided about, if that was not done yet. An
-    /// error says why they cannot be.
+    /// Requests the lists that a call depends on before it is decided about, unless they have been
+    /// compared. The error says why that is impossible.
     pub(super) fn list_first(
         &mut self,
         case: &Case<'_>,
         judgement: &Judgement<'_>,
     ) -> Result<Option<Box<ListFirst>>, String> {
         let asks = self.settings.lists && case.from == Side::Client && !self.state.has_drift();
-        // A call that goes nowhere whatever is listed need not wait for it.
+        // A call that is refused in any case need not wait.
         if self.lists.pinned.is_empty() || !asks || judgement.strict() == Outcome::Deny {
             return Ok(None);
         }
@@ -202,7 +203,7 @@ impl Warden {
         Ok(Some(Box::new(first)))
     }
 
-    /// Compares what the server has listed for us.
+    /// Compares a page of a list that the gate has requested.
     pub(super) fn own_listed(&mut self, at: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
         match self.take_page(at, ticket, answer) {
             Ok(step) => step,
@@ -213,7 +214,7 @@ impl Warden {
         }
     }
 
-    /// The server's lists could not be had.
+    /// A list that the gate has requested could not be read.
     pub(super) fn own_list_failed(&mut self, ticket: Ticket, why: &str) {
         let Some(listing) = self.lists.listing(ticket) else { return };
         listing.failure = Some(format!("`{}`: {why}", listing.offer.list_method()));
@@ -235,7 +236,7 @@ impl Warden {
             let message = error.and_then(|error| json::member(error, "message"));
             let message = message.and_then(json::string);
             let message = message.as_deref().unwrap_or("an error");
-            // The client of the call that waits is told this.
+            // This text is sent to the client whose call waits.
             let masked = self.masked_text((at, lane), "an error of the server", message.as_bytes());
             let masked = masked.map(|text| String::from_utf8_lossy(&text).into_owned());
             return Err(format!("the server answered: {}", masked.as_deref().unwrap_or(message)));
@@ -271,17 +272,17 @@ impl Warden {
     }
 }
 
-/// Whether the server says that a list of its has changed.
+/// Whether a notification announces that a list has changed.
 fn is_list_changed(method: &str) -> bool {
     method.starts_with("notifications/") && method.ends_with("/list_changed")
 }
 
-/// The lists that say how something of a kind is defined.
+/// The lists that define items of a kind.
 fn needed(offer: Offer) -> &'static [Offer] {
     match offer {
         Offer::Tool => &[Offer::Tool],
         Offer::Prompt => &[Offer::Prompt],
-        // A resource may be listed, or made from a template.
+        // A resource may be listed, or come from a template.
         Offer::Resource | Offer::Template => &[Offer::Resource, Offer::Template],
     }
 }

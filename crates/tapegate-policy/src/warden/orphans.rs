@@ -1,4 +1,4 @@
-//! Notes about answers that nobody asked for, and requests that nobody answers.
+//! Logs responses without a request and requests without a response.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use tapegate_core::time::At;
 use super::Warden;
 use crate::note::{Note, NoteKind};
 
-/// How many orphans of one kind are noted one by one. After that each power of ten is.
+/// How many orphans of a kind are logged individually; after that, only each power of ten is.
 const EACH_MAX: u64 = 20;
 
-/// How many orphans there were, by kind and by who sent them.
+/// The number of orphans, by kind and sender.
 #[derive(Debug, Default)]
 pub(super) struct OrphanCounts {
     replies: [u64; 2],
@@ -67,7 +67,7 @@ fn counted(counts: &mut [u64; 2], side: Side) -> u64 {
     *count
 }
 
-/// Why a request has no answer. Before the timeout is over, only the end of the session tells.
+/// Why a request has no response. Before the timeout, the only cause is the end of the session.
 fn unanswered_reason(waited_ms: u64, timeout_ms: u64) -> String {
     let waited = waited_ms as f64 / 1000.0;
     if timeout_ms == 0 || waited_ms < timeout_ms {
@@ -78,7 +78,7 @@ fn unanswered_reason(waited_ms: u64, timeout_ms: u64) -> String {
     format!("no answer came within {waited:.1} s")
 }
 
-/// Whether the orphan with this number is noted: a peer may send any number of them.
+/// Whether the orphan with this number is logged: a peer may send any number of them.
 fn is_noted(count: u64) -> bool {
     count <= EACH_MAX || 10u64.pow(count.ilog10()) == count
 }

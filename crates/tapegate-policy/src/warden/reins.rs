@@ -1,4 +1,4 @@
-//! What holds for a warden, and how it is changed from outside.
+//! The active policy of a gate, and the handle to change it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,54 +6,54 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::model::{Policy, Profile};
 use crate::redact::Redactor;
 
-/// What holds.
+/// The active policy.
 #[derive(Debug, Clone, Default)]
 pub struct Regime {
     /// The policy; without one, everything is sent on.
     pub policy: Option<Arc<Policy>>,
-    /// How strictly it holds.
+    /// How strictly it is applied.
     pub profile: Profile,
-    /// What masks results on the wire, if they are to be masked.
+    /// Masks results on the wire, if they are to be masked.
     pub redactor: Option<Arc<Redactor>>,
 }
 
-/// What holds, to be changed from anywhere. Clones are the same reins.
+/// A shared handle to the active policy. Clones refer to the same one.
 #[derive(Debug, Clone, Default)]
 pub struct Reins(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Counts changes; so that nobody has to wait to see that there was none.
+    /// Counts changes, so that readers can see without locking that there was none.
     generation: AtomicU64,
     regime: Mutex<Regime>,
 }
 
 impl Reins {
-    /// Reins under which this holds.
+    /// A handle with this policy.
     pub fn new(regime: Regime) -> Self {
         let reins = Self::default();
         reins.set(regime);
         reins
     }
 
-    /// From now on this holds.
+    /// Replaces the active policy and all that goes with it.
     pub fn set(&self, regime: Regime) {
         let mut held = self.0.regime.lock().unwrap_or_else(PoisonError::into_inner);
         *held = regime;
         self.0.generation.fetch_add(1, Ordering::Release);
     }
 
-    /// From now on this policy holds; the rest stays.
+    /// Replaces the policy; the profile and the redactor stay.
     pub fn set_policy(&self, policy: Option<Arc<Policy>>) {
         self.set(Regime { policy, ..self.get() });
     }
 
-    /// What holds.
+    /// The active policy.
     pub fn get(&self) -> Regime {
         self.0.regime.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What holds and since which change, if it is newer than the change with this number.
+    /// The active policy and its generation, if it is newer than `known`.
     pub(super) fn newer_than(&self, known: u64) -> Option<(u64, Regime)> {
         if self.0.generation.load(Ordering::Acquire) == known {
             return None;

@@ -1,4 +1,4 @@
-//! What the server sends: what of its lists is hidden, and what of all of it is secret.
+//! Messages from the server: filters their lists and masks their secrets.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ use crate::model::{OnDrift, Policy};
 use crate::note::{Note, NoteKind};
 use crate::pins::Drifted;
 
-/// How many names of one list are noted, and how much of each: more than is kept, so that secrets
-/// can be masked before they are cut.
+/// How many names of a list are logged, and how much of each: more than is stored, because secrets
+/// must be redacted before truncating.
 const NAMES_MAX: usize = 64;
 const NAME_CHARS_MAX: usize = 4096;
 
 impl Warden {
-    /// The server answers, asks or tells something that may pass.
+    /// Handles a message from the server that the policy permits.
     pub(super) fn answered(&mut self, now: &Now<'_, '_>, judgement: &Judgement<'_>) -> Verdict {
         if now.case.from != Side::Server {
             return Verdict::Forward;
@@ -43,7 +43,7 @@ impl Warden {
         }
     }
 
-    /// Notes definitions that are not what was accepted.
+    /// Logs definitions that differ from the accepted ones.
     pub(super) fn note_drifted(
         &mut self,
         (at, lane, id): (At, Lane, Option<&[u8]>),
@@ -51,7 +51,7 @@ impl Warden {
         news: &[Drifted],
     ) {
         let denied = policy.pins.on_drift == OnDrift::Deny;
-        // A server may make up any number of names; what is denied does not depend on the notes.
+        // A server may define any number of names, and denials do not depend on the notes.
         for drifted in news.iter().take(NAMES_MAX) {
             let decision = match (policy.pins.on_drift, self.strict()) {
                 (OnDrift::Deny, true) => LoggedDecision::Deny,
@@ -94,7 +94,8 @@ impl Warden {
         }
     }
 
-    /// Masks the secrets in a message of the server, if there are any.
+    /// Masks the secrets in a message of the server. `None` if there are none, or if they are only
+    /// logged.
     fn masked(&mut self, now: &Now<'_, '_>, message: &[u8]) -> Option<Verdict> {
         let redactor = self.regime.redactor.clone()?;
         let masked = redactor.message(message);
@@ -114,8 +115,8 @@ impl Warden {
         strict.then(|| Verdict::Rewrite(masked.text.into_owned()))
     }
 
-    /// Masks the secrets in text of the server that is not a message; `None` if there are none, or if
-    /// they are only noted.
+    /// Masks the secrets in text of the server that is not a message. `None` if there are none, or
+    /// if they are only logged.
     pub(super) fn masked_text(
         &mut self,
         (at, lane): (At, Lane),

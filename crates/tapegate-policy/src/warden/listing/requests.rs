@@ -1,4 +1,4 @@
-//! The requests of our own for the lists that a held call waits for, page by page.
+//! The gate's own requests for the lists that a held call needs, page by page.
 
 use tapegate_core::frame::Envelope;
 use tapegate_core::gate::{OwnRequest, Ticket};
@@ -9,9 +9,9 @@ use crate::filter::next_cursor;
 use crate::gated::Offer;
 use crate::pins::Reader;
 
-/// How many pages of one list are asked for.
+/// The maximum number of pages requested per list.
 const PAGES_MAX: usize = 1000;
-/// What a client of the revision without sessions says of itself in every request.
+/// What clients send about themselves in every request, in the revision without sessions.
 const META: [&str; 3] = [
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
@@ -25,9 +25,9 @@ pub(super) struct Listing {
     pub(super) lane: Lane,
     pub(super) changes: u64,
     pub(super) offer: Offer,
-    /// What is listed after that.
+    /// The kinds that are listed afterwards.
     pub(super) rest: Vec<Offer>,
-    /// The `_meta` of each request, if the client's have one.
+    /// The `_meta` for each request, if the client's requests have one.
     pub(super) meta: Option<Vec<u8>>,
     pub(super) cursor: Option<String>,
     pub(super) pages: usize,
@@ -46,7 +46,7 @@ impl Listing {
         OwnRequest::new(&id, self.offer.listed_by(), cursor, self.meta.as_deref())
     }
 
-    /// Takes a page; true if the list goes on, or why it cannot.
+    /// Takes a page; returns whether another one follows, or why it cannot be read.
     pub(super) fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
         let Some(next) = next_cursor(result) else { return Ok(false) };
         let next = json::string(next).ok_or("`nextCursor` is not a text")?;
@@ -59,7 +59,7 @@ impl Listing {
     }
 }
 
-/// What a request of our own says of the client, in the revision where every request does.
+/// The client's `_meta` for the gate's own requests, in the revision where every request needs it.
 pub(super) fn meta_of(said: &Envelope<'_>) -> Option<Vec<u8>> {
     let meta = said.params.and_then(|params| json::member(params, "_meta"))?;
     json::member(meta, META[0])?;
