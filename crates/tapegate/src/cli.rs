@@ -1,7 +1,7 @@
-//! From a command line to a command.
+//! Parses the command line and dispatches to a command.
 //!
-//! `record`, `tape` and `shim` stand between an agent and its server, often a dozen at a time, so they
-//! are parsed by themselves, before the full command line is built.
+//! `record`, `tape` and `shim` run between an agent and its server, often a dozen at a time, so
+//! they are parsed on their own, before the full command line is built.
 
 mod flag_rules;
 
@@ -109,7 +109,7 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     exit
 }
 
-/// Parses the whole command line and runs what it names.
+/// Parses the full command line and runs the command it names.
 fn whole(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Exit>> {
     let matches = command().try_get_matches_from(argv)?;
     let cli = Cli::from_arg_matches(&matches)?;
@@ -146,12 +146,12 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// The whole command line, for everything that is generated from it.
+/// Builds the full command line, from which help, completions and man pages are generated.
 pub(crate) fn command() -> clap::Command {
     called::named(Cli::command().name(called::name()))
 }
 
-/// Parses one command by itself and runs it.
+/// Parses and runs a single command without building the full command line.
 fn alone<A: clap::Args + FromArgMatches>(
     name: &'static str,
     argv: &[OsString],
@@ -172,14 +172,15 @@ fn alone<A: clap::Args + FromArgMatches>(
     }))
 }
 
-/// Warns of misspelt variables. `shim` and `hub` do so themselves, in their logs too.
+/// Warns of misspelt variables. `shim` and `hub` do so themselves, because they also log the
+/// warning.
 fn warn_of_variables(command: &str) {
     if !["shim", "hub", "completions", "man"].contains(&command) {
         environment::warn_of_unknown();
     }
 }
 
-/// Puts `tape` on the command line of the link that stands for it.
+/// Inserts `tape` when the binary was started through the link of that name.
 fn by_link(mut argv: Vec<OsString>) -> Vec<OsString> {
     if called::is_tape() {
         argv.insert(1, OsString::from("tape"));
@@ -187,7 +188,7 @@ fn by_link(mut argv: Vec<OsString>) -> Vec<OsString> {
     argv
 }
 
-/// Puts the command's name before global flags that stand before it, where the rest expects it.
+/// Moves the command's name in front of any global flags that precede it.
 fn command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
     let mut at = 1;
     while let Some(word) = argv.get(at).and_then(|word| word.to_str()) {
@@ -200,7 +201,7 @@ fn command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
         };
     }
     match argv.get(at).and_then(|word| word.to_str()) {
-        // What follows `help` is the name of a command.
+        // The word after `help` is itself the name of a command.
         Some("help") => drop(argv.drain(1..at)),
         Some(word) if !word.starts_with('-') => argv[1..=at].rotate_right(1),
         _ => {}
@@ -208,13 +209,13 @@ fn command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
     argv
 }
 
-/// Whether a word is nothing but short global flags, such as `-q`.
+/// Whether a word consists only of short global flags, such as `-q`.
 fn is_short_flags(word: &str) -> bool {
     word.strip_prefix('-')
         .is_some_and(|flags| !flags.is_empty() && flags.bytes().all(|flag| b"qv".contains(&flag)))
 }
 
-/// Why a name that we have among others does nothing yet.
+/// The error for a name that the binary answers to but does not implement yet.
 fn not_here() -> Failure {
     let name = called::name();
     let words = format!("`{name}` is not part of this version: it does not record shell sessions");
@@ -224,8 +225,8 @@ fn not_here() -> Failure {
     ))
 }
 
-/// Rewrites what the seed calls `server run`, `server validate`, `server list` and `scenarios list`,
-/// by whatever name we are called.
+/// Rewrites the seed's `server run`, `server validate`, `server list` and `scenarios list`,
+/// whichever name the binary was started by.
 fn as_serve(mut argv: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| argv.get(at).and_then(|word| word.to_str());
     let (taken, ours): (usize, &[&str]) = match (word(1), word(2)) {
@@ -264,7 +265,7 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     Exit::Usage
 }
 
-/// The version, under the name we were called by.
+/// The version line, with the name the binary was started by.
 fn version() -> String {
     let (name, version) = (called::name(), env!("CARGO_PKG_VERSION"));
     match name == called::PRODUCT {
@@ -273,7 +274,7 @@ fn version() -> String {
     }
 }
 
-/// The way out of a wrong command line.
+/// A hint on how to correct a wrong command line.
 fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
     let stray = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     let stray =
@@ -296,8 +297,8 @@ fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
     Some(hint)
 }
 
-/// What is wrong with a command line that has letters in it which a terminal would obey: the same, with the letters
-/// escaped, since what was misspelt is quoted.
+/// Parses a command line that contains terminal control characters again with those escaped,
+/// because clap quotes the misspelt word in its error.
 fn misread(argv: &[OsString]) -> Option<clap::Error> {
     let shown =
         |word: &OsString| OsString::from(visible::inline(&word.to_string_lossy(), usize::MAX));
@@ -305,7 +306,7 @@ fn misread(argv: &[OsString]) -> Option<clap::Error> {
     if shown == argv { None } else { command().try_get_matches_from(shown).err() }
 }
 
-/// Whether a tape to be played is named on the command line.
+/// Whether the command line names a tape to play.
 fn names_a_tape(argv: &[OsString]) -> bool {
     let mut words = argv.iter().filter_map(|word| word.to_str());
     words.any(|word| word.starts_with("-r") || word.starts_with("--recording"))

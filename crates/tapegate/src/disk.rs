@@ -1,4 +1,4 @@
-//! Files and variables for scenarios, from this machine.
+//! Gives scenarios access to files and environment variables of this machine.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,33 +14,33 @@ use tapegate_store::input;
 
 use crate::exit::{Exit, Failure};
 
-/// The disk and the environment. It knows every file that was asked for.
+/// The file system and the environment. Remembers every file that was requested.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     asked: RefCell<Vec<PathBuf>>,
-    /// A file that is in memory, by its name.
+    /// A file held in memory, by name.
     inside: Option<(String, Cow<'static, [u8]>)>,
     /// Whether pipes and devices are refused.
     regular_only: bool,
 }
 
 impl Disk {
-    /// A disk with one more file on it.
+    /// The file system plus one file in memory.
     pub(crate) fn with(name: String, text: &'static str) -> Self {
         Self { inside: Some((name, Cow::Borrowed(text.as_bytes()))), ..Self::default() }
     }
 
-    /// The same disk with one more file on it.
+    /// Adds a file in memory.
     pub(crate) fn and(self, name: &str, text: Vec<u8>) -> Self {
         Self { inside: Some((name.to_owned(), Cow::Owned(text))), ..self }
     }
 
-    /// A disk of regular files alone: a pipe or a device may never come to an end.
+    /// Only regular files: reading a pipe or a device may never end.
     pub(crate) fn of_regular_files() -> Self {
         Self { regular_only: true, ..Self::default() }
     }
 
-    /// The files that were asked for, whether or not they are there.
+    /// The files that were requested, whether or not they exist.
     pub(crate) fn asked(self) -> Vec<PathBuf> {
         self.asked.into_inner()
     }
@@ -56,7 +56,7 @@ impl Disk {
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        // A pipe has no other name.
+        // A pipe has no canonical path.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(Opened { path: real.to_string_lossy().into_owned(), bytes })
     }
@@ -69,8 +69,8 @@ impl Disk {
             true => Ok(()),
             false => Err(FileError::Other("it is no regular file".to_owned())),
         };
-        // A device may do something when it is opened; and a pipe must not hold us up, if one takes
-        // the place of the file meanwhile.
+        // Check first, since opening a device may have side effects, and open without blocking, in
+        // case a pipe has replaced the file in the meantime.
         check(path.metadata().map_err(other)?)?;
         let at_once = OFlags::NONBLOCK | OFlags::NOCTTY;
         let mut options = File::options();
@@ -81,8 +81,8 @@ impl Disk {
     }
 }
 
-/// Refuses a pipe, a socket or a device: reading one may never come to an end. Whether the file is
-/// there at all is for whoever reads it.
+/// Rejects a pipe, a socket or a device, since reading one may never end. A missing file is not an
+/// error here; the reader reports it.
 pub(crate) fn refuse_special_file(path: &Path) -> Result<(), Failure> {
     let Ok(kind) = path.metadata().map(|found| found.file_type()) else { return Ok(()) };
     let name = match () {
@@ -96,7 +96,7 @@ pub(crate) fn refuse_special_file(path: &Path) -> Result<(), Failure> {
         .hint("write it to a file and name that, or pass `-` to read standard input"))
 }
 
-/// How much there may be in a scenario, as the environment has it.
+/// The size limits for scenarios, as set in the environment.
 pub(crate) fn limits() -> Result<Limits, Failure> {
     let variable = |name: &str| std::env::var(name).ok();
     Limits::from_variables(&variable).map_err(|words| Failure::new(Exit::Usage, words))
@@ -125,13 +125,13 @@ impl Files for Disk {
             return Err(FileError::Outside);
         }
         let joined = Path::new(folder).join(path);
-        // The name is remembered, not only where it leads: a link may come to lead elsewhere.
+        // Remember the name, not only its target: the link may point elsewhere later.
         self.asked.borrow_mut().push(joined.clone());
         let (real, base) = match (joined.canonicalize(), Path::new(folder).canonicalize()) {
             (Ok(real), Ok(base)) => (real, base),
             (Err(error), _) | (_, Err(error)) => return Err(other(error)),
         };
-        // A link may lead out of the folder, and a pipe may never come to an end.
+        // A link may lead out of the folder, and reading a pipe may never end.
         if !real.starts_with(base) {
             return Err(FileError::Outside);
         }

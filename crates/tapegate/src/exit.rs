@@ -1,4 +1,4 @@
-//! Exit codes, and how errors become words. Only this file decides either.
+//! Exit codes, and how errors are printed. No other module decides either.
 
 use std::error::Error;
 use std::fmt;
@@ -10,9 +10,9 @@ use crate::talk;
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All is well.
+    /// Success.
     Ok,
-    /// Something was found.
+    /// The command found something to report.
     Findings,
     /// A config or a recording is not valid.
     Invalid,
@@ -22,16 +22,16 @@ pub(crate) enum Exit {
     Transport,
     /// A scenario gave up waiting.
     Aborted,
-    /// A client did something else than it should: asked for what is not on the tape, or was not safe.
+    /// A client diverged: it sent a request that is not on the tape, or did not act safely.
     Diverged,
     /// The command line is wrong.
     Usage,
-    /// What the server's process ended with, or 128 and a signal.
+    /// The exit code of the server's process, or 128 plus a signal.
     Code(u8),
 }
 
 impl Exit {
-    /// The code that hands on how a child ended.
+    /// The code that passes on how a child process ended.
     pub(crate) fn of_child(status: Option<ExitStatus>) -> Self {
         use std::os::unix::process::ExitStatusExt;
         match status.map(|status| (status.code(), status.signal())) {
@@ -42,14 +42,14 @@ impl Exit {
         }
     }
 
-    /// The code of a process that a signal ended.
+    /// The code for a process ended by a signal.
     pub(crate) fn of_signal(signal: i32) -> Self {
         Self::Code(128 + signal as u8)
     }
 }
 
 impl Exit {
-    /// The number for it.
+    /// The numeric exit code.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -71,7 +71,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that knows its exit code and the way out.
+/// An error with its exit code and a hint for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -98,7 +98,7 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Says what went wrong and returns the code for it.
+/// Prints an error and returns its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         talk::error(&failure.words, failure.hint.as_deref());
@@ -106,7 +106,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     }
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
     if io.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-        // Whoever read our output has had enough.
+        // The reader of our output has closed it, which is not an error.
         return Exit::Ok;
     }
     talk::error(&format!("{error:#}"), None);

@@ -1,4 +1,4 @@
-//! Loading a tape to be played, for every command that plays one.
+//! Loads a tape to be played, for all commands that play one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ use crate::views::divergence::subject_of;
 use crate::views::plural;
 use crate::{sniff, talk};
 
-/// How many answers of our own are named.
+/// How many of our own answers are listed.
 const OWN_NAMED_MAX: usize = 5;
 
-/// Loads a tape and says what is unusual about it.
+/// Loads a tape and warns of anything unusual about it.
 pub(crate) fn load(path: &Path, signer: &Signer, quiet: bool) -> Result<Loaded, Failure> {
     told(path, Loaded::open(path, signer.clone(), talk::progress(path)), quiet)
 }
 
-/// The same, but entries that are too long to be read are left out with a warning.
+/// The same, but entries that are too long are skipped with a warning.
 pub(crate) fn load_without_too_long(
     path: &Path,
     signer: &Signer,
@@ -35,7 +35,7 @@ pub(crate) fn load_without_too_long(
     told(path, Loaded::open_without_too_long(path, signer, talk::progress(path)), quiet)
 }
 
-/// Says what is unusual about a tape, or why it cannot be loaded.
+/// Warns of anything unusual about a tape, or converts the load error.
 fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<Loaded, Failure> {
     let mut loaded = loaded.map_err(|error| {
         let exit = match error {
@@ -49,7 +49,7 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
             return failure.hint(format!("this seems to be a scenario: run `{line}`"));
         }
         match error.hint() {
-            // The library knows the product's name alone.
+            // The library only knows the product's own name.
             Some(hint) => failure.hint(called::in_help(hint)),
             None => failure,
         }
@@ -71,7 +71,7 @@ fn told(path: &Path, loaded: Result<Loaded, LoadError>, quiet: bool) -> Result<L
     Ok(loaded)
 }
 
-/// Warns of answers that are not the server's: they would be played, compared or converted as if they were.
+/// Warns of answers that did not come from the server: they would be played as if they had.
 fn warn_of_own_answers(loaded: &mut Loaded, name: &str) {
     let Loaded { index, reel, .. } = loaded;
     let (mut count, mut named) = (0, Vec::<String>::new());
@@ -102,17 +102,17 @@ fn warn_of_own_answers(loaded: &mut Loaded, name: &str) {
     ));
 }
 
-/// What the request asked for that an answer belongs to.
+/// The subject of the request that an answer belongs to.
 fn subject_of_answered(index: &Index, bodies: &mut dyn Bodies, request: u32) -> String {
     if request == NONE {
         return "an answer to no request".to_owned();
     }
     let slot = index.slot(request);
-    // What cannot be read now is told of when it is played.
+    // A body that cannot be read now is reported when it is played.
     bodies.body(slot.offset, slot.length).map(subject_of).unwrap_or_default()
 }
 
-/// What the tape was redacted with, so that what is said live can be compared with it.
+/// The redactor the tape was recorded with, so that live messages can be compared with the tape.
 pub(crate) fn redactor(
     index: &Index,
     key_file: Option<PathBuf>,

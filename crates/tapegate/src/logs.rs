@@ -1,6 +1,5 @@
-//! What a process on the wire says on standard error while it runs: a line for people, or a JSON
-//! object for machines. What was decided is logged in full by the activity log; here is said what
-//! somebody should notice.
+//! What a long-running process prints on standard error: a line for people, or a JSON object for
+//! machines. Decisions are logged in full in the activity log; only what needs attention goes here.
 
 use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, write_rfc3339};
@@ -11,24 +10,24 @@ use crate::talk;
 use crate::verbosity;
 pub(crate) use crate::verbosity::Level;
 
-/// Says what happens.
+/// Prints log lines to standard error.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     json: bool,
-    /// The least of what is said.
+    /// The least severe level that is printed.
     least: Level,
     component: &'static str,
     server_id: String,
 }
 
 impl Log {
-    /// The log that was asked for.
+    /// The log with the requested level; fails if the environment names an invalid one.
     pub(crate) fn new(component: &'static str, server_id: &str) -> Result<Self, Failure> {
         verbosity::level_in_environment()?;
         Ok(Self::unset(component, server_id))
     }
 
-    /// The log that was asked for, whatever the environment has.
+    /// The same, ignoring an invalid level in the environment.
     pub(crate) fn unset(component: &'static str, server_id: &str) -> Self {
         Self {
             json: verbosity::is_log_json(),
@@ -38,7 +37,7 @@ impl Log {
         }
     }
 
-    /// Whether anything is said at this level.
+    /// Whether this level is printed.
     pub(crate) fn says(&self, level: Level) -> bool {
         level <= self.least
     }
@@ -48,7 +47,7 @@ impl Log {
         self.json
     }
 
-    /// Says something.
+    /// Prints a message.
     pub(crate) fn say(&self, level: Level, words: &str) {
         if !self.says(level) {
             return;
@@ -64,7 +63,7 @@ impl Log {
         });
     }
 
-    /// Says something that is to be known whatever else is said, unless nothing is.
+    /// Prints a message at any level except with --quiet.
     pub(crate) fn announce(&self, words: &str) {
         match (self.least, self.json) {
             (Level::Error, _) => {}
@@ -79,18 +78,18 @@ impl Log {
     }
 }
 
-/// One line of a log for machines.
+/// One line of a JSON log.
 pub(crate) struct LogLine<'l> {
     pub(crate) level: Level,
     pub(crate) component: &'l str,
-    /// The server that is spoken of, in a process that stands before one.
+    /// The server concerned, in a process that runs in front of one.
     pub(crate) server_id: Option<&'l str>,
     pub(crate) message: &'l str,
     pub(crate) hint: Option<&'l str>,
 }
 
 impl LogLine<'_> {
-    /// The line, without its end.
+    /// The line, without its line ending.
     pub(crate) fn json(&self) -> String {
         let mut out = b"{\"timestamp\":\"".to_vec();
         write_rfc3339(&mut out, now_us(), SubSecond::Micros);

@@ -1,9 +1,9 @@
-//! Whether a person is here to decide, rather than an agent.
+//! Checks that a person, rather than an agent, makes a decision.
 //!
-//! An agent that governs itself is not governed: decisions that loosen anything are taken at a
-//! terminal, and not from the shell of a coding agent. This is a fence, not a wall. A process of
-//! the same user that goes out of its way (by making a terminal of its own and leaving the agent's
-//! process tree) can still pretend to be a person; SECURITY.md says so.
+//! An agent must not govern itself: decisions that loosen anything are made at a terminal, not in
+//! the shell of a coding agent. This check can be circumvented. A process of the same user that
+//! goes out of its way (by creating its own terminal and leaving the agent's process tree) can
+//! still pose as a person; SECURITY.md says so.
 
 mod agent;
 mod attempt;
@@ -27,8 +27,8 @@ use crate::settings::user_state::user_state_dir;
 pub(crate) use attempt::Attempt;
 pub(crate) use key::KeyArgs;
 
-/// Makes sure that a person can be asked whether to do `what`, such as "approving a call".
-/// `way_out` is the hint for scripts that have another way to show that they may.
+/// Checks that a person can be asked whether to do `what`, such as "approving a call". `way_out` is
+/// the hint for scripts that can prove their permission in another way.
 pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
     let refuse = |why: String| {
         let words = format!("{what} takes a person at a terminal, and {why}");
@@ -49,9 +49,9 @@ pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes sure that a key may stand in for a person to do `what`: not inside an agent's environment, and
-/// not the key that Tapegate itself keeps, which whoever runs as this user can name. An exported copy
-/// lies where a person has put it.
+/// Checks that a key may replace a person for `what`: never in an agent's environment, and not with
+/// the key file that Tapegate itself keeps, whose path any process of this user knows. An exported
+/// copy is where a person put it.
 pub(crate) fn require_exported_key(
     what: &str,
     key_file: &Path,
@@ -72,14 +72,13 @@ pub(crate) fn require_exported_key(
     Ok(())
 }
 
-/// Asks a question at the terminal; anything but a clear yes is a no. The question says what is
-/// decided: a terminal alone is not a person.
+/// Asks a question at the terminal; anything but a clear yes is a no. The question must say what is
+/// decided: a terminal alone does not prove that a person answers.
 pub(crate) fn confirm(question: &str) -> Result<bool, Failure> {
     Ok(is_yes(&ask(question)?))
 }
 
-/// The same for something that is long: `whole` is shown to whoever answers `d`, and then the question
-/// comes again.
+/// The same for a long text: the answer `d` shows `whole`, and the question is repeated.
 pub(crate) fn confirm_long(question: &str, whole: &str) -> Result<bool, Failure> {
     let mut asked = question.to_owned();
     loop {
@@ -90,7 +89,7 @@ pub(crate) fn confirm_long(question: &str, whole: &str) -> Result<bool, Failure>
         match std::io::stdout().is_terminal() {
             true => {
                 let mut out = std::io::stdout();
-                // Who leaves the pager early has seen enough.
+                // A user who quits the pager early has seen enough.
                 ScreenArgs::default().pager(&mut out).write_all(whole.as_bytes()).ok();
             }
             false => show(whole)?,
@@ -103,15 +102,15 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer, "y" | "yes")
 }
 
-/// The answer to a question, in small letters.
+/// Asks a question and returns the answer in lower case.
 fn ask(question: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(Exit::Findings, format!("cannot ask at the terminal: {error}"))
     };
-    // The terminal itself, so that the answer cannot come from a pipe.
+    // Open the terminal itself, so that the answer cannot come from a pipe.
     let mut terminal = File::options().read(true).write(true).open("/dev/tty").map_err(failed)?;
     write!(terminal, "{question}").map_err(failed)?;
-    // What was typed before the question was there is not an answer to it.
+    // Discard what was typed before the question was shown.
     tcflush(&terminal, QueueSelector::IFlush).map_err(|errno| failed(errno.into()))?;
     write!(terminal, " [y/N] ").map_err(failed)?;
     let mut answer = String::new();
@@ -119,12 +118,12 @@ fn ask(question: &str) -> Result<String, Failure> {
     Ok(answer.trim().to_lowercase())
 }
 
-/// Writes a text to the terminal itself, wherever standard output leads.
+/// Writes text to the terminal itself, wherever standard output goes.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
     let shown = File::options().write(true).open("/dev/tty");
     let shown = shown.and_then(|mut terminal| terminal.write_all(text.as_bytes()));
     shown.map_err(|error| Failure::new(Exit::Io, format!("cannot write to the terminal: {error}")))
 }
 
-/// A variable of the environment.
+/// An environment variable.
 type Variable = (OsString, OsString);

@@ -1,4 +1,4 @@
-//! What can be said about redaction on a command line, and the redactor it makes.
+//! Command-line arguments for redaction, and the redactor made from them.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,9 +10,9 @@ use tapegate_store::input;
 
 use crate::exit::{Exit, Failure};
 
-/// The shortest secret that is taken for a key; a shorter one can be guessed.
+/// The shortest secret accepted as a key; a shorter one can be guessed.
 const SECRET_BYTES_MIN: usize = 16;
-/// The longest.
+/// The longest secret accepted as a key.
 const SECRET_BYTES_MAX: u64 = 1 << 20;
 
 /// What is masked, and with which key.
@@ -30,7 +30,7 @@ pub(crate) struct RedactArgs {
 }
 
 impl RedactArgs {
-    /// The redactor that was asked for, if one was.
+    /// The redactor that the arguments ask for, if any.
     pub(crate) fn redactor(&self) -> anyhow::Result<Option<Redactor>> {
         let rules = Rules::parse(&self.redact).map_err(|error| {
             let hint = error.hint();
@@ -46,7 +46,7 @@ impl RedactArgs {
         Ok(Some(Redactor::new(rules, key)))
     }
 
-    /// The user's own key, if one was named.
+    /// The user's own key, if a key file is named.
     pub(crate) fn own_key(&self) -> anyhow::Result<Option<Key>> {
         let Some(path) = &self.redact_key_file else { return Ok(None) };
         let name = path.display();

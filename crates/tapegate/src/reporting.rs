@@ -1,4 +1,4 @@
-//! Writing a report to the files that were named for it.
+//! Writes a report to the files named for it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::loading::is_same_file;
 use crate::talk;
 use crate::views::report::Report;
 
-/// How much of a file is looked at to know it as a report.
+/// How many bytes of a file are read to recognize it as a report.
 const HEAD_BYTES: u64 = 1024;
 
-/// Looks whether reports can have their places, before `tape`, or whatever it is, is played for them.
+/// Checks that reports can be written, before the `tape` (or scenario) is played for them.
 pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
@@ -35,7 +35,7 @@ pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Res
     Ok(())
 }
 
-/// Whether a file that begins so is a report of ours: JSON, JUnit or SARIF.
+/// Whether a file with this beginning is one of our reports: JSON, JUnit or SARIF.
 fn is_report(head: &[u8]) -> bool {
     let has = |mark: &[u8]| head.windows(mark.len()).any(|window| window == mark);
     head.starts_with(b"{\n  \"tool\": \"tapegate\"")
@@ -43,9 +43,9 @@ fn is_report(head: &[u8]) -> bool {
         || has(b"/sarif-schema-") && has(b"\"driver\": {\n          \"name\": \"tapegate\"")
 }
 
-/// Refuses to replace a file that is not a report of ours, such as a policy or a tape.
+/// Refuses to replace a file that is not one of our reports, such as a policy or a tape.
 fn refuse_foreign(path: &Path) -> Result<(), Failure> {
-    // Pipes and devices have nothing to lose.
+    // Pipes and devices have no content to lose.
     let Ok(there) = path.metadata() else { return Ok(()) };
     if !there.is_file() || there.len() == 0 {
         return Ok(());
@@ -63,7 +63,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, words).hint("name another file for --report, or delete that one"))
 }
 
-/// Writes a report to every file that was named for it.
+/// Writes a report to every file named for it.
 pub(crate) fn write_all(report: &Report, paths: &[PathBuf]) -> Result<(), Failure> {
     paths.iter().try_for_each(|path| write(report, path))
 }
@@ -86,12 +86,12 @@ enum ReportMode {
     New,
 }
 
-/// The numbers by which a start is in reports from its beginning, in the order of the reports.
+/// The number of this start in each report, in the order of the reports.
 #[derive(Debug, Default)]
 pub(crate) struct Registration(Vec<Option<u64>>);
 
-/// Puts a start that has only begun into every report that was named, so that one that is killed is
-/// not missing there.
+/// Adds a start that has just begun to every named report, so that it is listed even if the process
+/// is killed.
 pub(crate) fn register(
     report: Report,
     paths: &[PathBuf],
@@ -101,7 +101,7 @@ pub(crate) fn register(
     let mut report = report.unfinished();
     let mut numbers = Vec::new();
     for path in paths {
-        // What goes down a pipe cannot be taken back.
+        // What is written to a pipe cannot be replaced later.
         let is_file = path.metadata().map_or(true, |there| there.is_file());
         let number = if is_file { Some(add(&mut report, path, run, quiet)?) } else { None };
         numbers.push(number);
@@ -109,8 +109,8 @@ pub(crate) fn register(
     Ok(Registration(numbers))
 }
 
-/// Adds a start of a server to every report that was named, so that it hides nothing that earlier
-/// starts of the same run have found.
+/// Adds the result of a start to every named report, without hiding what earlier starts of the same
+/// run found.
 pub(crate) fn add_to_all(
     report: &mut Report,
     paths: &[PathBuf],
@@ -152,7 +152,7 @@ fn add(report: &mut Report, path: &Path, run: &RunArgs, quiet: bool) -> Result<u
     document::update(path, next).map_err(|error| unwritable(path, &error))?;
     said.iter().filter(|_| !quiet).for_each(|words| talk::say(words));
     let number = report.start.as_ref().map_or(1, |start| start.number);
-    // The next file has starts and a run of its own.
+    // The next file has its own starts and run.
     if let Some(start) = &mut report.start {
         (start.number, start.run_id) = (1, run.run_id.clone());
     }
@@ -169,8 +169,8 @@ fn run_id(text: &str) -> Result<String, String> {
     }
 }
 
-/// Finds the lines of the messages that a report is about. They are a help to whoever looks at the
-/// tape, and no more: what cannot be found is left out.
+/// Finds the lines of the messages that a report is about, as a help for readers of the tape. Lines
+/// that cannot be found are left out.
 pub(crate) fn locate(report: &mut Report) {
     let cases = || report.suites.iter().flat_map(|suite| &suite.cases);
     let mut wanted: HashMap<u32, Option<u64>> =
@@ -194,7 +194,7 @@ pub(crate) fn locate(report: &mut Report) {
     }
 }
 
-/// Writes a report in the format that the file's name asks for. Nobody ever sees half of it.
+/// Atomically writes a report in the format that the file name asks for.
 fn write(report: &Report, path: &Path) -> Result<(), Failure> {
     document::write(path, &report.written_for(path)).map_err(|error| unwritable(path, &error))
 }

@@ -1,4 +1,4 @@
-//! The runtime that a session runs on, and what it cannot do without.
+//! The runtime that a session runs on, and the resources it requires.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -6,11 +6,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::exit::{Exit, Failure};
 
-/// How many descriptors a session needs besides those that are open already: pipes, tape, log, locks, watches.
+/// How many descriptors a session needs besides the open ones: pipes, tape, log, locks, watches.
 const DESCRIPTORS_MIN: usize = 16;
 
-/// A runtime on this thread. Too few descriptors are an error here, where it can be said what to do; further on a
-/// library would panic for want of one.
+/// Starts a runtime on this thread. Too few descriptors are an error here, with a hint; later, a
+/// library would panic for lack of one.
 pub(crate) fn start() -> anyhow::Result<Runtime> {
     if let Err(free) = free_descriptors() {
         let limit = getrlimit(Resource::Nofile)
@@ -24,7 +24,7 @@ pub(crate) fn start() -> anyhow::Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Looks whether there are descriptors enough, by opening them; how many there are if not.
+/// Checks that there are enough descriptors by opening them; the error is how many are free.
 fn free_descriptors() -> Result<(), usize> {
     let mut opened = Vec::with_capacity(DESCRIPTORS_MIN);
     let errors = rustix::stdio::stderr();
@@ -32,7 +32,7 @@ fn free_descriptors() -> Result<(), usize> {
         match rustix::io::fcntl_dupfd_cloexec(errors, 0) {
             Ok(descriptor) => opened.push(descriptor),
             Err(Errno::MFILE | Errno::NFILE) => return Err(opened.len()),
-            // Standard error is closed; what else is wrong is found out by whoever needs it.
+            // Standard error is closed. Any other problem shows up where descriptors are used.
             Err(_) => return Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! A live session, whichever way its two ends are reached, for every command that stands between
+//! Runs a live session over any combination of transports, for all commands that run between
 //! clients and a server.
 
 use std::ffi::OsString;
@@ -18,48 +18,49 @@ use crate::talk;
 use crate::upstream::Upstream;
 use crate::wiring::{announce, client_ports, listen, release_stdout};
 
-/// Where the two ends are.
+/// How to reach the two ends of a session.
 pub(crate) struct Route<'a> {
     pub(crate) upstream: &'a Upstream,
-    /// Headers for a server that is reached by HTTP.
+    /// Headers for a server reached over HTTP.
     pub(crate) headers: &'a [String],
-    /// Where clients are listened for; `None` for one on standard input and output.
+    /// The address to listen on; `None` for one client on standard input and output.
     pub(crate) http: Option<&'a str>,
-    /// Variables that a server which is started does not get.
+    /// Variables removed from the environment of a server that is started.
     pub(crate) without: Vec<OsString>,
     pub(crate) message_bytes_max: usize,
     pub(crate) patience: Patience,
-    /// Whether the last lines that the server writes to standard error are kept.
+    /// Whether the last lines of the server's standard error are kept.
     pub(crate) keeps_stderr: bool,
     pub(crate) quiet: bool,
 }
 
-/// What a command makes of a session.
+/// The parts of a session that depend on the command.
 pub(crate) trait Keeper {
-    /// Opens what the session is recorded with. Clients can be served by then.
+    /// Opens the recording of the session. Clients can be served from then on.
     fn open(&mut self) -> anyhow::Result<Deck>;
 
-    /// There will be no session, because the server cannot be started.
+    /// Called if the session does not take place because the server cannot be started.
     fn discard(&mut self);
 
-    /// What is told of a server that ends while others may go on, as there may be many by HTTP.
+    /// What to call when a server ends while others may go on, as there may be many over HTTP.
     fn on_server_end(&self) -> Option<OnServerEnd> {
         None
     }
 
-    /// The session is over.
+    /// Called when the session is over; returns the exit code.
     fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit;
 }
 
-/// How it ended.
+/// How a session ended.
 pub(crate) enum Ended {
-    /// With this code.
+    /// With this exit code.
     Exit(Exit),
-    /// There was no server to begin with. Who asked for an end was not heard yet.
+    /// The server could not be started. The signals are returned so that the caller can go on with
+    /// them.
     NoServer(SpawnError, Signals),
 }
 
-/// Runs a session to its end. Must be called inside a runtime of one thread.
+/// Runs a session to its end. Must be called inside a single-threaded runtime.
 pub(crate) async fn run(
     route: &Route<'_>,
     signals: Signals,
@@ -156,18 +157,18 @@ async fn bridge_out(
     Ok(keeper.conclude(&mut station.deck(), outcome))
 }
 
-/// The code of a session that ended for no fault of ours.
+/// The exit code for the outcome of a session.
 pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
     match &outcome.cause {
         Cause::Tape(_) => Exit::Io,
-        // Who was asked to end and did so in order has done well.
+        // An orderly end on request is a success.
         Cause::Signal(ASKED) => Exit::Ok,
         Cause::Signal(signal) => Exit::of_signal(*signal),
         Cause::Unreachable(why) => {
             talk::error(why, None);
             Exit::Transport
         }
-        // Without a child there is nothing to hand on when the client leaves.
+        // Without a child process there is no exit code to pass on when the client leaves.
         Cause::Client if outcome.status.is_none() => Exit::Ok,
         Cause::Server | Cause::Actor | Cause::Client => Exit::of_child(outcome.status),
     }

@@ -1,8 +1,8 @@
-//! Where things are in this project and on this machine: the config, the state folder, and what
-//! the environment says. Nothing else reads variables of ours.
+//! Finds the config and the state folder, and reads our environment variables. No other module
+//! reads them.
 //!
-//! What is found by walking up must belong to the user or to root: whoever may write to a folder
-//! above must not thereby govern what happens below it. What is named is taken as it is.
+//! A config found by walking up must belong to the user or to root: write access to a parent folder
+//! must not be enough to govern what happens below it. A config named by the user is used as is.
 
 mod server_id;
 pub(crate) mod state_folder;
@@ -20,9 +20,9 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) use server_id::{id_from, server_id};
 
-/// The names a config goes by, the better one first.
+/// The file names of a config, preferred one first.
 const CONFIG_NAMES: [&str; 2] = ["tapegate.yaml", "thoughtgate.yaml"];
-/// The variable that asks for a policy as `--require-policy` does.
+/// The variable that requires a policy, like `--require-policy`.
 const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
 
 /// What commands that know of a project take.
@@ -46,32 +46,32 @@ pub(crate) enum ProfileWord {
     Development,
 }
 
-/// What is looked at to find things.
+/// The context in which paths are looked up.
 pub(crate) struct Surroundings<'a> {
-    /// The folder we are in.
+    /// The current folder.
     pub(crate) folder: PathBuf,
-    /// Variables, by name.
+    /// Looks up an environment variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-/// The variables that say where the hub is.
+/// The variables that name the hub's endpoint.
 pub(crate) const HUB_VARIABLES: [&str; 2] =
     ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
 
 impl Surroundings<'static> {
-    /// This process's own.
+    /// The surroundings of this process.
     pub(crate) fn ours() -> io::Result<Self> {
         Ok(Self { folder: std::env::current_dir()?, variable: &|name| std::env::var_os(name) })
     }
 }
 
 impl Surroundings<'_> {
-    /// The value of the first of these variables that is set to something.
+    /// The value of the first of these variables that is set and not empty.
     pub(crate) fn first(&self, names: &[&str]) -> Option<OsString> {
         names.iter().find_map(|name| (self.variable)(name).filter(|value| !value.is_empty()))
     }
 
-    /// The config: the one that was named, or else the nearest.
+    /// The named config, or else the nearest one.
     pub(crate) fn config(&self, named: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
         if let Some(path) = self.named_config(named) {
             return Ok(Some(path));
@@ -84,14 +84,14 @@ impl Surroundings<'_> {
         Ok(None)
     }
 
-    /// The config that was named, by the command line or by a variable.
+    /// The config named on the command line or by a variable.
     pub(crate) fn named_config(&self, named: Option<&Path>) -> Option<PathBuf> {
         let by_variable = || self.first(&["TAPEGATE_CONFIG", "THOUGHTGATE_CONFIG"]);
         let named = named.map(Path::to_owned).or_else(|| by_variable().map(PathBuf::from));
         named.map(|path| self.folder.join(path))
     }
 
-    /// Where a config is looked for, in this order: here, in the folders above, and in the user's
+    /// Where a config is looked for, in order: the current folder, its parents, and the user's
     /// config folder.
     pub(crate) fn config_places(&self) -> Vec<PathBuf> {
         let above = self.folder.ancestors();
@@ -99,7 +99,7 @@ impl Surroundings<'_> {
         above.chain(self.user_config()).collect()
     }
 
-    /// Where the policy lies that governs wherever a project has none.
+    /// The policy for projects that have none of their own.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
         let config = self.first(&["XDG_CONFIG_HOME"]).map(PathBuf::from);
         let home = || Some(PathBuf::from(self.first(&["HOME"])?).join(".config"));
@@ -107,13 +107,13 @@ impl Surroundings<'_> {
         Some(folder.join("tapegate").join(CONFIG_NAMES[0]))
     }
 
-    /// The user in whose name calls are made where the policy names no principal.
+    /// The user to name as principal if the policy does not name one.
     pub(crate) fn user(&self) -> String {
         let user = self.first(&["USER", "LOGNAME"]).and_then(|user| user.into_string().ok());
         user.unwrap_or_else(|| "local".to_owned())
     }
 
-    /// Whether a session may only start with a policy: by the flag, or by the environment.
+    /// Whether a session may start only with a policy, by the flag or by the environment.
     pub(crate) fn policy_required(&self, flag: bool) -> Result<bool, Failure> {
         let Some(value) = self.first(&[REQUIRE_POLICY]) else { return Ok(flag) };
         let text = value.to_string_lossy().trim().to_ascii_lowercase();
@@ -127,7 +127,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The profile that was named; `None` if that is left to the config.
+    /// The profile that was given; `None` if the config decides.
     pub(crate) fn profile(&self, named: Option<ProfileWord>) -> Result<Option<Profile>, Failure> {
         if let Some(word) = named {
             return Ok(Some(word.into()));
@@ -156,13 +156,13 @@ impl From<ProfileWord> for Profile {
 }
 
 impl Surroundings<'_> {
-    /// Whether there is a config at this place that may be relied on.
+    /// Whether there is a trustworthy config at this path.
     pub(crate) fn is_config(path: &Path) -> Result<bool, Failure> {
         found(path)
     }
 }
 
-/// The folders and files on this machine that are Tapegate's own, for the built-in rule about them.
+/// Tapegate's own folders and files on this machine, for the built-in rule that protects them.
 pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     let Ok(around) = Surroundings::ours() else { return Vec::new() };
     let config = around.user_config().and_then(|path| path.parent().map(Path::to_owned));
@@ -172,20 +172,20 @@ pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
     state.into_iter().chain(tokens).flatten().flat_map(spellings).collect()
 }
 
-/// The files that a policy was made from, by their absolute paths.
+/// The files that a policy was loaded from, as absolute paths.
 pub(crate) fn own_sources(sources: &[String]) -> impl Iterator<Item = PathBuf> {
     let absolute = sources.iter().filter_map(|path| std::path::absolute(path).ok());
     absolute.flat_map(spellings)
 }
 
-/// A path as it is written, and without links on the way to it. What it leads to need not be there.
+/// A path as written, and with links resolved. The file itself need not exist.
 pub(crate) fn spellings(path: PathBuf) -> impl Iterator<Item = PathBuf> {
     let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     [path.canonicalize().ok().or_else(in_folder), Some(path)].into_iter().flatten()
 }
 
-/// Whether there is a config here that may be relied on. What is there and is none, such as a link
-/// that leads nowhere or a folder, must not be passed over: nothing would be governed then.
+/// Whether there is a trustworthy config here. Something there that is not a config, such as a
+/// dangling link or a folder, is an error: skipping it would leave the session ungoverned.
 fn found(path: &Path) -> Result<bool, Failure> {
     let absent = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
@@ -209,7 +209,7 @@ fn found(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Whether what belongs to this user may be relied on without having been named.
+/// Whether a file with this owner may be used without being named explicitly.
 fn is_trusted(owner: u32) -> bool {
     let us = rustix::process::geteuid().as_raw();
     us == 0 || owner == us || owner == 0

@@ -1,10 +1,10 @@
-//! Sizes, durations and paths as people write them.
+//! Parses sizes, durations and paths on the command line.
 
 use std::time::Duration;
 
 use tapegate_core::json::path::{Path, Select};
 
-/// `500ms`, `1s`, `2m`; a bare number is seconds.
+/// Parses `500ms`, `1s`, `2m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let number: f64 =
@@ -21,7 +21,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or("must be greater than zero".to_owned())
 }
 
-/// `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
+/// Parses `65536`, `64KB`, `10MB`, `1GiB`; units are powers of 1024.
 pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let number: usize =
@@ -37,8 +37,8 @@ pub(crate) fn bytes(text: &str) -> Result<usize, String> {
     size.ok_or("expected from 1 KB to 2 GB".to_owned())
 }
 
-/// A path into messages that starts with one of `roots`, or at any depth. What starts elsewhere
-/// would name nothing, and nobody would notice.
+/// Parses a path into messages that starts with one of `roots`, or at any depth. A path with
+/// another start would silently match nothing.
 pub(crate) fn path_in(text: &str, roots: &[&str]) -> Result<Path, String> {
     let path = path(text)?;
     let first = path.steps.first();
@@ -54,7 +54,7 @@ pub(crate) fn path_in(text: &str, roots: &[&str]) -> Result<Path, String> {
     Ok(path)
 }
 
-/// A path into messages.
+/// Parses a path into messages.
 fn path(text: &str) -> Result<Path, String> {
     Path::read(text.trim()).map_err(|fault| format!("character {}: {}", fault.at + 1, fault.what))
 }

@@ -1,5 +1,4 @@
-//! What is said to a person: on standard error, never on standard output, which belongs to the
-//! protocol or to data.
+//! Messages for the user, on standard error: standard output belongs to the protocol or to data.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -13,7 +12,7 @@ use crate::verbosity::{self, Level};
 use crate::views::palette::{Palette, Surroundings};
 use crate::views::visible;
 
-/// Says what went wrong, and the way out after a blank line.
+/// Prints an error, and its hint after a blank line.
 pub(crate) fn error(words: &str, hint: Option<&str>) {
     if verbosity::is_json() {
         return say_object(Level::Error, words, hint);
@@ -22,7 +21,7 @@ pub(crate) fn error(words: &str, hint: Option<&str>) {
     say_raw(&format!("error: {}\n{hint}", shown(words)));
 }
 
-/// Says the way out of what went wrong.
+/// Prints a hint for an error.
 pub(crate) fn hint(words: &str) {
     if verbosity::is_json() {
         return say_object(Level::Error, "", Some(words));
@@ -30,7 +29,7 @@ pub(crate) fn hint(words: &str) {
     say_raw(&format!("\nhint: {}\n", shown(words)));
 }
 
-/// Says what may be done next, where nothing went wrong.
+/// Prints a suggestion for the next step, when nothing went wrong.
 pub(crate) fn advise(words: &str) {
     if verbosity::says(Level::Info) {
         match verbosity::is_json() {
@@ -40,7 +39,7 @@ pub(crate) fn advise(words: &str) {
     }
 }
 
-/// Says what is wrong with a command line, in a text that has a form of its own.
+/// Prints an error in a command line, as formatted by clap.
 pub(crate) fn misuse(text: &str, hint: Option<&str>) {
     if verbosity::is_json() {
         let words = text.trim_end();
@@ -50,14 +49,14 @@ pub(crate) fn misuse(text: &str, hint: Option<&str>) {
     hint.into_iter().for_each(self::hint);
 }
 
-/// Says something worth knowing.
+/// Prints an informational message.
 pub(crate) fn say(words: &str) {
     say_at(Level::Info, words);
 }
 
-/// Says a detail, to whoever asked for details.
+/// Prints a detail, with --verbose only.
 pub(crate) fn detail(words: &str) {
-    // Among the lines of a log a detail has their form.
+    // Among the lines of a JSON log, a detail is JSON too.
     let is_log = ["shim", "hub"].contains(&verbosity::component());
     match verbosity::is_verbose() && is_log && verbosity::is_log_json() {
         true => say_object(Level::Debug, words, None),
@@ -76,19 +75,19 @@ fn say_at(level: Level, words: &str) {
     say_raw(&format!("{}: {warning}{}\n", called::name(), shown(words)));
 }
 
-/// Says something as one JSON object on a line.
+/// Prints a message as one JSON object on a line.
 fn say_object(level: Level, words: &str, hint: Option<&str>) {
     let component = verbosity::component();
     let line = LogLine { level, component, server_id: None, message: words, hint };
     say_raw(&format!("{}\n", line.json()));
 }
 
-/// Says a line as it is, for a log that has a form of its own. If whoever should read it does not, it
-/// is lost: a client that does not read our log must not hold up its own calls.
+/// Prints a line that the log has already formatted. It is dropped if standard error is not being
+/// read: a client that does not read our log must not block its own calls.
 pub(crate) fn line(text: &str) {
     let text = format!("{text}\n");
     for (at, piece) in text.as_bytes().chunks(SURE_BYTES).enumerate() {
-        // The rest of a line that was begun is worth a moment.
+        // Once a line has been started, wait briefly to finish it.
         let patience = if at == 0 { Duration::ZERO } else { Duration::from_millis(20) };
         if !is_writable(patience) || std::io::stderr().write_all(piece).is_err() {
             return;
@@ -96,10 +95,10 @@ pub(crate) fn line(text: &str) {
     }
 }
 
-/// What a pipe surely takes once it is writable.
+/// How many bytes a pipe takes without blocking once it is writable.
 const SURE_BYTES: usize = 4096;
 
-/// Whether standard error takes something now.
+/// Whether standard error can take more within this time.
 fn is_writable(patience: Duration) -> bool {
     let errors = rustix::stdio::stderr();
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
@@ -107,27 +106,27 @@ fn is_writable(patience: Duration) -> bool {
     polled.is_ok_and(|ready| ready > 0)
 }
 
-/// Says that a pipe is waited for, which has given nothing for a second.
+/// Reports that a pipe has delivered nothing for a second.
 pub(crate) fn waiting_for(pipe: &Path) {
     say(&format!("waiting for something to be written to {}", pipe.display()));
 }
 
-/// Says that something is amiss.
+/// Prints a warning.
 pub(crate) fn warn(words: &str) {
     say_at(Level::Warn, words);
 }
 
-/// Says which file is read, to whoever asked for details.
+/// Prints which file is being read, with --verbose only.
 pub(crate) fn reading(path: &Path) {
     detail(&format!("reading {}", visible::path(path)));
 }
 
-/// Whether what is said may be in colour.
+/// Whether messages on standard error may be in colour.
 pub(crate) fn palette() -> Palette {
     palette_for(std::io::stderr().is_terminal())
 }
 
-/// Whether what is printed may be in colour.
+/// Whether standard output may be in colour.
 pub(crate) fn palette_of_output() -> Palette {
     palette_for(std::io::stdout().is_terminal())
 }
@@ -143,8 +142,8 @@ fn palette_for(terminal: bool) -> Palette {
     })
 }
 
-/// Shows how far the reading of `name` has come, once it takes longer than a second and if a
-/// person is looking.
+/// Shows the progress of reading `name`, if it takes longer than a second and standard error is a
+/// terminal.
 pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
     let (started, name) = (Instant::now(), visible::path(name));
     let watched =
@@ -156,15 +155,15 @@ pub(crate) fn progress(name: &Path) -> Box<dyn FnMut(u64, u64)> {
             return;
         }
         shown = percent;
-        // The line is rubbed out when all is read.
+        // Clear the line when everything is read.
         let line =
             if done < total { format!("\r{name}: {percent}%") } else { "\r\x1b[K".to_owned() };
         say_raw(&line);
     })
 }
 
-/// Text without anything that a terminal would obey. What we say has several lines at times, so a line break stays,
-/// unless it comes from our own command line, where it is part of a name.
+/// Escapes anything a terminal would interpret. Our messages may have several lines, so line breaks
+/// are kept unless they come from our own command line, where they are part of a name.
 pub(crate) fn shown(words: &str) -> String {
     let mut words = words.to_owned();
     for argument in std::env::args_os()
@@ -177,6 +176,6 @@ pub(crate) fn shown(words: &str) -> String {
 }
 
 fn say_raw(text: &str) {
-    // If standard error is gone, there is nobody left to tell.
+    // If standard error is gone, the message is lost.
     std::io::stderr().write_all(text.as_bytes()).ok();
 }

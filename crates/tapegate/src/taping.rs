@@ -1,4 +1,4 @@
-//! Opening a tape to be written, for every command that writes one.
+//! Opens a tape for writing, for all commands that write one.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,11 +15,11 @@ use tapegate_policy::redact::{Redactor, mask_upstream};
 use tapegate_store::OpenError;
 use tapegate_store::writer::{Existing, TapeOptions, TapeWriter};
 
-/// The members of a governed session's header that tell the folder it worked in, and its policy.
+/// Members of a governed session's tape header: the folder it worked in, and its policy.
 pub(crate) const TAPE_FOLDER: &str = "folder";
 pub(crate) const TAPE_POLICY: &str = "policy";
 
-/// A tape to be written.
+/// A tape to write.
 pub(crate) struct NewTape<'a> {
     pub(crate) path: PathBuf,
     pub(crate) scribe: ScribeOptions,
@@ -27,15 +27,15 @@ pub(crate) struct NewTape<'a> {
     pub(crate) existing: Existing,
     pub(crate) name: Option<&'a str>,
     pub(crate) tags: Vec<&'a str>,
-    /// The server, in words.
+    /// The server, as text.
     pub(crate) upstream: &'a str,
-    /// More members of its header, all of them texts.
+    /// More members of its header, all of them strings.
     pub(crate) members: Vec<(&'static str, &'a str)>,
     pub(crate) redactor: Option<Redactor>,
 }
 
 impl NewTape<'_> {
-    /// Opens it and writes its header.
+    /// Opens the tape and writes its header.
     pub(crate) fn open(self, at: At) -> Result<TapeWriter, OpenError> {
         let mut recorded_at = Vec::new();
         write_rfc3339(&mut recorded_at, at.wall_us, SubSecond::Micros);
@@ -72,7 +72,7 @@ impl NewTape<'_> {
     }
 }
 
-/// A tape that the session and the summary share.
+/// A tape shared by the session and the summary.
 #[derive(Clone)]
 pub(crate) struct SharedTape(pub(crate) Rc<RefCell<TapeWriter>>);
 
@@ -81,7 +81,7 @@ impl SharedTape {
         Self(Rc::new(RefCell::new(tape)))
     }
 
-    /// Takes the tape away again, if nobody else has it.
+    /// Deletes the tape, unless it is still shared.
     pub(crate) fn discard(self) {
         if let Some(tape) = Rc::into_inner(self.0) {
             tape.into_inner().discard();

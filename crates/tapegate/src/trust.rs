@@ -1,8 +1,8 @@
-//! Which policy text is in force: trusted on first use, then by content.
+//! Decides which policy text is in force: trusted on first use, then by content.
 //!
-//! A policy lies in the project, where the governed agent can usually write. What was accepted is
-//! therefore kept as a copy in the user's state folder and stays in force. A changed file counts
-//! only once a person has run `tapegate policy accept`, or if it provably permits nothing more.
+//! The policy file is in the project, where the governed agent can usually write. The accepted text
+//! is therefore kept as a copy in the user's state folder and stays in force. A changed file takes
+//! effect only after `tapegate policy accept` by a person, or if it provably permits nothing more.
 
 mod accepting;
 mod files;
@@ -31,74 +31,74 @@ pub(crate) use first_use::warn_if_not_in_force;
 use loaded::{Audience, LoadedTexts, Loader};
 pub(crate) use notice::PolicyNotice;
 
-/// The texts that a policy is made of, by name.
+/// The texts that make up a policy, by name.
 type Texts = BTreeMap<String, String>;
 
-/// What keeps and compares accepted policies.
+/// Stores accepted policies and compares files with them.
 pub(crate) struct Trust {
     accepted: Option<AcceptedPolicies>,
-    /// What was accepted and could not be kept, so that this process at least remembers it.
+    /// An accepted policy that could not be stored, so that at least this process remembers it.
     unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
-    /// Files of ours that calls may not name, beside those that every policy knows.
+    /// Files of ours that calls must not name, besides those that every policy covers.
     own_files: Vec<PathBuf>,
     is_hub: bool,
 }
 
-/// When a policy is loaded. At the start there is nothing to fall back to.
+/// When a policy is loaded. At the start there is no policy in force to fall back on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     Start,
     Reload,
 }
 
-/// How the file stands to the policy in force.
+/// How the policy file relates to the policy in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The file is what was accepted.
+    /// The file has the accepted content.
     Accepted,
     /// The file has just been accepted, for this reason.
     Adopted(Acceptance),
-    /// The file has just been accepted in the place of this other policy, as it permits nothing
+    /// The file has just been accepted in place of this other policy, because it permits nothing
     /// more.
     AdoptedInsteadOf(PathBuf),
-    /// The file was never accepted, and may permit more than the policy that it would replace. So
-    /// nothing governs.
+    /// The file was never accepted and may permit more than the policy it would replace, so no
+    /// policy is in force.
     NeverAccepted,
-    /// The file is not accepted; the accepted copy governs. Why it was not taken, and the hash of
-    /// the file's texts.
+    /// The file is not accepted and the accepted copy is in force. Holds the reason, and the hash
+    /// of the file's texts.
     Differs { why: String, hash: String },
-    /// The file does not load. At the start nothing governs; later the policy in force stays.
+    /// The file does not load. At the start no policy is in force; later the current one stays.
     Unloadable,
 }
 
-/// A policy that was loaded, and how its file stands to it.
+/// A loaded policy, and how the file relates to it.
 pub(crate) struct Governing {
-    /// The policy in force; its faults are those of the file if that does not load.
+    /// The policy in force; with the file's faults if the file does not load.
     pub(crate) found: Found,
     pub(crate) standing: Standing,
     /// The hash of the texts in force.
     pub(crate) hash: String,
-    /// The texts in force by path, as the loader asked for them.
+    /// The texts in force by path, as the loader requested them.
     pub(crate) texts: BTreeMap<String, String>,
-    /// The variables that the policy uses.
+    /// The variables used by the policy.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Why its first use could not be kept, so that the next start would be the first use again.
+    /// Why its acceptance could not be stored; the next start would be the first use again.
     pub(crate) unkept: Option<String>,
 }
 
 impl Trust {
-    /// Accepted policies are kept in the user's state folder.
+    /// Uses the accepted policies in the user's state folder.
     pub(crate) fn new() -> Self {
         let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
         Self { accepted, unkept: RefCell::default(), own_files: Vec::new(), is_hub: false }
     }
 
-    /// The same for a hub, which sends telemetry, with more files of ours that calls may not name.
+    /// The same for a hub, which sends telemetry and has more files that calls must not name.
     pub(crate) fn of_hub(own_files: Vec<PathBuf>) -> Self {
         Self { own_files, is_hub: true, ..Self::new() }
     }
 
-    /// Loads the policy that governs where `path` is the policy's file.
+    /// Loads the policy in force for the policy file `path`.
     pub(crate) fn load(
         &self,
         path: &Path,
@@ -123,7 +123,7 @@ impl Trust {
         Governing { unkept, ..governing }
     }
 
-    /// Loads a policy of which something was accepted.
+    /// Loads a policy that has an accepted copy.
     fn by_content(
         &self,
         loader: &Loader<'_>,
@@ -171,12 +171,12 @@ impl Trust {
     }
 }
 
-/// Whether a change is taken without a person: it provably permits nothing more, and is whole.
+/// Whether a change is accepted without a person: it is complete and provably permits nothing more.
 pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
     cut_short(old, new).is_none() && compare((path, old), (path, new)).is_ok()
 }
 
-/// The policy in a file as it is on disk, with the texts that it is made of.
+/// The policy in a file as it is on disk, with the texts that it consists of.
 pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
     let key = Key::on_tape([0; 32]);
     let loader = Loader { path, wanted, key: &key, own_files: &[], is_hub: false };
@@ -184,7 +184,7 @@ pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMa
     (loaded.found, loaded.by_name)
 }
 
-/// The policy that accepted texts make.
+/// The policy that accepted texts make up.
 pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
     let key = Key::on_tape([0; 32]);
     let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
@@ -193,7 +193,7 @@ pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) 
 }
 
 impl Governing {
-    /// Makes sure that what was accepted is known at the next start, where a policy is required.
+    /// Fails if the acceptance could not be stored, for use where a policy is required.
     pub(crate) fn require_kept(&self) -> Result<(), Failure> {
         let Some(why) = &self.unkept else { return Ok(()) };
         let words = format!(
@@ -205,8 +205,8 @@ impl Governing {
     }
 }
 
-/// A file that is gone, empty or cut short is more likely half written than meant, even if it would
-/// permit less. What it becomes next would then need to be accepted.
+/// A file that is missing, empty or truncated is probably half written, even if it would permit
+/// less. If it were accepted, its final content would need acceptance by a person.
 fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<MayLoosen> {
     old.iter().find_map(|(name, old)| match new.get(name) {
         None => Some(MayLoosen(format!("`{name}` is gone"))),
@@ -219,8 +219,8 @@ fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> 
     })
 }
 
-/// Whether the policy of some texts permits nothing that another did not, whatever the environment
-/// and the profile of the next start.
+/// Checks that a policy permits nothing that another did not, whatever the environment and the
+/// profile of the next start.
 fn compare(old: (&Path, &Texts), new: (&Path, &Texts)) -> Result<(), MayLoosen> {
     let load = |(path, texts): (&Path, &Texts)| {
         load_marked(&path.to_string_lossy(), &PolicyFiles::accepted(path, texts.clone()))
@@ -228,7 +228,7 @@ fn compare(old: (&Path, &Texts), new: (&Path, &Texts)) -> Result<(), MayLoosen> 
     tightens(&load(old), &load(new))
 }
 
-/// The warning that what is accepted is not known at the next start.
+/// The warning that an acceptance could not be stored.
 fn not_kept(why: &str) -> String {
     format!(
         "the accepted policy cannot be kept ({why}), so the next start trusts whatever the file says \
@@ -236,7 +236,7 @@ fn not_kept(why: &str) -> String {
     )
 }
 
-/// The hash that texts go by, in the few digits that people compare.
+/// A short hash of texts, for people to compare.
 fn hash_of(path: &Path, texts: &BTreeMap<String, String>) -> String {
     let accepted = AcceptedPolicy {
         path: PathBuf::from(path),

@@ -1,4 +1,4 @@
-//! Where an MCP server is, as a command line says it.
+//! How to reach an MCP server, from the command line.
 
 use tapegate_wire::http::upstream;
 use tapegate_wire::link;
@@ -25,7 +25,7 @@ pub(crate) struct UpstreamArgs {
     header_env: Vec<String>,
 }
 
-/// The header that `NAME=VARIABLE` stands for. Errors never show the value.
+/// The header for `NAME=VARIABLE`. Errors never show the value.
 fn header_of_variable(text: &str) -> Result<String, String> {
     let (name, variable) = text.split_once('=').ok_or("write NAME=VARIABLE")?;
     let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
@@ -33,7 +33,7 @@ fn header_of_variable(text: &str) -> Result<String, String> {
     Ok(format!("{name}: {value}"))
 }
 
-/// Where the server is.
+/// How the server is reached.
 #[derive(Debug, Clone)]
 pub(crate) enum Upstream {
     Command(Vec<String>),
@@ -41,7 +41,7 @@ pub(crate) enum Upstream {
 }
 
 impl UpstreamArgs {
-    /// The server that was named; it is an error if none was.
+    /// The server that was named, or an error.
     pub(crate) fn wanted(&self, purpose: &str) -> Result<Upstream, Failure> {
         self.named()?.ok_or_else(|| {
             Failure::new(Exit::Usage, format!("no MCP server {purpose}"))
@@ -49,12 +49,12 @@ impl UpstreamArgs {
         })
     }
 
-    /// The headers for every request, with the values of variables in them.
+    /// The headers for every request, with the values of variables filled in.
     pub(crate) fn headers(&self) -> Vec<String> {
         [&self.header[..], &self.header_env[..]].concat()
     }
 
-    /// The server that was named, if one was.
+    /// The server that was named, if any.
     pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
         if !self.headers().is_empty() && self.upstream_http.is_none() {
             return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
@@ -83,7 +83,7 @@ impl Upstream {
         upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
     }
 
-    /// The server as the wire links to it.
+    /// The server in the form that the wire takes.
     pub(crate) fn link(self, headers: Vec<String>) -> link::Upstream {
         match self {
             Self::Command(argv) => link::Upstream::Command(argv),
@@ -91,7 +91,7 @@ impl Upstream {
         }
     }
 
-    /// The upstream as a tape's header names it.
+    /// The server as it is named in a tape's header.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Command(argv) => {

@@ -1,31 +1,31 @@
-//! Flags that have an effect only beside another flag, or beside certain values of it.
+//! Flags that have an effect only with another flag, or with certain values of it.
 //!
-//! A flag that is accepted and does nothing misleads: whoever passes it believes in its effect. Clap
-//! knows `requires` and `conflicts_with`, which go by what is present. This table goes by values, given
-//! or by default, and is the one place for such rules. It is checked after parsing.
+//! Accepting a flag that does nothing misleads the user who passes it. Clap's `requires` and
+//! `conflicts_with` check only whether a flag is present. This table checks values, whether given
+//! or by default, and is the only place for such rules. It is checked after parsing.
 //!
-//! Preferences about a terminal (`--color`, `--no-pager`) are not in it: they are put into aliases.
+//! Terminal preferences (`--color`, `--no-pager`) are left out because users put them into aliases.
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use crate::exit::{Exit, Failure};
 
-/// One such flag, by the ids that clap has for it.
+/// One such flag, by its clap ids.
 struct FlagRule {
-    /// The command, with the commands above it.
+    /// The command, preceded by its parent commands.
     command: &'static [&'static str],
     flag: &'static str,
     needs: Need,
 }
 
-/// What gives a flag its effect.
+/// The condition under which a flag has an effect.
 enum Need {
-    /// A value of another flag.
+    /// Another flag has this value.
     Value(&'static str, &'static str),
-    /// Any of these flags.
+    /// Any of these flags is given.
     AnyOf(&'static [&'static str]),
-    /// A file in this flag, not standard output.
+    /// This flag names a file, not standard output.
     File(&'static str),
 }
 
@@ -36,7 +36,7 @@ const fn rule(command: &'static [&'static str], flag: &'static str, needs: Need)
 const RULES: &[FlagRule] = &[
     rule(&["replay"], "fuzzy_threshold", Need::Value("match_mode", "fuzzy")),
     rule(&["replay"], "strict_params", Need::Value("match_mode", "sequential")),
-    // Only requests of the server are replied to.
+    // Only requests from the server are replied to.
     rule(&["replay"], "strict_replies", Need::Value("server_messages", "all")),
     rule(&["verify"], "details", Need::Value("format", "text")),
     rule(&["show"], "full", Need::Value("format", "text")),
@@ -45,7 +45,7 @@ const RULES: &[FlagRule] = &[
     rule(&["policy", "generate"], "force", Need::AnyOf(&["output", "cedar"])),
 ];
 
-/// Refuses a flag that can have no effect on this command line.
+/// Rejects a flag that cannot have an effect on this command line.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), Failure> {
     let mut path = Vec::new();
     let mut innermost = matches;
@@ -65,7 +65,7 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), Failure> {
 }
 
 impl Need {
-    /// What is missing, if it is.
+    /// Describes the missing flag or value, or `None` if the condition is met.
     fn unmet(&self, matches: &ArgMatches) -> Option<String> {
         match *self {
             Self::Value(flag, wanted) => {
@@ -101,7 +101,7 @@ fn dashed(flag: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A rule about a flag that was renamed would be a panic, or say nothing.
+    /// A rule for a flag that was renamed would panic, or never apply.
     #[test]
     fn every_rule_is_about_flags_and_values_that_exist() {
         for rule in RULES {

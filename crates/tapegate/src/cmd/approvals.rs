@@ -1,4 +1,4 @@
-//! `tapegate approvals`: what waits for a person, and the person's word.
+//! `tapegate approvals`: lists calls that wait for approval, and approves or denies them.
 
 mod decide;
 mod export;
@@ -103,7 +103,7 @@ enum Format {
 }
 
 impl Format {
-    /// Where objects are printed, each on a line.
+    /// The writer for JSON output: one document, or one object per line.
     fn list(self, out: &mut dyn Write) -> JsonList<'_> {
         match self {
             Self::Json => JsonList::document(out),
@@ -112,7 +112,7 @@ impl Format {
     }
 }
 
-/// How long to wait before looking at the clock again.
+/// How long to wait for a change before checking again.
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
 }
 
-/// What makes no sense together.
+/// Rejects arguments that make no sense together.
 fn misuse(args: &Args) -> Result<(), Failure> {
     let decides = matches!(args.verb, Verb::Approve | Verb::Deny);
     let words = match args.verb {
@@ -169,7 +169,7 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
     let mut entries = project.entries()?;
     entries.retain(wanted);
     if args.wait && entries.is_empty() {
-        // Watching begins before looking, so that nothing slips by.
+        // Start watching before the first look, so that no change is missed.
         let watcher = project.approvals()?.watch();
         loop {
             entries = project.entries()?;

@@ -1,4 +1,4 @@
-//! `tapegate check`
+//! `tapegate check`: validates tapes, logs, scenarios, policies and lock files.
 
 mod activity;
 mod cases;
@@ -93,7 +93,7 @@ enum Language {
     Policy,
 }
 
-/// What a file turns out to be.
+/// The kind of a file, as detected.
 enum Kind {
     Tape,
     Activity,
@@ -103,14 +103,14 @@ enum Kind {
     Scenario(Form),
 }
 
-/// Kinds of files that there were, for the flags that are about them.
+/// The kinds of files that were checked, for flags that apply only to some kinds.
 #[derive(Debug, Default)]
 struct SeenKinds {
     logs: bool,
     scenarios: bool,
 }
 
-/// How much of a file is looked at to find out what it is.
+/// How many bytes of a file are read to detect its kind.
 const HEAD_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -174,7 +174,7 @@ fn check_one(
     check(args, path, kind, &mut input, out)
 }
 
-/// Tells why a file could not be looked over, which keeps nobody from looking at the others.
+/// Reports why a file could not be checked. The other files are still checked.
 fn failed(
     args: &Args,
     path: &Path,
@@ -193,7 +193,7 @@ fn worse(one: Exit, two: Exit) -> Exit {
     if two.code() > one.code() { two } else { one }
 }
 
-/// The file that was named; in the place of a folder, the log and the tapes in it.
+/// Expands a path: a file stands for itself, a folder for the log and the tapes in it.
 fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let is_log = activity::is_log(path);
     let mut all = Vec::new();
@@ -203,7 +203,7 @@ fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if path.is_dir() {
         match shelf::in_folder(path) {
             Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
-            // A folder may hold a log alone.
+            // A folder may contain only a log.
             Err(_) if is_log => {}
             Err(failure) => return Err(failure.into()),
         }
@@ -211,7 +211,7 @@ fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Looks over one file.
+/// Checks one file.
 fn check(
     args: &Args,
     path: &Path,
@@ -233,7 +233,7 @@ fn check(
     Ok(if is_bad { Exit::Findings } else { Exit::Ok })
 }
 
-/// Finds out what a file is: by its name, or by what it begins with.
+/// Detects the kind of a file from its name or its first bytes.
 fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
     if activity::is_log(path) {
         return Ok(Kind::Activity);
@@ -266,14 +266,14 @@ fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
     })
 }
 
-/// What a file begins with.
+/// The first bytes of a file.
 fn head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     input::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
 }
 
-/// What came of it, in a few words.
+/// The result in a few words.
 fn verdict(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
@@ -282,12 +282,12 @@ fn verdict(errors: usize, warnings: usize) -> String {
     }
 }
 
-/// How many there are of something.
+/// A count with its noun, in the plural where needed.
 fn counted(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A text as JSON.
+/// Encodes text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = Vec::new();
     write_str(&mut quoted, text);

@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         profile: shelf.wanted(),
         limits: Limits::default(),
     })?;
-    // Whoever hears that it listens may change the policy at once.
+    // Start watching first: a client may change the policy as soon as the hub announces itself.
     let watch = Watch::new(shelf.files());
     let endpoint = format!("http://{address}");
     corner.announce(&endpoint, &tokens).map_err(claimed)?;
@@ -100,7 +100,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The hub's own log, once the environment is known to say what was meant.
+/// Opens the hub's own log, once the environment is known to be valid.
 fn open_log() -> Result<Log, Failure> {
     let log = Log::new("hub", "")?;
     let unknown = environment::unknown(std::env::vars_os());
@@ -109,8 +109,8 @@ fn open_log() -> Result<Log, Failure> {
     Ok(log)
 }
 
-/// Why nobody may decide about calls through this hub: whoever starts it could otherwise approve
-/// their own by its API. A key that is given and is wrong is an error.
+/// Why decisions through this hub are disabled, if they are: otherwise an agent that starts a hub
+/// could approve its own calls through the API. A wrong key is an error.
 fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
     match args.key.authorize("deciding about calls through a hub", state) {
         Ok(()) => Ok(None),
@@ -129,7 +129,7 @@ fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Says what is worth knowing about where the tokens lie.
+/// Warns of problems with the location of the token files.
 fn warn_of_tokens(corner: &Corner, around: &Surroundings<'_>, log: &Log) {
     let exposed = [
         around.exposed_token(corner.token_path(), "--token-file"),
@@ -179,7 +179,7 @@ async fn listen(args: &Args) -> Result<Listener, Failure> {
     })
 }
 
-/// Loads the policy anew whenever one of its files changes.
+/// Reloads the policy whenever one of its files changes.
 async fn reload(hub: &Rc<Hub>, shelf: &Rc<Shelf>, mut watch: Watch) {
     loop {
         watch.changed().await;

@@ -1,4 +1,4 @@
-//! `tapegate init`
+//! `tapegate init`: writes a first policy and shows how to put each client's servers behind it.
 
 mod clients;
 mod snippets;
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Makes the folder that a policy is written to; the user's config folder has none at first.
+/// Creates the folder for the policy; the user's config folder may not exist yet.
 fn make_parent(policy: &Path) -> Result<(), Failure> {
     let Some(folder) = policy.parent().filter(|folder| !folder.exists()) else { return Ok(()) };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
@@ -143,7 +143,7 @@ fn make_parent(policy: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The tapes that the policy is to be made from.
+/// The tapes to generate the policy from.
 fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if args.from_tapes && found.is_empty() {
         let words = "there are no tapes in `.tapegate/tapes`, `tapes` or this folder";
@@ -162,13 +162,13 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
     Ok(named)
 }
 
-/// The tapes of this project, where they usually are.
+/// The tapes in the usual places of this project.
 fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
-    // The state folder has the tapes of every project of the user, which say nothing about this one.
+    // The user's state folder holds tapes of all projects, so it is not searched.
     let folders = [around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        // What cannot be read is told by whoever names it.
+        // A folder that cannot be read is reported when the user names it.
         let inside = shelf::find(std::slice::from_ref(folder)).unwrap_or_default();
         found.extend(inside.into_iter().map(|tape| tape.path));
     }
@@ -178,7 +178,7 @@ fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// How many tapes are in each folder; a folder that was named is looked into.
+/// How many tapes are in each folder, including those in folders that were named.
 fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
     let mut folders: Vec<(PathBuf, usize)> = Vec::new();
     let tapes = shelf::find(tapes).unwrap_or_default();
@@ -203,7 +203,7 @@ fn paths(around: &Surroundings<'_>, file: &Path) -> Result<Paths, Failure> {
     Ok(Paths { binary, is_on_path, policy: around.folder.join(file) })
 }
 
-/// Makes the folder for tapes and logs beside a policy; what is there already stays as it is.
+/// Creates the folder for tapes and logs beside a policy; existing content is kept.
 fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
     let folder = policy.with_file_name(".tapegate");
     let cannot = |error: std::io::Error| {
@@ -232,8 +232,8 @@ fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(made)
 }
 
-/// Has sessions keep their state beside the policy, where others may have kept it elsewhere, if a
-/// person is here. An agent must not move the log to where it can write.
+/// Makes sessions keep their state beside the policy, even if they kept it elsewhere before,
+/// provided a person is at the terminal: an agent must not move the log to where it can write.
 fn use_state_folder(around: &Surroundings<'_>, policy: &Path) {
     let Some(project) = policy.parent() else { return };
     if person::require("moving the state folder", "").is_ok() {
@@ -245,7 +245,7 @@ fn use_state_folder(around: &Surroundings<'_>, policy: &Path) {
     warnings.iter().for_each(|words| talk::warn(words));
 }
 
-/// A policy under the older name would no longer be found.
+/// Refuses to shadow a policy that has the older file name.
 fn unshadowed(args: &Args) -> Result<(), Failure> {
     let older = args.file.with_file_name("thoughtgate.yaml");
     let ours = args.file.file_name().is_some_and(|name| name == "tapegate.yaml");
@@ -257,7 +257,7 @@ fn unshadowed(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the text that is to be written as a shim will.
+/// Loads the text as a shim will, before it is written.
 fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
     let loaded = load("tapegate.yaml", &Held::default().with("tapegate.yaml", text));
     let error = loaded.findings.iter().find(|finding| finding.severity == Severity::Error);

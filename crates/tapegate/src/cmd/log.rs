@@ -1,4 +1,4 @@
-//! `tapegate log`: the activity log, for people and for other systems.
+//! `tapegate log`: prints the activity log, for people and for other systems.
 
 mod arguments;
 mod filter;
@@ -69,9 +69,9 @@ enum Format {
     Ocsf,
 }
 
-/// How much is printed at a time.
+/// The size of the output buffer.
 const OUT_BYTES: usize = 64 * 1024;
-/// How long to sleep at most while following.
+/// The longest sleep while following.
 const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if bad > 0 { Exit::Findings } else { Exit::Ok })
 }
 
-/// The log of the project.
+/// Prints the log of the project.
 fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     let StateChoice { folder, former, .. } = args.state.choice()?;
     tell_of_former(&former);
@@ -135,7 +135,7 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Tells where the project's events of before are, if it has used other folders.
+/// Tells the user where earlier events are, if the project has used other state folders.
 fn tell_of_former(former: &[PathBuf]) {
     for folder in former.iter().filter(|folder| !folder.exists()) {
         let name = folder.display();
@@ -151,9 +151,10 @@ fn tell_of_former(former: &[PathBuf]) {
     }
 }
 
-/// A file by its name.
+/// Prints a file given by name.
 fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
-    // The last ones of a file before may be held back, but the tapes of all are in one folder.
+    // Events of an earlier file may still be held back, but the tapes of all files are in one
+    // folder.
     printer.arguments.look_beside(path);
     let text =
         activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -166,19 +167,19 @@ fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints what passes.
+/// Prints the events that pass the filter.
 struct Printer<'a> {
     filter: filter::Filter,
     format: Format,
     palette: Palette,
     zone: Zone,
-    /// How many columns there are.
+    /// The width of the terminal.
     columns: Option<usize>,
-    /// The last events, until there are no more: how many, and which.
+    /// With `--tail`: how many events to keep until the end of the log, and those events.
     held: Option<(usize, VecDeque<Logged>)>,
-    /// What calls were made with.
+    /// The arguments of calls, looked up on their tapes.
     arguments: Arguments,
-    /// Lines that are no events.
+    /// How many lines are not events.
     bad: u64,
     out: &'a mut dyn Write,
 }
@@ -187,7 +188,7 @@ impl Printer<'_> {
     fn next(&mut self, path: &Path, next: Result<Logged, NotAnEvent>) -> std::io::Result<()> {
         let logged = match next {
             Ok(logged) => logged,
-            // It is being written, or nobody will ever finish it.
+            // The line is still being written, or was left incomplete by a crash.
             Err(NotAnEvent::Torn { .. }) => return Ok(()),
             Err(error) => {
                 self.bad += 1;
@@ -206,7 +207,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Prints what was held back, and holds nothing back from now on.
+    /// Prints the events held back, and holds back none from now on.
     fn release(&mut self) -> std::io::Result<()> {
         if let Some((_, held)) = self.held.take() {
             held.iter().try_for_each(|logged| self.print(logged))?;

@@ -1,4 +1,4 @@
-//! `tapegate show`: a tape as a timeline.
+//! `tapegate show`: prints a tape as a timeline.
 
 mod decisions;
 mod filter;
@@ -71,13 +71,13 @@ pub(super) enum Format {
     Jsonl,
 }
 
-/// How many rows may wait for the answer of an older one.
+/// How many rows may wait for the answer to an older one.
 const ROWS_MAX: usize = 1000;
-/// How many bytes they may take.
+/// How many bytes these rows may take.
 const BYTES_MAX: usize = 16 << 20;
-/// How long arguments and results are at most, where no terminal's width cuts them.
+/// The maximum length of arguments and results if there is no terminal width to cut them at.
 const CHARS_MAX: usize = 200;
-/// How much is printed at a time.
+/// The size of the output buffer.
 const OUT_BYTES: usize = 64 * 1024;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// A view like another one.
+/// A new view with the same settings.
 fn view_of<'z>(view: &TimelineView<'z>) -> TimelineView<'z> {
     TimelineView { day: String::new(), ..*view }
 }
@@ -157,9 +157,9 @@ impl Args {
     }
 }
 
-/// What stands above the rows of a tape.
+/// The heading above the rows of a tape.
 enum Heading {
-    /// It has not been printed; how the recording begins, if that is known.
+    /// Not printed yet, with the header of the recording if it has been read.
     Due(Option<Box<Row>>),
     Printed,
 }
@@ -205,7 +205,7 @@ impl Printer<'_, '_> {
         self.out.write_all(&text)
     }
 
-    /// Says that there was nothing to print.
+    /// Reports that there was nothing to print.
     fn end(&mut self) -> io::Result<()> {
         if self.args.format != Format::Text {
             return Ok(());

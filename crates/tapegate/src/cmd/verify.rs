@@ -1,4 +1,4 @@
-//! `tapegate verify`: what has changed about a server since a tape was recorded.
+//! `tapegate verify`: reports what has changed about a server since a tape was recorded.
 
 mod args;
 mod session;

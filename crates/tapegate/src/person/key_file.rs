@@ -1,7 +1,8 @@
-//! The file with a copy of a project's key, which a script shows in place of a person.
+//! Reads a file with a copy of a project's key, which authorizes a script in place of a person.
 //!
-//! Whoever can read such a file can decide, so one that others could have read, written or put there
-//! is refused. It is looked at before it is opened: opening some devices does something already.
+//! Any process that can read such a file can decide, so a file that other users could have read,
+//! written or placed is refused. It is checked before it is opened, since opening a device may have
+//! side effects.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -14,7 +15,7 @@ use tapegate_store::user_state::{KEY_BYTES, ProjectKey};
 use crate::called;
 use crate::exit::{Exit, Failure};
 
-/// Makes sure that a file is private and holds this key.
+/// Checks that a file is private and holds this key.
 pub(super) fn check(path: &Path, key: &ProjectKey) -> Result<(), Failure> {
     let name = path.display();
     let given = <[u8; KEY_BYTES]>::try_from(read(path)?).ok().map(ProjectKey::new);
@@ -28,7 +29,7 @@ pub(super) fn check(path: &Path, key: &ProjectKey) -> Result<(), Failure> {
     }
 }
 
-/// The beginning of a file: one byte more than a key has, so that a longer file is not taken for one.
+/// Reads one byte more than a key has, so that a longer file is not taken for a key.
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let failed = |error| Failure::new(Exit::Io, format!("cannot read `{name}`: {error}"));
@@ -42,7 +43,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         }
     };
     check(&path.symlink_metadata().map_err(failed)?)?;
-    // It may have become a pipe or a link since.
+    // It may have been replaced by a pipe or a link since.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
     let file = file.map_err(failed)?;
@@ -52,7 +53,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// What makes a file unfit to hold a key.
+/// Why a file must not be used as a key file, if so.
 fn fault(found: &Metadata) -> Option<&'static str> {
     let us = rustix::process::geteuid().as_raw();
     if found.is_symlink() {
@@ -143,7 +144,7 @@ mod tests {
             let path = file(folder.path(), name, bytes, 0o600);
             refuses(&path, Exit::Findings, "is not this project's key");
         }
-        // Not read as a whole: it would not fit into memory.
+        // Must not be read in full: it would not fit into memory.
         let huge = file(folder.path(), "huge", b"", 0o600);
         File::options().write(true).open(&huge).and_then(|file| file.set_len(1 << 40)).ok();
         refuses(&huge, Exit::Findings, "is not this project's key");

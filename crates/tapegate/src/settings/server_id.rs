@@ -1,15 +1,15 @@
-//! A name for a server that was given none, made from its command line or URL.
+//! Derives an id for a server from its command line or URL, if none was given.
 //!
-//! Two servers must not get one name by accident: policies and pins go by it. So the word is looked for
-//! that tells them apart: the package, image, module or script, not the program that starts it, not the
-//! folder that all packages lie in, not `index.js`, and not a version.
+//! Two servers must not get the same id by accident, because policies and pins refer to it. So it
+//! is made from the word that identifies the server: the package, image, module or script, and not
+//! the runner, the folder of all packages, `index.js`, or a version.
 
 mod runners;
 
 use crate::upstream::Upstream;
 use runners::{NAMING, is_runner, takes_value};
 
-/// Names of files and folders that most servers have.
+/// File and folder names that many servers share.
 const GENERIC: [&str; 40] = [
     "Cargo.toml",
     "Main",
@@ -52,18 +52,18 @@ const GENERIC: [&str; 40] = [
     "..",
     "~",
 ];
-/// What names of scripts and programs end in.
+/// File name extensions of scripts and programs.
 const ENDINGS: [&str; 18] = [
     ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".py", ".pyz", ".rb", ".php", ".sh", ".jar",
     ".dll", ".exe", ".cmd", ".bat", ".csproj", ".fsproj",
 ];
-/// What a runner is told to do, which is no name either.
+/// Subcommands of runners, which are not names either.
 const VERBS: [&str; 9] = ["run", "exec", "dlx", "x", "tool", "compose", "dev", "start", "--"];
-/// How deep one command line may lie in another.
+/// How deeply command lines may be nested.
 const DEPTH_MAX: usize = 4;
 
-/// What a server goes by if nobody says: the package or program, or the host it is at. It is made of
-/// letters, digits, `.`, `_` and `-`, as ids in a policy are.
+/// The default id of a server: its package or program, or its host. It consists of letters, digits,
+/// `.`, `_` and `-`, like the ids in a policy.
 pub(crate) fn server_id(upstream: &Upstream) -> String {
     let word = match upstream {
         Upstream::Command(argv) => {
@@ -75,7 +75,7 @@ pub(crate) fn server_id(upstream: &Upstream) -> String {
     id_from(&word).unwrap_or_else(|| "server".to_owned())
 }
 
-/// A word as an id in a policy, if anything is left of it.
+/// Turns a word into an id for a policy; `None` if nothing is left of it.
 pub(crate) fn id_from(word: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let id: String = word.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
@@ -83,7 +83,7 @@ pub(crate) fn id_from(word: &str) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// The word of a command line that says which server it is.
+/// The word of a command line that identifies the server.
 fn program(argv: &[&str], depth: usize) -> String {
     let Some((&first, rest)) = argv.split_first() else { return String::new() };
     let runner = stem(last(first)).to_ascii_lowercase();
@@ -93,7 +93,7 @@ fn program(argv: &[&str], depth: usize) -> String {
     argument(&runner, rest, depth).unwrap_or_else(|| stem(last(first)).to_owned())
 }
 
-/// The word behind a runner that says what it runs.
+/// The argument of a runner that names what it runs.
 fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
     let mut folder = None;
     let mut at = 0;
@@ -110,7 +110,7 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
         }
         match (runner.starts_with("py"), flag) {
             (true, "-m") => return value.map(module),
-            // What follows is a program, not a name.
+            // The next word is a program text, not a name.
             (true, "-c") => return None,
             _ => {}
         }
@@ -133,7 +133,7 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
         }
         let name = stem(last(package(word))).to_ascii_lowercase();
         if is_runner(&name) && depth < DEPTH_MAX {
-            // `env npx …`, or an image that only has the runner in it.
+            // `env npx …`, or an image that contains only the runner.
             let inner = argument(&name, &words[at..], depth + 1);
             return inner.or(Some(name));
         }
@@ -147,7 +147,7 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
         .filter(|_| matches!(runner, "cargo" | "uv" | "dotnet"))
 }
 
-/// The word of a shell's command: its last simple command counts.
+/// The identifying word of a shell command, from its last simple command.
 fn within(script: &str, depth: usize) -> Option<String> {
     let last = script.split(['&', ';', '|', '\n']).map(str::trim).rfind(|part| !part.is_empty())?;
     let words = last.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
@@ -157,11 +157,11 @@ fn within(script: &str, depth: usize) -> Option<String> {
     (!words.is_empty()).then(|| program(&words, depth + 1))
 }
 
-/// The part of a path, package or image that tells it from others. `folder` is where a relative one lies.
+/// The identifying part of a path, package or image. `folder` is the base of a relative path.
 fn telling(word: &str, folder: Option<&str>) -> String {
     let word = package(word);
     let parts: Vec<&str> = split(word).collect();
-    // Behind the last folder of packages there is the package.
+    // The package comes right after the last folder of packages.
     let holder = |part: &&str| matches!(*part, "node_modules" | "site-packages" | "dist-packages");
     if let Some(at) = parts.iter().rposition(holder) {
         let inside: Vec<&str> =
@@ -178,7 +178,7 @@ fn telling(word: &str, folder: Option<&str>) -> String {
     named.or_else(|| names.clone().next()).unwrap_or(word).to_owned()
 }
 
-/// A module without what most modules have: `weather.server` is `weather`.
+/// A module without its generic parts: `weather.server` becomes `weather`.
 fn module(name: &str) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     let telling =
@@ -194,7 +194,7 @@ fn package(word: &str) -> &str {
         .fold(word, |word, start| word.strip_prefix(start).unwrap_or(word));
     let word = word.split(['[', '<', '>', '~', '#']).next().unwrap_or(word);
     let word = word.split("==").next().unwrap_or(word);
-    // An `@` at the start is a scope's, and one before a host is a user's.
+    // An `@` at the start belongs to a scope, and one before a host to a user.
     let after = word.find("://").map_or(1.min(word.len()), |at| at + 3);
     let at = word.char_indices().skip_while(|(at, _)| *at < after).filter(|(_, c)| *c == '@');
     let at = at.map(|(at, _)| at).last();
@@ -206,24 +206,24 @@ fn package(word: &str) -> &str {
     }
 }
 
-/// The parts of a path of any system, or of a package.
+/// The components of a path of any platform, or of a package.
 fn split(word: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
     let word = word.split_once("://").map_or(word, |(_, rest)| rest);
     word.split(['/', '\\']).filter(|part| !part.is_empty() && !part.ends_with(':'))
 }
 
-/// The last part of a path or package.
+/// The last component of a path or package.
 fn last(word: &str) -> &str {
     split(word).next_back().unwrap_or(word)
 }
 
-/// A file's name without what it ends in.
+/// A file name without its extension.
 fn stem(word: &str) -> &str {
     let ending = ENDINGS.iter().find(|ending| word.len() > ending.len() && word.ends_with(*ending));
     ending.map_or(word, |ending| &word[..word.len() - ending.len()])
 }
 
-/// A name without the version behind it: `weather-1.2.3`, `weather_v2.0`.
+/// A name without a trailing version: `weather-1.2.3`, `weather_v2.0`.
 fn unversioned(name: &str) -> &str {
     let is_version = |tail: &str| {
         let tail = tail.strip_prefix(['v', 'V']).unwrap_or(tail);

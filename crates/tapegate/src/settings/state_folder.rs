@@ -1,8 +1,9 @@
-//! Where the log, tapes and approvals of a project lie.
+//! Where the log, tapes and approvals of a project are kept.
 //!
-//! An agent that works in a project can make a `.tapegate` folder there, and would so lead the activity
-//! log to where it can write. So the folder that a project's first session used is remembered in the
-//! user's state folder and stays in use, until a person runs `tapegate init` at a terminal.
+//! An agent that works in a project can create a `.tapegate` folder there, which would move the
+//! activity log to where the agent can write. So the folder used by a project's first session is
+//! remembered in the user's state folder and stays in use until a person runs `tapegate init` at a
+//! terminal.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,43 +17,42 @@ use crate::talk;
 /// The folder in a project that holds its state.
 pub(crate) const STATE_NAME: &str = ".tapegate";
 
-/// The state folder of a project, and what else could be taken for it.
+/// The state folder of a project, and other folders that could be mistaken for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StateChoice {
-    /// The folder in use. It need not be there yet.
+    /// The folder in use. It may not exist yet.
     pub(crate) folder: PathBuf,
-    /// The project that it is remembered of, or the one whose `.tapegate` it is.
+    /// The project it is remembered for, or the one that contains it.
     project: Option<PathBuf>,
     /// Whether it is remembered.
     is_remembered: bool,
-    /// Folders that were in use before.
+    /// Folders that were used before.
     pub(crate) former: Vec<PathBuf>,
-    /// The folder that was in use last, if it is no longer there.
+    /// The folder used last, if it no longer exists.
     gone: Option<PathBuf>,
-    /// A `.tapegate` folder that is not used, since another one was in use before it was there.
+    /// A `.tapegate` folder that is not used because another one was already in use.
     unused: Option<PathBuf>,
 }
 
 impl Surroundings<'_> {
-    /// The state folder, which need not be there yet; `config` is the policy that a command line
-    /// names.
+    /// The state folder, which may not exist yet; `config` is the policy named on the command line.
     pub(crate) fn state_folder(&self, config: Option<&Path>) -> Result<PathBuf, Failure> {
         self.state_folder_of(&self.project_folder(config))
     }
 
-    /// The state folder of the project that this folder is in.
+    /// The state folder of the project that contains this folder.
     pub(crate) fn state_folder_of(&self, folder: &Path) -> Result<PathBuf, Failure> {
         self.state_choice(folder).map(|choice| choice.folder)
     }
 
-    /// The state folder with what else there is; `config` is the policy that a command line names.
+    /// The state folder and its alternatives; `config` is the policy named on the command line.
     pub(crate) fn chosen_state(&self, config: Option<&Path>) -> Result<StateChoice, Failure> {
         self.state_choice(&self.project_folder(config))
     }
 
-    /// The state folder of the project that this folder is in: what was remembered of the nearest project, else the nearest
-    /// `.tapegate`, else the user's own. A `.tapegate` without a policy beside it does not count below
-    /// a project of which something is remembered.
+    /// The state folder of the project that contains this folder: the one remembered for the
+    /// nearest project, else the nearest `.tapegate`, else the user's own. A `.tapegate` without a
+    /// policy beside it does not count below a project with a remembered folder.
     fn state_choice(&self, folder: &Path) -> Result<StateChoice, Failure> {
         let chosen = |folder: PathBuf, project: &Path| StateChoice {
             project: Some(project.to_owned()),
@@ -104,9 +104,9 @@ impl Surroundings<'_> {
         Ok(StateChoice { gone, ..choice })
     }
 
-    /// Remembers the state folder that a session uses; `config` is the policy that was named, `policy`
-    /// the one that governs. A folder that was named by TAPEGATE_HOME is not remembered, nor is one of
-    /// a folder that holds the home folder, which is no project.
+    /// Remembers the state folder of a session; `config` is the policy that was named, `policy` the
+    /// one in force. A folder named by TAPEGATE_HOME is not remembered, nor is anything for a
+    /// folder that contains the home folder, which is not a project.
     pub(crate) fn remember_state(&self, config: Option<&Path>, policy: Option<&Path>) {
         let start = self.project_folder(config);
         let (Ok(choice), Ok(user_state)) = (self.state_choice(&start), self.user_state_dir())
@@ -122,11 +122,11 @@ impl Surroundings<'_> {
         if home.is_some_and(|home| home.starts_with(project)) {
             return;
         }
-        // Without the note everything works as before.
+        // A failure is ignored: everything works as before.
         ProjectStates::new(&user_state).put(project, &choice.folder).ok();
     }
 
-    /// Uses the `.tapegate` of a project from now on, as a person wants it to be.
+    /// Uses the `.tapegate` of a project from now on, at a person's request.
     pub(crate) fn use_project_state(&self, project: &Path) {
         if self.first(&["TAPEGATE_HOME"]).is_none()
             && let Ok(user_state) = self.user_state_dir()
@@ -138,9 +138,9 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The folder of the project: that of a policy that was named, else the one we are in. Editors
-    /// start servers anywhere and name the project's policy, and people look for approvals and logs
-    /// where the policy lies. The user-wide policy is no project's.
+    /// The project's folder: that of a named policy, else the current one. Editors start servers
+    /// anywhere and name the project's policy, and people look for approvals and logs beside the
+    /// policy. The user-wide policy does not belong to a project.
     fn project_folder(&self, config: Option<&Path>) -> PathBuf {
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_user_wide = |path: &PathBuf| {
@@ -149,7 +149,7 @@ impl Surroundings<'_> {
         let named = self.named_config(config).filter(|path| !is_user_wide(path));
         let folder = named.and_then(|path| {
             let folder = path.parent()?;
-            // Without `..`, which would lead up and down again on the way to the root.
+            // Resolve `..`, which would confuse the walk to the root.
             Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
         });
         folder.unwrap_or_else(|| self.folder.clone())
@@ -157,18 +157,18 @@ impl Surroundings<'_> {
 }
 
 impl StateChoice {
-    /// A folder that was named.
+    /// A folder that was named explicitly.
     pub(crate) fn named(folder: PathBuf) -> Self {
         let (is_remembered, former) = (false, Vec::new());
         Self { folder, project: None, is_remembered, former, gone: None, unused: None }
     }
 
-    /// What a person should know of folders that are not used.
+    /// Warnings about folders that are not used.
     pub(crate) fn warnings(&self, around: &Surroundings<'_>) -> Vec<String> {
         self.gone_warning().into_iter().chain(self.unused_warning(around)).collect()
     }
 
-    /// A warning that the log of earlier sessions is not where it was.
+    /// Warns that the log of earlier sessions is no longer where it was.
     pub(crate) fn gone_warning(&self) -> Option<String> {
         let gone = self.gone.as_ref()?;
         Some(format!(
@@ -180,7 +180,7 @@ impl StateChoice {
         ))
     }
 
-    /// A warning of a `.tapegate` folder that is not used.
+    /// Warns of a `.tapegate` folder that is not used.
     pub(crate) fn unused_warning(&self, around: &Surroundings<'_>) -> Option<String> {
         let (unused, project) = (self.unused.as_ref()?, self.project.as_ref()?);
         let note = ProjectStates::new(&around.user_state_dir().ok()?).path_of(project);
@@ -194,7 +194,7 @@ impl StateChoice {
     }
 }
 
-/// Whether a path is a state folder that may be relied on.
+/// Whether a path is a trustworthy state folder.
 pub(super) fn is_project_state(path: &Path) -> bool {
     let found = path.symlink_metadata();
     found.is_ok_and(|found| found.is_dir() && is_trusted(found.uid()))

@@ -1,4 +1,4 @@
-//! What is found, and from where.
+//! Tests where configs and state folders are found.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 use super::{ProfileWord, Surroundings, server_id};
 use crate::upstream::Upstream;
 
-/// A folder `a/b` with nothing in it.
+/// A folder with an empty folder `a/b` in it.
 fn project() -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::create_dir_all(folder.path().join("a/b")).expect("folders");
     folder
 }
 
-/// What is asked in `a/b` with these variables.
+/// Runs `ask` in `a/b` with these variables.
 fn inside<T>(top: &Path, set: &[(&str, &str)], ask: impl Fn(&Surroundings<'_>) -> T) -> T {
     let find = |name: &str| set.iter().find(|(known, _)| *known == name);
     let variable = |name: &str| find(name).map(|(_, value)| OsString::from(value));
@@ -40,7 +40,7 @@ fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
     assert_eq!(config(&[]), near);
     let nearer = write("a/tapegate.yaml");
     assert_eq!(config(&[]), nearer);
-    // What is named is taken though it is not there: to go on without would be worse.
+    // A named config is used even if it does not exist: going on without it would be worse.
     let theirs = ("THOUGHTGATE_CONFIG", "t.yaml");
     assert_eq!(config(&[theirs]), Some(top.path().join("a/b/t.yaml")));
     let ours = ("TAPEGATE_CONFIG", "/o.yaml");
@@ -66,7 +66,7 @@ fn where_a_project_has_no_policy_the_user_s_own_governs() {
     let in_home = write("home/.config/tapegate/tapegate.yaml");
     assert_eq!(config(&[]), None);
     assert_eq!(config(&[("HOME", &home)]), in_home);
-    // An XDG folder replaces `~/.config`, as the standard has it.
+    // An XDG folder replaces `~/.config`, as the standard requires.
     let both = [("HOME", home.as_str()), ("XDG_CONFIG_HOME", xdg.as_str())];
     assert_eq!(config(&both), None);
     let in_xdg = write("xdg/tapegate/tapegate.yaml");
@@ -132,14 +132,14 @@ fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
     assert!(state(&[]).expect_err("no home").contains("HOME is not set"));
     let xdg = [("XDG_STATE_HOME", "/x"), ("HOME", "/h")];
     assert_eq!(state(&xdg), Ok("/x/tapegate".into()));
-    // A path that is not absolute is none, as the standard has it.
+    // A relative path is ignored, as the standard requires.
     assert_eq!(
         state(&[("XDG_STATE_HOME", "x"), ("HOME", "/h")]),
         Ok("/h/.local/state/tapegate".into())
     );
     fs::create_dir(top.path().join(".tapegate")).expect("a folder");
     assert_eq!(state(&xdg), Ok(top.path().join(".tapegate")));
-    // A link is not followed: it may lead to where somebody else decides.
+    // A link is not followed: its target may be under another user's control.
     std::os::unix::fs::symlink("/tmp", top.path().join("a/.tapegate")).expect("a link");
     assert_eq!(state(&xdg), Ok(top.path().join(".tapegate")));
     assert_eq!(state(&[("TAPEGATE_HOME", "/t")]), Ok("/t".into()));
@@ -185,10 +185,10 @@ fn the_state_folder_is_that_of_the_project_whose_policy_is_named() {
     assert_eq!(state(&[], Some("../../other/ci/strict.yaml")), resolved);
     assert_eq!(state(&[("TAPEGATE_CONFIG", &policy)], None), resolved);
     assert_eq!(state(&[("TAPEGATE_HOME", "/t")], Some(&policy)), Path::new("/t"));
-    // Nobody's project: the user-wide policy governs wherever one is.
+    // The user-wide policy applies to all projects and belongs to none.
     let user_wide = top.path().join("config/tapegate/tapegate.yaml").display().to_string();
     assert_eq!(state(&[], Some(&user_wide)), here.join(".tapegate"));
-    // A project without such a folder keeps its state with the user's, as it does from inside.
+    // A project without such a folder uses the user's, as it does from inside.
     assert_eq!(state(&[], Some("/nowhere/p.yaml")), Path::new("/h/.local/state/tapegate"));
 }
 
@@ -336,7 +336,7 @@ fn the_user_s_own_state_is_outside_the_project_and_said_to_be_exposed_if_not() {
         let words = around.exposed_user_state(&top.path().join("a")).expect("a warning");
         assert!(words.contains("lies inside the project"), "{words}");
         assert_eq!(around.exposed_user_state(&top.path().join("a/c")), None);
-        // The home folder as a project: no better place exists in it.
+        // With the home folder as the project, there is no better place.
         assert_eq!(around.exposed_user_state(top.path()), None);
     });
 }

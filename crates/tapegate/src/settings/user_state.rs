@@ -1,7 +1,7 @@
 //! The user's own state folder, and the private folder of a project in it.
 //!
-//! Keys, approvals and accepted policies lie there rather than in the project, because an agent can
-//! usually write the project's files.
+//! Keys, approvals and accepted policies are kept there rather than in the project, because an
+//! agent can usually write the project's files.
 
 use std::path::{Path, PathBuf};
 
@@ -26,9 +26,9 @@ impl Surroundings<'_> {
         }
     }
 
-    /// A warning if the user's state folder lies inside the project, where an agent may be able to
-    /// write it. A project that contains the whole home folder is not worth one: there is no better
-    /// place in it.
+    /// Warns if the user's state folder is inside the project, where an agent may be able to write
+    /// it. Does not warn if the project contains the whole home folder: there is no better place in
+    /// it.
     pub(crate) fn exposed_user_state(&self, project: &Path) -> Option<String> {
         let user_state = self.user_state_dir().ok()?;
         self.is_inside(&user_state, project).then(|| {
@@ -40,12 +40,12 @@ impl Surroundings<'_> {
         })
     }
 
-    /// Where the shims' token of a hub is, if somebody says.
+    /// The file with the hub's token for shims, if the user names one.
     pub(crate) fn token_file(&self, named: Option<&Path>) -> Option<PathBuf> {
         self.named_file(named, "TAPEGATE_TOKEN_FILE")
     }
 
-    /// Where the approvers' token of a hub is, if somebody says.
+    /// The file with the hub's token for approvers, if the user names one.
     pub(crate) fn approver_token_file(&self, named: Option<&Path>) -> Option<PathBuf> {
         self.named_file(named, "TAPEGATE_APPROVER_TOKEN_FILE")
     }
@@ -56,8 +56,8 @@ impl Surroundings<'_> {
         named.map(|path| self.folder.join(path))
     }
 
-    /// A warning if a file with a token of the hub lies in the folder that the hub was started in,
-    /// where an agent may be able to read it. `flag` names another place.
+    /// Warns if a token file is in the folder that the hub was started in, where an agent may be
+    /// able to read it. `flag` is the flag that names another place.
     pub(crate) fn exposed_token(&self, token_file: &Path, flag: &str) -> Option<String> {
         let folder = resolved(token_file.parent()?);
         self.is_inside(&folder, &self.folder).then(|| {
@@ -81,7 +81,7 @@ fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// The user's state folder, by this process's environment.
+/// The user's state folder, from this process's environment.
 pub(crate) fn user_state_dir() -> Result<PathBuf, Failure> {
     let around = Surroundings::ours().map_err(|error| {
         Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))

@@ -1,4 +1,4 @@
-//! What was accepted, and accepting.
+//! Looks up and stores accepted policies.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::{Governing, LoadedTexts, Standing, Texts, Trust, not_kept};
 use crate::state::now_us;
 
 impl Trust {
-    /// What was accepted of the policy in this file, if anything was.
+    /// The accepted copy of the policy in this file, if there is one.
     pub(crate) fn accepted(&self, path: &Path) -> Result<Option<AcceptedPolicy>, String> {
         self.accepted_among(&paths(path), &self.known())
     }
 
-    /// The paths that something was accepted of.
+    /// The paths of all accepted policies.
     pub(super) fn known(&self) -> Vec<KnownPath> {
         self.accepted.as_ref().map(AcceptedPolicies::known).unwrap_or_default()
     }
@@ -34,7 +34,7 @@ impl Trust {
         all.get_among(paths, known).map_err(|error| error.to_string())
     }
 
-    /// What was accepted of other files, from whose paths links lead to this one now.
+    /// Accepted policies of other paths that now lead to this file through a link.
     pub(super) fn leading_here(
         &self,
         paths: &PolicyPaths,
@@ -44,12 +44,12 @@ impl Trust {
         all.leading_here(paths, known).map_err(|error| error.to_string())
     }
 
-    /// Keeps what was accepted under the path as it is written, too. Without it, a link that comes
-    /// to lead elsewhere would be a first use.
+    /// Also stores the acceptance under the path as written. Without this, a link that is later
+    /// pointed elsewhere would count as a first use.
     pub(super) fn note_path(&self, path: &Path, accepted: &AcceptedPolicy) -> Result<(), String> {
         let Some(all) = &self.accepted else { return Ok(()) };
         if self.unkept.borrow().is_some() {
-            // That it could not be kept has been said.
+            // The failure to store it has already been reported.
             return Ok(());
         }
         all.note_path(&paths(path), accepted).map_err(|error| error.to_string())
@@ -61,14 +61,14 @@ impl Trust {
         all.list().map_err(|error| error.to_string())
     }
 
-    /// Forgets what was accepted; whether there was anything.
+    /// Forgets an accepted policy; returns whether there was one.
     pub(crate) fn forget(&self, path: &Path) -> Result<bool, String> {
         let Some(all) = &self.accepted else { return Ok(false) };
         all.forget(&paths(path)).map_err(|error| error.to_string())
     }
 
-    /// Accepts the texts of a policy. If they cannot be kept, this process remembers them, and a
-    /// warning says so.
+    /// Accepts the texts of a policy. If they cannot be stored, this process remembers them and a
+    /// warning is added.
     pub(super) fn adopt(
         &self,
         path: &Path,
@@ -90,8 +90,8 @@ impl Trust {
         Governing { unkept, ..file.governing(standing) }
     }
 
-    /// Keeps the texts of a policy under every path that leads to it; whether a person has looked at
-    /// all of them.
+    /// Stores the texts of a policy under every path that leads to it; `by_person` says whether a
+    /// person has reviewed all of them.
     pub(crate) fn keep(
         &self,
         path: &Path,
@@ -122,7 +122,7 @@ impl Trust {
     }
 }
 
-/// The paths that a policy is known by.
+/// The paths by which a policy is known.
 pub(super) fn paths(path: &Path) -> PolicyPaths {
     PolicyPaths::of(path, std::env::var_os("PWD").as_deref().map(Path::new))
 }

@@ -1,9 +1,8 @@
-//! A set of texts, loaded, and what is kept back from a policy that no person has accepted.
+//! Loads policy texts, and restricts a policy that no person has accepted.
 //!
-//! The governed agent may have written such a policy. A header of telemetry would carry what a variable
-//! holds to wherever the policy says, so no telemetry is sent for it, and variables in that section are
-//! not read. What is wrong with such a policy is told without the values of variables, since faults
-//! reach the agent.
+//! The governed agent may have written such a policy. A telemetry header could send the value of a
+//! variable anywhere, so no telemetry is sent for it, and variables in that section are not read.
+//! Its faults are reported without the values of variables, since the agent sees them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use tapegate_store::accepted::AcceptedPolicy;
 use super::{Governing, PolicyFiles, Standing, hash_of};
 use crate::cmd::shim::rulebook::{self, Found, Options, TelemetryFate};
 
-/// A set of texts, loaded.
+/// A loaded set of texts.
 pub(super) struct LoadedTexts {
     pub(super) found: Found,
     pub(super) by_name: BTreeMap<String, String>,
@@ -24,28 +23,28 @@ pub(super) struct LoadedTexts {
     pub(super) main_missing: bool,
 }
 
-/// How texts are loaded.
+/// The settings for loading texts.
 pub(super) struct Loader<'a> {
     pub(super) path: &'a Path,
     pub(super) wanted: Option<Profile>,
     pub(super) key: &'a Key,
-    /// Files of ours that calls may not name, beside those that every policy knows.
+    /// Files of ours that calls must not name, besides those that every policy covers.
     pub(super) own_files: &'a [PathBuf],
-    /// Whether a hub loads them, which sends telemetry.
+    /// Whether the loader is a hub, which sends telemetry.
     pub(super) is_hub: bool,
 }
 
-/// Who gets to see what comes of texts.
+/// Who sees the result of loading.
 #[derive(Clone, Copy)]
 pub(super) enum Audience<'a> {
-    /// The person who runs a command about them.
+    /// The person who runs a command on the policy.
     Person,
-    /// A session and its agent, with what was accepted of the policy.
+    /// A session and its agent, with the accepted copy of the policy.
     Session(Option<&'a AcceptedPolicy>),
 }
 
 impl Audience<'_> {
-    /// Only a hub sends telemetry.
+    /// Whether telemetry is sent; only a hub does so.
     fn telemetry(self, is_hub: bool) -> TelemetryFate {
         match self {
             Self::Person => TelemetryFate::Sent,
@@ -55,7 +54,7 @@ impl Audience<'_> {
         }
     }
 
-    /// Whether these are texts that a person has accepted, or that a person is told about.
+    /// Whether a person has accepted these texts or is the one to see the result.
     fn knows(self, files: &PolicyFiles) -> bool {
         match self {
             Self::Person => true,
@@ -90,14 +89,14 @@ impl LoadedTexts {
         Governing { found, standing, hash, texts, variables, unkept: None }
     }
 
-    /// Nothing governs, for a reason beside what is wrong with the texts.
+    /// No policy is in force, for a reason besides the faults of the texts.
     pub(super) fn refused(mut self, why: String) -> Governing {
         self.found.rule = None;
         self.found.faults.push(why);
         self.governing(Standing::Unloadable)
     }
 
-    /// Nothing governs, since nobody has accepted these texts.
+    /// No policy is in force, because these texts were never accepted.
     pub(super) fn never_accepted(mut self, why: String) -> Governing {
         self.found.rule = None;
         self.found.faults = vec![why];

@@ -1,4 +1,4 @@
-//! Events of the activity log, a line each, for people.
+//! Formats events of the activity log for people, one per line.
 
 use std::fmt::Write;
 
@@ -10,22 +10,22 @@ use super::palette::Palette;
 use super::{visible, words};
 use crate::zone::Zone;
 
-/// Longer texts are cut.
+/// Longer texts are truncated.
 const TEXT_CHARS_MAX: usize = 200;
-/// Longer names are cut.
+/// Longer names are truncated.
 const NAME_CHARS_MAX: usize = 80;
 
-/// How wide the time is.
+/// The width of the time column.
 const MOMENT_COLUMNS: usize = 14;
-/// How wide what happened is.
+/// The width of the column that says what happened.
 const WORD_COLUMNS: usize = 18;
-/// What stands before the rest.
+/// The width of everything before the details.
 const HEAD_COLUMNS: usize = MOMENT_COLUMNS + 1 + WORD_COLUMNS + 1;
 
-/// Arguments get at least the room divided by this.
+/// Arguments get at least this fraction of the available width.
 const ARGUMENTS_SHARE: usize = 3;
 
-/// Keys that stand in a line in a place of their own, or that are for machines.
+/// Keys that have their own place in the line, or that are only for machines.
 const KNOWN: &[&str] = &[
     "timestamp",
     "level",
@@ -60,8 +60,8 @@ const KNOWN: &[&str] = &[
     "event",
 ];
 
-/// An event in a line, without its end, as wide as there is room. The arguments of the call that it is
-/// about stand behind its name; if there is little room, they do not take all of it.
+/// Formats an event as a line of the given width, without a line ending. The arguments of its call
+/// follow the name; if there is little room, they do not take all of it.
 pub(crate) fn line(
     logged: &Logged,
     arguments: &str,
@@ -93,7 +93,7 @@ pub(crate) fn line(
     line.trim_end().to_owned()
 }
 
-/// When it was, by the clock on the wall. A time that is none is shown as it is.
+/// The local time of an event. An invalid time is shown as is.
 fn moment(logged: &Logged, zone: &Zone) -> String {
     let text = logged.str("timestamp").unwrap_or_default();
     match read_rfc3339(&text) {
@@ -108,14 +108,14 @@ fn call(logged: &Logged) -> String {
         logged.str(key).map(|text| visible::inline(&text, NAME_CHARS_MAX)).unwrap_or_default()
     };
     let (method, tool) = (name("method"), name("tool"));
-    // Nearly everything is a call of a tool, which its name tells.
+    // Nearly every event is a tool call, so the name is enough.
     let method = if method == "tools/call" && !tool.is_empty() { String::new() } else { method };
     let mut parts = vec![name("server_id"), method, tool];
     parts.retain(|part| !part.is_empty());
     parts.join(" ")
 }
 
-/// Why it was decided so, and what else there is.
+/// The reason for a decision, and any other members.
 fn because(logged: &Logged) -> String {
     let text = |key: &str, chars_max| {
         logged.str(key).map(|text| visible::inline(&text, chars_max)).unwrap_or_default()
@@ -127,7 +127,7 @@ fn because(logged: &Logged) -> String {
         (true, true) => String::new(),
         (true, false) => reason,
         (false, true) => format!("rule {rule}"),
-        // A reason that names its rule says it all.
+        // A reason that names its rule is enough.
         (false, false) if reason.contains(&rule) => reason,
         (false, false) => format!("rule {rule}: {reason}"),
     };

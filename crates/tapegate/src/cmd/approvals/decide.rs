@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     let entries = project.entries()?;
     let meant: Vec<Entry> = match args.all {
         true => all_of_this_project(args, entries)?,
-        // Nothing is decided if one of the names is wrong.
+        // If one of the names is wrong, nothing is decided.
         false => {
             args.ids.iter().map(|id| named(&entries, id, project)).collect::<Result<_, _>>()?
         }
@@ -39,7 +39,8 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
         return Ok(Exit::Ok);
     }
     let deciding = Deciding { args, project, attempt, approvals: project.approvals()?, by };
-    // Before the question: an answer that cannot count is not asked for.
+    // Check permission before asking, so that the user is not asked for an answer that cannot
+    // count.
     let (meant, mut exit) = deciding.those_permitted(meant);
     if meant.is_empty() {
         out.finish()?;
@@ -66,7 +67,7 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
     Ok(exit)
 }
 
-/// One run of the command: who decides, what, and where.
+/// One run of the command: who decides, what, and in which project.
 struct Deciding<'a> {
     args: &'a Args,
     project: &'a Project,
@@ -79,12 +80,12 @@ impl Deciding<'_> {
     fn decision(&self, request: &Request) -> Decided {
         let approves = self.args.verb == Verb::Approve;
         let ruling = if approves { Ruling::Approved } else { Ruling::Denied };
-        // By the clock of whoever waits, since ours may be off.
+        // Use the clock of the waiting process, since ours may be off.
         let at_us = self.approvals.asker_now_us(request, now_us());
         Decided { ruling, by: self.by.clone(), at_us, reason: self.args.reason.clone() }
     }
 
-    /// The requests that this person may decide about. The others are reported.
+    /// The requests that this person may decide. The others are reported.
     fn those_permitted(&self, mut meant: Vec<Entry>) -> (Vec<Entry>, Exit) {
         let mut exit = Exit::Ok;
         meant.retain(|Entry { request, .. }| {
@@ -94,7 +95,8 @@ impl Deciding<'_> {
         (meant, exit)
     }
 
-    /// Reports a decision that was refused, and logs an attempt at what is not theirs to decide.
+    /// Reports a refused decision, and logs an attempt to decide a request that belongs to someone
+    /// else.
     fn report(&self, request: &Request, error: ApprovalError) -> Exit {
         let is_theirs = is_another_s(&error);
         let failed = failure(error);
@@ -107,7 +109,7 @@ impl Deciding<'_> {
     }
 }
 
-/// The request that is named, if it can still be decided: nobody is asked about one that cannot.
+/// The named request, or an error if it can no longer be decided.
 pub(super) fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failure> {
     let entry = find::one(entries, id, &project.state)?;
     let id = entry.request.id.clone();
@@ -121,8 +123,8 @@ pub(super) fn named(entries: &[Entry], id: &str, project: &Project) -> Result<En
     }
 }
 
-/// Everything that waits in this project. Projects without a state folder of their own share the
-/// user's, and who decides about everything here has not looked at the others.
+/// All pending requests of this project. Projects without a state folder of their own share the
+/// user's folder, and `--all` must not decide requests of projects the user has not looked at.
 fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<Entry>> {
     let pending = entries.into_iter().filter(|entry| view::is_pending(entry, now_us()));
     if args.state.is_named() {
@@ -141,7 +143,7 @@ fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<E
     Ok(ours)
 }
 
-/// Whether a call was made below this folder, or by a policy that lies below or above it.
+/// Whether a call was made below this folder, or under a policy located below or above it.
 pub(super) fn is_of_project(request: &Request, here: &Path) -> bool {
     let policy = Path::new(&request.policy).parent().filter(|path| path.is_absolute());
     request.folder.is_empty()
@@ -149,7 +151,7 @@ pub(super) fn is_of_project(request: &Request, here: &Path) -> bool {
         || policy.is_some_and(|folder| folder.starts_with(here) || here.starts_with(folder))
 }
 
-/// The command, as it was typed but for its options.
+/// The command as it was typed, without its options.
 fn command(args: &Args) -> String {
     let verb = if args.verb == Verb::Approve { "approve" } else { "deny" };
     match args.all {
@@ -158,7 +160,7 @@ fn command(args: &Args) -> String {
     }
 }
 
-/// The one request that is named, if it is by its whole name.
+/// The id, if exactly one request is named and by its full id.
 fn whole_id(args: &Args) -> Option<&str> {
     match &args.ids[..] {
         [id] if is_id(id) => Some(id),
@@ -166,7 +168,7 @@ fn whole_id(args: &Args) -> Option<&str> {
     }
 }
 
-/// Whether a decision was refused because it is for somebody else to make.
+/// Whether a decision was refused because someone else has to make it.
 fn is_another_s(error: &ApprovalError) -> bool {
     matches!(error, ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. })
 }
@@ -203,13 +205,13 @@ fn tell(
     }
 }
 
-/// A decision holds without its line in the activity log, so a failure is only reported.
+/// A decision is valid without its line in the activity log, so a failure is only reported.
 fn warn_of_log(error: &ActivityError) {
     talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
     error.hint().into_iter().for_each(talk::hint);
 }
 
-/// What the activity log tells of a decision.
+/// The activity log event for a decision.
 pub(super) fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
@@ -220,14 +222,14 @@ pub(super) fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a>
     Event { component: "cli", profile, extra, ..Event::settled(request, decided) }
 }
 
-/// The same, if whoever decided was killed before it had logged.
+/// The same event, for a decider that was killed before it could log its decision.
 pub(super) fn recovered<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
     let event = event(request, decided);
     let extra = format!("{},\"recovered\":true", event.extra).into();
     Event { extra, ..event }
 }
 
-/// Who decides.
+/// The name of the person who decides.
 pub(super) fn by(args: &Args) -> anyhow::Result<String> {
     let user = || {
         let around = Surroundings::ours().ok()?;

@@ -1,6 +1,6 @@
-//! `tapegate approvals show --reveal`: what is masked, for the person who decides.
+//! `tapegate approvals show --reveal`: shows the masked values to the person who decides.
 //!
-//! It goes to the terminal and nowhere else, and is in the activity log before it is shown.
+//! They are written only to the terminal, and the reveal is logged before they are shown.
 
 use tapegate_store::activity::Event;
 use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling, Unmasked};
@@ -13,7 +13,7 @@ use crate::state::now_us;
 use crate::talk;
 use crate::views::{approvals as view, json};
 
-/// A key does not help here: a script needs no eyes.
+/// The hint does not offer `--key-file`: a script has no need to see masked values.
 const WAY_OUT: &str = "run it in a terminal that you opened and no agent did";
 
 pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Only those who may decide are shown what they decide about.
+/// Only a person who may decide a request may see its masked values.
 fn may_see(approvals: &Approvals, request: &Request, by: &str) -> Result<(), Failure> {
     let at_us = approvals.asker_now_us(request, now_us());
     let decided = Decided { ruling: Ruling::Denied, by: by.to_owned(), at_us, reason: None };
@@ -67,14 +67,14 @@ enum Refused {
     Altered(Failure),
 }
 
-/// The whole params, if they are those that the request was made with.
+/// The complete params, if they are those that the request was made with.
 fn whole(approvals: &Approvals, request: &Request) -> Result<Vec<u8>, Refused> {
     let id = &request.id;
     let found = approvals.unmasked(request).map_err(|error| Refused::NotKept(failure(error)))?;
     match found {
         Unmasked::Params(params) => Ok(params),
         Unmasked::NotKept if !view::is_masked(request) => {
-            // Nothing is masked, so this is all there is.
+            // Nothing is masked, so the request's own params are complete.
             Ok(request.params.clone().unwrap_or_default().into_bytes())
         }
         Unmasked::NotKept => {

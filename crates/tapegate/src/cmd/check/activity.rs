@@ -1,4 +1,4 @@
-//! Looking over an activity log.
+//! Checks an activity log.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::{Args, Format, counted, quoted, verdict};
 use crate::exit::Exit;
 use crate::views::visible;
 
-/// How often files may be put aside while they are opened.
+/// How many times the log may rotate while its files are being opened.
 const TRIES_MAX: usize = 100;
 
-/// Prints what is found in a log.
+/// Checks a log and prints the findings.
 pub(super) fn check(
     args: &Args,
     path: &Path,
@@ -54,7 +54,7 @@ pub(super) fn check(
     })
 }
 
-/// Whether a path is that of a log by its name, or a folder with one in it.
+/// Whether a path names a log file, or a folder that contains one.
 pub(super) fn is_log(path: &Path) -> bool {
     match path.is_dir() {
         true => activity::parts(path).is_ok_and(|parts| !parts.is_empty()),
@@ -62,7 +62,7 @@ pub(super) fn is_log(path: &Path) -> bool {
     }
 }
 
-/// A hash as it is written in a log.
+/// Parses a hash as it is written in a log.
 pub(super) fn head(text: &str) -> Result<String, String> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match text.len() == 64 && is_hex {
@@ -71,11 +71,11 @@ pub(super) fn head(text: &str) -> Result<String, String> {
     }
 }
 
-/// The files of a log, and the current one as it was opened, if there is one.
+/// The files of a log, and the current one already open, if there is one.
 type Opened = (Vec<PathBuf>, Option<Box<dyn BufRead>>);
 
-/// The files that are looked over, and the current one of them, open: somebody may put it aside while
-/// the others are read, and what has its name by then does not follow them.
+/// The files to check, with the current one already open: the log may rotate while the older files
+/// are read, and the file that then has the current name does not continue them.
 fn opened(path: &Path) -> anyhow::Result<Opened> {
     let mut found = files(path)?;
     for _ in 0..TRIES_MAX {
@@ -98,7 +98,7 @@ fn is_current(file: &Path) -> bool {
     Part::of(file).is_some_and(|part| part.is_current())
 }
 
-/// The files that are looked over: with the current one, all that were put aside before it.
+/// The files to check: for the current file, also all rotated files before it.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let named = is_current(path);
     let folder = match path.is_dir() {
@@ -110,7 +110,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         activity::parts(folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
     let mut files: Vec<PathBuf> = parts.into_iter().map(|part| part.path).collect();
     if named {
-        // Under the name it was given by, and missed if it is not there.
+        // Use the path as given, even if it does not exist, so that a missing file is reported.
         files.retain(|file| !is_current(file));
         files.push(path.to_owned());
     }

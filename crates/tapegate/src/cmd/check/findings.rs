@@ -1,4 +1,4 @@
-//! What is found in YAML, for people and for machines.
+//! Prints findings in YAML files, as text or as JSON.
 
 use std::io::Write;
 
@@ -8,9 +8,9 @@ use tapegate_yaml::node::Spot;
 use super::quoted;
 use crate::views::visible;
 
-/// What was found in a file and in those that it names.
+/// The findings in a file and in the files it includes.
 pub(super) struct Found<'a> {
-    /// What the file is called in JSON: `scenario`, `policy`.
+    /// The key that names the file in JSON: `scenario`, `policy`.
     pub(super) kind: &'static str,
     pub(super) main: &'a str,
     pub(super) list: &'a [Finding],
@@ -18,7 +18,7 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Prints the findings, one a line.
+    /// Prints the findings, one per line.
     pub(super) fn print_text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         for finding in self.list {
             let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
@@ -31,7 +31,7 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// Prints the findings and the beginning of the object that sums them up, which the caller ends.
+    /// Prints the findings and the start of the summary object; the caller completes that object.
     pub(super) fn print_json(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let (kind, main) = (self.kind, quoted(self.main));
         for finding in self.list {
@@ -48,12 +48,12 @@ impl Found<'_> {
         write!(out, "{{\"{kind}\":{main},\"errors\":{errors},\"warnings\":{warnings}")
     }
 
-    /// How many findings are that bad.
+    /// How many findings have this severity.
     pub(super) fn count(&self, severity: Severity) -> usize {
         self.list.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Whether what was found is bad: an error, or with `strict` anything.
+    /// Whether the check failed: on any error, or with `strict` on any finding.
     pub(super) fn is_bad(&self, strict: bool) -> bool {
         self.count(Severity::Error) > 0 || strict && !self.list.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Looking over a tape.
+//! Checks a tape.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::{Args, Format, counted, quoted, verdict};
 use crate::talk;
 use crate::views::visible;
 
-/// After this many lines that are no entry, and none that is, a file is taken for something else.
+/// After this many invalid lines without a valid entry, the file is taken not to be a tape.
 const NO_TAPE_LINES: u64 = 20;
-/// After this many faults nobody reads on.
+/// The check stops after this many faults.
 const FAULTS_MAX: u64 = 10_000;
 
-/// Prints what is found on a tape; true if it is bad.
+/// Prints the findings for a tape; true if the check failed.
 pub(super) fn check(
     args: &Args,
     path: &Path,
@@ -76,7 +76,7 @@ fn audit(mut source: Source) -> (Vec<Finding>, Totals) {
     (findings, totals)
 }
 
-/// Counts the frames that lie beside a tape because its dialect has no line for them.
+/// Counts the frames stored in the file beside a tape because its dialect has no line for them.
 fn beside(path: &Path, findings: &mut Vec<Finding>, totals: &mut Totals) -> anyhow::Result<()> {
     let beside = writer::beside(path);
     if !beside.exists() {
@@ -88,7 +88,7 @@ fn beside(path: &Path, findings: &mut Vec<Finding>, totals: &mut Totals) -> anyh
     let (mut frames, mut faults) = (0u64, 0u64);
     while let Some(next) = source.reader.next() {
         match next {
-            // The elements of a batch are messages of the tape.
+            // The elements of a batch are on the tape as messages.
             Ok(numbered) => {
                 frames += u64::from(matches!(numbered.entry, Line::Bad(bad) if bad.reason != BATCH))
             }

@@ -1,4 +1,4 @@
-//! Reads a scenario back before it is written: it must say what was meant, and be a scenario.
+//! Reads a generated scenario back before it is written, to check that it is valid and complete.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,7 @@ use super::assets::Folder;
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
 
-/// Checks the text of a scenario that will stand at `output`.
+/// Checks the text of a scenario that is to be written to `output`.
 pub(super) fn check(
     output: &Path,
     document: &Document,
@@ -25,7 +25,7 @@ pub(super) fn check(
         Failure::new(Exit::Invalid, words)
             .hint("nothing was written; this is a fault of tapegate, please report it")
     };
-    // The old schema's readers take a doubled `$` for one.
+    // Readers of the old schema read a doubled `$` as one.
     let read = if strict { text.replace("$$", "$") } else { text.to_owned() };
     emit::reads_back(document, &read).map_err(|words| refused(&words))?;
     let fresh =
@@ -45,7 +45,7 @@ pub(super) fn check(
     }
 }
 
-/// What a tape has may be more than what is read unless somebody asks for it.
+/// A tape may hold more than the default limits for scenarios allow.
 fn generous() -> Limits {
     let most = 100_000;
     Limits {
@@ -57,7 +57,7 @@ fn generous() -> Limits {
     }
 }
 
-/// The disk with a file on it that is not written yet.
+/// The file system plus one file that is not written yet.
 struct Fresh<'a> {
     name: String,
     text: &'a str,
@@ -66,7 +66,7 @@ struct Fresh<'a> {
 }
 
 impl Fresh<'_> {
-    /// A file with answers, one a line, with the first of them alone.
+    /// Reads a file with one answer per line as a list of only its first answer.
     fn first_answer(&self, path: &str) -> Result<Vec<u8>, FileError> {
         let other = |error: std::io::Error| FileError::Other(error.to_string());
         let path = Path::new(&self.name).with_file_name("").join(path);
@@ -89,8 +89,8 @@ impl Files for Fresh<'_> {
         if !self.folder.has(path) {
             return self.disk.open_within(folder, path, bytes_max);
         }
-        // What was put there a moment ago is right, and may be more than fits into memory: of a list
-        // the first answer will do, of a text none of it.
+        // Files written a moment ago are known to be valid and may not fit into memory: read only
+        // the first answer of a list, and nothing of a text.
         let bytes = match path.ends_with(".json") {
             true => self.first_answer(path)?,
             false => Vec::new(),

@@ -1,7 +1,7 @@
-//! The last act of the demo: the same agent with a gate in front of the same server.
+//! The last part of the demo: the same agent with a gate in front of the same server.
 //!
-//! One tool needs a person's yes, which the demo gives in the person's place; the other is denied. What
-//! was decided is read from the activity log.
+//! One tool needs approval, which the demo gives in place of a person; the other is denied. The
+//! decisions are read from the activity log.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ governance:
     - { match: count_words, action: approve }
 ";
 
-/// How often it is looked whether somebody must decide, and for how long.
+/// How many times to check for a call that waits for approval, and how often.
 const LOOKS_MAX: usize = 400;
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
-/// What the act is played with.
+/// The binary and the folder that this part runs with.
 pub(super) struct Gate<'a> {
     us: &'a Path,
     folder: PathBuf,
@@ -37,7 +37,7 @@ impl<'a> Gate<'a> {
         Self { us, folder }
     }
 
-    /// Plays the act. False if the gate did something else than the policy says.
+    /// Runs this part. Returns false if the gate does not act as the policy says.
     pub(super) fn play(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
         let policy = self.folder.join("tapegate.yaml");
         std::fs::write(&policy, POLICY).context("cannot write a policy")?;
@@ -50,7 +50,7 @@ impl<'a> Gate<'a> {
         shim.args(["shim", "--server-id", "demo", "--log-format", "human", "--config"])
             .arg(&policy);
         shim.arg("--").arg(self.us).args(["demo", "--serve"]);
-        // The demo says itself what happens.
+        // The demo prints its own account of what happens.
         shim.stderr(std::process::Stdio::null());
         let mut seen = Vec::new();
         let status = std::thread::scope(|scope| {
@@ -69,8 +69,8 @@ impl<'a> Gate<'a> {
         Ok(good)
     }
 
-    /// Says yes to the first call that waits. `tapegate approvals` wants a person, and the demo may
-    /// be run where there is none; the state folder and its key are the demo's own.
+    /// Approves the first call that waits. `tapegate approvals` requires a person at a terminal,
+    /// and the demo may run without one; the state folder and its key are the demo's own.
     fn approve(&self) {
         let state = self.folder.join("state");
         for _ in 0..LOOKS_MAX {
@@ -97,7 +97,7 @@ impl<'a> Gate<'a> {
         Ok(())
     }
 
-    /// Ourselves, with what we keep kept in the demo's folder.
+    /// A command that runs this binary with its state in the demo's folder.
     fn command(&self) -> Command {
         let mut command = Command::new(self.us);
         command.env("TAPEGATE_HOME", self.folder.join("state")).current_dir(&self.folder);

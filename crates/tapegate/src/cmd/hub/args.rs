@@ -1,4 +1,4 @@
-//! What can be said on the command line of `hub`.
+//! Command-line arguments of `hub`.
 
 use std::path::PathBuf;
 
@@ -69,7 +69,7 @@ Exit 1: another hub serves this state folder; 2: the policy does not load; 3: th
 cannot be used; 4: the port cannot be had; 64: wrong usage; 130/143: signals.";
 
 impl Args {
-    /// Where the tokens are to be written, if somebody says.
+    /// Where to write the tokens, if the command line or the environment says so.
     pub(super) fn token_files(&self, around: &Surroundings<'_>) -> NamedTokenFiles {
         NamedTokenFiles {
             shims: around.token_file(self.token_file.as_deref()),

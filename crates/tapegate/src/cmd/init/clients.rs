@@ -1,7 +1,6 @@
-//! The servers that the configs of clients name: of this project, of the user, of the machine.
+//! Finds the servers named in client configs: of this project, of the user, of the machine.
 //!
-//! Nothing is written, and values of environment variables and headers are not read into anything
-//! that is shown.
+//! Nothing is written, and the values of environment variables and headers never reach the output.
 
 mod entry;
 mod jsonc;
@@ -22,12 +21,12 @@ use tree::Tree;
 /// The largest config that is read.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// A server that a config names.
+/// A server named in a config.
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Its name, as a policy has it.
+    /// Its id in the policy.
     pub(super) id: String,
-    /// Its name, as the config has it.
+    /// Its name in the config.
     pub(super) name: String,
     pub(super) client: &'static Client,
     pub(super) scope: Scope,
@@ -35,10 +34,10 @@ pub(super) struct Server {
     pub(super) entry: Entry,
 }
 
-/// For whom a config holds.
+/// Whom a config applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// This project, for everybody who works on it.
+    /// This project, for all who work on it.
     Project,
     /// This project, for this user.
     Local,
@@ -59,16 +58,16 @@ impl Scope {
     }
 }
 
-/// What was found.
+/// The servers found, and what was skipped.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The servers, in the order of the clients and their configs.
+    /// The servers, ordered by client and config.
     pub(super) servers: Vec<Server>,
-    /// Configs, and entries of them, that are not used, and why.
+    /// Configs and config entries that are not used, with the reason.
     pub(super) skipped: Vec<(PathBuf, String)>,
 }
 
-/// The servers that the configs of all clients name.
+/// Finds the servers named in the configs of all clients.
 pub(super) fn find(around: &Surroundings<'_>) -> Found {
     let mut found = Found::default();
     for client in CLIENTS {
@@ -81,8 +80,8 @@ pub(super) fn find(around: &Surroundings<'_>) -> Found {
     found
 }
 
-/// What the policy is to call the server of a tape: a name of a config that is on the tape, or that
-/// of the entry with the same command line or URL. The shim will be started with that name.
+/// The policy's id for the server of a tape: a configured id that is on the tape, or that of the
+/// entry with the same command line or URL. The shim will be started with this id.
 pub(super) fn server_of(tape: &Tape, servers: &[Server]) -> Option<String> {
     let is_same = |server: &&Server| match (&server.entry.target, &tape.upstream) {
         (Target::Command(own), Some(Upstream::Command(taped))) => own == taped,
@@ -141,8 +140,8 @@ fn read(
 }
 
 impl Found {
-    /// Notes that a config, or an entry of it, is not used. A file may hold servers in several
-    /// places; what is wrong with it is told once.
+    /// Records that a config or an entry in it is not used. A file may hold servers in several
+    /// places; the same problem is recorded once.
     fn skip(&mut self, path: &Path, why: String) {
         if !self.skipped.iter().any(|(known, told)| known == path && *told == why) {
             self.skipped.push((path.to_owned(), why));
@@ -150,7 +149,7 @@ impl Found {
     }
 }
 
-/// The text of a config; nothing if there is none.
+/// Reads a config; `None` if the file does not exist.
 fn load(path: &Path) -> Result<Option<String>, String> {
     let about = match fs::metadata(path) {
         Ok(about) => about,
@@ -171,7 +170,7 @@ fn load(path: &Path) -> Result<Option<String>, String> {
     String::from_utf8(bytes).map(Some).map_err(|_| "not UTF-8".to_owned())
 }
 
-/// The servers in a config, by name, each with what is wrong with it.
+/// The servers in a config by name, each with its entry or the reason why it cannot be used.
 type Entries = Vec<(String, Result<Entry, String>)>;
 
 fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Result<Entries, String> {
@@ -207,14 +206,14 @@ fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Result<Entries
     }
 }
 
-/// The folder we are in and those above it in the same repository.
+/// The current folder and its parents, up to the root of the repository.
 fn ancestors<'a>(around: &'a Surroundings<'_>) -> impl Iterator<Item = &'a Path> {
     let top = around.folder.ancestors().find(|folder| folder.join(".git").exists());
     let top = top.unwrap_or(&around.folder).to_owned();
     around.folder.ancestors().take_while(move |folder| folder.starts_with(&top))
 }
 
-/// Where a config may be.
+/// The paths at which a config may be.
 fn candidates(around: &Surroundings<'_>, file: &ConfigFile) -> Vec<PathBuf> {
     let home = || around.first(&["HOME"]).map(PathBuf::from);
     let roots: Vec<PathBuf> = match file.root {
@@ -235,7 +234,7 @@ fn candidates(around: &Surroundings<'_>, file: &ConfigFile) -> Vec<PathBuf> {
     roots.iter().flat_map(|root| matching(root, file.path)).collect()
 }
 
-/// The path, or what matches it if a part of it has a `*`.
+/// The path, or every path that matches if a component contains a `*`.
 fn matching(root: &Path, path: &str) -> Vec<PathBuf> {
     let mut found = vec![root.to_owned()];
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -245,7 +244,7 @@ fn matching(root: &Path, path: &str) -> Vec<PathBuf> {
         };
         let mut deeper = Vec::new();
         for folder in found {
-            // A folder that is not there, or may not be read, holds no configs.
+            // A folder that does not exist or cannot be read holds no configs.
             let Ok(inside) = fs::read_dir(&folder) else { continue };
             let names = inside.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
             let fits = |name: &String| {

@@ -1,4 +1,4 @@
-//! What to put into a client's config, so that a server is started behind the gate.
+//! Generates what to put into a client's config so that a server starts behind the gate.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -7,28 +7,28 @@ use tapegate_core::json::write_str;
 
 use super::clients::{Scope, Server, Style, Target};
 
-/// What snippets are made with.
+/// The paths that snippets refer to.
 pub(super) struct Paths {
     /// This binary.
     pub(super) binary: PathBuf,
-    /// Whether the plain name leads to this binary.
+    /// Whether the plain command name resolves to this binary.
     pub(super) is_on_path: bool,
-    /// The policy, by its absolute path.
+    /// The absolute path of the policy.
     pub(super) policy: PathBuf,
 }
 
-/// What to do in one config about one server.
+/// The change to make in one config for one server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Snippet {
     /// Where it goes, in a few words.
     pub(super) heading: String,
     /// Commands to run, or text for the config.
     pub(super) text: String,
-    /// What must be kept or filled in by hand.
+    /// What the user must keep or fill in by hand.
     pub(super) notes: Vec<String>,
 }
 
-/// The snippet for a server; nothing if it is off, or behind the gate already.
+/// The snippet for a server; `None` if it is disabled or already behind the gate.
 pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     if server.entry.is_disabled || server.entry.is_governed {
         return None;
@@ -36,13 +36,13 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     let Server { client, scope, name, .. } = server;
     let argv = shim(server, paths);
     let secrets = secrets(server);
-    // The command has no room for what else the entry says, and shows secrets to other users.
+    // The command cannot carry the entry's other settings, and would show secrets to other users.
     let is_plain = server.entry.variables.is_empty()
         && server.entry.settings.is_empty()
         && server.entry.others.is_empty()
         && server.entry.removed.is_empty()
         && secrets.is_empty();
-    // Claude Code removes an entry by any name, and then refuses to add it by most of them.
+    // Claude Code removes an entry under any name, but refuses to add one under most of them.
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let by_command = client.style == Style::ClaudeCode
         && is_plain
@@ -63,7 +63,7 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
     Some(Snippet { heading: format!("in the place of `{name}`"), text, notes })
 }
 
-/// What must be kept, filled in or removed by hand.
+/// Notes on what the user must keep, fill in or remove by hand.
 fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
     let entry = &server.entry;
     let mut notes = Vec::new();
@@ -102,7 +102,7 @@ fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
 
 /// The command line of the shim.
 fn shim(server: &Server, paths: &Paths) -> Vec<String> {
-    // A config of the project is shared; a path of this machine is of no use to others.
+    // A project config is shared, so it must not contain a path that exists only on this machine.
     let is_shared = server.scope == Scope::Project && paths.is_on_path;
     let binary = if is_shared { "tapegate".to_owned() } else { paths.binary.display().to_string() };
     let mut argv = vec![binary, "shim".to_owned(), "--require-policy".to_owned()];
@@ -126,7 +126,7 @@ fn shim(server: &Server, paths: &Paths) -> Vec<String> {
     argv
 }
 
-/// The policy, if the client must be told: it starts servers in folders of its own.
+/// The policy's path, if the client starts servers outside the project folder.
 fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
     if server.client.starts_in_project {
         return None;
@@ -140,8 +140,8 @@ fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
     }
 }
 
-/// The variables that hold what headers say, and the headers. On a command line other users of the
-/// machine could read them.
+/// The variables that hold header values, with their headers. On a command line, other users of the
+/// machine could read the values.
 fn secrets(server: &Server) -> Vec<(String, String)> {
     let Target::Url(_, headers) = &server.entry.target else { return Vec::new() };
     headers.iter().map(|header| (variable(server, header), header.clone())).collect()
@@ -153,7 +153,7 @@ fn variable(server: &Server, header: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// A server's entry, as the client writes it.
+/// A server's entry in the client's notation.
 fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> String {
     let (program, args) = argv.split_first().map_or(("", argv), |(first, rest)| (&**first, rest));
     let name = json(&server.name);
@@ -172,7 +172,7 @@ fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> Stri
         Style::OpencodeJson => {
             format!("{name}: {{ \"type\": \"local\", \"command\": {}{more} }}\n", json_list(argv))
         }
-        // Strings of JSON are strings of TOML and of YAML.
+        // JSON strings are valid in TOML and YAML.
         Style::Toml => format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n{more}"),
         Style::ListYaml => format!("- name: {name}\n  command: {program}\n  args: {list}\n{more}"),
         Style::GooseYaml => {
@@ -185,7 +185,7 @@ fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> Stri
     }
 }
 
-/// What an entry keeps of the old one, and the variables that it needs, as the client writes it.
+/// The settings kept from the old entry and the variables it needs, in the client's notation.
 fn settings(server: &Server, secrets: &[(String, String)]) -> String {
     let style = server.client.style;
     let pairs = |middle: &str| {
@@ -222,16 +222,16 @@ fn json_list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub(super) fn shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }
 
-/// A path with the home folder as `~`, for people.
+/// A path for display, relative to the current folder or with the home folder as `~`.
 pub(super) fn short(path: &Path, folder: &Path, home: Option<&Path>) -> String {
     let in_home = home.and_then(|home| path.strip_prefix(home).ok());
     match (in_home, path.strip_prefix(folder).ok()) {
-        // The nearer of the two says more.
+        // Use whichever form is shorter.
         (Some(short), Some(long)) if short.as_os_str().len() > long.as_os_str().len() => {
             long.display().to_string()
         }
@@ -241,7 +241,7 @@ pub(super) fn short(path: &Path, folder: &Path, home: Option<&Path>) -> String {
     }
 }
 
-/// Text with every line moved to the right.
+/// Indents every line of a text.
 pub(super) fn indented(text: &str, by: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Sessions that no policy governed, told before anything else.
+//! Warns of sessions that ran without a policy, before anything else is printed.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use crate::called;
 use crate::cmd::shim::reload::NO_POLICY;
 use crate::talk;
 
-/// Warns of the sessions that ran today without a policy. What cannot be read is told when it is
-/// printed.
+/// Warns of today's sessions without a policy. Unreadable files are ignored here; they are reported
+/// when they are printed.
 pub(super) fn warn(folder: &Path, now_us: i64) {
     let mut today = Vec::new();
     write_rfc3339(&mut today, now_us, SubSecond::Micros);

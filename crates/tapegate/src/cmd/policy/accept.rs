@@ -1,4 +1,4 @@
-//! `tapegate policy accept`: a person puts a changed policy in force.
+//! `tapegate policy accept`: lets a person put a changed policy in force.
 
 mod list;
 mod written;
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         talk::warn(&format!("{why}; it is replaced"));
         None
     });
-    // A policy of which nothing was accepted may take the place of another one.
+    // A policy that was never accepted may replace another one.
     let before = match accepted.is_some() {
         true => accepted.clone(),
         false => trust.replaced_by(&path).unwrap_or_default().pop(),
@@ -120,12 +120,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What is logged if it is refused.
+/// The attempt that is logged if the command is refused.
 fn attempt(command: &str) -> Attempt<'_> {
     Attempt { kind: "policy", command, approval_id: None }
 }
 
-/// The policy that is meant. One whose file is gone can still be forgotten.
+/// The policy to accept or forget. A policy whose file is gone can still be forgotten.
 fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
     let around = Surroundings::ours()?;
     if let Some(file) = &args.file {
@@ -140,7 +140,7 @@ fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
     Ok(around.folder.join(loading::nearest_path(None, &way)?))
 }
 
-/// The state folder of the project that a policy lies in.
+/// The state folder of the project that contains a policy.
 fn state_of(path: &Path) -> anyhow::Result<PathBuf> {
     let around = Surroundings::ours()?;
     Ok(around.state_folder_of(path.parent().unwrap_or(&around.folder))?)
@@ -172,8 +172,8 @@ fn forget(
     Ok(Exit::Ok)
 }
 
-/// Shows what would change: the texts since they were accepted, and the calls on tape since what is
-/// in force before.
+/// Shows what would change: the texts since they were accepted, and how calls on tape would be
+/// decided compared with the policy now in force.
 fn show(
     accepted: Option<&AcceptedPolicy>,
     before: Option<&AcceptedPolicy>,
@@ -183,15 +183,15 @@ fn show(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let palette = talk::palette_of_output();
-    // Who accepts a policy that nobody has looked at sees all of it.
+    // If no person has reviewed the accepted policy, show all of it.
     let seen = accepted.filter(|accepted| accepted.by_person);
     let old = seen.map(|accepted| accepted.texts.clone()).unwrap_or_default();
     out.write_all(unified::diffs(&old, texts, palette).as_bytes())?;
     let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());
     };
-    // Projects may share a state folder. A tape that does not say whose it is is of the project
-    // whose own state folder it lies in.
+    // Projects may share a state folder. A tape that does not name its project belongs to the
+    // project whose own state folder it is in.
     let is_own = path.parent().is_some_and(|project| state.parent() == Some(project));
     let meant = |tape: &Tape| tape.is_governed_by(path).unwrap_or(is_own);
     let folder = state.join("tapes");
@@ -220,7 +220,7 @@ fn show(
     Ok(())
 }
 
-/// Logs what a person did. It holds without that, so a failure is only a warning.
+/// Logs what a person did. The action is valid without it, so a failure is only a warning.
 fn log(state: &Path, event: &str, words: &str, version: &str) {
     let event = Event {
         wall_us: now_us(),

@@ -1,4 +1,4 @@
-//! `tapegate policy backtest`: what a policy would have done to old tapes.
+//! `tapegate policy backtest`: evaluates a policy against old tapes.
 
 mod scene;
 pub(crate) mod shelf;
@@ -141,18 +141,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
 }
 
-/// What a change of a policy means for the calls on tapes.
+/// What a policy change means for the calls on tapes.
 pub(super) struct Loosened {
     /// The calls that get further than before.
     pub(super) changes: Vec<Change>,
     /// How many tapes were looked at.
     pub(super) tapes: usize,
-    /// How many tapes were not, as they are not `meant`.
+    /// How many tapes were skipped because the `meant` filter rejected them.
     pub(super) left_out: usize,
 }
 
-/// The calls on the tapes in a folder, as far as they are meant, that `after` lets further than
-/// `before` did.
+/// Finds the calls that `after` lets further than `before` did, on the tapes in a folder that the
+/// `meant` filter accepts.
 pub(super) fn loosened(
     before: &Regime,
     after: &Regime,
@@ -160,7 +160,7 @@ pub(super) fn loosened(
     meant: impl Fn(&Tape) -> bool,
 ) -> anyhow::Result<Loosened> {
     let found = match folder.is_dir() {
-        // A folder without a tape is no reason not to go on.
+        // A folder without tapes is not an error here.
         true => shelf::find(&[folder.to_owned()]).unwrap_or_default(),
         false => Vec::new(),
     };
@@ -182,7 +182,7 @@ pub(super) fn loosened(
     Ok(Loosened { changes, tapes: tapes.len(), left_out: others.len() })
 }
 
-/// What a tape is judged by.
+/// The settings that a tape is evaluated with.
 fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) -> Terms {
     let policy = regime.policy.as_deref();
     let source = match (named, policy) {
@@ -202,7 +202,7 @@ fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) ->
     Terms { regime: regime.clone(), settings }
 }
 
-/// What holds: a policy, its profile, and what was accepted.
+/// The policy to evaluate, with its profile and redactor.
 fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> {
     let profile = loading::profile(profile, &found.policy)?;
     let redactor = loading::redactor(&found.policy).map(Arc::new);
@@ -218,7 +218,7 @@ impl Args {
         terms(regime, self.server_id.as_deref(), tape, carrier)
     }
 
-    /// The sorts that are listed; `None` stands for changes.
+    /// The kinds of findings to list; `None` stands for changes.
     fn sorts(&self) -> Vec<Option<Sort>> {
         self.show.iter().map(|show| show.sort()).collect()
     }

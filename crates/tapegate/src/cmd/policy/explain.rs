@@ -1,4 +1,4 @@
-//! `tapegate policy explain`: why a call is decided as it is.
+//! `tapegate policy explain`: explains why a call is decided as it is.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -108,7 +108,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// The code for a call that waits for people.
+/// The exit code for a call that waits for approval.
 const HELD: Exit = Exit::Code(7);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -148,10 +148,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if args.exit_code { exit_of(&explained.judgement, profile) } else { Exit::Ok })
 }
 
-/// How long arguments and messages may be that are read from a file or a pipe.
+/// The largest arguments or message read from a file or a pipe, in bytes.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
 
-/// The arguments of a call that is named.
+/// The arguments of a call given by name.
 fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     let arguments = match (&args.arguments, &args.arguments_file) {
         (Some(text), _) => Some(text.clone().into_bytes()),
@@ -171,13 +171,13 @@ fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(arguments)
 }
 
-/// The bytes of a whole message.
+/// The bytes of a complete message.
 fn frame_bytes(text: &str) -> anyhow::Result<Vec<u8>> {
     let mut bytes = text.as_bytes().to_vec();
     if text == "-" {
         let read = input::read_up_to(std::io::stdin().lock(), INPUT_BYTES_MAX);
         bytes = read.context("cannot read standard input")?;
-        // The end of its line is not part of a message.
+        // The line ending is not part of the message.
         bytes.truncate(bytes.strip_suffix(b"\n").unwrap_or(&bytes).len());
     }
     Ok(bytes)
@@ -192,7 +192,7 @@ fn exit_of(judgement: &Judgement<'_>, profile: Profile) -> Exit {
 }
 
 impl WhoArgs {
-    /// Who calls.
+    /// The principal that makes the call.
     fn principal(&self, policy: &Policy) -> Principal {
         let ours = &policy.principal;
         let text = |said: &Option<String>, ours: &String| said.as_ref().unwrap_or(ours).clone();

@@ -1,4 +1,4 @@
-//! `tapegate policy generate`
+//! `tapegate policy generate`: makes a policy from the calls on tapes.
 
 use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
@@ -89,8 +89,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// What was called on tapes, by the names of the servers: the one that is given, the one that
-/// `known` has for a tape, or what the tape says.
+/// The calls on tapes by server id: the given id, the one that `known` has for a tape, or the one
+/// on the tape.
 pub(crate) fn observe(
     tapes: &[PathBuf],
     server_id: Option<&str>,
@@ -127,7 +127,7 @@ pub(crate) fn observe(
     Ok(traffic)
 }
 
-/// Takes a tape into account; how many messages a gate has kept from being sent on.
+/// Adds the messages of a tape; returns how many of them a gate did not forward.
 fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failure> {
     let path = &tape.path;
     let cannot = |error: std::io::Error| {
@@ -142,7 +142,8 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failu
         let Ok(numbered) = next else { continue };
         entries += 1;
         let Line::Message(message) = &numbered.entry else { continue };
-        // Our own answers are refusals, which a call is to be known by; our questions are not.
+        // Our own answers are refusals, which mark a call as refused; our own requests do not
+        // count.
         let counts = !message.ours || message.from == Side::Server;
         let is_refused = was_refused(&message.extra);
         stopped += usize::from(is_refused);
@@ -162,13 +163,13 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failu
     Ok(stopped)
 }
 
-/// Whether a gate has kept a message from being sent on.
+/// Whether a gate refused to forward this message.
 fn was_refused(extra: &[u8]) -> bool {
     let members = [b"{", extra.strip_prefix(b",").unwrap_or_default(), b"}"].concat();
     json::member(&members, "refused").is_some()
 }
 
-/// Makes a policy. That what was made is no good is our fault, and never written.
+/// Generates a policy. It is checked before it is returned, so an invalid one is never written.
 pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure> {
     generate::generate(traffic, wish).map_err(|why| {
         let words = format!("no policy can be made of this: {why}");
@@ -180,7 +181,7 @@ pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure>
     })
 }
 
-/// What stands at the top of a policy.
+/// The comment at the top of a generated policy.
 pub(crate) fn head(traffic: &Traffic, by: &str) -> Vec<String> {
     let mut lines = vec![
         format!("Made by `{by}` from tapes: {}.", told(traffic)),
@@ -207,7 +208,7 @@ fn many(count: usize, word: &str) -> String {
     }
 }
 
-/// A file as a policy names it that lies in another, or the same, folder.
+/// The path of a file as a policy names it: relative if both are in the same folder.
 fn named_from(file: &Path, policy: Option<&Path>) -> String {
     let folder = policy.and_then(Path::parent).unwrap_or(Path::new(""));
     let near = file.parent().unwrap_or(Path::new("")) == folder;
@@ -216,7 +217,7 @@ fn named_from(file: &Path, policy: Option<&Path>) -> String {
     name.unwrap_or_else(|| file.to_owned()).to_string_lossy().into_owned()
 }
 
-/// Whether a file may be written: it is not there, or it is to be overwritten.
+/// Checks that a file may be written: it does not exist, or `force` is given.
 pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && path.symlink_metadata().is_ok_and(|there| !there.file_type().is_fifo()) {
         let words = format!("`{}` exists already", path.display());

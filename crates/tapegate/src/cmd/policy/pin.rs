@@ -1,4 +1,4 @@
-//! `tapegate policy pin`: what servers offer, held to what a person has accepted.
+//! `tapegate policy pin`: compares what servers offer with what a person has accepted.
 
 mod learning;
 
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }
 
-/// Accepts what was said to be accepted; how much that was.
+/// Accepts what the arguments name; returns how many differences that were.
 fn accept(
     args: &Args,
     learnt: &BTreeMap<String, Survey>,
@@ -138,7 +138,8 @@ fn accept(
     let mut unknown: Vec<&String> = args.accept.iter().collect();
     for (server, survey) in learnt {
         let differences = survey.differences(old, server);
-        // What is in a lock that is replaced was accepted before, and so is not taken unseen.
+        // With --replace the server may have been accepted before, so it is not accepted as a new
+        // one.
         let first = !args.check
             && !args.replace
             && args.accept.is_empty()
@@ -164,7 +165,7 @@ fn accept(
     }
 }
 
-/// What all servers offer, those that were not asked as they were accepted.
+/// What all servers offer; servers that were not queried count as they were accepted.
 fn everything(learnt: &BTreeMap<String, Survey>, old: &Lock) -> Lock {
     let mut all = old.clone();
     learnt.iter().for_each(|(server, survey)| survey.accept_all(&mut all, server));

@@ -1,4 +1,4 @@
-//! What is to be recorded, and where.
+//! What to record and where, resolved from the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::talk;
 use crate::taping::NewTape;
 use crate::upstream::Upstream;
 
-/// What is to be recorded, and how.
+/// What to record, and how.
 pub(super) struct Plan {
     place: Place,
     dialect: Dialect,
@@ -28,7 +28,7 @@ pub(super) struct Plan {
 enum Place {
     /// A file of this name.
     File(PathBuf),
-    /// A new file in this folder, with a word in its name.
+    /// A new file in this folder, with an optional word in its name.
     Folder(PathBuf, Option<String>),
 }
 
@@ -44,7 +44,7 @@ impl Plan {
             true => Place::Folder(args.output, args.wire.name.as_deref().map(file_word)),
             false => Place::File(args.output),
         };
-        // In a folder the name becomes part of the file's.
+        // In a folder, the name becomes part of the file name.
         let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
         require_kept(dialect, &args.wire, is_unkept)?;
         let if_exists = args.wire.if_exists();
@@ -76,8 +76,8 @@ impl Plan {
         Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
-    /// Opens the tape. Nothing that is there already keeps a session from being recorded, unless
-    /// the user wants it so: many clients start their servers from a config that never changes.
+    /// Opens the tape. An existing file never prevents a session from being recorded unless the
+    /// user asks for that: many clients start their servers from a config that never changes.
     pub(super) fn open_tape(&self) -> anyhow::Result<TapeWriter> {
         let path = match &self.place {
             Place::File(path) => path.clone(),
@@ -136,7 +136,7 @@ impl Plan {
     }
 }
 
-/// Refuses the name that stands for standard output elsewhere.
+/// Rejects `-`, which stands for standard output elsewhere.
 fn require_a_file(output: &Path) -> Result<(), Failure> {
     if output != Path::new("-") {
         return Ok(());
@@ -145,7 +145,7 @@ fn require_a_file(output: &Path) -> Result<(), Failure> {
     Err(Failure::new(Exit::Usage, words).hint("name a file, or a folder that ends in `/`"))
 }
 
-/// Refuses flags that say nothing in a dialect, which would be dropped unnoticed.
+/// Rejects flags that have no effect in a dialect and would be dropped unnoticed.
 fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
     let (words, hint) = match dialect {
         Dialect::Thoughtjack if wire.no_raw => {
@@ -160,7 +160,7 @@ fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(),
     Err(Failure::new(Exit::Usage, words).hint(hint))
 }
 
-/// Refuses to overwrite or append in a folder, where each session gets a new tape.
+/// Rejects overwriting and appending in a folder, where each session gets a new tape.
 fn require_a_choice(place: &Place, way: IfExistsWord, file: &str) -> Result<(), Failure> {
     match place {
         Place::Folder(..) if way != IfExistsWord::Number => {
@@ -199,7 +199,7 @@ fn tape_name(word: Option<&str>, at: At) -> String {
     }
 }
 
-/// A text with everything replaced that has no place in a file name.
+/// Replaces the characters of a text that do not belong in a file name.
 fn file_word(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();

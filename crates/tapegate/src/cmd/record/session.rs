@@ -1,4 +1,4 @@
-//! A recording, from its start to its exit code.
+//! Runs a recording, from its start to its exit code.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::taping::SharedTape;
 use crate::verbosity;
 use crate::views::visible;
 
-/// How much is shown of a line that the server wrote to standard error.
+/// How many characters of a line on the server's standard error are shown.
 const STDERR_LINE_CHARS_MAX: usize = 300;
 
 /// Records until the session ends.
@@ -73,12 +73,12 @@ impl Keeper for Recording<'_> {
     }
 }
 
-/// Ends the tape, says what was recorded, and finds the exit code.
+/// Ends the tape, prints a summary, and determines the exit code.
 fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet: bool) -> Exit {
     let closed = deck.close();
     if let Some(error) = deck.lost() {
         let words = format!("the session was not recorded to its end: {error}");
-        // Whoever wants nothing but errors wants to know this.
+        // With --quiet only errors are printed, and a lost recording is one.
         if quiet { talk::error(&words, None) } else { talk::warn(&words) }
     }
     if let (false, Some(tape)) = (quiet, tape) {
@@ -99,8 +99,8 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
     session::exit_of(&outcome)
 }
 
-/// Says that the server ended by itself, and how. The client is told nothing but that its input ends,
-/// as it would be without us.
+/// Reports that the server exited by itself, and how. The client only sees its input end, as it
+/// would without us.
 fn tell_of_server(outcome: &Outcome, quiet: bool) {
     let how = match outcome.status {
         Some(status) => format!("the MCP server ended ({status})"),

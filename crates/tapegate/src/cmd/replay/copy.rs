@@ -1,5 +1,5 @@
-//! The new tape that a replay may write: what was played and passed through, and at its end what
-//! the old tape has besides. The old one is never touched.
+//! The new tape that a replay may write: the messages played and passed through, followed by the
+//! rest of the old tape. The old tape is never modified.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::taping::{NewTape, SharedTape};
 /// How often the new tape is synced.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many messages are gathered before they are written.
+/// How many messages are buffered before they are written.
 const COMMIT_EVERY: u64 = 256;
 
-/// Opens the new tape, if one is wanted.
+/// Opens the new tape, if one was requested.
 pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTape>> {
     let Some(path) = &plan.args.record_to else { return Ok(None) };
     if is_same_file(&plan.args.recording, path) {
@@ -67,19 +67,19 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
     Ok(Some(SharedTape::new(tape)))
 }
 
-/// A deck that records to the new tape.
+/// A [`Deck`] that records to the new tape.
 pub(super) fn deck(tape: &SharedTape, clock: Clock) -> Deck {
     Deck::new(Box::new(tape.clone()), clock, OnTapeError::Stop)
 }
 
-/// Adds what nobody asked for, as a session of its own, as far as it can be read, and ends the new
-/// tape.
+/// Adds the recorded messages that no client asked for, as a session of their own and as far as
+/// they can be read, and ends the new tape.
 pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordError> {
     let (lane, now) = (deck.open_session(), deck.now());
     let (mut first_us, mut fed, mut done) = (None, 0u64, Ok(()));
     player.each_unused(&mut |slot, bytes| {
         let (from, at_us, resumed) = (slot.from, slot.at_us, slot.resumed);
-        // Latencies are as they were; the moments are those of the copying.
+        // Latencies stay as recorded; timestamps are those of the copy.
         let since = at_us.saturating_sub(*first_us.get_or_insert(at_us));
         let at = At {
             wall_us: now.wall_us.saturating_add_unsigned(since),
@@ -98,7 +98,7 @@ pub(super) fn finish(player: &mut Player, deck: &mut Deck) -> Result<(), RecordE
     deck.close()
 }
 
-/// Says what was written.
+/// Prints what was written.
 pub(super) fn say(tape: &SharedTape) {
     let tape = tape.0.borrow();
     let (client, server) = tape.messages();

@@ -1,4 +1,4 @@
-//! What is to be played, and how.
+//! What to play and how, resolved from the command line.
 
 use std::path::Path;
 
@@ -17,19 +17,19 @@ use crate::talk;
 use crate::upstream::Upstream;
 use crate::verbosity;
 
-/// What is to be played, and how.
+/// What to play, and how.
 pub(super) struct Plan {
     pub(super) args: Args,
     pub(super) tape: Loaded,
-    /// What the tape was redacted with.
+    /// The redactor that the tape was recorded with.
     pub(super) redactor: Option<Redactor>,
-    /// The server behind the tape.
+    /// The server that unmatched requests are passed to.
     pub(super) upstream: Option<Upstream>,
     signer: Signer,
 }
 
 impl Plan {
-    /// Loads the tape. What makes no sense is an error before anything is started.
+    /// Loads the tape, and rejects arguments that make no sense before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
         let upstream = args.upstream.named()?;
         let passthrough = args.on_unmatched == OnUnmatchedWord::Passthrough;
@@ -77,7 +77,7 @@ impl Plan {
     }
 }
 
-/// Leaves the session of the tape that is to be played.
+/// Reduces the index to the session of the tape that is to be played.
 fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
     let count = index.sessions().len();
     match args.session {

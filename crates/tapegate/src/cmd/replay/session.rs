@@ -1,4 +1,4 @@
-//! A replay, from its start to its exit code.
+//! Runs a replay, from its start to its exit code.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ use crate::views::report::replay::{break_off, fill};
 use crate::views::summary;
 use crate::wiring::{announce, client_ports, greet, listen};
 
-/// Plays the tape until the client has gone, a signal comes, or something is not on it.
+/// Plays the tape until the client is gone, a signal arrives, or a request is not on the tape.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let copy = copy::open(&plan, clock)?;
@@ -59,7 +59,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// A player in front of its clients.
+/// A player and the clients it serves.
 struct Show<'a> {
     stage: Rc<Stage>,
     copy: Option<&'a SharedTape>,
@@ -68,7 +68,7 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    /// Serves one client, and then ends by `end`.
+    /// Serves one client on standard input and output, then calls `end`.
     async fn on_stdio(
         self,
         signals: Signals,
@@ -81,7 +81,7 @@ impl Show<'_> {
         end(&cause, deck.as_mut())
     }
 
-    /// Serves whoever comes, and then ends by `end`.
+    /// Serves clients over HTTP, then calls `end`.
     async fn by_http(
         self,
         address: &str,
@@ -113,27 +113,27 @@ fn stage_options(args: &Args, upstream: Option<Upstream>) -> StageOptions {
     }
 }
 
-/// A player of the tape that says what happens.
+/// A player of the tape that reports what happens.
 fn player(args: &Args, tape: Loaded, options: Options) -> Player {
     let mut teller = Teller::new(args);
     let notice = Box::new(move |notice: Notice<'_>| teller.tell(&notice));
     Player::new(tape.index, Box::new(tape.reel), options, notice)
 }
 
-/// Puts this start into the reports that are wanted, before anything is played.
+/// Registers this start in the requested reports, before anything is played.
 fn register(args: &Args, clock: Clock) -> Result<Registration, Failure> {
     let report = report(args, &Summary::default(), clock);
     reporting::register(report, &args.report, &args.run, verbosity::is_quiet())
 }
 
-/// The report of what came of the replay.
+/// The report of the replay's result.
 fn report(args: &Args, summary: &Summary, clock: Clock) -> Report {
     let report = Report::new("replay", &args.recording, clock.now());
     let report = report.of_start(args.run.run_id.as_deref());
     fill(summary, &Teller::new(args).divergence(), report)
 }
 
-/// Says what came of the replay, writes it down, and finds the exit code.
+/// Prints and reports the result of the replay, and determines the exit code.
 fn conclude(
     args: &Args,
     player: &mut Player,
@@ -168,11 +168,12 @@ fn conclude(
     copied.map_err(|error| Failure::new(Exit::Io, error))?;
     let goes_on = matches!(args.on_unmatched, OnUnmatchedWord::Warn);
     Ok(match cause {
-        // Whatever ended the replay, the server that was to be asked did not answer.
+        // Whatever ended the replay, the server behind the tape did not answer.
         Cause::Client | Cause::Signal(_) | Cause::Actor if summary.server_failed > 0 => {
             Exit::Transport
         }
-        // What the client has answered made another session of it, though the tape went on.
+        // The client's replies differ from the tape, so this is another session although it went
+        // on.
         Cause::Client | Cause::Signal(_) if summary.failed_replies > 0 && !goes_on => {
             Exit::Diverged
         }

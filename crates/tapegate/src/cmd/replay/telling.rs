@@ -1,4 +1,4 @@
-//! What a replay says while it goes on.
+//! What a replay prints while it runs.
 
 use tapegate_core::player::{Mode, Notice};
 use tapegate_core::signature::Signer;
@@ -11,13 +11,13 @@ use crate::views::palette::Palette;
 use crate::views::replied;
 use crate::views::visible;
 
-/// How many warnings are said in full.
+/// How many warnings are printed in full.
 const WARNINGS_MAX: u32 = 200;
 
-/// How many letters of one are said.
+/// How many characters of a message are printed.
 const WORDS_MAX: usize = 1000;
 
-/// Says what happens, to whoever listens.
+/// Prints notices of the player, as far as the verbosity asks for them.
 pub(super) struct Teller {
     mode: Mode,
     signer: Signer,
@@ -44,7 +44,7 @@ impl Teller {
 
     pub(super) fn tell(&mut self, notice: &Notice<'_>) {
         match notice {
-            // Clients, servers and tapes have a say in these words.
+            // These texts may come from clients, servers and tapes, so escape them.
             Notice::Debug(words) if self.verbose => {
                 talk::say(&format!("debug: {}", visible::inline(words, WORDS_MAX)));
             }
@@ -77,7 +77,7 @@ impl Teller {
         }
     }
 
-    /// What tells of one divergence.
+    /// The formatter for a single divergence.
     pub(super) fn divergence(&self) -> divergence::Teller<'_> {
         let Self { mode, signer, palette, .. } = self;
         divergence::Teller { mode: *mode, signer, palette: *palette }

@@ -1,4 +1,4 @@
-//! What can be said on the command line of `serve`.
+//! Command-line arguments of `serve`.
 
 use std::path::PathBuf;
 
@@ -77,10 +77,10 @@ pub(crate) struct Args {
     pub(super) max_message_bytes: usize,
 }
 
-/// How a scenario is named.
+/// The arguments that name a scenario.
 const NAMED: [&str; 4] = ["file", "config", "scenario", "tool"];
 
-/// How it is served.
+/// The arguments that say how it is served.
 const SERVED: [&str; 10] = [
     "http",
     "state_scope",
@@ -129,7 +129,7 @@ pub(super) enum BehaviorWord {
 }
 
 impl BehaviorWord {
-    /// How scenarios write it.
+    /// The word for it in scenarios.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Normal => "normal",

@@ -1,4 +1,4 @@
-//! Hears what happens while a scenario runs: for the log, for a file of events, and for the judge.
+//! Receives the events of a running scenario: for the log, for an events file, and for the judge.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,17 +17,17 @@ use crate::talk;
 use crate::views::json::Writer;
 use crate::views::visible;
 
-/// How many letters of one thing are said.
+/// How many characters of a message are printed.
 const WORDS_MAX: usize = 1000;
 
-/// Hears what happens.
+/// Receives events and passes them to the log, the events file and the judge.
 pub(super) struct Observer {
     judge: Option<RefCell<Judge>>,
     events: Option<RefCell<Events>>,
     log: RefCell<Log>,
 }
 
-/// Where and how much people are told.
+/// Where log messages go, and how many of them.
 struct Log {
     logging: Logging,
     verbose: bool,
@@ -35,7 +35,7 @@ struct Log {
     file: Option<File>,
 }
 
-/// A file of events, each on a line of its own and written at once.
+/// An events file, with one event per line, written immediately.
 struct Events {
     file: File,
     number: u64,
@@ -43,7 +43,7 @@ struct Events {
 }
 
 impl Observer {
-    /// An observer that tells people what `logging` says.
+    /// An observer that logs as `logging` says.
     pub(super) fn new(
         judge: Option<Judge>,
         events: Option<&Path>,
@@ -60,7 +60,7 @@ impl Observer {
         Ok(Self { judge: judge.map(RefCell::new), events, log })
     }
 
-    /// Takes what happened.
+    /// Handles an event.
     pub(super) fn note(&self, at: At, seat: Seat, note: &Note<'_>) {
         if let Some(judge) = &self.judge {
             match note {
@@ -76,21 +76,21 @@ impl Observer {
         self.log.borrow_mut().note(seat, note);
     }
 
-    /// Tells people by other rules from now on. The place where they are told stays.
+    /// Changes the log settings from now on, except the output.
     pub(super) fn relog(&self, logging: &Logging) {
         let mut log = self.log.borrow_mut();
         let output = log.logging.output.clone();
         log.logging = Logging { output, ..logging.clone() };
     }
 
-    /// Takes that messages of clients were too large to be read.
+    /// Notes that client messages were too large to be read.
     pub(super) fn missed(&self, messages: u64) {
         if let Some(judge) = &self.judge {
             judge.borrow_mut().missed(messages);
         }
     }
 
-    /// What came of the expectations, if they are judged.
+    /// The verdict on the expectations, if they are judged.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         self.judge.as_ref().map(|judge| judge.borrow().verdict())
     }
@@ -119,13 +119,13 @@ impl Log {
             }
             _ => return,
         };
-        // Clients and scenarios have a say in these words.
+        // These texts may come from clients and scenarios, so escape them.
         self.say(&visible::inline(&words, WORDS_MAX));
     }
 
     fn say(&mut self, words: &str) {
         match (&mut self.file, &self.logging.output) {
-            // A log that cannot be written is no reason to end.
+            // A failed write to the log does not end the session.
             (Some(file), _) => drop(writeln!(file, "{words}")),
             (None, LogOutput::Stdout) => drop(writeln!(std::io::stdout(), "{words}")),
             (None, _) if !self.quiet => talk::say(words),
@@ -151,7 +151,7 @@ impl Events {
         }
     }
 
-    /// Says once that events are lost. The session is worth more than they are.
+    /// Warns once that events are lost. The session goes on without them.
     fn fail(&mut self) {
         if !std::mem::replace(&mut self.failed, true) {
             talk::warn("the file of events can no longer be written");
@@ -204,7 +204,7 @@ fn create(path: &Path) -> Result<File, Failure> {
     File::create(path).map_err(|error| unwritable(path, &error))
 }
 
-/// A file that a scenario names. What is in it stays.
+/// Opens a file named in a scenario for appending.
 fn append(path: &Path) -> Result<File, Failure> {
     let mut options = File::options();
     options.append(true).create(true).open(path).map_err(|error| unwritable(path, &error))

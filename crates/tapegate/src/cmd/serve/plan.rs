@@ -1,4 +1,4 @@
-//! What is to be served, and how.
+//! What to serve and how, resolved from the command line.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -22,12 +22,12 @@ use crate::talk;
 use crate::verbosity;
 use crate::views::visible;
 
-/// What is to be served, and how.
+/// What to serve, and how.
 pub(super) struct Plan {
     pub(super) args: Args,
     pub(super) origin: Origin,
     pub(super) scenario: Rc<Scenario>,
-    /// Every file that it is made of.
+    /// Every file that the scenario consists of.
     pub(super) files: Vec<PathBuf>,
 }
 
@@ -42,20 +42,20 @@ pub(super) enum Origin {
     Library(String),
 }
 
-/// A scenario that was read.
+/// The result of reading a scenario.
 pub(super) struct Found {
     /// The scenario, if it can be run.
     pub(super) scenario: Option<Scenario>,
-    /// What people should know about it.
+    /// Problems and warnings to report.
     pub(super) findings: Vec<Finding>,
-    /// What its files are called, for findings.
+    /// The names of its files, for findings.
     pub(super) sources: Vec<String>,
-    /// Every file that was asked for.
+    /// Every file that was requested.
     pub(super) files: Vec<PathBuf>,
 }
 
 impl Plan {
-    /// Loads the scenario. What makes no sense is an error before anything is started.
+    /// Loads the scenario, and rejects arguments that make no sense before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
         disk::limits()?;
         let origin = Origin::new(&args)?;
@@ -98,7 +98,7 @@ impl Plan {
         Ok(Self { args, origin, scenario, files: found.files })
     }
 
-    /// How all answers travel, if the command line says so.
+    /// How all answers are delivered, if the command line says so.
     pub(super) fn delivery(&self) -> Option<Delivery> {
         let word = self.args.behavior?.word();
         let key = Key { spot: Spot::default(), name: "delivery".to_owned() };
@@ -132,7 +132,7 @@ impl Origin {
         }
     }
 
-    /// What the scenario is called.
+    /// The name of the scenario as a path.
     pub(super) fn path(&self) -> PathBuf {
         match self {
             Self::File(path) | Self::Tool(path) => path.clone(),
@@ -140,7 +140,7 @@ impl Origin {
         }
     }
 
-    /// Reads the scenario, as the command line wants it.
+    /// Reads the scenario and applies the command line to it.
     pub(super) fn load(&self, args: &Args) -> Found {
         let mut found = self.read(Some(&args.library));
         if let (Some(scenario), Some(scope)) = (&mut found.scenario, args.state_scope) {
@@ -167,7 +167,7 @@ impl Origin {
         let loading = Loading {
             files: &disk,
             library: library.map(|folder| folder.to_string_lossy().into_owned()),
-            // A plan is only made if the environment is in order.
+            // The limits were checked when the plan was made.
             limits: disk::limits().unwrap_or_default(),
             form,
         };
@@ -178,7 +178,7 @@ impl Origin {
 }
 
 impl Found {
-    /// Says what people should know, errors even to those who want to hear nothing.
+    /// Prints the findings; errors even with --quiet.
     pub(super) fn tell(&self, quiet: bool) {
         for finding in &self.findings {
             let words = self.words(finding);
@@ -190,7 +190,7 @@ impl Found {
         }
     }
 
-    /// A finding with its place: `file:line:column: path: words`.
+    /// A finding with its position: `file:line:column: path: words`.
     fn words(&self, finding: &Finding) -> String {
         let Spot { file, line, column } = finding.spot;
         let file = self.sources.get(usize::from(file)).map_or("scenario", String::as_str);
@@ -203,7 +203,7 @@ impl Found {
     }
 }
 
-/// Looks whether events and reports go to files of their own.
+/// Rejects an events file that is also a report file.
 fn look_for_events(args: &Args) -> Result<(), Failure> {
     let Some(path) = &args.events_file else { return Ok(()) };
     if args.report.iter().any(|report| report == path || is_same_file(report, path)) {

@@ -1,4 +1,4 @@
-//! A scenario that is run, from its start to its exit code.
+//! Runs a scenario, from its start to its exit code.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ use crate::views::verdict;
 use crate::watching::Watch;
 use crate::wiring::{announce, client_ports, greet, listen};
 
-/// Runs the scenario until the client has gone, a signal comes, or it gives up.
+/// Runs the scenario until the client is gone, a signal arrives, or the scenario gives up.
 pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     let clock = Clock::start();
     let observer = Rc::new(observer(&plan)?);
@@ -51,7 +51,7 @@ pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
     conclude(&args, &origin, &engine.borrow(), observer.verdict(), &cause, (clock, &registration))
 }
 
-/// What hears what happens.
+/// The observer of the scenario's events.
 fn observer(plan: &Plan) -> anyhow::Result<Observer> {
     let Plan { args, scenario, .. } = plan;
     let judge = args.expect.then(|| Judge::new(&scenario.expect));
@@ -59,7 +59,7 @@ fn observer(plan: &Plan) -> anyhow::Result<Observer> {
     Ok(Observer::new(judge, args.events_file.as_deref(), &scenario.logging, volume)?)
 }
 
-/// An engine that tells the observer what happens.
+/// An engine that reports events to the observer.
 fn engine(plan: &Plan, clock: Clock, observer: &Rc<Observer>) -> Engine {
     let observer = Rc::clone(observer);
     let setup = Setup {
@@ -73,7 +73,7 @@ fn engine(plan: &Plan, clock: Clock, observer: &Rc<Observer>) -> Engine {
     Engine::new(Rc::clone(&plan.scenario), setup)
 }
 
-/// Serves one client on pipes, or whoever comes by HTTP.
+/// Serves one client on standard input and output, or any number of clients over HTTP.
 async fn serve(
     args: &Args,
     stage: &Rc<Stage>,
@@ -94,7 +94,7 @@ async fn serve(
     Ok(cause)
 }
 
-/// Loads the scenario anew whenever it changes, if that is wanted. Never ends.
+/// Reloads the scenario whenever it changes, if --watch is given. Never returns.
 async fn reload(
     args: &Args,
     origin: &Origin,
@@ -134,7 +134,7 @@ fn stage_options(args: &Args) -> StageOptions {
     }
 }
 
-/// Puts this start into the reports that are wanted, before anything is served.
+/// Registers this start in the requested reports, before anything is served.
 fn register(
     args: &Args,
     origin: &Origin,
@@ -150,13 +150,13 @@ fn register(
     )
 }
 
-/// The report of what the expectations came to.
+/// The report of how the expectations were met.
 fn report(args: &Args, origin: &Origin, verdict: &Verdict, clock: Clock) -> Report {
     let report = Report::new("serve", &origin.path(), clock.now());
     fill(verdict, report.of_start(args.run.run_id.as_deref()))
 }
 
-/// Says what came of it, writes it down, and finds the exit code.
+/// Prints and reports the result, and determines the exit code.
 fn conclude(
     args: &Args,
     origin: &Origin,

@@ -1,9 +1,9 @@
-//! Asks people through the approvals folder, and tells the wire what they have decided.
+//! Asks for approval through the approvals folder, and passes decisions on to the wire.
 //!
-//! The request is a file before the call waits, so that no call waits for a question that was never
-//! asked. The folder is looked at whenever it changes. Identical calls share one request: its
-//! approval sends the newest of them, once. If no caller waits any more, it lets the same call pass
-//! once later.
+//! The request file is written before the call is held, so that no call waits for a request that
+//! was never made. The folder is read whenever it changes. Identical calls share one request: its
+//! approval sends the newest of them, once. If no caller waits any more, the approval lets the same
+//! call pass once later.
 
 mod asking;
 mod settling;
@@ -29,26 +29,26 @@ use super::journal::Journal;
 use crate::settings::user_state::user_state_dir;
 use crate::state::log_event;
 
-/// How long requests are kept after they could no longer be decided about.
+/// How long requests are kept after they can no longer be decided.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How often the folder is looked through for what must not be kept any longer.
+/// How often the folder is searched for unmasked values that must be removed.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// How many decisions may be on their way; more than the relay ever holds.
+/// How many decisions may be queued; more than the relay ever holds calls.
 pub(super) const SETTLEMENTS_MAX: usize = 128;
 
-/// Where decisions go.
+/// The channel that decisions are sent to.
 pub(super) type Settle = mpsc::Sender<(Ticket, Settlement)>;
 
-/// The desk at which people are asked. Clones are the same desk.
+/// Approvals through files in a folder. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Desk(Arc<Inner>);
 
 struct Inner {
-    /// The folder with the activity log.
+    /// The state folder, which holds the activity log.
     state: PathBuf,
-    /// The folder, or why there is none.
+    /// The approvals folder, or why it cannot be used.
     approvals: Result<Approvals, String>,
     open: Mutex<HashMap<Ticket, Open>>,
     settle: Settle,
@@ -59,20 +59,20 @@ struct Inner {
     folder: String,
     policy: String,
     clock: Clock,
-    /// Wakes whoever looks for decisions.
+    /// Wakes the task that watches for decisions.
     news: Notify,
 }
 
-/// A call that waits for a decision. Several may wait for the same.
+/// A call that waits for a decision. Several calls may wait for the same one.
 #[derive(Clone)]
 struct Open {
-    /// What was asked, as this process asked it: the file could have been changed since.
+    /// The request as this process made it: the file may have been changed since.
     request: Request,
     subject: Subject,
     method: String,
 }
 
-/// What a desk begins with.
+/// The parts that a [`Desk`] is made of.
 pub(super) struct Begin {
     pub(super) settle: Settle,
     pub(super) journal: Journal,
@@ -87,14 +87,14 @@ pub(super) struct Begin {
 }
 
 impl Desk {
-    /// A desk over the approvals of the project with this state folder. If there can be none,
-    /// whoever asks is refused.
+    /// Opens the approvals of the project with this state folder. If they cannot be opened, calls
+    /// that need approval are refused.
     pub(super) fn open(state: &Path, begin: Begin) -> Self {
         let approvals = user_state_dir().map_err(|failure| failure.words).and_then(|user_state| {
             Approvals::of_project(&user_state, state).map_err(|error| error.to_string())
         });
         if let Ok(approvals) = &approvals {
-            // What cannot be removed now is found again later.
+            // Failures are ignored: the next cleanup removes what is left.
             let now_us = begin.clock.now().wall_us;
             approvals.remove_left_over();
             approvals.clean_hourly(now_us, KEPT).ok();
@@ -120,7 +120,7 @@ impl Desk {
         desk
     }
 
-    /// Looks for decisions for ever.
+    /// Watches for decisions; never returns.
     pub(super) async fn watch(&self) {
         let Ok(approvals) = &self.0.approvals else { return std::future::pending().await };
         let watcher = approvals.watch();
@@ -129,7 +129,7 @@ impl Desk {
         loop {
             self.look(approvals);
             if self.0.open().is_empty() {
-                // Nothing is waited for; the folder is looked at again when something is.
+                // No call is waiting; read the folder again when one is.
                 self.0.news.notified().await;
                 continue;
             }
@@ -137,13 +137,13 @@ impl Desk {
         }
     }
 
-    /// Removes, as long as the session lasts, what is kept unmasked of requests that have expired. Their
-    /// callers may be gone without a word.
+    /// Removes the unmasked values of expired requests for as long as the session lasts. Their
+    /// callers may be gone without having cancelled them.
     pub(super) async fn forget_stale(&self) {
         let Ok(approvals) = &self.0.approvals else { return };
         loop {
             tokio::time::sleep(FORGET_EVERY).await;
-            // What cannot be removed now is found again later.
+            // Failures are ignored: the next cleanup removes what is left.
             approvals.forget_stale_unmasked(self.0.clock.now().wall_us).ok();
             self.0.log_unlogged();
         }
@@ -159,11 +159,11 @@ impl Inner {
         if let Settlement::Refused(_) = &settlement {
             self.journal.forget(ticket);
         }
-        // There is room for more than are ever held; and if the wire is gone, nobody waits.
+        // The channel has room for more than are ever held; if the wire is gone, no caller waits.
         self.settle.try_send((ticket, settlement)).ok();
     }
 
-    /// Writes down decisions whose deciders were killed before they did.
+    /// Logs decisions of deciders that were killed before they could log them.
     fn log_unlogged(&self) {
         let Ok(approvals) = &self.approvals else { return };
         approvals.log_unlogged(&self.state, |request, decided| {
@@ -173,7 +173,7 @@ impl Inner {
         });
     }
 
-    /// Writes down every approval file that was set aside.
+    /// Logs every approval file that was set aside.
     fn report_refused(&self, approvals: &Approvals) {
         for file in approvals.take_refused() {
             self.journal.keep(Event::refused(&file, self.clock.now().wall_us));
@@ -181,7 +181,7 @@ impl Inner {
     }
 }
 
-/// Waits until something may have changed in the folder.
+/// Waits until the folder may have changed.
 async fn changed(watcher: &Watcher, told: Option<&Port>) {
     let mut news = [0; 4096];
     match (told, watcher.pause()) {
@@ -190,5 +190,5 @@ async fn changed(watcher: &Watcher, told: Option<&Port>) {
     }
 }
 
-/// How often the folder is looked at if the system tells nothing.
+/// How often the folder is read if the system does not report changes.
 const FALLBACK: Duration = Duration::from_millis(200);

@@ -1,4 +1,4 @@
-//! A governed session: its gate, its tape, and what is kept of its beginning and its end.
+//! A governed session: its gate, its tape, and the log events of its start and end.
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Case, Gate, HoldEnd, ListStep, Ticket, Verdict};
@@ -27,22 +27,22 @@ use crate::talk;
 use crate::taping::SharedTape;
 use crate::upstream::Upstream;
 
-/// A session that is governed.
+/// A governed session.
 pub(super) struct Guard<'a> {
     pub(super) plan: &'a Plan,
     pub(super) rule: &'a Rule,
     pub(super) upstream: &'a Upstream,
     pub(super) reins: Reins,
     pub(super) journal: Journal,
-    /// Who asks people; taken when the session begins.
+    /// The approval channel; taken when the session begins.
     pub(super) people: Option<Box<dyn People>>,
     pub(super) settlements: Option<Settlements>,
     pub(super) tape: Option<SharedTape>,
     /// Whether messages are counted, for a hub.
     pub(super) counts: bool,
-    /// What both sides have sent so far.
+    /// Which sides have sent messages so far.
     pub(super) heard: Heard,
-    /// Why the server is gone, if it ended before the session was under way.
+    /// Why the server is gone, if it exited before the session was established.
     pub(super) unheard: Option<String>,
 }
 
@@ -91,11 +91,11 @@ impl Guard<'_> {
         Warden::new(settings, hands, self.reins.clone())
     }
 
-    /// Why the session never got under way, if its server ended before it had answered anything.
+    /// Why the session was never established, if its server exited before it answered anything.
     ///
-    /// Most servers that cannot run (a module is missing, a token is not set) take longer to find out
-    /// than a client takes to ask. Clients that ask twice, `server/discover` and then `initialize`,
-    /// show the second error alone.
+    /// Most servers that cannot run (a missing module, an unset token) take longer to find out than
+    /// a client takes to send its first request. Clients that send two, `server/discover` and then
+    /// `initialize`, show only the second error.
     fn never_opened(&self, outcome: &Outcome) -> Option<String> {
         if !matches!(outcome.cause, Cause::Server) || self.heard.is_opened() {
             return None;
@@ -212,7 +212,7 @@ fn cause(cause: &Cause) -> String {
     }
 }
 
-/// Nobody who could be asked.
+/// An approval channel that ignores every request.
 struct Nobody;
 
 impl People for Nobody {
@@ -221,7 +221,7 @@ impl People for Nobody {
     fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
 }
 
-/// A gate that notes who has sent a message, and counts messages for the hub's metrics.
+/// A gate that notes which side has sent messages, and counts messages for the hub's metrics.
 #[derive(Debug)]
 struct Counted {
     gate: Warden,

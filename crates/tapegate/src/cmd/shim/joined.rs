@@ -1,8 +1,8 @@
-//! A shim that has joined a hub: the policy comes from there, and people are asked there.
+//! A shim that has joined a hub: the hub supplies the policy and handles approvals.
 //!
-//! Decisions are made here all the same, by the same loader and the same gate. A policy is good for
-//! one lease: if the hub is gone, the session ends in order; if it hangs, the session ends when the
-//! lease does. Nothing passes under a policy that nobody answers for.
+//! Decisions are still made here, with the same loader and the same gate. A policy is valid for one
+//! lease: if the hub is gone, the session ends in an orderly way; if it hangs, the session ends
+//! with the lease. No call passes under a policy that the hub no longer confirms.
 
 mod desk;
 mod mail;
@@ -39,18 +39,18 @@ use desk::Counter;
 use mail::Mail;
 use pulse::Pulse;
 
-/// How long what a client has asked already is answered for, if there is no hub.
+/// How long requests the client has already sent are answered if there is no hub.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How long the hub is told that we have ended.
+/// How long to try to tell the hub that the session has ended.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// What a person can do about a hub that does not answer.
+/// The hint for a hub that does not answer.
 fn no_hub_hint() -> String {
     let line = called::command("hub");
     format!("start one by `{line}`, and check --governance-endpoint and --token-file")
 }
 
-/// Governs by the policy of a hub.
+/// Runs a session under the policy of a hub.
 pub(super) async fn run(plan: Plan, place: HubPlace) -> anyhow::Result<Exit> {
     let client = match Client::new(&place.endpoint, &place.token_file) {
         Ok(client) => Arc::new(client),
@@ -98,7 +98,7 @@ struct Joined {
     snapshot: Snapshot,
     rule: Rule,
     sink: Sink,
-    /// How events go to the hub, if they do.
+    /// Uploads events to the hub, if they are not written to its log directly.
     mail: Option<Mail>,
     hang_up: Arc<Notify>,
     /// Asks the session to end.
@@ -149,13 +149,13 @@ impl Joined {
     }
 }
 
-/// Waits for the hub and gets its policy.
+/// Waits for the hub and fetches its policy.
 async fn join(client: &Client) -> Result<Snapshot, ClientError> {
     client.ready().await?;
     client.snapshot().await
 }
 
-/// There is no hub: whoever has asked something already is told, and that is all.
+/// Without a hub, only answers the requests that the client has already sent, with the error.
 async fn no_hub(
     plan: &Plan,
     error: &ClientError,
@@ -184,7 +184,7 @@ async fn no_hub(
     Err(Failure::new(Exit::Transport, words).hint(hint).into())
 }
 
-/// The policy of a snapshot.
+/// Loads the policy of a snapshot.
 pub(super) fn load(snapshot: &Snapshot, plan: &Plan) -> Found {
     let theirs = snapshot.profile.map(Profile::from);
     let profile = stricter(theirs, plan.wanted);
@@ -205,7 +205,7 @@ pub(super) fn load(snapshot: &Snapshot, plan: &Plan) -> Found {
     rulebook::found(main, rulebook::read(main, &held, telemetry), options)
 }
 
-/// The stricter one of two profiles: an agent's config must not loosen what the hub holds to.
+/// The stricter of two profiles: an agent's config must not loosen what the hub enforces.
 fn stricter(hub: Option<Profile>, own: Option<Profile>) -> Option<Profile> {
     match (hub, own) {
         (Some(Profile::Production), _) | (_, Some(Profile::Production)) => {
@@ -215,8 +215,8 @@ fn stricter(hub: Option<Profile>, own: Option<Profile>) -> Option<Profile> {
     }
 }
 
-/// Moves to the state folder of the hub, if it can be reached; else events are written here and go to the
-/// hub by HTTP.
+/// Switches to the hub's state folder if it is reachable; otherwise events are written to our own
+/// folder and uploaded to the hub over HTTP.
 fn at_home(
     mut plan: Plan,
     snapshot: &Snapshot,
@@ -226,7 +226,7 @@ fn at_home(
     plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
     let own = plan.state.clone();
     let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);
-    // On another machine a folder may have the same path and not be the hub's.
+    // On another machine, a folder may have the same path without being the hub's.
     let is_theirs = |folder: &PathBuf| {
         let there = || activity::log_id(folder);
         folder.is_dir() && snapshot.log_id.as_ref().is_none_or(|id| there().as_ref() == Some(id))

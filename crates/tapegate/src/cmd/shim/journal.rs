@@ -1,8 +1,8 @@
-//! What is kept of a session's decisions: each note becomes an event in the activity log, and a
-//! line on standard error if somebody should notice.
+//! Records a session's decisions: each note becomes an event in the activity log, and also a line
+//! on standard error if it needs attention.
 //!
-//! Events are in the log before what they tell of is sent. Secrets that the policy knows are masked
-//! in both. If the log cannot be written, production lets no call pass.
+//! An event is logged before the message it describes is sent. Secrets known to the policy are
+//! masked in both places. If the log cannot be written, production lets no call pass.
 
 mod details;
 mod pen;
@@ -28,7 +28,7 @@ pub(super) use self::sink::{ShippedLog, Sink};
 use super::tally::Tally;
 use crate::logs::{Level, Log};
 
-/// The journal of a session. Clones are the same journal.
+/// The journal of a session. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Journal(Arc<Mutex<Inner>>);
 
@@ -40,16 +40,16 @@ struct Inner {
     session_id: String,
     masking: Option<Redactor>,
     profile: Profile,
-    /// Whether messages have numbers on a tape.
+    /// Whether messages are recorded on a tape and so have sequence numbers.
     taped: bool,
-    /// The requests for approval that held calls are known by to people.
+    /// The ids of the approval requests of held calls.
     approvals: HashMap<Ticket, String>,
     tally: Tally,
-    /// The last call that was noted, if the log has noted nothing since.
+    /// The last logged call, if nothing else has been logged since.
     last: Option<Note<'static>>,
 }
 
-/// What a journal begins with.
+/// The parts that a journal is made of.
 pub(super) struct Begin {
     pub(super) log: Log,
     pub(super) sink: Sink,
@@ -77,40 +77,40 @@ impl Journal {
         })))
     }
 
-    /// The journal for the gate.
+    /// The handle through which the gate writes notes.
     pub(super) fn pen(&self) -> Pen {
         let trouble = self.inner().sink.trouble();
         Pen { journal: self.clone(), trouble }
     }
 
-    /// From now on this is masked, under this profile.
+    /// Sets the redactor and the profile used from now on.
     pub(super) fn mask(&self, masking: Option<Redactor>, profile: Profile) {
         let mut inner = self.inner();
         (inner.masking, inner.profile, inner.last) = (masking, profile, None);
     }
 
-    /// From now on messages have numbers on a tape.
+    /// From now on, messages are recorded on a tape.
     pub(super) fn taped(&self) {
         let mut inner = self.inner();
         (inner.taped, inner.last) = (true, None);
     }
 
-    /// A held call is known to people by this name.
+    /// Associates a held call with its approval request.
     pub(super) fn asked(&self, ticket: Ticket, approval_id: &str) {
         self.inner().approvals.insert(ticket, approval_id.to_owned());
     }
 
-    /// A held call was refused, and is of no interest to the gate any more.
+    /// Drops a held call that was refused and that the gate will write no more notes about.
     pub(super) fn forget(&self, ticket: Ticket) {
         self.inner().approvals.remove(&ticket);
     }
 
-    /// Keeps an event that is about no message, at once. What cannot be kept is said.
+    /// Logs an event that is not about a message, immediately. A failure is reported.
     pub(super) fn keep(&self, event: Event<'_>) {
         self.keep_said(event, false);
     }
 
-    /// Keeps an event whose words were said already.
+    /// Logs an event that has already been printed.
     pub(super) fn keep_quietly(&self, event: Event<'_>) {
         self.keep_said(event, true);
     }
@@ -134,19 +134,19 @@ impl Journal {
         }
     }
 
-    /// A text without the secrets in it.
+    /// Masks the secrets in a text.
     pub(super) fn masked(&self, text: &str) -> String {
         masked(self.inner().masking.as_ref(), Some(text)).unwrap_or_default().into_owned()
     }
 
-    /// Says something that is no event.
+    /// Prints a message that is not an event.
     pub(super) fn say(&self, level: Level, words: &str) {
         let inner = self.inner();
         let words = masked(inner.masking.as_ref(), Some(words)).unwrap_or_default();
         inner.log.say(level, &words);
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(super) fn tally(&self) -> Tally {
         self.inner().tally.clone()
     }
@@ -168,14 +168,14 @@ impl fmt::Debug for Journal {
 }
 
 impl Inner {
-    /// Keeps what a note tells. Every call comes through here, so nothing is copied that need not be.
+    /// Logs a note. Every call comes through here, so copying is avoided.
     fn note(&mut self, note: &Note<'_>) {
         self.tally.note(note);
         if self.note_like(note) {
             return;
         }
         let (mut extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
-        // What is on a tape need not be in the log too.
+        // A message that is on a tape need not be in the log too.
         if let Some(raw) = note.raw.as_deref().filter(|raw| !self.taped && !raw.is_empty()) {
             extra = format!("{extra},{}", details::raw(raw, self.masking.as_ref()));
         }
@@ -188,7 +188,7 @@ impl Inner {
             _ => None,
         };
         let connection_id = match connection_of(&self.connection_id, note.lane) {
-            // What all have in common is filled in when it is appended.
+            // The common id is filled in when the event is appended.
             Cow::Borrowed(_) => Cow::Borrowed(""),
             Cow::Owned(name) => Cow::Owned(name),
         };
@@ -228,13 +228,13 @@ impl Inner {
             },
             false,
         );
-        // What somebody should notice is told each time.
+        // `note_like` prints nothing, so notes that need attention must not take that path.
         let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
         let kept = quiet && !matches!(self.sink, Sink::Nowhere(_));
         self.last = kept.then(|| note.clone().into_owned());
     }
 
-    /// Keeps what a note tells that says the same as the last one; false if it does not.
+    /// Logs a note like the last one by reusing its line; false if the two differ too much.
     fn note_like(&mut self, note: &Note<'_>) -> bool {
         let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
         let Some(log) = self.sink.log() else { return false };
@@ -251,7 +251,7 @@ impl Inner {
         })
     }
 
-    /// Appends an event, and says it unless that was done already.
+    /// Appends an event, and prints it unless that has already been done.
     fn append(&mut self, event: Event<'_>, said: bool) {
         self.last = None;
         let mut event = event;
@@ -274,7 +274,7 @@ impl Inner {
     }
 }
 
-/// A text with its secrets masked, if there is anything to mask.
+/// Masks the secrets in a text, if there is a redactor.
 fn masked<'t>(masking: Option<&Redactor>, text: Option<&'t str>) -> Option<Cow<'t, str>> {
     match masking {
         Some(masking) => text.map(|text| masking.text(text)),
@@ -282,7 +282,7 @@ fn masked<'t>(masking: Option<&Redactor>, text: Option<&'t str>) -> Option<Cow<'
     }
 }
 
-/// The name of a conversation: that of the shim, and its number if there are several.
+/// The id of a connection: that of the shim, with the session's number from the second one on.
 pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
     match lane.session {
         0 | 1 => Cow::Borrowed(shim),
@@ -290,12 +290,12 @@ pub(super) fn connection_of(shim: &str, lane: Lane) -> Cow<'_, str> {
     }
 }
 
-/// How long a decision took; what took any time at all took a microsecond.
+/// How long a decision took, rounded up to whole microseconds.
 fn latency_us(note: &Note<'_>) -> Option<u64> {
     note.latency_ns.map(|ns| ns.div_ceil(1000))
 }
 
-/// The id of a message as people write it: text without its quotes.
+/// The id of a message for display: text without its quotes.
 fn plain(id: &str) -> Cow<'_, str> {
     let text = id.starts_with('"').then(|| json::string(id.as_bytes())).flatten();
     text.unwrap_or(Cow::Borrowed(id))

@@ -1,8 +1,8 @@
-//! A command line that cannot be understood, told to the client that has started us by it.
+//! Reports a command line that cannot be parsed to the client that started us with it.
 //!
-//! The command line is the client's configuration, and most clients show nothing of what a server
-//! writes to standard error. A flag that is unknown stays an error on standard error alone: whoever
-//! gets that far is trying things out.
+//! The command line comes from the client's configuration, and most clients show nothing of a
+//! server's standard error. An unknown flag is reported only on standard error: a user who gets
+//! that error is usually trying out flags.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -20,17 +20,17 @@ use crate::settings::Surroundings;
 use crate::state::log_event;
 use crate::talk;
 
-/// Requests are answered whatever they hold; there is no reason to take large ones.
+/// Every request gets the same answer, so there is no reason to accept large ones.
 const MESSAGE_BYTES_MAX: usize = 10_000_000;
 
-/// Answers a client's requests with what is wrong with the command line, until it leaves. What is
-/// wrong has been said on standard error.
+/// Answers a client's requests with the error in the command line until the client leaves. The
+/// error has already been printed on standard error.
 pub(crate) fn answer_misuse(error: &clap::Error, argv: &[OsString]) {
     let is_told = !matches!(
         error.kind(),
         ErrorKind::UnknownArgument | ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     );
-    // Without a listener no client comes by HTTP, and a person has read it.
+    // With --http no listener was opened, so no client can connect.
     let has_client = !names_flag(argv, &["--http", "--listen"]);
     if is_told && has_client && !std::io::stdin().is_terminal() {
         let reason = reason(error);
@@ -41,7 +41,7 @@ pub(crate) fn answer_misuse(error: &clap::Error, argv: &[OsString]) {
     }
 }
 
-/// What is wrong, on one line, without the usage.
+/// The error on one line, without the usage.
 fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| {
@@ -70,7 +70,7 @@ fn answer(reason: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Logs the reason where the session would have been logged.
+/// Logs the error where the session would have been logged.
 fn log(argv: &[OsString], reason: &str) {
     let Ok(around) = Surroundings::ours() else { return };
     let config = value_of(argv, &["--config", "--thoughtgate-config"]).map(PathBuf::from);
@@ -81,7 +81,7 @@ fn log(argv: &[OsString], reason: &str) {
     }
 }
 
-/// The words of the command line that are ours, not the server's.
+/// The words of the command line before `--`, which are not the server's.
 fn own_words(argv: &[OsString]) -> impl Iterator<Item = &str> {
     argv.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--")
 }

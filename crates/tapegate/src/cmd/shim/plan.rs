@@ -1,4 +1,4 @@
-//! What is to be governed, and by what: the command line, the environment and the policy together.
+//! What to govern, and how: combines the command line, the environment and the policy.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,65 +21,65 @@ use crate::settings::{self, HUB_VARIABLES, Surroundings};
 use crate::trust::{Moment, PolicyNotice, Standing, Trust};
 use crate::upstream::Upstream;
 
-/// Variables that are not the server's business: ours, and the client's own channel.
+/// Variables the server must not see: our own, and the client's private channel.
 const HIDDEN: [&str; 3] = ["TAPEGATE_", "THOUGHTGATE_", "CLAUDE_CODE_MESSAGING_"];
 
-/// Where a session is governed from.
+/// Everything a session needs to start.
 pub(super) struct Plan {
     pub(super) args: Args,
-    /// What is wrong with the environment or the command line, if anything is.
+    /// What is wrong with the environment or the command line, if anything.
     pub(super) settings_failure: Option<Failure>,
     pub(super) server_id: String,
-    /// The policy's file, if there is one.
+    /// The policy file, if there is one.
     pub(super) config: Option<PathBuf>,
-    /// Why the policy's file cannot be used, if it cannot.
+    /// Why the policy file cannot be used, if so.
     config_failure: Option<Failure>,
     pub(super) trust: Trust,
-    /// Whether the session may only start with a policy.
+    /// Whether the session may start only with a policy.
     pub(super) policy_required: bool,
-    /// The profile that was named, if one was.
+    /// The profile, if one was given.
     pub(super) wanted: Option<Profile>,
     pub(super) state: PathBuf,
-    /// Why there is no place for state, if there is none.
+    /// Why there is no usable state folder, if so.
     pub(super) state_failure: Option<Failure>,
     /// The folder that the session works in.
     pub(super) folder: String,
-    /// The hub to be joined.
+    /// The hub to join.
     pub(super) hub: Option<HubPlace>,
-    /// Files of ours that calls may not name, beside those that every policy knows.
+    /// Files of ours that calls must not name, besides those that every policy covers.
     pub(super) own_files: Vec<PathBuf>,
     pub(super) connection_id: String,
-    /// The name of the session's tape, by which events find it.
+    /// The name of the session's tape, by which events refer to it.
     pub(super) session_id: String,
-    /// What placeholders of secrets are made with.
+    /// The key for the placeholders of secrets.
     pub(super) key: Key,
     pub(super) clock: Clock,
     pub(super) log: Log,
-    /// Who calls, where the policy does not say.
+    /// The principal's name if the policy does not give one.
     pub(super) user: String,
-    /// Variables that look like ours and are not.
+    /// Variables that look like ours but are not known.
     pub(super) unknown_variables: Vec<UnknownVariable>,
-    /// Variables that the server does not get.
+    /// Variables that are removed from the server's environment.
     pub(super) without: Vec<OsString>,
 }
 
 /// The policy that a session starts with.
 pub(super) struct StartPolicy {
     pub(super) rule: Rule,
-    /// The files whose change matters.
+    /// The files to watch for changes.
     pub(super) files: Vec<PathBuf>,
-    /// What is to be logged about its acceptance.
+    /// Notices about its acceptance to log.
     pub(super) notices: Vec<PolicyNotice>,
 }
 
-/// Where a hub is.
+/// How to reach a hub.
 pub(super) struct HubPlace {
     pub(super) endpoint: String,
     pub(super) token_file: PathBuf,
 }
 
 impl Plan {
-    /// The plan that a command line asks for.
+    /// Makes the plan for a command line.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
         let mut faults = SettingsFaults::default();
         let nowhere = Surroundings { folder: PathBuf::from("/"), variable: &|_| None };
@@ -139,8 +139,8 @@ impl Plan {
         })
     }
 
-    /// Loads the policy that governs. It is an error if it does not load, or if there is none and
-    /// one is required.
+    /// Loads the policy in force. Fails if it does not load, or if there is none and one is
+    /// required.
     pub(super) fn policy(&mut self) -> Result<StartPolicy, Failure> {
         if let Some(failure) = self.config_failure.take() {
             return Err(failure);
@@ -167,13 +167,13 @@ impl Plan {
         }
     }
 
-    /// The policy's file as text; nothing if there is none.
+    /// The path of the policy file as text; empty if there is none.
     pub(super) fn policy_name(&self) -> String {
         let path = self.config.as_deref().unwrap_or(Path::new(""));
         path.to_string_lossy().into_owned()
     }
 
-    /// The server: the one that was named, or else where the policy says that it is.
+    /// The server given on the command line, or else the URL in the policy.
     pub(super) fn upstream(&self, rule: &Rule) -> Result<Upstream, Failure> {
         if let Some(named) = self.args.upstream.named()? {
             return Ok(named);
@@ -186,7 +186,7 @@ impl Plan {
         }
     }
 
-    /// Who calls, as far as it is known before anybody has called.
+    /// The principal, as far as it is known before the first call.
     pub(super) fn principal(&self, rule: &Rule) -> Principal {
         let said = rule.regime.policy.as_ref().map(|policy| policy.principal.clone());
         let said = said.unwrap_or_default();
@@ -200,13 +200,13 @@ impl Plan {
     }
 }
 
-/// The folder that we were started in is gone, or cannot be read.
+/// The folder we were started in is gone or cannot be read.
 fn no_folder(error: std::io::Error) -> Failure {
     Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))
         .hint("start the client again in a folder that exists")
 }
 
-/// No policy was found, and one is required.
+/// No policy was found, but one is required.
 fn missing() -> Failure {
     let here = std::env::current_dir().unwrap_or_default();
     let words = format!(
@@ -221,7 +221,7 @@ fn missing() -> Failure {
     ))
 }
 
-/// The policy would take the place of an accepted one, and nobody has accepted it.
+/// The policy would replace an accepted one, but no person has accepted it.
 fn unaccepted(path: &Path, faults: &[String]) -> Failure {
     Failure::new(Exit::Invalid, faults.join("\n")).hint(format!(
         "a person runs `{}` in a terminal, or removes the file",
@@ -257,7 +257,7 @@ fn hidden(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
     names.filter(ours).collect()
 }
 
-/// A name that nobody else has: 16 hexadecimal digits.
+/// A unique id: 16 random hexadecimal digits.
 fn fresh_id() -> std::io::Result<String> {
     let bytes = redaction::random()?;
     Ok(bytes[..8].iter().map(|byte| format!("{byte:02x}")).collect())

@@ -1,4 +1,4 @@
-//! Tells a client, the log and whoever started it why a session cannot start.
+//! Reports why a session cannot start: to the client, in the log, and on standard error.
 
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -24,7 +24,7 @@ use crate::talk;
 use crate::verbosity;
 use crate::wiring::{announce, client_ports, listen};
 
-/// Tells why the session cannot start: on standard error, in the log, and to the client.
+/// Reports why the session cannot start: on standard error, in the log, and to the client.
 pub(super) async fn refuse_to_start(
     plan: &Plan,
     kind: FailureKind,
@@ -41,7 +41,7 @@ pub(super) async fn refuse_to_start(
     stand_in(plan, StartFailure { message, kind, exit }, Signals::listen()?).await
 }
 
-/// Logs why the session cannot start, before there is a journal.
+/// Logs why the session cannot start, before a journal exists.
 pub(super) fn log_failure(plan: &Plan, kind: FailureKind, why: &str) {
     let observing = Rule::observing(plan.wanted);
     let sink = activity(plan, &observing).map_or_else(Sink::Nowhere, Sink::file);
@@ -55,7 +55,7 @@ pub(super) fn note_failure(plan: &Plan, journal: &Journal, kind: FailureKind, wh
     journal.keep_quietly(event);
 }
 
-/// That a session cannot start.
+/// The event for a session that cannot start.
 pub(super) fn start_failed(wall_us: i64, kind: FailureKind, why: &str) -> Event<'static> {
     let faults: Vec<String> = why.lines().take(20).map(quoted).collect();
     Event {
@@ -84,9 +84,9 @@ pub(super) async fn stand_in(
     stand_in.run(failure, signals).await
 }
 
-/// How the clients are reached that are told why a session cannot start.
+/// How to reach the clients of a session that cannot start.
 pub(super) struct StandIn<'a> {
-    /// Where clients are listened for; `None` for one on standard input and output.
+    /// The address to listen on; `None` for one client on standard input and output.
     pub(super) http: Option<&'a str>,
     pub(super) message_bytes_max: usize,
     pub(super) quiet: bool,

@@ -1,7 +1,7 @@
-//! Reloading the policy, when its files change and on SIGHUP.
+//! Reloads the policy when its files change and on SIGHUP.
 //!
-//! A policy that is accepted, or that provably permits nothing more, is in force from the next
-//! message on. One that does not load, or is not accepted, changes nothing, and a warning says so.
+//! A policy that is accepted, or that provably permits nothing more, takes effect with the next
+//! message. One that does not load or is not accepted changes nothing, and a warning is printed.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,16 +23,16 @@ use crate::settings::Surroundings;
 use crate::trust::{Governing, Moment, PolicyNotice, Standing};
 use crate::watching::Watch;
 
-/// The event of a session that no policy governs; `tapegate log` counts these.
+/// The event of a session without a policy; `tapegate log` counts these.
 pub(crate) const NO_POLICY: &str = "no_policy";
 
-/// Loads the policy again when its files change and on SIGHUP.
+/// Reloads the policy when its files change and on SIGHUP.
 pub(super) struct Reload<'a> {
     plan: &'a Plan,
     pub(super) reins: Reins,
     journal: Journal,
     pub(super) hang_up: Arc<Notify>,
-    /// What was last told about the policy's file: each change is told once.
+    /// The last notice about the policy file, so that each change is reported once.
     told: RefCell<Option<PolicyNotice>>,
 }
 
@@ -66,7 +66,8 @@ impl Reload<'_> {
         }
     }
 
-    /// Takes a last look when the session is over: a change just before its end is logged, too.
+    /// Checks once more when the session is over, so that a change just before its end is logged
+    /// too.
     pub(super) fn finish(&self, watch: &mut Watch) {
         let changed = watch.changed_by_now();
         if let Some(path) = self.config().filter(|_| !changed.is_empty()) {
@@ -74,12 +75,12 @@ impl Reload<'_> {
         }
     }
 
-    /// Loads the policy, as these files have changed or somebody wants it to be.
+    /// Loads the policy because these files have changed, or on request if `changed` is `None`.
     fn load(&self, path: &Path, watch: &mut Watch, changed: Option<BTreeSet<PathBuf>>) {
         let plan = self.plan;
         let governing = plan.trust.load(path, plan.wanted, &plan.key, Moment::Reload);
         watch.also(governing.found.files.clone());
-        // The accepted copies are watched too, and written by others.
+        // The accepted copies are watched too, but other processes write them.
         let is_written = |path: &PathBuf| governing.texts.contains_key(&*path.to_string_lossy());
         let is_same = governing.standing == Standing::Accepted
             && changed.as_ref().is_some_and(|changed| changed.iter().any(is_written));
@@ -89,8 +90,8 @@ impl Reload<'_> {
         }
     }
 
-    /// Logs that the policy's files were written and say what was accepted: they may have said something
-    /// else in between, for less time than it takes to be noticed.
+    /// Logs that the policy files were written but have the accepted content: they may have had
+    /// other content in between, too briefly to be noticed.
     fn note_rewritten(&self, path: &Path) {
         let words = format!("`{}` was written, and says what was accepted", path.display());
         self.journal.keep(Event {
@@ -104,7 +105,7 @@ impl Reload<'_> {
         });
     }
 
-    /// The policy's file; one that did not exist at the start may exist now.
+    /// The path of the policy file, which may have been created since the start.
     fn config(&self) -> Option<PathBuf> {
         let found = || {
             let around = Surroundings::ours().ok()?;
@@ -113,7 +114,7 @@ impl Reload<'_> {
         self.plan.config.clone().or_else(found)
     }
 
-    /// Puts a policy in force that was loaded from files, unless it is in force already; whether it did.
+    /// Puts a policy loaded from files in force unless it already is; returns whether it did.
     fn take_governing(&self, path: &Path, governing: Governing, asked: bool) -> bool {
         let notice = PolicyNotice::of(path, &governing);
         let in_force = self.reins.get().policy.map(|policy| policy.version.clone());
@@ -134,7 +135,7 @@ impl Reload<'_> {
         is_taken
     }
 
-    /// Logs how the policy's file stands to the policy in force.
+    /// Logs how the policy file relates to the policy in force.
     pub(super) fn note_acceptance(&self, notice: &PolicyNotice) {
         self.told.replace(Some(notice.clone()));
         let version = self.reins.get().policy.map(|policy| policy.version.clone());
@@ -169,7 +170,7 @@ impl Reload<'_> {
         }
     }
 
-    /// Notes that a policy holds.
+    /// Logs that a policy is in force.
     pub(super) fn note(&self, rule: &Rule, word: &str) {
         let version = Some(rule.version().to_owned()).filter(|version| !version.is_empty());
         let (what, word) = match &version {
@@ -195,8 +196,8 @@ impl Reload<'_> {
         self.warn_of_unknown_source(rule);
     }
 
-    /// Warns of a server that the policy does not name: everything of it is hidden and refused, which
-    /// looks like a server without tools.
+    /// Warns of a server that the policy does not name: everything it offers is hidden and refused,
+    /// which looks like a server without tools.
     fn warn_of_unknown_source(&self, rule: &Rule) {
         let Some(policy) = &rule.regime.policy else { return };
         let id = &self.plan.server_id;
@@ -220,7 +221,7 @@ impl Reload<'_> {
         });
     }
 
-    /// Notes that a policy was not taken.
+    /// Logs that a policy was rejected.
     fn refused(&self, faults: &[String]) {
         let held = self.reins.get().policy.map(|policy| policy.version.clone());
         let words = match &held {

@@ -1,4 +1,4 @@
-//! A governed session, from its start to its exit code.
+//! Runs a governed session, from its start to its exit code.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -35,16 +35,16 @@ use crate::upstream::Upstream;
 use crate::verbosity;
 use crate::watching::Watch;
 
-/// How often it is seen to that memory is given back that nobody needs.
+/// How often unused memory is released.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
-/// How much of the program may stay resident then.
+/// How much of the program may stay resident after that.
 const RESIDENT_CODE_KB_MAX: u64 = 6 << 10;
 
-/// What a person can do about a server that does not run.
+/// Hints for a server that does not run.
 const NO_SERVER_HINT: &str = "check the server's command in the client's configuration";
 const SERVER_ENDED_HINT: &str = "run the server's command in a terminal to see why";
 
-/// Governs until the session ends.
+/// Runs the session until it ends.
 pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     let runtime = runtime::start()?;
     if let Some(failure) = plan.settings_failure.take() {
@@ -75,7 +75,7 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
     runtime.block_on(alone(&plan, &policy, watch, &upstream))
 }
 
-/// Refuses folders that others could write to, or that lie elsewhere than it seems.
+/// Rejects folders that other users could write to, or that are not where they appear to be.
 pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<(), Failure> {
     let changed = tapes::secure(plan, rule).map_err(|error| {
         Failure::new(Exit::Io, error)
@@ -85,7 +85,7 @@ pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Governs by the policy's files, without a hub.
+/// Runs a session under the policy files, without a hub.
 async fn alone(
     plan: &Plan,
     policy: &StartPolicy,
@@ -147,8 +147,8 @@ async fn alone(
     exit
 }
 
-/// Gives back what the loading of Cedar policies and a burst of calls have left in memory, for as long as
-/// there are such policies. Calls are not told of it, and do not wait for it.
+/// Releases the memory left over from loading Cedar policies and from bursts of calls, for as long
+/// as such policies are in force. Calls do not wait for it.
 pub(super) async fn trim(reins: Reins) {
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
@@ -158,16 +158,15 @@ pub(super) async fn trim(reins: Reins) {
     }
 }
 
-/// Remembers where the log of this session is, so that a folder that is made later does not take its
-/// place.
+/// Remembers where the log of this session is, so that a folder created later does not replace it.
 pub(super) fn remember_state(plan: &Plan) {
     if let Ok(around) = Surroundings::ours() {
         around.remember_state(plan.args.project.config.as_deref(), plan.config.as_deref());
     }
 }
 
-/// Warns, on standard error and in the log, if an agent may be able to write the user's own state, or
-/// has made a folder that could be taken for the project's, or if a variable is not known.
+/// Warns, on standard error and in the log, if an agent may be able to write the user's own state
+/// or has created a folder that could be taken for the project's, or if a variable is unknown.
 fn warn_of_exposure(plan: &Plan, journal: &Journal) {
     let Ok(around) = Surroundings::ours() else { return };
     let project = plan.config.as_deref().and_then(Path::parent).unwrap_or(&around.folder);
@@ -191,7 +190,7 @@ fn warn_of_exposure(plan: &Plan, journal: &Journal) {
     }
 }
 
-/// Telemetry is sent by a hub, which this session is not joined to.
+/// Warns that telemetry is configured but only sent by a hub, which this session has not joined.
 fn warn_of_unsent_telemetry(plan: &Plan, rule: &Rule, journal: &Journal) {
     if rule.regime.policy.as_ref().is_some_and(|policy| policy.telemetry.enabled) {
         let words = format!(
@@ -210,7 +209,7 @@ fn warn_of_unsent_telemetry(plan: &Plan, rule: &Rule, journal: &Journal) {
     }
 }
 
-/// The activity log in the state folder, or why there is none.
+/// Opens the activity log in the state folder.
 pub(super) fn activity(plan: &Plan, rule: &Rule) -> Result<ActivityLog, String> {
     let kept = rule.regime.policy.as_ref().map(|policy| policy.activity.clone());
     let options = kept.map_or_else(Options::default, |kept| Options {
@@ -221,7 +220,7 @@ pub(super) fn activity(plan: &Plan, rule: &Rule) -> Result<ActivityLog, String> 
     opened.map_err(|error| format!("there is no activity log: {error}"))
 }
 
-/// The journal of the session. If events go nowhere, that is said at once.
+/// Creates the journal of the session. If events cannot be logged, that is reported immediately.
 pub(super) fn journal(plan: &Plan, rule: &Rule, sink: Sink) -> Journal {
     if let Sink::Nowhere(words) = &sink {
         plan.log.say(Level::Error, words);
@@ -237,7 +236,7 @@ pub(super) fn journal(plan: &Plan, rule: &Rule, sink: Sink) -> Journal {
     journal
 }
 
-/// Runs the session; where there is no server, every request is answered with the reason.
+/// Runs the session; without a server, every request is answered with the reason.
 pub(super) async fn serve(
     plan: &Plan,
     upstream: &Upstream,
@@ -261,7 +260,7 @@ pub(super) async fn serve(
     };
     let (words, hint, exit, signals) = match ended {
         Ended::Exit(exit) => match guard.unheard.take() {
-            // The client may have asked nothing yet, or may ask once more in another way.
+            // The client may not have sent a request yet, or may try again in another way.
             Some(why) => (why, SERVER_ENDED_HINT, exit, Signals::listen()?),
             None => return Ok(exit),
         },
@@ -276,8 +275,8 @@ pub(super) async fn serve(
     stand_in(plan, failure, signals).await
 }
 
-/// Tells a client why its session does not start though the policy has loaded: the tape cannot be
-/// written, a header or the server's URL is wrong, or the address is in use.
+/// Tells the client why its session does not start although the policy has loaded: the tape cannot
+/// be written, a header or the server's URL is wrong, or the address is in use.
 async fn unopened(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> anyhow::Result<Exit> {
     let failure = error.downcast::<Failure>()?;
     let kind = match failure.exit {
@@ -286,7 +285,7 @@ async fn unopened(plan: &Plan, guard: &Guard<'_>, error: anyhow::Error) -> anyho
     };
     note_failure(plan, &guard.journal, kind, &failure.words);
     if plan.args.http.is_some() {
-        // There may be no listener, and so no client to be told.
+        // There may be no listener, and so no client to tell.
         return Err(failure.into());
     }
     let Failure { exit, words, hint } = failure;

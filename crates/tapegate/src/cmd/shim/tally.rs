@@ -1,5 +1,5 @@
-//! What a shim counts, for the metrics of its hub. Labels are bounded: whoever speaks to us must not
-//! make us remember without end.
+//! Counts messages and decisions for the hub's metrics. Labels are bounded, so that a peer cannot
+//! make them grow without limit.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use tapegate_hub::api::{
 };
 use tapegate_policy::note::{Note, NoteKind};
 
-/// How many methods are told apart; the rest is one.
+/// How many methods are counted separately; the rest share one label.
 const METHODS_MAX: usize = 64;
-/// The longest method that is told apart.
+/// The longest method that is counted separately.
 const METHOD_BYTES_MAX: usize = 64;
-/// What the rest is called.
+/// The label for the rest.
 const OTHER: &str = "__other__";
 
-/// What was counted.
+/// The counts so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     messages: BTreeMap<(StreamDirection, String), u64>,
@@ -25,7 +25,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// A message has come; an answer has no method.
+    /// Counts a message; a response has no method.
     pub(super) fn message(&mut self, from: Side, method: Option<&str>) {
         let direction = match from {
             Side::Client => StreamDirection::AgentToServer,
@@ -41,7 +41,7 @@ impl Tally {
         *self.messages.entry(key).or_default() += 1;
     }
 
-    /// Something was decided about a message.
+    /// Counts a decision about a message.
     pub(super) fn note(&mut self, note: &Note<'_>) {
         match &note.kind {
             NoteKind::Framing { faults } => {
@@ -60,7 +60,7 @@ impl Tally {
         }
     }
 
-    /// What a heartbeat says of it.
+    /// The counts in the form of a heartbeat.
     pub(super) fn counters(&self) -> Counters {
         let messages = self.messages.iter().map(|((direction, method), count)| MessageCount {
             direction: *direction,

@@ -1,4 +1,4 @@
-//! The tapes of governed sessions: where each goes, and when old ones are cleaned away.
+//! The tapes of governed sessions: where each is written, and when old ones are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::upstream::Upstream;
 /// How often a tape is synced to the disk.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A tape that keeps nothing, where recording is off.
+/// A recorder that records nothing, for when recording is off.
 pub(super) struct Untaped;
 
-/// The name of a session's tape, by which events find it.
+/// The name of a session's tape, by which events refer to it.
 pub(super) fn session_id(connection_id: &str, at: At) -> String {
     let mut stamp = Vec::new();
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
@@ -30,7 +30,7 @@ pub(super) fn session_id(connection_id: &str, at: At) -> String {
     format!("{stamp}-{connection_id}")
 }
 
-/// Makes sure that the state folder, and that of the tapes, are ours alone. Returns what had to be changed.
+/// Makes the state and tape folders private to the user. Returns what had to be changed.
 pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<Vec<String>, StateDirError> {
     let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
     let tapes = folder(plan, recording);
@@ -51,7 +51,7 @@ pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<Tape
     if let Some(retention) = recording.and_then(|recording| recording.retention) {
         clean(&folder, retention);
     }
-    // Projects may share a state folder; these tell whose tape it is.
+    // Projects may share a state folder; these members say which project the tape belongs to.
     let policy = plan.policy_name();
     let mut members = vec![(TAPE_FOLDER, plan.folder.as_str())];
     members.extend((!policy.is_empty()).then_some((TAPE_POLICY, policy.as_str())));
@@ -80,8 +80,8 @@ fn folder(plan: &Plan, recording: Option<&Recording>) -> PathBuf {
     tapes.join(file_word(&plan.server_id))
 }
 
-/// Removes tapes that nobody has written to for longer than `retention`. What cannot be removed now
-/// is found again later.
+/// Removes tapes that were last written longer than `retention` ago. Failures are ignored: the next
+/// session tries again.
 fn clean(folder: &Path, retention: Duration) {
     let now = SystemTime::now();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -94,7 +94,7 @@ fn clean(folder: &Path, retention: Duration) {
     }
 }
 
-/// A server's name as the name of a folder.
+/// Turns a server id into a folder name.
 fn file_word(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();

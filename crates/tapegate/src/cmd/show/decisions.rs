@@ -1,4 +1,4 @@
-//! What was decided about the calls of a tape, by the activity log of its project.
+//! The decisions about the calls of a tape, from the activity log of its project.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,25 @@ use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 use crate::views::timeline::Decision;
 
-/// So many decisions are remembered; those of later calls are not shown.
+/// How many decisions are remembered; those of later calls are not shown.
 const DECISIONS_MAX: usize = 4_000_000;
 
 /// The decisions about one tape.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
     follower: Option<Follower>,
-    /// The name that events know the tape by.
+    /// The name by which events refer to the tape.
     session: String,
-    /// Which decision was made about which message. Most are the same.
+    /// The index into `all` for each message; most messages share a few decisions.
     by_seq: HashMap<u64, u32>,
     all: Vec<Decision>,
-    /// The calls that wait for a person, by `request_id`: the line of a refusal does not name its message.
+    /// The calls that wait for approval, by `request_id`: a refusal's line does not name its
+    /// message.
     waiting: HashMap<String, u64>,
 }
 
 impl Decisions {
-    /// Finds the log that tells of a tape, if there is one.
+    /// Finds the log that covers a tape, if there is one.
     pub(super) fn open(tape: &Path, named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named.filter(|folder| !has_log(folder)) {
             let words = format!("there is no activity log in `{}`", folder.display());
@@ -36,7 +37,7 @@ impl Decisions {
         let stem = tape.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let session = stem.strip_suffix(".gz").unwrap_or(stem);
         let session = session.strip_suffix(".jsonl").unwrap_or(session).to_owned();
-        // Tapes of shims are called by the moment they begin; of others no log tells.
+        // Only tapes of shims are logged, and those are named after their start time.
         if !session.starts_with("20") || !session.contains('T') {
             return Ok(Self::default());
         }
@@ -45,10 +46,10 @@ impl Decisions {
         Ok(Self { follower, session, ..Self::default() })
     }
 
-    /// Reads what was logged since the last time.
+    /// Reads what was logged since the last call.
     pub(super) fn advance(&mut self) {
         let Some(follower) = &mut self.follower else { return };
-        // What cannot be read is told by `tapegate log` and `tapegate check`.
+        // Unreadable logs are reported by `tapegate log` and `tapegate check`.
         while let Ok(Some(next)) = follower.next_line() {
             let Ok(logged) = next else { continue };
             let text = |key: &str| logged.str(key).map(|text| text.into_owned());
@@ -85,7 +86,7 @@ impl Decisions {
         }
     }
 
-    /// What was decided about a row.
+    /// The decision about a row.
     pub(super) fn of(&self, row: &Row) -> Option<Decision> {
         let at = self.by_seq.get(&row.seq?)?;
         self.all.get(*at as usize).cloned()
@@ -96,7 +97,7 @@ fn has_log(folder: &Path) -> bool {
     parts(folder).is_ok_and(|parts| !parts.is_empty())
 }
 
-/// The state folder that a tape lies in: `tapes/SERVER/TAPE` below it.
+/// The state folder that contains a tape, as `tapes/SERVER/TAPE`.
 fn beside(tape: &Path) -> Option<PathBuf> {
     let whole = tape.canonicalize().ok()?;
     whole.ancestors().skip(1).take(4).find(|folder| has_log(folder)).map(Path::to_owned)

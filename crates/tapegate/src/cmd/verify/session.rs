@@ -1,4 +1,4 @@
-//! A verification, from its start to its exit code.
+//! Runs a verification, from its start to its exit code.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -22,13 +22,13 @@ use crate::views::report::verify::fill;
 use crate::views::{json_report, junit, sarif, verified, visible};
 use crate::{reporting, talk};
 
-/// How long a server has to end by itself.
+/// How long a server has to exit by itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How much is said of why no server was heard.
+/// How many characters of an error from the server are shown.
 const WHY_CHARS_MAX: usize = 600;
 
-/// Verifies the tape and prints what was found.
+/// Verifies the tape and prints the result.
 pub(super) fn run(
     args: &Args,
     upstream: &Upstream,
@@ -47,12 +47,12 @@ pub(super) fn run(
     let terms = Terms { upstream, link: link(args), clock, timeout, watch: &mut *watch };
     let played = verifying::run(&mut verifier, terms, &mut signals);
     let ended = runtime.block_on(LocalSet::new().run_until(played));
-    // The line that shows how far it has come is rubbed out.
+    // Clear the progress line.
     watch(1, 1);
     match ended.map_err(refused)? {
         End::Signal(number) => Ok(Exit::of_signal(number)),
         End::Unheard(why) => {
-            // Whoever answers in a server's place has a say in these words.
+            // The text may come from the server, so escape it.
             Err(Failure::new(Exit::Transport, visible::inline(&why, WHY_CHARS_MAX)).into())
         }
         End::Played => conclude(args, &verifier.finish(), clock, out),
@@ -62,12 +62,12 @@ pub(super) fn run(
 fn link(args: &Args) -> LinkOptions {
     let notice: Rc<dyn Fn(&str)> =
         if verbosity::is_quiet() { Rc::new(|_| ()) } else { Rc::new(talk::warn) };
-    // Everything has been said, so nothing is lost by a server that is told to go.
+    // All requests are done by then, so stopping the server early loses nothing.
     let patience = Patience { grace: GRACE, ..Patience::default() };
     LinkOptions { message_bytes_max: args.max_message_bytes, patience, notice }
 }
 
-/// Prints what was found, writes it down, and finds the exit code.
+/// Prints and reports the result, and determines the exit code.
 fn conclude(args: &Args, found: &Found, clock: Clock, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut report = fill(found, Report::new("verify", &args.recording, clock.now()));
     if !args.report.is_empty() || args.format != Format::Text {
@@ -101,7 +101,7 @@ fn refused(error: VerifyError) -> Failure {
     }
 }
 
-/// The code for a server that there is no link to.
+/// The exit code for a server that cannot be connected to.
 pub(super) fn exit_of(error: &LinkError) -> Exit {
     match error {
         LinkError::Spawn(_) => Exit::Transport,

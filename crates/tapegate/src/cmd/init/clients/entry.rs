@@ -1,4 +1,4 @@
-//! One server in a config, as any client writes it.
+//! One server entry in a config, in the notation of any client.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use super::tree::Tree;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cmd::init) struct Entry {
     pub(in crate::cmd::init) target: Target,
-    /// The names of its environment variables. Their values may be secret and are not looked at.
+    /// The names of its environment variables. The values may be secret and are never read.
     pub(in crate::cmd::init) variables: Vec<String>,
-    /// Settings of the client that hold for a command as well: a time limit, a switch. Texts may be
-    /// secret and are only named.
+    /// Client settings that also apply to a command, such as a timeout or a switch, with their
+    /// values. Text values may be secret, so such settings are listed by name in `others`.
     pub(in crate::cmd::init) settings: Vec<(String, String)>,
-    /// The names of settings that only hold for a URL. Clients refuse them beside a command, Codex
-    /// its whole config.
+    /// The names of settings that apply only to a URL. Clients reject them for a command; Codex
+    /// rejects its whole config.
     pub(in crate::cmd::init) removed: Vec<String>,
-    /// The variable that a token is in, which the client sends in `Authorization`.
+    /// The variable with the token that the client sends in `Authorization`.
     pub(in crate::cmd::init) bearer: Option<String>,
     /// The names of all other settings.
     pub(in crate::cmd::init) others: Vec<String>,
     pub(in crate::cmd::init) is_disabled: bool,
-    /// Whether it is started through a shim already.
+    /// Whether the server is already started through a shim.
     pub(in crate::cmd::init) is_governed: bool,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::cmd::init) enum Target {
     Url(String, Vec<String>),
 }
 
-/// What an entry has that a snippet says anew.
+/// The settings of an entry that a snippet replaces.
 const REPLACED: [&str; 20] = [
     "command",
     "cmd",
@@ -57,7 +57,7 @@ const REPLACED: [&str; 20] = [
     "transport",
 ];
 
-/// What only holds for a server that is reached by a URL.
+/// Settings that apply only to a server reached by URL.
 const URL_ONLY: [&str; 18] = [
     "auth",
     "authProviderType",
@@ -80,9 +80,9 @@ const URL_ONLY: [&str; 18] = [
 ];
 
 impl Entry {
-    /// Reads an entry, or says why nothing can be started or reached by it.
+    /// Reads an entry, or returns why it names neither a command nor a URL.
     pub(super) fn read(tree: &Tree) -> Result<Self, String> {
-        // Cline nests what other clients have at the top.
+        // Cline nests settings that other clients have at the top level.
         let inner = tree.get("transport").filter(|inner| !inner.entries().is_empty());
         let get = |key: &str| inner.and_then(|inner| inner.get(key)).or_else(|| tree.get(key));
         let is_true = |key: &str| get(key) == Some(&Tree::Bool(true));
@@ -110,7 +110,7 @@ impl Entry {
     }
 }
 
-/// What else an entry says: what can be shown, and the names of the rest.
+/// The remaining settings: those whose values can be shown, and the names of the others.
 fn settings(tree: &Tree) -> (Vec<(String, String)>, Vec<String>) {
     let (mut settings, mut others) = (Vec::new(), Vec::new());
     let unknown = |name: &&(String, Tree)| !REPLACED.contains(&name.0.as_str());
@@ -133,7 +133,7 @@ fn command<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Result<Option<Target>
     let is_not = || "its command is not a text".to_owned();
     let argv = match own {
         Tree::Text(program) => [vec![program.clone()], args(get("args"))?].concat(),
-        // opencode has all words in one list, older Zed a map.
+        // opencode puts all words into one list; older versions of Zed use a map.
         Tree::List(_) => own.texts().ok_or("its command is not a list of texts".to_owned())?,
         Tree::Map(_) => {
             let program = own.get("path").and_then(Tree::as_text).ok_or_else(is_not)?;
@@ -160,7 +160,7 @@ fn url<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {
     Some(Target::Url(url.to_owned(), headers))
 }
 
-/// Whether a command line starts a shim, by whichever of the names that the binary goes by.
+/// Whether a command line starts a shim, under any name of the binary.
 fn is_shim(argv: &[String]) -> bool {
     let name =
         |word: &String| Path::new(word).file_stem().map(|name| name.to_string_lossy().into_owned());

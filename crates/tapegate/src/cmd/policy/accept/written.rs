@@ -1,7 +1,7 @@
-//! Policies and lock files that a command has written for a person at a terminal.
+//! Accepts policies and lock files that a command wrote for a person at a terminal.
 //!
-//! The first one is accepted as its first use would be. One that takes the place of an accepted text
-//! is shown and asked about: whoever runs the command may not be who put the rest into the file.
+//! The first text is accepted as on first use. A text that replaces an accepted one is shown and
+//! needs confirmation: someone else may have written the rest of the file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,18 +18,18 @@ use crate::trust::{self, Trust};
 use crate::views::{pinned, unified, visible};
 use crate::{person, talk};
 
-/// A change of more lines than this is told in short first.
+/// A change with more lines than this is summarized first.
 const WHOLE_LINES_MAX: usize = 40;
 
-/// What a command has written.
+/// What kind of file a command has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     Policy,
     Lock,
 }
 
-/// Accepts a policy that this process has written for a person at a terminal. Elsewhere nothing is
-/// accepted, the first use of the file decides, and a warning comes if another text is in force.
+/// Accepts a policy that this process wrote for a person at a terminal. Without one, nothing is
+/// accepted, first use of the file decides, and a warning is printed if another text is in force.
 pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
     let Ok(around) = Surroundings::ours() else { return Ok(()) };
     let path = around.folder.join(path);
@@ -44,9 +44,9 @@ pub(crate) fn accept_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Accepts a lock file that this process has written for a person at a terminal, and nothing else:
-/// the other texts stay as they were accepted. Elsewhere it says that the lock is not in force.
-/// Whether it is.
+/// Accepts only the lock file that this process wrote for a person at a terminal: the other texts
+/// stay as they were accepted. Without a person, warns that the lock is not in force. Returns
+/// whether it is in force.
 pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failure> {
     let Ok(around) = Surroundings::ours() else { return Ok(true) };
     let path = around.folder.join(policy);
@@ -73,20 +73,20 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
     Ok(is_in_force)
 }
 
-/// Accepts texts, after a question if they take the place of others; whether they are in force.
+/// Accepts texts, with confirmation if they replace others; returns whether they are in force.
 fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Result<bool, Failure> {
     let (trust, name) = (Trust::new(), visible::path(path));
     let mut by_person = true;
-    // What cannot be shown is not replaced.
+    // If the accepted text cannot be read, its difference cannot be shown, so it is not replaced.
     if let Some(accepted) = trust.accepted(path).map_err(|why| not_looked_up(path, &why))? {
         if accepted.texts == texts {
             return Ok(true);
         }
-        // A shim takes it at its next start, whatever the answer were.
+        // A shim accepts this change at its next start without asking, so do not ask here either.
         if trust::is_taken_unasked(path, &accepted.texts, &texts) {
             return Ok(true);
         }
-        // Who is asked about a lock does not see the rest.
+        // A person who confirms a change of the lock does not see the rest of the policy.
         by_person = accepted.by_person || written == Written::Policy;
         if !is_wanted(&name, &accepted.texts, &texts)? {
             let line = called::command("policy accept");
@@ -101,8 +101,8 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
     Ok(true)
 }
 
-/// Asks whether a change is to be in force. A lock says everything about every tool, so a long change of
-/// locks is told in short, and shown whole to whoever wants that.
+/// Asks whether to put a change in force. Lock files describe every tool in full, so a long change
+/// of a lock is summarized, and shown in full on request.
 fn is_wanted(
     name: &str,
     old: &BTreeMap<String, String>,
@@ -116,7 +116,7 @@ fn is_wanted(
     }
 }
 
-/// What a change of nothing but a lock comes to, unless something in it is held to nothing any more.
+/// Summarizes a change of only a lock file; `None` if something would no longer be pinned.
 fn in_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<String> {
     let mut changed = new.iter().filter(|(name, text)| old.get(*name) != Some(*text));
     let (name, text) = changed.next().filter(|_| old.keys().all(|name| new.contains_key(name)))?;
@@ -129,7 +129,7 @@ fn in_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> O
     Some(pinned::changes(&changes, talk::palette()))
 }
 
-/// What was accepted before is not known, so nobody can be asked about the difference.
+/// The accepted text could not be looked up, so no difference can be shown for confirmation.
 fn not_looked_up(path: &Path, why: &str) -> Failure {
     let name = visible::path(path);
     let words = format!("`{name}` is written, but not accepted: {why}");

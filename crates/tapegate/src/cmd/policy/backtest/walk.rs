@@ -1,4 +1,4 @@
-//! Putting the messages of a tape to the gate, one after the other or in sections side by side.
+//! Feeds the messages of a tape to the gate, in order or in sections evaluated in parallel.
 
 use std::io;
 use std::path::Path;
@@ -21,46 +21,46 @@ use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::views::backtested::Outline;
 
-/// The `parse_error` of a batch beside a tape that has its elements.
+/// The `parse_error` of a batch in the file beside a tape; its elements are on the tape.
 const BATCH: &str = "batch";
 
-/// A tape that is to be judged.
+/// A tape to evaluate.
 pub(super) struct Walk<'a> {
     pub(super) tape: &'a Tape,
-    /// Its place among the tapes.
+    /// Its position among the tapes.
     pub(super) number: usize,
     pub(super) terms: &'a Terms,
-    /// Another policy, whose judgement was before.
+    /// Another policy, whose decisions are compared as the earlier ones.
     pub(super) before: Option<&'a Terms>,
-    /// What is listed; `None` stands for changes.
+    /// What to list; `None` stands for changes.
     pub(super) show: &'a [Option<Sort>],
 }
 
-/// What came of a section.
+/// The result of one section.
 #[derive(Default)]
 struct Sheet {
     tally: Tally,
     shown: Vec<Finding>,
     lines: u64,
     entries: u64,
-    /// Messages that were too long to be kept.
+    /// Messages that were too long to be recorded.
     oversize: u64,
-    /// The first line that is no entry, and how many there are.
+    /// The first line that is not an entry, and how many there are.
     broken: Option<String>,
     broken_lines: u64,
 }
 
-/// The policies that messages are put to.
+/// The policies that messages are evaluated with.
 struct Bench {
     trial: Trial,
     before: Option<Trial>,
 }
 
-/// Takes what is listed.
+/// Prints a listed finding.
 type Print<'p> = dyn FnMut(&Finding) -> io::Result<()> + 'p;
 
 impl Walk<'_> {
-    /// Judges the tape and what lies beside it.
+    /// Evaluates the tape and the file beside it, if there is one.
     pub(super) fn run(
         &self,
         tally: &mut Tally,
@@ -138,13 +138,13 @@ impl Walk<'_> {
         Ok(entries)
     }
 
-    /// What both policies must know of what was said before a message.
+    /// How much of the earlier messages the two policies need to know to decide about one.
     fn memory(&self) -> Memory {
         let before = self.before.map_or(Memory::None, Terms::memory);
         self.terms.memory().max(before)
     }
 
-    /// Has a bench hear what sets the scene before some place of a tape.
+    /// Feeds the messages that set the context before an offset of the tape.
     fn set(&self, scene: &Scene, offset: u64, bench: &mut Bench) {
         for said in scene.before(offset) {
             match said {
@@ -161,12 +161,12 @@ impl Walk<'_> {
         Bench { trial: self.terms.trial(), before: self.before.map(Terms::trial) }
     }
 
-    /// Judges the messages of a section.
+    /// Evaluates the messages of a section.
     fn judge(&self, section: &Section, bench: &mut Bench) -> Sheet {
         let mut sheet = Sheet::default();
         let lines = read_section(&section.text, section.last, &mut |next| match next {
             Ok(numbered) => self.entry(&numbered, bench, &mut sheet),
-            // A crash leaves half a line behind, which is no message.
+            // A crash may leave an incomplete last line, which is not a message.
             Err(Problem::Torn { .. }) => {}
             Err(problem) => {
                 sheet.broken_lines += 1;
@@ -192,7 +192,7 @@ impl Walk<'_> {
                 let place = Place { tape: self.number, line, seq: None };
                 self.bad(bad, place, bench, sheet);
             }
-            // Another recording: nobody has said anything yet.
+            // A header starts another recording, so the context starts empty.
             Line::Header(_) => *bench = self.bench(),
             Line::Message(_) | Line::Footer(_) | Line::Unknown(_) => {}
         }
@@ -260,7 +260,7 @@ impl Walk<'_> {
     }
 }
 
-/// A section that was judged, or is to be judged in its turn.
+/// A section that is already evaluated, or still has to be evaluated in order.
 enum Work {
     Done(Box<Sheet>),
     Left(Section),

@@ -1,4 +1,4 @@
-//! Learning what servers offer, from tapes or from the servers themselves.
+//! Learns what servers offer, from tapes or from the servers themselves.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -26,17 +26,17 @@ use crate::talk;
 use crate::upstream::Upstream;
 use crate::views::visible;
 
-/// How long a server has to end by itself.
+/// How long a server has to exit by itself.
 const GRACE: Duration = Duration::from_secs(1);
-/// The longest answer that is taken.
+/// The largest answer accepted from a server.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// How much is said of why no server was heard.
+/// How many characters of an error from the server are shown.
 const WHY_CHARS_MAX: usize = 600;
 
-/// What servers offer, by their names; or the signal that ended it.
+/// What servers offer, by server id; or the signal that interrupted the query.
 type Learnt = Result<BTreeMap<String, Survey>, i32>;
 
-/// Learns what the tapes, or the server, offer.
+/// Learns what servers offer from the tapes or from the live server.
 pub(super) fn learn(args: &Args, policy: Option<&Policy>) -> anyhow::Result<Learnt> {
     match (args.upstream.named()?, args.tapes.is_empty()) {
         (Some(upstream), true) => live(args, upstream),
@@ -116,7 +116,7 @@ fn live(args: &Args, upstream: Upstream) -> anyhow::Result<Learnt> {
     let listed = match ended.map_err(|error| Failure::new(exit_of(&error), error))? {
         End::Signal(number) => return Ok(Err(number)),
         End::Unheard(why) => {
-            // Whoever answers in a server's place has a say in these words.
+            // The text may come from the server, so escape it.
             let why = visible::inline(&why, WHY_CHARS_MAX);
             return Err(Failure::new(Exit::Transport, why).into());
         }
@@ -134,7 +134,7 @@ fn live(args: &Args, upstream: Upstream) -> anyhow::Result<Learnt> {
     Ok(Ok(BTreeMap::from([(server, survey)])))
 }
 
-/// Says what is odd about what a server offers.
+/// Warns of oddities in what a server offers.
 fn told(server: &str, survey: &Survey) {
     let server = visible::inline(server, WHY_CHARS_MAX);
     for (offer, name) in survey.fickle() {

@@ -1,4 +1,4 @@
-//! Questions to people, put and taken back.
+//! Makes approval requests and withdraws them.
 
 use tapegate_core::gate::{Approval, HoldEnd, Settlement, Ticket};
 use tapegate_core::time::At;
@@ -40,7 +40,7 @@ impl Inner {
         }
     }
 
-    /// Puts the question, or finds that it was answered before.
+    /// Makes the request, or uses an approval that was given before.
     fn put(&self, ticket: Ticket, asking: &Asking<'_>) -> Result<(), String> {
         let approvals = self.approvals.as_ref().map_err(Clone::clone)?;
         let request = self.request(asking);
@@ -79,17 +79,17 @@ impl People for Desk {
         let Some(open) = self.0.open().remove(&ticket) else { return };
         let Ok(approvals) = &self.0.approvals else { return };
         let at_us = at.wall_us.max(self.0.clock.now().wall_us);
-        // A file that cannot be written leaves a request that expires.
+        // If the file cannot be written, the request stays until it expires.
         let others = approvals.leave(&open.request.id, at_us).unwrap_or(0);
         let ruling = match how {
-            // It can still be decided about; then the same call passes once.
+            // The request can still be decided; an approval then lets the same call pass once.
             HoldEnd::Abandoned | HoldEnd::Unanswered => return,
             _ if others > 0 => return,
             HoldEnd::TimedOut => Ruling::Expired,
             HoldEnd::Cancelled | HoldEnd::Closed => Ruling::Cancelled,
         };
         let decided = Decided { ruling, by: "shim".to_owned(), at_us, reason: None };
-        // Somebody may have been quicker; then their decision is kept for the same call.
+        // A person may have decided first; that decision is then kept for the same call.
         approvals.decide(&open.request.id, &decided).ok();
         self.0.report_refused(approvals);
     }

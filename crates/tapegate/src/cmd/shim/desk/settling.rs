@@ -1,4 +1,4 @@
-//! What people have decided, found in the folder and told to the wire.
+//! Finds decisions in the approvals folder and passes them on to the wire.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::{Desk, Inner, Open};
 use crate::logs::Level;
 
 impl Desk {
-    /// Hands on what was decided since the last look.
+    /// Passes on the decisions made since the last look.
     pub(super) fn look(&self, approvals: &Approvals) {
         let mut open: BTreeMap<String, Vec<(Ticket, Request)>> = BTreeMap::new();
         for (ticket, one) in self.0.open().iter() {
@@ -40,8 +40,8 @@ impl Desk {
 }
 
 impl Inner {
-    /// What was decided about a request that was asked here. A request that somebody has changed or
-    /// removed is put back, so that people decide about what will be sent.
+    /// The decision about a request made here. A request file that was changed or removed is
+    /// restored, so that people decide about what will be sent.
     fn find_decision(
         &self,
         approvals: &Approvals,
@@ -56,7 +56,7 @@ impl Inner {
                 approvals.decision_for(request)
             }
             Ok(current) => {
-                // It may last longer by now, because the same call was made again.
+                // The request may expire later by now, because the same call was made again.
                 let expires_us = current.expires_us.max(request.expires_us);
                 approvals.decision_for(&Request { expires_us, ..request.clone() })
             }
@@ -64,7 +64,7 @@ impl Inner {
         }
     }
 
-    /// Settles the identical calls that have waited for a decision, oldest first.
+    /// Settles the identical calls that waited for a decision, oldest first.
     fn decided(&self, approvals: &Approvals, tickets: &[Ticket], id: &str, decided: &Decided) {
         let mut waiting: Vec<(Ticket, Open)> = Vec::new();
         for ticket in tickets {
@@ -80,7 +80,7 @@ impl Inner {
             return;
         }
         // One approval sends one call: the newest, since callers that repeat a call have often
-        // given up the one before without a word.
+        // given up the earlier one without cancelling it.
         let newest = match approvals.consume(id) {
             Ok(true) => waiting.pop(),
             Ok(false) => None,
@@ -102,10 +102,10 @@ impl Inner {
         }
     }
 
-    /// Sends the newest of these calls if an identical one was approved whose caller has given up.
+    /// Sends the newest of these calls if an identical call was approved after its caller gave up.
     fn release_by_other(&self, approvals: &Approvals, tickets: &[Ticket], request: &Request) {
         let now_us = self.clock.now().wall_us;
-        // An error here shows at the next look, or when the hold ends.
+        // An error here shows up at the next look, or when the hold ends.
         let Ok(Some((id, decided))) = approvals.approved_before(request, now_us) else { return };
         let Some(ticket) = tickets.last().copied() else { return };
         self.open().remove(&ticket);
@@ -124,7 +124,7 @@ impl Inner {
         }
     }
 
-    /// Notes a decision that the gate is not told of, because nothing passes by it.
+    /// Logs a decision that the gate never sees, because it lets no call pass.
     fn note(&self, open: &Open, outcome: &str, decided: &Decided) {
         let text = Cow::Borrowed;
         self.journal.keep(Event {

@@ -1,7 +1,8 @@
-//! Asks people through the hub, and tells the wire what they have decided.
+//! Asks for approval through the hub, and passes decisions on to the wire.
 //!
-//! The gate does not wait for the hub: a question goes to the clerk, who puts it, waits for the
-//! answer and has it looked at once more when it is yes. A hub that cannot be asked is no yes.
+//! The gate does not wait for the hub: requests go to a background task, which sends them, waits
+//! for the decision and has an approval confirmed before use. An unreachable hub never means
+//! approval.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use super::super::journal::{Journal, connection_of, quoted};
 use super::super::plan::Plan;
 use crate::logs::Level;
 
-/// How often a question is put again that the hub did not answer.
+/// How many times the hub is asked about a task before a failure counts.
 const TRIES: u32 = 3;
 
-/// Where questions are handed in.
+/// The gate's end: queues requests for the background task.
 pub(super) struct Counter {
     questions: mpsc::UnboundedSender<Errand>,
     reins: Reins,
@@ -37,7 +38,7 @@ pub(super) struct Counter {
     folder: String,
 }
 
-/// Who puts them to the hub.
+/// The background task that sends requests to the hub.
 pub(super) struct Clerk {
     client: Arc<Client>,
     errands: mpsc::UnboundedReceiver<Errand>,
@@ -45,17 +46,17 @@ pub(super) struct Clerk {
     journal: Journal,
 }
 
-/// Something for the clerk to do.
+/// A job for the background task.
 enum Errand {
     Ask(Box<Question>),
-    /// A call waits no more, and perhaps nobody is to decide about it.
+    /// A call no longer waits; with `cancel`, its request is withdrawn too.
     Withdraw {
         ticket: Ticket,
         cancel: bool,
     },
 }
 
-/// A question.
+/// An approval request and the call it is about.
 struct Question {
     ticket: Ticket,
     request: GovernanceEvaluateRequest,
@@ -83,7 +84,7 @@ impl People for Counter {
     fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>) {
         let id = asking.id.and_then(|id| std::str::from_utf8(id).ok());
         let who = asking.principal;
-        // The name is ours to choose, so that what is logged now can tell it.
+        // Choose the id here, so that the log can name it from the start.
         let approval_id = new_id().ok();
         approval_id.iter().for_each(|id| self.journal.asked(ticket, id));
         let request = GovernanceEvaluateRequest {
@@ -113,19 +114,20 @@ impl People for Counter {
             folder: Some(self.folder.clone()),
         };
         let question = Question { ticket, request, subject: asking.subject.clone() };
-        // The clerk is there as long as the session is.
+        // The background task lives as long as the session.
         self.questions.send(Errand::Ask(Box::new(question))).ok();
     }
 
     fn withdraw(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
-        // What was only given up can still be decided about; then the same call passes once.
+        // A call that was only abandoned can still be decided; an approval lets the same call pass
+        // once.
         let cancel = !matches!(how, HoldEnd::Abandoned | HoldEnd::Unanswered);
         self.questions.send(Errand::Withdraw { ticket, cancel }).ok();
     }
 }
 
 impl Clerk {
-    /// Does errands for ever.
+    /// Handles jobs; never returns.
     pub(super) async fn run(mut self) {
         let mut put: HashMap<Ticket, oneshot::Sender<bool>> = HashMap::new();
         let mut running = JoinSet::new();
@@ -139,7 +141,7 @@ impl Clerk {
                         running.spawn(self.see_to(*question, withdrawn));
                     }
                     Some(Errand::Withdraw { ticket, cancel }) => {
-                        // A question that was answered meanwhile needs not be taken back.
+                        // A request that was answered in the meantime need not be withdrawn.
                         put.remove(&ticket).map(|withdraw| withdraw.send(cancel));
                     }
                 },
@@ -152,7 +154,7 @@ impl Clerk {
         }
     }
 
-    /// Puts a question and has it settled, unless it is withdrawn.
+    /// Sends a request and settles its call, unless it is withdrawn.
     fn see_to(
         &self,
         question: Question,
@@ -173,7 +175,7 @@ impl Clerk {
     }
 }
 
-/// Puts a question, and comes back with how it was settled, if it was not withdrawn.
+/// Sends a request and waits for its settlement; `None` if it was withdrawn.
 async fn ask(
     client: &Client,
     question: Question,
@@ -185,7 +187,7 @@ async fn ask(
         journal.say(Level::Error, &format!("nobody can be asked: {error}"));
         Some(Settlement::Unanswered(subject.unavailable("nobody can be asked for approval")))
     };
-    // Whatever happens meanwhile, it has to be known whether people are asked now.
+    // Not cancellable: we must know whether the hub has opened a request that people can see.
     let answer = match client.evaluate(&request).await {
         Ok(answer) => answer,
         Err(error) => return unavailable(error),
@@ -197,7 +199,7 @@ async fn ask(
             return approved(answer.reason.clone().unwrap_or_else(|| "the hub".to_owned()));
         }
         (GovernanceDecision::PendingApproval, Some(id)) => {
-            // An identical call may have asked before; then its request is this call's, too.
+            // An identical call may have been made before; its request then covers this call too.
             journal.asked(ticket, &id);
             id
         }
@@ -205,7 +207,7 @@ async fn ask(
     };
     let decided = tokio::select! {
         Ok(cancel) = withdrawn => {
-            // A hub that is gone needs not be told.
+            // If the hub is gone, it does not need to be told.
             match cancel {
                 true => client.cancel(&id).await.ok(),
                 false => client.abandon(&id).await.ok(),
@@ -239,7 +241,7 @@ async fn ask(
     }
 }
 
-/// Waits until a task is decided about. One question that is not answered is no end.
+/// Waits until a task is decided, retrying after a timeout or a broken connection.
 async fn settled(client: &Client, id: &str) -> Result<api::TaskAnswer, ClientError> {
     let mut tries = 1;
     loop {
@@ -250,7 +252,7 @@ async fn settled(client: &Client, id: &str) -> Result<api::TaskAnswer, ClientErr
     }
 }
 
-/// What the caller is told, in the hub's words where it has some.
+/// The refusal for the caller, with the hub's text where it has one.
 fn refusal(answer: &GovernanceEvaluateResponse, subject: &Subject) -> Refusal {
     let Some(error) = &answer.error else { return subject.rejected(None) };
     let gate = answer.gate.as_deref().unwrap_or("approval");

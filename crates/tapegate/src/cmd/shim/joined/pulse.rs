@@ -1,4 +1,4 @@
-//! The tie to the hub: heartbeats, what it pushes, and what happens when it falls silent.
+//! The connection to the hub: heartbeats, pushed events, and the end of the session without them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::load;
 use crate::exit::Exit;
 use crate::logs::Level;
 
-/// How long it takes until a stream that broke is asked for again.
+/// How long to wait before reopening a broken stream.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Who keeps in touch with the hub.
+/// Keeps the session in contact with the hub.
 pub(super) struct Pulse<'a> {
     pub(super) client: &'a Arc<Client>,
     pub(super) plan: &'a Plan,
@@ -27,24 +27,24 @@ pub(super) struct Pulse<'a> {
     pub(super) stop: mpsc::Sender<()>,
 }
 
-/// What the hub had to say.
+/// What happened on the connection to the hub.
 enum News {
     Push(Push),
-    /// The stream is over, and something may have been missed.
+    /// The stream has ended, and events may have been missed.
     Broken,
-    /// It is time for a heartbeat.
+    /// A heartbeat is due.
     Due,
 }
 
 impl Pulse<'_> {
-    /// Keeps in touch until the hub wants an end or is gone; then has the session end.
+    /// Stays in contact until the hub requests the end or is gone, then ends the session.
     pub(super) async fn run(&self, snapshot: &Snapshot) {
         let why = self.listen(snapshot).await;
         self.journal.say(Level::Warn, &why);
         self.stop.send(()).await.ok();
     }
 
-    /// Comes back with the reason to end.
+    /// Returns the reason to end the session.
     async fn listen(&self, snapshot: &Snapshot) -> String {
         let mut lease = Instant::now() + Duration::from_millis(snapshot.lease_ms);
         let mut beat = tokio::time::interval(tapegate_hub::HEARTBEAT);
@@ -59,7 +59,7 @@ impl Pulse<'_> {
                 News::Push(Push::Shutdown) => return asked(),
                 News::Push(Push::Policy { version }) => self.catch_up(&version).await,
                 News::Push(Push::Task { .. }) => {}
-                // Whether it is gone is told by a heartbeat, at once.
+                // A heartbeat tells immediately whether the hub is gone.
                 News::Broken | News::Due => match self.beat().await {
                     Ok((true, ..)) => return asked(),
                     Ok((false, version, lease_ms)) => {
@@ -78,7 +78,7 @@ impl Pulse<'_> {
         }
     }
 
-    /// Waits for what is pushed, over a stream that is made anew when it breaks.
+    /// Waits for the next pushed event; opens a new stream if the last one broke.
     async fn next(&self, pushes: &mut Option<Pushes>) -> News {
         if pushes.is_none() {
             match self.client.pushes(&self.plan.connection_id).await {
@@ -99,7 +99,7 @@ impl Pulse<'_> {
         }
     }
 
-    /// Whether to end, the policy that holds, and how long it does.
+    /// Sends a heartbeat; returns whether to end, the policy version in force and its lease.
     async fn beat(&self) -> Result<(bool, String, u64), ClientError> {
         let answer = self.client.heartbeat(&self.heartbeat("running")).await?;
         Ok((answer.shutdown, answer.policy_version, answer.lease_ms))
@@ -121,14 +121,14 @@ impl Pulse<'_> {
         regime.policy.map(|policy| policy.version.clone()).unwrap_or_default()
     }
 
-    /// Takes another policy, if the hub has one.
+    /// Loads the hub's policy if its version differs from ours.
     async fn catch_up(&self, version: &str) {
         if self.held() == version {
             return;
         }
         match self.client.snapshot().await {
             Ok(snapshot) => self.reload.take(load(&snapshot, self.plan)),
-            // The next heartbeat finds the same.
+            // The next heartbeat tries again.
             Err(error) => self.journal.say(Level::Warn, &error.to_string()),
         }
     }
@@ -140,7 +140,7 @@ impl Pulse<'_> {
             Some(Exit::Code(code)) if *code > 128 => "stopped",
             _ => "crashed",
         };
-        // A hub that is gone needs not be told.
+        // If the hub is gone, it does not need to be told.
         self.client.heartbeat(&self.heartbeat(state)).await.ok();
     }
 }

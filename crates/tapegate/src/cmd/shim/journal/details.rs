@@ -1,4 +1,4 @@
-//! What the kinds of notes say, each in its own way.
+//! The members that are specific to each kind of note.
 
 use std::borrow::Cow;
 use tapegate_core::decision::LoggedDecision;
@@ -10,12 +10,12 @@ use tapegate_policy::redact::Redactor;
 
 use super::{masked, quoted};
 
-/// How much is kept of a message that is not written as it must be.
+/// How many characters of a malformed message are kept.
 const RAW_CHARS_MAX: usize = 1024;
-/// How much of the name of something hidden is kept.
+/// How many characters of the name of a hidden item are kept.
 const NAME_CHARS_MAX: usize = 200;
 
-/// The request whose answer lists what a server offers.
+/// The method that lists this kind of offer.
 pub(super) fn list_of(offer: Offer) -> &'static str {
     match offer {
         Offer::Tool => "tools/list",
@@ -34,12 +34,12 @@ pub(super) fn level(note: &Note<'_>) -> &'static str {
     if quiet { "info" } else { "warn" }
 }
 
-/// How a message begins that is not written as it must be. Bytes that are not text are written as
-/// hexadecimal digits, or, where secrets are masked, with the faulty ones replaced.
+/// The beginning of a malformed message. Bytes that are not UTF-8 are written as hexadecimal digits
+/// or, where secrets are masked, with the invalid ones replaced.
 pub(super) fn raw(bytes: &[u8], masking: Option<&Redactor>) -> String {
     let text = match (std::str::from_utf8(bytes), masking) {
         (Ok(text), _) => Cow::Borrowed(text),
-        // The cut may be in the middle of a character.
+        // The message may be cut in the middle of a character.
         (Err(error), _) if error.error_len().is_none() => String::from_utf8_lossy(bytes),
         (Err(_), Some(_)) => String::from_utf8_lossy(bytes),
         (Err(_), None) => {
@@ -54,7 +54,7 @@ pub(super) fn raw(bytes: &[u8], masking: Option<&Redactor>) -> String {
     format!("\"raw\":{}", quoted(&short))
 }
 
-/// What a kind of note says besides, the hold it is about, and who has decided.
+/// The specific members of a note, its hold, and who decided.
 pub(super) fn details<'k>(
     kind: &'k NoteKind,
     masking: Option<&Redactor>,
@@ -71,7 +71,7 @@ pub(super) fn details<'k>(
             (extra, None, None)
         }
         NoteKind::Filter { kept, hidden, hidden_total: count, .. } => {
-            // What is cut in half is no secret to whoever masks any more, so that comes first.
+            // Redact before truncating: a truncated secret no longer matches.
             let short = |name: &String| {
                 let name = masked(masking, Some(name)).unwrap_or_default();
                 name.chars().take(NAME_CHARS_MAX).collect()

@@ -1,4 +1,4 @@
-//! Events in words, for people who watch.
+//! Prints events as text on standard error.
 
 use tapegate_core::decision::LoggedDecision;
 use tapegate_store::activity::Event;
@@ -8,10 +8,10 @@ use crate::logs::{Level, Log};
 use crate::talk;
 use crate::views::visible;
 
-/// The longest line that is said about an event.
+/// The longest line printed for an event.
 const LINE_CHARS_MAX: usize = 600;
 
-/// Says what an event is about, if somebody wants to hear it.
+/// Prints an event, if the log prints its level.
 pub(super) fn tell(log: &Log, event: &Event<'_>) {
     let level = match event.level {
         "error" => Level::Error,
