@@ -1,4 +1,4 @@
-//! Finding a live request on the tape.
+//! Matches a live request to the tape.
 
 use std::io;
 
@@ -10,33 +10,33 @@ use super::{Mode, OnExhausted, Options, Reason};
 use crate::json;
 use crate::tape::index::NONE;
 
-/// How many requests with another cursor are looked at for one with the same.
+/// How many requests with other cursors are passed over to find one with the same cursor.
 const CURSORS_MAX: usize = 64;
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Found {
-    /// A request that asks for exactly the same.
+    /// A request that asks for exactly the same thing.
     Same(u32),
-    /// A request that asks for exactly the same, though in order another one comes first.
+    /// A request that asks for exactly the same thing, but is not the next one in order.
     Early(u32),
-    /// A read that is made more often than recorded, and this is what it was answered with before.
+    /// A read made more often than recorded; this one was its last answer.
     Again(u32),
-    /// A request for the same thing with other params.
+    /// A request for the same subject with other params.
     Differing(u32),
-    /// A request that comes near enough.
+    /// A request that is similar enough.
     Near {
         ask: u32,
         score: f64,
-        /// Which leaves differ, as a person reads them.
+        /// The leaves that differ, for people to read.
         paths: Vec<String>,
-        /// How many others come as near.
+        /// How many others are equally similar.
         ties: u32,
     },
     /// Nothing.
     Nothing {
         reason: Reason,
-        /// What was expected instead.
+        /// The request that was expected instead.
         expected: Option<u32>,
     },
 }
@@ -54,8 +54,8 @@ impl Found {
     }
 }
 
-/// Looks for a request and, if it is found, uses it up. In order, `exact` allows for no other
-/// params.
+/// Looks for a request and, if it is found, marks it as used. In sequential mode, `exact` rules out
+/// other params.
 pub(super) fn find(
     tape: &mut Tape,
     options: &Options,
@@ -95,7 +95,7 @@ pub(super) fn in_order(
         }
         next = run.peek(tape);
     }
-    // What is not asked for here stays where it is, for somebody else may ask for it.
+    // Skipped requests stay available, since another client may make them.
     let mut before = None;
     while let Some(ask) = next {
         let needless = is_optional(tape, run, ask) && !tape.is_like(ask, asked)?;
@@ -116,14 +116,14 @@ pub(super) fn in_order(
     Ok(found)
 }
 
-/// Whether a request may be left out. A client that goes on after the end of the tape does not begin
-/// its session anew.
+/// Whether a request may be skipped. A client that continues after the end of the tape does not
+/// initialize its session again.
 fn is_optional(tape: &Tape, run: &Run, ask: u32) -> bool {
     let is_read = || tape.is_read(tape.index.ask(ask).signature);
     tape.is_probe(ask) || run.has_cycled() && (tape.is_initialize(ask) || is_read())
 }
 
-/// Takes the request that comes next, or one that may come before it.
+/// Takes the next request in order, or one that may be made before it.
 fn at_its_place(
     tape: &mut Tape,
     run: &mut Run,
@@ -138,7 +138,7 @@ fn at_its_place(
         return Ok(Found::Same(ahead));
     } else if let Some(ahead) = first_same(tape, asked, run.row(tape, asked.signature))? {
         run.take_ahead(tape, ahead);
-        // Nothing comes of the order of lists, so nobody need be told.
+        // The order of lists does not matter, so it is not reported.
         let list = tape.relists.is_list(asked.signature);
         return Ok(if list { Found::Same(ahead) } else { Found::Early(ahead) });
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
@@ -150,14 +150,14 @@ fn at_its_place(
     Ok(found)
 }
 
-/// Whether a list is asked for again.
+/// Whether a list is requested again.
 fn has_listed(tape: &Tape, run: &Run, asked: &Asked<'_>) -> bool {
     let first = run.session().and_then(|session| tape.relists.first(session, asked.signature));
     first.is_some_and(|first| run.is_used(first))
 }
 
-/// Whether the tape has the very same request, wherever. Then its answer is there too, and that of
-/// another call would be a wrong one.
+/// Whether the tape has exactly this request anywhere. Then its own answer is on the tape too, and
+/// that of another call would be wrong.
 fn is_recorded(tape: &mut Tape, asked: &Asked<'_>) -> io::Result<bool> {
     let mut ask = tape.index.first_same(asked.signature).unwrap_or(NONE);
     while ask != NONE {
@@ -179,7 +179,7 @@ fn first_same(tape: &mut Tape, asked: &Asked<'_>, among: Vec<u32>) -> io::Result
     Ok(None)
 }
 
-/// The last request for the same thing that was played, after the end of the tape.
+/// The last played request for the same subject, after the end of the tape.
 fn last_like(tape: &mut Tape, run: &Run, asked: &Asked<'_>) -> io::Result<Found> {
     let (mut same, mut like) = (None, None);
     let mut ask = tape.index.first_like(asked.signature).unwrap_or(NONE);
@@ -217,12 +217,12 @@ fn by_request(
             Ok(again.map_or(nothing, Found::Same))
         }
         (_, Some(ask)) => Ok(Found::Nothing { reason: Reason::Exhausted, expected: Some(ask) }),
-        // The hash was the same by chance, and the request is not.
+        // The hashes collided; the request itself differs.
         (_, None) => Ok(Found::Nothing { reason: Reason::NotRecorded, expected: None }),
     }
 }
 
-/// The first unused request that is the same; of the run's own session before any other.
+/// The first unused request that is the same, from the run's own session if possible.
 fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::Result<Option<u32>> {
     let several = tape.index.sessions().len() > 1 && run.session().is_some();
     let passes: &[bool] = if several { &[true, false] } else { &[false] };
@@ -247,7 +247,7 @@ fn unused(tape: &mut Tape, run: &mut Run, head: u32, asked: &Asked<'_>) -> io::R
     Ok(None)
 }
 
-/// Whether a recorded request has the same `cursor`, or none is asked for.
+/// Whether a recorded request has the same `cursor`, or the live request has none.
 fn has_same_cursor(tape: &mut Tape, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
     let cursor = asked.said.params.and_then(|params| json::member(params, "cursor"));
     Ok(cursor.is_none() || tape.has_cursor(ask, cursor)?)
@@ -282,7 +282,7 @@ fn by_likeness(
         ask = tape.index.next_like(ask);
     }
     match best.filter(|(score, ..)| *score >= threshold) {
-        // Things are told apart by hashes so far.
+        // So far subjects were only compared by hash.
         Some((score, _, ask)) if tape.is_like(ask, asked)? => {
             let head = tape.index.first_same(tape.index.ask(ask).signature).unwrap_or(ask);
             run.take(tape, head, ask);

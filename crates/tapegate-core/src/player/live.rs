@@ -1,4 +1,4 @@
-//! One live session: who the client is, what it was asked, and which scenes are under way.
+//! One live session: who its client is, what the client was asked, and which scenes are active.
 
 mod batches;
 mod names;
@@ -24,31 +24,31 @@ type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 pub(super) struct Live {
     /// From 1.
     pub(super) number: u32,
-    /// Whether clients without sessions share it.
+    /// Whether sessionless clients share it.
     pub(super) shared: bool,
-    /// What it has used of the tape; of a shared one, a run for each client that seems to be there.
+    /// What it has used of the tape; if it is shared, one run for each client there seems to be.
     pub(super) runs: Vec<Run>,
     pub(super) runs_made: u32,
-    /// The run that what was asked last belongs to.
+    /// The run that the last request belongs to.
     pub(super) run: u32,
-    /// The raw params of its initialize.
+    /// The raw params of its `initialize` request.
     pub(super) initialize: Option<Vec<u8>>,
     pub(super) behind: Behind,
-    /// How often each notification came.
+    /// How often each notification was received.
     pub(super) notes: Map<Vec<u8>, usize>,
-    /// The order of the scenes that are under way.
+    /// The order of the active scenes.
     pub(super) queue: Queue,
     scenes: Map<u32, Scene>,
     scenes_made: u32,
-    /// Which scenes wait for a moment; those that wait no longer are left in.
+    /// The scenes that wait for a time. Entries of scenes that no longer wait are left in.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
-    /// When everything that still waits is said, because the client says no more.
+    /// When everything still pending is sent, because the client has closed its sending end.
     hurry_ns: Option<u64>,
     /// Scenes by the id of their request.
     by_id: Map<IdKey, Vec<u32>>,
-    /// What the client was asked: in which scene, by which recorded request.
+    /// Requests sent to the client, with their scene and the recorded request.
     asked: Map<IdKey, (u32, u32)>,
-    /// The names that recorded requests of the server were given, where they had to be.
+    /// The ids given to recorded requests of the server whose own ids were in use.
     renamed: Map<IdKey, Vec<u8>>,
     names_made: u32,
     tokens: Map<IdKey, Vec<u8>>,
@@ -57,7 +57,8 @@ pub(super) struct Live {
     batches: Map<u32, Batch>,
     batches_made: u32,
     missing: HashSet<String>,
-    /// The first recorded request of each sort that it cannot answer, until that is told.
+    /// The first recorded request of each method that the client cannot answer, until it is
+    /// reported.
     missing_new: Vec<u32>,
 }
 
@@ -71,7 +72,7 @@ impl Live {
         self.scenes_made
     }
 
-    /// Keeps a scene that waits.
+    /// Stores a waiting scene.
     pub(super) fn keep(&mut self, scene: Scene) {
         if let Wait::Until(due) | Wait::Reply(_, due) | Wait::Cancel(due) = scene.wait {
             self.waiting.push(Reverse((due, scene.number)));
@@ -86,7 +87,7 @@ impl Live {
         self.scenes.insert(scene.number, scene);
     }
 
-    /// Takes a scene out, to play on or to end it.
+    /// Removes a scene, to continue or to end it.
     pub(super) fn take(&mut self, number: u32) -> Option<Scene> {
         let scene = self.scenes.remove(&number)?;
         self.queue.take(&scene);
@@ -102,7 +103,7 @@ impl Live {
         Some(scene)
     }
 
-    /// Takes a scene whose moment has come.
+    /// Removes and returns a scene that is due.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Scene> {
         while let Some(Reverse((due, number))) = self.waiting.peek().copied() {
             if !self.is_waiting(number, due) {
@@ -117,9 +118,9 @@ impl Live {
         None
     }
 
-    /// When the next scene goes on by itself.
+    /// When the next scene continues by itself.
     pub(super) fn due(&self) -> Option<u64> {
-        // A moment that nobody waits for any more costs one look in vain.
+        // A stale entry only causes one needless wake-up.
         let moment = self.waiting.peek().map(|Reverse((due, _))| *due);
         moment.into_iter().chain(self.queue.due()).min()
     }
@@ -130,15 +131,15 @@ impl Live {
         )
     }
 
-    /// Whether an answer is to come without the client saying more.
+    /// Whether an answer is still to be sent without further client input.
     pub(super) fn is_busy(&self) -> bool {
         let due =
             |scene: &Scene| matches!(scene.wait, Wait::Until(_) | Wait::Turn) && !scene.answered;
         self.scenes.values().any(|scene| due(scene) && scene.id.is_some()) || self.behind.is_busy()
     }
 
-    /// The client says no more: from `by_ns` on nothing waits. True if a request that is to be
-    /// answered would have waited longer.
+    /// The client has closed its sending end: send everything by `by_ns`. Returns true if the
+    /// answer to a request would have been sent later.
     pub(super) fn hurry(&mut self, by_ns: u64) -> bool {
         self.hurry_ns = Some(by_ns);
         let late = |scene: &Scene| matches!(scene.wait, Wait::Until(due) if due > by_ns);
@@ -152,23 +153,23 @@ impl Live {
         hurried
     }
 
-    /// Whether the client says no more.
+    /// Whether the client has closed its sending end.
     pub(super) fn has_left(&self) -> bool {
         self.hurry_ns.is_some()
     }
 
-    /// When something is said that is due at `due_ns`.
+    /// When to send something that is due at `due_ns`.
     pub(super) fn moment(&self, due_ns: u64) -> u64 {
         self.hurry_ns.map_or(due_ns, |hurry_ns| due_ns.min(hurry_ns))
     }
 
-    /// The scenes that wait for an answer of the client.
+    /// Removes the scenes that wait for an answer of the client.
     pub(super) fn take_unreplied(&mut self) -> Vec<Scene> {
         let numbers = self.numbers(|scene| matches!(scene.wait, Wait::Reply(..)));
         numbers.into_iter().filter_map(|number| self.take(number)).collect()
     }
 
-    /// The numbers of some scenes, in their order.
+    /// The numbers of the scenes selected by `is_one`, in order.
     fn numbers(&self, is_one: impl Fn(&Scene) -> bool) -> Vec<u32> {
         let scenes = self.scenes.values().filter(|scene| is_one(scene));
         let mut numbers: Vec<u32> = scenes.map(|scene| scene.number).collect();
@@ -176,13 +177,13 @@ impl Live {
         numbers
     }
 
-    /// The newest scene of a request that the client takes back.
+    /// Removes the newest scene of a request that the client cancels.
     pub(super) fn take_cancelled(&mut self, id: &[u8]) -> Option<Scene> {
         let number = *self.by_id.get(&IdKey::new(id))?.last()?;
         self.take(number)
     }
 
-    /// Whether the client has said that it can answer this request of a server.
+    /// Whether the client has declared that it can answer this request of a server.
     pub(super) fn can(&self, method: &[u8]) -> bool {
         let capability = match method {
             b"sampling/createMessage" => "sampling",
@@ -203,7 +204,7 @@ impl Live {
         }
     }
 
-    /// What the client turned out not to be able to answer since the last look.
+    /// The requests that the client cannot answer, found since this was last called.
     pub(super) fn take_missing(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.missing_new)
     }

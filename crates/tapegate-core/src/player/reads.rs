@@ -1,7 +1,7 @@
-//! Reads that change nothing: lists, and the question what the server knows.
+//! Reads without side effects: lists and `server/discover`.
 //!
-//! How often a client makes them is its own affair, and so is when. One more or one less than
-//! recorded is worth a warning, but does not make another session.
+//! How often and when a client makes them is up to the client. One more or fewer than recorded is
+//! worth a warning, but is not a divergence.
 
 use std::io;
 
@@ -12,21 +12,21 @@ use super::{Mode, OnUnmatched, Options};
 use crate::json;
 use crate::tape::index::NONE;
 
-/// A request that was found when reads need not be as recorded.
+/// A match found when reads need not occur as recorded.
 pub(super) struct Lenient {
     pub(super) found: Found,
-    /// The recorded reads that nobody has made before it.
+    /// The recorded reads before it that no client has made.
     pub(super) skipped: Vec<u32>,
 }
 
-/// Looks for a request that was not found, and uses it up.
+/// Looks for a request that was not found by the strict rules, and marks it as used.
 pub(super) fn find(
     tape: &mut Tape,
     options: &Options,
     run: &mut Run,
     asked: &Asked<'_>,
 ) -> io::Result<Option<Lenient>> {
-    // A live server knows better than the tape what it has now.
+    // A live server knows its current lists better than the tape.
     if options.strict_reads || options.on_unmatched == OnUnmatched::Passthrough {
         return Ok(None);
     }
@@ -40,7 +40,7 @@ pub(super) fn find(
     }
 }
 
-/// A read that does not come in its turn, or comes once more than recorded.
+/// A read that is out of order, or made once more than recorded.
 fn once_more(tape: &mut Tape, run: &mut Run, asked: &Asked<'_>) -> io::Result<Option<Found>> {
     let cursor = asked.said.params.and_then(|params| json::member(params, "cursor"));
     let (mut unused, mut same_page, mut last) = (None, None, None);
@@ -63,7 +63,7 @@ fn once_more(tape: &mut Tape, run: &mut Run, asked: &Asked<'_>) -> io::Result<Op
     Ok(same_page.or(last).map(Found::Again))
 }
 
-/// A request that comes next if the reads before it are left out.
+/// A request that is next in order if the reads before it are skipped.
 fn behind_reads(
     tape: &mut Tape,
     options: &Options,

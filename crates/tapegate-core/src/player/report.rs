@@ -1,24 +1,24 @@
-//! What a replay has to tell: to a person as it goes, and at its end.
+//! What a replay reports, as it runs and at its end.
 
 use super::replies::ChangedReply;
 
-/// Something worth telling a person while a tape is played.
+/// Something to report while a tape is played.
 #[derive(Debug)]
 pub enum Notice<'a> {
-    /// For whoever looks for the reason of something.
+    /// Details for debugging.
     Debug(String),
-    /// A request was found on the tape.
+    /// A request was matched to the tape.
     Matched {
         /// The recorded request's `seq`, or its line where there is none.
         number: u32,
         /// The live request, redacted as the tape is.
         asked: &'a [u8],
-        /// How it was found, in words.
+        /// How it was matched.
         how: &'static str,
     },
-    /// Something is amiss.
+    /// A warning.
     Warn(String),
-    /// A request was answered with what was recorded for other params.
+    /// A request was answered with the answer recorded for other params.
     Differs {
         /// The recorded request's `seq`, or its line where there is none.
         number: u32,
@@ -29,16 +29,16 @@ pub enum Notice<'a> {
     },
     /// A request was not on the tape.
     Diverged(&'a Divergence),
-    /// The client has answered the server otherwise than recorded.
+    /// The client answered the server differently than recorded.
     Replied(&'a ChangedReply),
 }
 
-/// A request that the tape has no answer to.
+/// A request for which the tape has no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Divergence {
-    /// Which session of this replay asked, from 1.
+    /// The session of this replay that made it, from 1.
     pub session: u32,
-    /// Which session of the tape is played for it, from 1, if it is one.
+    /// The recorded session that is played for it, from 1, if there is one.
     pub tape_session: Option<u32>,
     /// The method.
     pub method: String,
@@ -46,80 +46,80 @@ pub struct Divergence {
     pub name: Option<String>,
     /// The request, redacted as the tape is.
     pub request: Vec<u8>,
-    /// Why nothing fits.
+    /// Why nothing matches.
     pub reason: Reason,
-    /// What comes next on the tape, if something else was asked.
+    /// The next request on the tape, if another one was made.
     pub next: Option<Near>,
-    /// What comes nearest, best first; at most three.
+    /// The nearest recorded requests, best first; at most three.
     pub nearest: Vec<Near>,
-    /// Whether the server behind was asked instead.
+    /// Whether it was passed to the server behind the tape.
     pub passed_on: bool,
 }
 
-/// Why nothing on the tape fits a request.
+/// Why nothing on the tape matches a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// Nothing like it was recorded.
     NotRecorded,
-    /// It was recorded, but not as often as it was asked.
+    /// It was recorded, but is made more often than that.
     Exhausted,
-    /// In order, another request comes next.
+    /// In sequential mode, another request is next.
     OutOfOrder,
-    /// In order, the tape has no more requests.
+    /// In sequential mode, the tape has no more requests.
     TapeEnded,
     /// It was recorded, but never answered.
     Unanswered,
-    /// The recorded client took it back, and this one does not.
+    /// The recorded client cancelled it, and the live one did not.
     NotCancelled,
 }
 
-/// A recorded request that comes near.
+/// A recorded request that is similar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Near {
     /// Its `seq`, or its line where there is none.
     pub number: u32,
     /// The recorded request.
     pub request: Vec<u8>,
-    /// How much of it is equal, from 0 to 1.
+    /// The share of it that is equal, from 0 to 1.
     pub score: f64,
-    /// The session of the tape that it is of, from 1.
+    /// The recorded session it belongs to, from 1.
     pub session: u32,
 }
 
-/// What came of a replay.
+/// The outcome of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
-    /// Requests that were answered from the tape.
+    /// Requests answered from the tape.
     pub matched: u64,
-    /// Those among them whose params differed from the recorded ones.
+    /// How many of those had params that differ from the recorded ones.
     pub differing: u64,
     /// The first of them.
     pub differing_first: Vec<Differing>,
-    /// Requests that were answered without the tape, as any server would: `ping` and the like.
+    /// Requests answered without the tape, as any server would answer them, such as `ping`.
     pub courtesies: u64,
-    /// Requests that the tape had no answer to.
+    /// Requests for which the tape had no answer.
     pub unmatched: u64,
-    /// Those among them that the server behind was asked instead.
+    /// How many of those were passed to the server behind the tape.
     pub passed_on: u64,
-    /// Those among them that the server behind could not answer, because it did not start or failed.
+    /// How many of those it failed to answer, because it did not start or failed.
     pub server_failed: u64,
-    /// Why, the first time.
+    /// The first reason for that.
     pub server_failure: Option<String>,
-    /// The first of them.
+    /// The first unmatched requests.
     pub divergences: Vec<Divergence>,
-    /// Whether clients only shook hands and listed, and left everything else that was recorded.
+    /// Whether clients only initialized and listed, and made none of the other recorded requests.
     pub only_setup: bool,
-    /// How many recorded requests nobody asked for.
+    /// How many recorded requests no client made.
     pub unused: u64,
     /// The first of them.
     pub unused_first: Vec<Unused>,
-    /// Answers of the client that were not the recorded ones.
+    /// Answers of the client that differ from the recorded ones.
     pub changed_replies: u64,
-    /// Those among them that count as divergences.
+    /// How many of those count as divergences.
     pub failed_replies: u64,
     /// The first of them.
     pub changed_replies_first: Vec<ChangedReply>,
-    /// Reads that were made more often than recorded, or not in their turn.
+    /// Reads that were made more often than recorded, or out of order.
     pub extra_reads: u64,
     /// The first of them.
     pub extra_reads_first: Vec<ExtraRead>,
@@ -127,8 +127,8 @@ pub struct Summary {
     pub sessions: u32,
 }
 
-/// A read, such as `tools/list`, that was answered from the tape though its turn had not come or it
-/// had been made as often as recorded.
+/// A read, such as `tools/list`, that was answered from the tape although it was out of order or
+/// made more often than recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraRead {
     /// The recorded request's `seq`, or its line where there is none.
@@ -139,7 +139,7 @@ pub struct ExtraRead {
     pub again: bool,
 }
 
-/// A request that was answered with what was recorded for other params.
+/// A request that was answered with the answer recorded for other params.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Differing {
     /// The recorded request's `seq`, or its line where there is none.
@@ -150,7 +150,7 @@ pub struct Differing {
     pub asked: Vec<u8>,
 }
 
-/// A recorded request that nobody asked for.
+/// A recorded request that no client made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unused {
     /// Its `seq`, or its line where there is none.
@@ -162,7 +162,7 @@ pub struct Unused {
 }
 
 impl Reason {
-    /// The reason in the words of an error.
+    /// The reason as worded in an error message.
     pub fn words(self) -> &'static str {
         match self {
             Self::NotRecorded => "not on the tape",

@@ -6,38 +6,39 @@ use super::tape::Tape;
 use crate::signature::Signature;
 use crate::tape::index::NONE;
 
-/// How many requests are taken to have been made side by side.
+/// How many requests are treated as concurrent at most.
 const SIDE_BY_SIDE_MAX: usize = 256;
 
-/// What one conversation has used of the tape: its place in order, and what was given out.
+/// What one conversation has used of the tape: its position in order, and the requests it has
+/// taken.
 #[derive(Debug)]
 pub(super) struct Run {
     /// Its number among those of its session.
     pub(super) number: u32,
-    /// The session of the tape that it plays; with one place for all sessions, the whole tape.
+    /// The recorded session that it plays, or the whole tape if all sessions share one position.
     part: Part,
-    /// How many requests of its part lie behind it.
+    /// How many requests of its part it has passed.
     place: u32,
-    /// When the last answer to what was taken in order came: a slot.
+    /// The slot of the last answer to the requests taken in order.
     busy_until: u32,
-    /// Requests further on that were taken already.
+    /// Requests further on that were already taken.
     ahead: Ahead,
-    /// Whether it has begun again after its end.
+    /// Whether it has started over after its end.
     cycled: bool,
     used: Bits,
-    /// How many requests were given out.
+    /// How many requests were taken.
     taken: usize,
-    /// Where the search for an unused request goes on, by the first one with the same signature;
-    /// apart for its own session and for all.
+    /// Where the search for an unused request continues, by the first one with the same signature;
+    /// separate for its own session and for all.
     search: HashMap<(u32, bool), u32, foldhash::fast::RandomState>,
-    /// Which request was given out last, by the first one with the same signature.
+    /// The request that was taken last, by the first one with the same signature.
     last: HashMap<u32, u32, foldhash::fast::RandomState>,
 }
 
 /// Requests that were taken before their turn.
 pub(super) type Ahead = HashSet<u32, foldhash::fast::RandomState>;
 
-/// Which requests of the tape a run goes through in order.
+/// The part of the tape that a run goes through in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Session(u32),
@@ -61,7 +62,7 @@ impl Run {
         }
     }
 
-    /// The session of the tape that is played, if it is one.
+    /// The recorded session that is played, if it is only one.
     pub(super) fn session(&self) -> Option<u32> {
         match self.part {
             Part::Session(session) => Some(session),
@@ -69,7 +70,7 @@ impl Run {
         }
     }
 
-    /// The request that comes next in order.
+    /// The next request in order.
     pub(super) fn peek(&mut self, tape: &Tape) -> Option<u32> {
         loop {
             let ask = tape.in_order(self.part, self.place)?;
@@ -87,13 +88,13 @@ impl Run {
         used_up || self.place > 0 && self.peek(tape).is_none()
     }
 
-    /// Whether anything has been taken in order.
+    /// Whether any request has been taken in order.
     pub(super) fn has_begun(&self) -> bool {
         self.place > 0
     }
 
-    /// The requests from the next one on that were made before the client had all its answers: a
-    /// client that asks several things at once leaves their order to chance.
+    /// The requests from the next one on that were made while earlier ones were still unanswered.
+    /// The order of concurrent requests is arbitrary.
     pub(super) fn side_by_side(&self, tape: &Tape) -> Vec<u32> {
         let mut busy_until = self.busy_until;
         let mut asks = Vec::new();
@@ -115,8 +116,8 @@ impl Run {
         asks
     }
 
-    /// The next requests, as long as they ask for the same thing, or all for lists: many clients
-    /// make such requests all at once, and in which order they arrive is chance.
+    /// The next requests, as long as they have the same subject or are all lists: many clients make
+    /// such requests concurrently, so that they arrive in arbitrary order.
     pub(super) fn row(&self, tape: &Tape, signature: Signature) -> Vec<u32> {
         let asks = (self.place..).map_while(|place| tape.in_order(self.part, place));
         let asks = asks.filter(|ask| !self.ahead.contains(ask) && !tape.is_unordered(*ask));
@@ -128,7 +129,7 @@ impl Run {
         asks.take_while(fits).take(SIDE_BY_SIDE_MAX).collect()
     }
 
-    /// Takes a request before those that come first in order.
+    /// Takes a request before those that precede it in order.
     pub(super) fn take_ahead(&mut self, tape: &Tape, ask: u32) {
         self.busy_until = self.busy_until.max(answered_at(tape, ask));
         self.ahead.insert(ask);
@@ -136,22 +137,22 @@ impl Run {
         self.used.set(ask);
     }
 
-    /// Where it stands in order: how far it has come, and what it has taken further on.
+    /// Its position in order, and the requests it has taken further on.
     pub(super) fn place(&self) -> (u32, Ahead) {
         (self.place, self.ahead.clone())
     }
 
-    /// Goes back to where it stood.
+    /// Returns to an earlier position.
     pub(super) fn go_back(&mut self, (place, ahead): (u32, Ahead)) {
         (self.place, self.ahead) = (place, ahead);
     }
 
-    /// Moves on without using what comes next.
+    /// Moves on without using the next request.
     pub(super) fn skip(&mut self) {
         self.place += 1;
     }
 
-    /// Moves behind the request that [`Run::peek`] gave.
+    /// Moves past the request that [`Run::peek`] returned.
     pub(super) fn advance(&mut self, tape: &Tape, ask: u32) {
         self.busy_until = self.busy_until.max(answered_at(tape, ask));
         self.place += 1;
@@ -159,7 +160,7 @@ impl Run {
         self.used.set(ask);
     }
 
-    /// Begins again.
+    /// Starts over.
     pub(super) fn rewind(&mut self) {
         self.place = 0;
         self.busy_until = 0;
@@ -167,7 +168,7 @@ impl Run {
         self.cycled = true;
     }
 
-    /// Whether it has begun again after its end.
+    /// Whether it has started over after its end.
     pub(super) fn has_cycled(&self) -> bool {
         self.cycled
     }
@@ -176,17 +177,17 @@ impl Run {
         self.used.has(ask)
     }
 
-    /// Gives out `ask`, which has the same signature as `head`.
+    /// Takes `ask`, which has the same signature as `head`.
     pub(super) fn take(&mut self, tape: &Tape, head: u32, ask: u32) {
         self.taken += 1;
         self.used.set(ask);
-        // What the tape has once needs no note of its own.
+        // A signature that occurs only once needs no entry.
         if !is_only_one(tape, head) {
             self.last.insert(head, ask);
         }
     }
 
-    /// Which request with the signature of `head` was given out last.
+    /// The last request taken with the signature of `head`.
     pub(super) fn last(&self, tape: &Tape, head: u32) -> Option<u32> {
         match is_only_one(tape, head) {
             true => self.used.has(head).then_some(head),
@@ -208,7 +209,7 @@ impl Run {
         ask
     }
 
-    /// Makes every request with the signature of `head` unused again.
+    /// Marks every request with the signature of `head` as unused again.
     pub(super) fn renew(&mut self, tape: &Tape, head: u32) {
         self.search.remove(&(head, true));
         self.search.remove(&(head, false));
@@ -220,12 +221,12 @@ impl Run {
     }
 }
 
-/// Whether no other request has the signature of `head`, the first that has it.
+/// Whether `head`, the first request with its signature, is the only one.
 fn is_only_one(tape: &Tape, head: u32) -> bool {
     tape.index.next_same(head) == NONE
 }
 
-/// The slot of the answer to a request. What was never answered kept nobody waiting.
+/// The slot of the answer to a request; 0 if it was never answered, since no client waited for it.
 fn answered_at(tape: &Tape, ask: u32) -> u32 {
     match tape.slot_of(ask).pair {
         NONE => 0,
@@ -233,7 +234,7 @@ fn answered_at(tape: &Tape, ask: u32) -> u32 {
     }
 }
 
-/// A set of numbers, a bit each.
+/// A set of numbers, one bit each.
 #[derive(Debug, Default)]
 pub(super) struct Bits(Vec<u64>);
 

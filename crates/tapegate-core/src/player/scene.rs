@@ -1,8 +1,8 @@
-//! One request or notification of a live client, and what the tape has the server say to it.
+//! One request or notification of a live client, and what the recorded server sends in response.
 //!
-//! A scene follows the tape from message to message: what the server said of its own accord is
-//! said again, an answer of the client is waited for where the tape has one, the answer to the
-//! request is given, and what came after it follows. Ids and progress tokens are the live ones.
+//! A scene follows the tape from message to message: it sends the server's own messages, waits for
+//! an answer of the client where the tape has one, answers the request, and sends what came after.
+//! Ids and progress tokens are replaced by the live ones.
 
 mod saying;
 
@@ -20,50 +20,50 @@ use crate::side::Side;
 use crate::tape::index::{NONE, Slot};
 use crate::time::At;
 
-/// How long an answer of the client is waited for.
+/// How long to wait for an answer of the client.
 const REPLY_NS_MAX: u64 = 60_000_000_000;
 
-/// A scene under way.
+/// An active scene.
 #[derive(Debug)]
 pub(super) struct Scene {
     /// Its number in the session.
     pub(super) number: u32,
-    /// The run that it is part of.
+    /// The run that it belongs to.
     run: u32,
-    /// What it is in order with.
+    /// The scenes with the same group are kept in order.
     pub(super) group: Group,
     /// The client's recorded message.
     pub(super) anchor: u32,
-    /// The client's recorded request, if that is one.
+    /// The client's recorded request, if the message is one.
     pub(super) ask: u32,
     /// The next message to play.
     pub(super) next: u32,
-    /// Recorded requests before this one that are missing; found when that is first asked.
+    /// Recorded requests before this one that are still awaited; computed when first needed.
     pub(super) earlier: Option<Vec<u32>>,
-    /// From this one to the one that comes here, all later requests were made.
+    /// No request after this one and before this number is still awaited.
     pub(super) asked_until: u32,
     /// The live request's id; a notification has none.
     pub(super) id: Option<Small>,
-    /// Whether the answer goes into a batch, and which.
+    /// The batch that the answer belongs to, if any.
     pub(super) batch: Option<u32>,
-    /// What the recorded request called itself.
+    /// The recorded progress token and the live one.
     names: Names,
-    /// From when on delays count, live and on the tape.
+    /// The time from which delays count, live and on the tape.
     base: (u64, u64),
-    /// Whether the base is still the request itself.
+    /// Whether that time is still the time of the request.
     from_request: bool,
-    /// What the client was asked in this scene, and whether it has answered or need not.
+    /// Requests sent to the client in this scene, and whether each is answered or needs no answer.
     asked: Vec<(u32, bool)>,
-    /// The live request, if the recorded client took it back.
+    /// The live request, if the recorded client cancelled it.
     pub(super) cancellable: Option<Box<Cancellable>>,
     /// What the scene waits for.
     pub(super) wait: Wait,
     pub(super) answered: bool,
-    /// Whether the stream of the request has ended before its answer.
+    /// Whether the stream of the request was ended before its answer.
     parted: bool,
 }
 
-/// What the recorded request called itself, and what stands for that now.
+/// The progress token of the recorded request, and the live one that replaces it.
 #[derive(Debug, Default)]
 struct Names {
     token: Option<Box<[u8]>>,
@@ -75,20 +75,20 @@ struct Names {
 pub(super) enum Wait {
     /// Nothing.
     No,
-    /// A moment.
+    /// A point in time.
     Until(u64),
-    /// The client's answer to this recorded request, but not for ever.
+    /// The client's answer to this recorded request, up to a deadline.
     Reply(u32, u64),
-    /// What comes before it on the tape.
+    /// Messages that precede it on the tape.
     Turn,
-    /// The client to take the request back, but not for ever.
+    /// The client to cancel the request, up to a deadline.
     Cancel(u64),
-    /// Nothing more comes, but the request stays open: its answer was never given.
+    /// Nothing more follows, but the request stays open: it was never answered.
     Open,
 }
 
 impl Scene {
-    /// A scene that begins with what the client has said.
+    /// A scene that begins with a message of the client.
     pub(super) fn new((number, run): (u32, u32), anchor: u32, slot: &Slot, at: At) -> Self {
         Self {
             number,
@@ -112,7 +112,7 @@ impl Scene {
         }
     }
 
-    /// Ties the scene to a live request, and to the recorded one.
+    /// Connects the scene to a live request and the recorded one.
     pub(super) fn answering(
         mut self,
         said: &Envelope<'_>,
@@ -124,7 +124,7 @@ impl Scene {
         self.id = said.id.map(Small::new);
         self.batch = batch;
         let slot = tape.index.slot(self.anchor);
-        // Where only the answer follows, nothing of the request is repeated.
+        // If only the answer follows, nothing in it refers to the request's token.
         let bare = slot.pair != NONE && slot.next == slot.pair;
         if !bare || tape.index.slot(slot.pair).next != NONE {
             let frame = Frame::read(tape.text(&slot)?);
@@ -137,12 +137,12 @@ impl Scene {
         Ok(self)
     }
 
-    /// The recorded progress token and the live one that stands for it.
+    /// The recorded progress token and its live replacement.
     pub(super) fn token(&self) -> Option<(&[u8], &[u8])> {
         self.names.token.as_deref().zip(self.names.live_token.as_deref())
     }
 
-    /// Notes that the client has answered; true if that was waited for.
+    /// Notes an answer of the client; returns true if the scene was waiting for it.
     pub(super) fn replied(&mut self, request: u32, at: At, tape: &Tape) -> bool {
         self.asked.iter_mut().filter(|(slot, _)| *slot == request).for_each(|asked| asked.1 = true);
         let waited = matches!(self.wait, Wait::Reply(slot, _) if slot == request);
@@ -158,7 +158,7 @@ impl Scene {
         self.from_request = false;
     }
 
-    /// When a recorded message is to be said.
+    /// When to send a recorded message.
     fn due(&self, slot: &Slot, pace: f64) -> u64 {
         let recorded_us = match slot.latency_us {
             Some(latency) if self.from_request => latency,
@@ -167,8 +167,7 @@ impl Scene {
         self.base.0.saturating_add((recorded_us as f64 * 1000.0 * pace) as u64)
     }
 
-    /// Plays on as far as that goes without waiting, up to the slot `limit`. False when the scene
-    /// is over.
+    /// Plays until it has to wait, or up to the slot `limit`. Returns false when the scene is over.
     pub(super) fn play(
         &mut self,
         context: &mut Context<'_>,
@@ -209,8 +208,8 @@ impl Scene {
         Ok(open)
     }
 
-    /// Ends the stream of the request where the tape has the client come back for the rest. What
-    /// else came on a stream that was gone on with belongs to the session, whose stream it was.
+    /// Ends the stream of the request where the recorded client reconnected for the rest. Other
+    /// messages on a resumed stream belong to the session, whose stream it was.
     fn part(&mut self, tape: &Tape, slot: &Slot, act: &mut dyn FnMut(Act<'_>)) {
         if !slot.resumed || self.parted || self.answered {
             return;
@@ -224,7 +223,7 @@ impl Scene {
         }
     }
 
-    /// Gives up waiting for the client.
+    /// Stops waiting for an answer of the client.
     pub(super) fn wait_no_longer(&mut self, at: At, tape: &Tape) {
         if let Wait::Reply(request, _) = self.wait {
             self.replied(request, at, tape);

@@ -1,8 +1,8 @@
-//! Errors that are about what came with a request, and not about what it asks.
+//! Errors caused by the metadata of a request, not by what it asks for.
 //!
-//! Without sessions every request brings along by which revision it goes and what its client can
-//! do; by HTTP its headers say some of it again. A server may refuse it for that alone, and the
-//! same request with other terms is another matter. The tape has no headers.
+//! In the sessionless era every request carries its revision and its client's capabilities; over
+//! HTTP some of that is repeated in headers. A server may refuse a request for these alone, so its
+//! answer does not apply to the same request with other metadata. The tape has no headers.
 
 use std::io;
 
@@ -13,21 +13,21 @@ use crate::tape::index::NONE;
 
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// What a recorded error has to do with a live request.
+/// How a recorded error relates to a live request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bearing {
-    /// It may be what the live request is answered with, or there is none.
+    /// It may answer the live request, or there is no error.
     Apt,
-    /// The recorded request was refused for what its client could not do, and the live one can or
-    /// the other way round.
+    /// The recorded request was refused because of its client's capabilities, and those of the live
+    /// client differ.
     OfAnotherClient,
-    /// The recorded request was refused for its form, in which the live one is right: no client
-    /// like this one would make it.
+    /// The recorded request was refused because it was malformed, and the live one is not: this
+    /// client would never make it.
     OfForm,
 }
 
 impl Tape {
-    /// Whether a recorded request was refused for terms that the live one does not have.
+    /// Whether a recorded request was refused because of metadata that the live one does not have.
     pub(super) fn was_refused_on_other_terms(
         &mut self,
         ask: u32,
@@ -36,8 +36,8 @@ impl Tape {
         Ok(self.bearing(ask, asked)? != Bearing::Apt)
     }
 
-    /// Whether a recorded request is none that the live client would make, because it was refused
-    /// for its form.
+    /// Whether a recorded request was refused as malformed, so that the live client would not make
+    /// it.
     pub(super) fn was_malformed(&mut self, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
         Ok(self.bearing(ask, asked)? == Bearing::OfForm)
     }
@@ -52,7 +52,7 @@ impl Tape {
         let frame = Frame::read(self.request(ask)?);
         let Some(recorded) = frame.envelope() else { return Ok(Bearing::Apt) };
         Ok(match code {
-            // Its headers were wrong. Those of the live request are not, or it would not be here.
+            // Its headers were wrong. Those of the live request were checked before it got here.
             Some(-32020) => Bearing::OfForm,
             Some(-32022) if recorded.protocol_version != asked.said.protocol_version => {
                 Bearing::OfForm

@@ -1,4 +1,4 @@
-//! What a player does when something happens at a seat.
+//! Handles one event of a live session.
 
 mod playing;
 mod request;
@@ -24,11 +24,11 @@ const CODE_PARSE: i32 = -32700;
 const CODE_INVALID: i32 = -32600;
 const CODE_NO_METHOD: i32 = -32601;
 
-/// How long answers keep to the pace of the tape once the client says no more. It may still read,
-/// but no tape may have it wait for ever.
+/// How long answers keep to the pace of the tape once the client has closed its sending end. It may
+/// still read, but must not be kept waiting indefinitely.
 const LEFT_NS_MAX: u64 = 5_000_000_000;
 
-/// One cue at one seat.
+/// One event of one session.
 pub(super) struct Turn<'a, 'b> {
     pub(super) context: Context<'a>,
     pub(super) desk: &'a mut Desk,
@@ -40,7 +40,7 @@ pub(super) struct Turn<'a, 'b> {
 }
 
 impl Turn<'_, '_> {
-    /// Takes a line of the client.
+    /// Handles a line from the client.
     pub(super) fn said(&mut self, line: &[u8]) -> io::Result<()> {
         self.live.queue.hear(self.at.mono_ns);
         let (frame, signature) = self.context.tape.read(line);
@@ -111,7 +111,7 @@ impl Turn<'_, '_> {
         let nth = self.live.notes.get(&*key).copied().unwrap_or_default();
         let session = self.live.runs.first().and_then(Run::session).unwrap_or(0);
         let Some(anchor) = self.context.tape.note(session, method, nth)? else { return Ok(()) };
-        // Only what the tape has is counted: what else a client thinks of has no bound.
+        // Count only notifications that are on the tape: a client could send any number of others.
         self.live.notes.insert(key.into_owned(), nth + 1);
         let slot = self.context.tape.index.slot(anchor);
         if slot.next == NONE {
@@ -141,8 +141,8 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// The client says no more: what waits for its word goes on without it, and what has a long
-    /// time to come comes sooner.
+    /// The client has closed its sending end: scenes that wait for its answers continue without
+    /// them, and long delays are cut short.
     pub(super) fn left(&mut self) -> io::Result<()> {
         if self.live.hurry(self.at.mono_ns.saturating_add(LEFT_NS_MAX)) {
             self.desk.warn(format!(

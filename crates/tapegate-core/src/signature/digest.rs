@@ -1,19 +1,19 @@
-//! Hashes params in one pass, without a tree and without sorting.
+//! Hashes params in one pass, without building a tree and without sorting.
 //!
-//! There are two ways to one hash. The quick one goes along while a message is scanned; the other
-//! follows a [`Walk`], which can leave out what the user ignores.
+//! There are two ways to the same hash. The fast one observes the scan of a message; the other
+//! follows a [`Walk`], which can skip the paths that the user ignores.
 
 use super::seed::{Children, Lanes, Seed, Tag};
 use super::walk::{DEPTH_MAX, Event, Walk};
 use crate::frame::Along;
 use crate::json::{Cursor, Fault, Kind, Str};
 
-/// Hashes params while they are scanned. What the user ignores is not left out.
+/// Hashes params while they are scanned, without skipping ignored paths.
 #[derive(Debug)]
 pub(crate) struct Digest {
     seed: Seed,
     children: Children,
-    /// The hash of params that are no object.
+    /// The hash of params that are not an object.
     whole: Option<Lanes>,
     decoded: Vec<u8>,
 }
@@ -23,7 +23,7 @@ impl Digest {
         Self { seed, children: Children::default(), whole: None, decoded: Vec::new() }
     }
 
-    /// The hash of the params that were scanned last; of none, that of an empty object.
+    /// The hash of the params that were scanned last; without params, that of an empty object.
     pub(super) fn finish(&self) -> Lanes {
         self.whole.unwrap_or_else(|| self.seed.close(true, self.children))
     }
@@ -42,7 +42,7 @@ impl Digest {
         Ok(())
     }
 
-    /// Moves over a value `depth` levels down and hashes it.
+    /// Moves over a value at `depth` and hashes it.
     fn value(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Lanes, Fault> {
         let kind = cursor.kind()?;
         Ok(match kind {
@@ -127,7 +127,7 @@ impl<'a> Along<'a> for Digest {
     }
 }
 
-/// The hash of what `walk` goes through.
+/// The hash of the values that `walk` visits.
 pub(super) fn of_walk(seed: &Seed, mut walk: Walk<'_, '_>) -> Result<Lanes, Fault> {
     let mut levels: Vec<(bool, Lanes, Children)> = Vec::new();
     let mut key = Lanes::default();

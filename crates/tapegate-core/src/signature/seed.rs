@@ -1,30 +1,30 @@
-//! How values are hashed: two lanes of 64 bits side by side.
+//! The hash function: two lanes of 64 bits.
 //!
-//! Folded multiplication mixes well and fast. It is no cryptography; whoever finds an ask by its
-//! hash compares before believing it.
+//! Folded multiplication mixes well and fast. It is not cryptographic, so a request that is found
+//! by its hash is compared before it is trusted.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use crate::json::{Number, Str};
 
-/// What makes the hashes of this process differ from those of another, so that nobody can write a
-/// tape whose asks all fall together.
+/// Makes the hashes of each process different, so that a tape cannot be crafted whose requests all
+/// collide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed([u64; 4]);
 
-/// A hash in two lanes.
+/// A hash of two lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Lanes(u64, u64);
 
-/// What an id, a progress token or the name of a session means, by its hash: strings by meaning,
-/// everything else by spelling, so that `1`, `1.0` and `"1"` are three.
+/// The hash of an id, a progress token or a session name: strings by meaning, everything else by
+/// spelling, so that `1`, `1.0` and `"1"` differ.
 ///
-/// At 128 bits, with a seed that nobody knows, two that differ are never taken for one.
+/// At 128 bits, with a secret seed, different values are not expected to collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key(Lanes);
 
-/// What keeps values of different sorts apart.
+/// Keeps values of different kinds apart.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tag {
     Method = 1,
@@ -67,7 +67,7 @@ impl Lanes {
 }
 
 impl Seed {
-    /// The hash of a string's meaning. `decoded` is room to find it in.
+    /// The hash of a string's value. `decoded` is scratch space.
     #[inline]
     pub(super) fn string(&self, tag: Tag, string: Str<'_>, decoded: &mut Vec<u8>) -> Lanes {
         if string.escaped {
@@ -116,7 +116,7 @@ impl Seed {
                 let (low, high) = halves(pair);
                 take(low, high);
             }
-            // What is left, and some of what was taken already.
+            // The last 16 bytes, which may overlap those already taken.
             last = halves(end);
         } else if let (Some(start), Some(end)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>())
         {
@@ -131,15 +131,15 @@ impl Seed {
         Lanes(one, two)
     }
 
-    /// One hash of two, whose order counts.
+    /// Combines two hashes; their order matters.
     #[inline]
     pub(super) fn mix(&self, one: Lanes, two: Lanes) -> Lanes {
         let Self([a, b, c, d]) = *self;
         Lanes(fold(one.0 ^ a, two.0 ^ b), fold(one.1 ^ c, two.1 ^ d))
     }
 
-    /// Adds a member to the children of an object. They are added up, so their order does not
-    /// count.
+    /// Adds a member to the children of an object. Members are summed, so their order does not
+    /// matter.
     #[inline]
     pub(super) fn member(&self, children: &mut Children, key: Lanes, value: Lanes) {
         let member = self.mix(key, value);
@@ -171,7 +171,7 @@ impl Seed {
         if let Some(whole) = number.whole() {
             return self.mix(Lanes(Tag::Number as u64, 0), Lanes(whole, whole));
         }
-        // As many digits as fit 64 bits are taken at once.
+        // Take as many digits at once as fit into 64 bits.
         const DIGITS_MAX: u32 = 19;
         let mut hash = Lanes(Tag::Number as u64, 1 + u64::from(number.is_negative()));
         let (mut part, mut count) = (0u64, 0);
@@ -188,7 +188,7 @@ impl Seed {
     }
 }
 
-/// The value of a whole number from 0 that is written plainly and has at most 18 digits.
+/// The value of a non-negative integer with at most 18 digits and no sign, point or exponent.
 #[inline]
 fn small(text: &[u8]) -> Option<u64> {
     const DIGITS_MAX: usize = 18;
@@ -211,7 +211,7 @@ fn halves(pair: &[u8; 16]) -> (u64, u64) {
     (pair as u64, (pair >> 64) as u64)
 }
 
-/// Both halves of a product, one upon the other.
+/// Both halves of a product, combined by XOR.
 #[inline]
 fn fold(one: u64, two: u64) -> u64 {
     let product = u128::from(one) * u128::from(two);

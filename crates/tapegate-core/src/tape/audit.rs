@@ -1,7 +1,7 @@
-//! Looks over a whole tape and says everything that is wrong with it.
+//! Checks a whole tape and reports everything that is wrong with it.
 //!
-//! An error means that the tape says less, or other things, than it seems to; a warning that
-//! something is unusual and was coped with; a note is worth knowing.
+//! An error means that the tape does not show what it seems to; a warning, that something is
+//! unusual but was handled; a note is merely worth knowing.
 
 use std::collections::HashMap;
 
@@ -14,14 +14,14 @@ use crate::pending::IdKey;
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
-/// What a tape holds.
+/// The counts of a tape.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Messages of the client.
+    /// Messages from the client.
     pub client_messages: u64,
-    /// Messages of the server.
+    /// Messages from the server.
     pub server_messages: u64,
-    /// Frames that are no messages, and markers.
+    /// Frames that are not messages, and markers.
     pub anomalies: u64,
     /// Requests without an answer.
     pub unanswered: u64,
@@ -34,7 +34,7 @@ pub struct Totals {
 pub struct Audit {
     outline: Outline,
     totals: Totals,
-    /// The number of the message before, in this recording.
+    /// The number of the previous message in this recording.
     seq: Option<u64>,
     /// Requests without an answer, by asker, session and id.
     open: HashMap<(Side, Vec<u8>, IdKey), Vec<OpenRequest>>,
@@ -45,15 +45,15 @@ pub struct Audit {
 struct OpenRequest {
     line: u64,
     seq: Option<u64>,
-    /// What it asks for, in a few words.
+    /// A short description of it.
     label: String,
 }
 
-/// How much of an id or a name is shown.
+/// How many characters of an id or a name are shown.
 const SHOWN_CHARS_MAX: usize = 60;
 
 impl Audit {
-    /// Looks at the next line, or at what was wrong with it.
+    /// Checks the next line, or reports the problem with it.
     pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
         self.outline.line(next);
         let Ok(Numbered { line, entry, .. }) = next else { return };
@@ -71,14 +71,14 @@ impl Audit {
         }
     }
 
-    /// Ends the audit.
+    /// Ends the audit and returns its findings.
     pub fn finish(mut self) -> (Vec<Finding>, Totals) {
         self.end_recording();
         self.totals.footer = self.outline.has_footer();
         (self.outline.finish(), self.totals)
     }
 
-    /// Says which requests have no answer: none will come from another recording.
+    /// Reports requests without an answer: an answer cannot come from another recording.
     fn end_recording(&mut self) {
         let mut open: Vec<OpenRequest> = self.open.drain().flat_map(|(_, open)| open).collect();
         open.sort_unstable_by_key(|request| request.line);
@@ -145,7 +145,7 @@ impl Audit {
                 let lines = self.open.get_mut(&key).filter(|lines| !lines.is_empty());
                 match lines {
                     Some(lines) => {
-                        // The answer names its request, or else it is for the oldest.
+                        // The answer names its request; otherwise it belongs to the oldest.
                         let named = lines.iter().position(|request| {
                             request.seq.is_some() && request.seq == message.req
                         });
@@ -177,7 +177,7 @@ impl Audit {
     }
 }
 
-/// A request in a few words: whose it is, its id, its method and what it names.
+/// A short description of a request: its sender, id, method and subject.
 fn label(from: Side, id: &[u8], said: &Envelope<'_>) -> String {
     let whose = match from {
         Side::Client => "request",

@@ -16,7 +16,7 @@ pub fn encode(bytes: &[u8]) -> String {
     out
 }
 
-/// The bytes that base64 `text` stands for, or `None` if it is no base64.
+/// The bytes that base64 `text` encodes, or `None` if it is not valid base64.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {

@@ -1,4 +1,4 @@
-//! The keys of one line of a tape, taken one by one; what is left belongs to somebody else.
+//! The keys of one line of a tape, taken one by one; the remaining ones are unknown to us.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl<'a> Keys<'a> {
         Some(text)
     }
 
-    /// Takes a key if its value is spelled so; any other value is somebody else's.
+    /// Takes a key if it has exactly this value; any other value is kept as unknown.
     pub(super) fn take_if(&mut self, name: &str, value: &[u8]) -> bool {
         let is = self.0.iter().find(|(key, _)| key.is(name)).is_some_and(|(_, v)| *v == value);
         is && self.take(name).is_some()
@@ -58,7 +58,7 @@ impl<'a> Keys<'a> {
         number.map(Some).ok_or(LineFault::Key { key: name, fault: "is not a whole number from 0" })
     }
 
-    /// Takes a list of strings; an empty list, or one of other things, is left as it is.
+    /// Takes a list of strings; an empty list, or one with other values, is left in place.
     pub(super) fn strings(&mut self, name: &str) -> Vec<String> {
         let found = self.0.iter().find(|(key, _)| key.is(name));
         let items = found.map(|(_, array)| crate::frame::array_items(array)).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! One line of a tape, of any dialect, and how it is written.
+//! One line of a tape, in any dialect: reading and writing.
 //!
-//! The same types are read and written: what the hot path writes for a live frame is what a
-//! reader gets back, so a round trip needs no third model. Unknown keys ride along in `extra`.
+//! The same types are read and written: what the hot path writes for a live frame is what a reader
+//! gets back, so a round trip needs no third model. Unknown keys are kept in `extra`.
 
 mod put;
 
@@ -19,31 +19,31 @@ use crate::time::SubSecond;
 /// A line of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// Where a thoughtjack recording, or a part of a merged one, begins.
+    /// The start of a thoughtjack recording, or of a part of a merged one.
     Header(Header<'a>),
     /// A message.
     Message(Message<'a>),
-    /// A frame that is no message, or a marker.
+    /// A frame that is not a message, or a marker.
     Bad(Bad<'a>),
-    /// Where a thoughtjack recording ends.
+    /// The end of a thoughtjack recording.
     Footer(Footer<'a>),
     /// A thoughtjack line of a type this build does not know.
     Unknown(String),
 }
 
-/// Why a line is no tape entry.
+/// Why a line is not a tape entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
     /// Not JSON.
     #[error("not JSON: {0}")]
     NotJson(#[from] Fault),
-    /// More than can be read at once.
+    /// Longer than the limit.
     #[error("longer than {0} bytes, which is the most that is read (--max-entry-bytes)")]
     TooLong(usize),
-    /// JSON, but nothing a tape holds.
+    /// JSON, but not a tape entry.
     #[error("not a tape entry: an object with {0}")]
     NotAnEntry(String),
-    /// A key is missing or has a value of the wrong sort.
+    /// A key is missing or has a value of the wrong type.
     #[error("`{key}` {fault}")]
     Key {
         /// The key.
@@ -53,12 +53,12 @@ pub enum LineFault {
     },
 }
 
-/// When an entry was recorded: a moment to be written, or the text that was read.
+/// When an entry was recorded: a time to write, or the text that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp<'a> {
     /// Microseconds since 1970.
     At(i64),
-    /// As it stands in the file.
+    /// The text in the file.
     Text(&'a str),
 }
 
@@ -79,15 +79,15 @@ pub struct Message<'a> {
     pub latency_ms: Option<u64>,
     /// `session` or `session_id`, raw text.
     pub session: Option<Cow<'a, [u8]>>,
-    /// `req`: the `seq` of the request that is answered.
+    /// `req`: the `seq` of the request that it answers.
     pub req: Option<u64>,
-    /// `batch`: which batch of the tape the message came in.
+    /// `batch`: the number of the batch it arrived in.
     pub batch: Option<u64>,
     /// `by`: present when the message is the recorder's own.
     pub ours: bool,
-    /// `unterminated`: the line end never came.
+    /// `unterminated`: its line ending never arrived.
     pub unterminated: bool,
-    /// `resumed`: it came on a stream that had ended early and was gone on with.
+    /// `resumed`: it arrived on a stream that had broken off and was resumed.
     pub resumed: bool,
     /// `redacted`: where values were masked.
     pub redacted: Vec<String>,
@@ -96,7 +96,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A message line with nothing but what every line has.
+    /// A message line with only the keys that every line has.
     pub(super) fn bare(ts: Stamp<'a>, from: Side, msg: Cow<'a, [u8]>) -> Self {
         Self {
             seq: None,
@@ -117,7 +117,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A frame that is no message: `raw` and `parse_error`.
+/// A frame that is not a message: `raw` and `parse_error`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bad<'a> {
     /// `ts`.
@@ -128,7 +128,7 @@ pub struct Bad<'a> {
     pub raw: Cow<'a, [u8]>,
     /// `parse_error`.
     pub reason: Cow<'a, str>,
-    /// `bytes`: how long the frame was, where `raw` is only its start.
+    /// `bytes`: the length of the frame, if `raw` is only its start.
     pub bytes_total: Option<u64>,
     /// `session_id`, raw text.
     pub session: Option<Cow<'a, [u8]>>,
@@ -136,7 +136,7 @@ pub struct Bad<'a> {
     pub extra: Vec<u8>,
 }
 
-/// The first line of a thoughtjack tape. Texts are meanings, not JSON.
+/// The first line of a thoughtjack tape. Texts are decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Header<'a> {
     /// `version` of the format.
@@ -155,18 +155,18 @@ pub struct Header<'a> {
     pub extra: Vec<u8>,
 }
 
-/// What a header's `version` means to this build.
+/// Whether this build supports the `version` of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Version {
-    /// A format that is read as it is.
+    /// A supported format.
     Known,
-    /// A later format of the same major version: read, with keys that mean nothing here.
+    /// A later format with the same major version: it is read, and unknown keys are kept.
     Newer,
-    /// A format that is not read, and why.
+    /// An unsupported format, and why.
     Other(String),
 }
 
-/// The last line of a thoughtjack tape that ended in order.
+/// The last line of a thoughtjack tape that was closed in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Footer<'a> {
     /// `total_messages`.
@@ -182,7 +182,7 @@ pub struct Footer<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads one line. The dialect is told from its keys.
+    /// Reads one line. Its keys show the dialect.
     pub fn read(text: &'a [u8]) -> Result<Self, LineFault> {
         let keys = Keys::read(text)?;
         match keys.string("type").as_deref() {
@@ -202,7 +202,7 @@ impl<'a> Line<'a> {
 }
 
 impl Line<'_> {
-    /// The line with texts of its own, but without the bytes of a frame that is no message.
+    /// An owned copy of the line, without the bytes of a frame that is not a message.
     pub(super) fn outline(&self) -> Line<'static> {
         match self {
             Self::Header(header) => Line::Header(header.to_static()),
@@ -385,7 +385,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// Whether the tape's format is one that this build reads.
+    /// Whether this build supports the tape's format.
     pub fn format(&self) -> Version {
         let number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -400,7 +400,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The header with texts of its own.
+    /// An owned copy of the header.
     pub fn to_static(&self) -> Header<'static> {
         fn owned(text: &str) -> Cow<'static, str> {
             Cow::Owned(text.to_owned())

@@ -1,6 +1,6 @@
-//! The outline of a tape: header, footer, dialect, lines that a crash cut short.
+//! The structure of a tape: header, footer, dialect, and lines that a crash cut short.
 //!
-//! Whoever reads a whole tape, to look it over or to play it, wants to know about these.
+//! Every reader of a whole tape needs it, for an audit as well as for a replay.
 
 use super::TORN_TAIL;
 use super::line::{Footer, Header, Line, Message, Version};
@@ -8,29 +8,29 @@ use super::reader::{Numbered, Problem};
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
-/// How bad a finding is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
     Note,
-    /// Unusual, and coped with.
+    /// Unusual, but handled.
     Warning,
-    /// Not to be relied on.
+    /// The tape is not reliable.
     Error,
 }
 
-/// Something that is reported about a tape.
+/// Something to report about a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The line, from 1; 0 for the tape as a whole.
     pub line: u64,
     /// How bad it is.
     pub severity: Severity,
-    /// What it is, in words.
+    /// What was found.
     pub words: String,
 }
 
-/// The outline of one tape, fed line by line.
+/// Checks the structure of one tape, fed line by line.
 #[derive(Debug, Default)]
 pub struct Outline {
     findings: Vec<Finding>,
@@ -40,7 +40,7 @@ pub struct Outline {
     /// Whether the tape ends in what may have become its first entry.
     begun: bool,
     part: Part,
-    /// The finding of the line before this one, if that line was no JSON.
+    /// The index of the finding about the previous line, if that line was not JSON.
     broken: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ struct Part {
 }
 
 impl Outline {
-    /// Looks at the next line, or at what was wrong with it.
+    /// Checks the next line, or reports the problem with it.
     pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
         let broken = self.broken.take();
         match next {
@@ -85,7 +85,7 @@ impl Outline {
         }
     }
 
-    /// Counts a good message line, which is numbered in the thoughtjack dialect only.
+    /// Counts a valid message line; it is numbered only in the thoughtjack dialect.
     pub fn message(&mut self, line: u64, from: Side, numbered: bool) {
         self.broken = None;
         if self.part.footer.is_some()
@@ -103,25 +103,25 @@ impl Outline {
         }
     }
 
-    /// Whether anything was an entry of a tape.
+    /// Whether the tape has any entries.
     pub fn has_entries(&self) -> bool {
         self.thoughtjack || self.overwatch
     }
 
-    /// Whether the last recording ended in order.
+    /// Whether the last recording has a footer.
     pub fn has_footer(&self) -> bool {
         self.part.footer.is_some()
     }
 
-    /// Says something about a line.
+    /// Adds a finding about a line.
     pub fn say(&mut self, line: u64, severity: Severity, words: String) {
         self.findings.push(Finding { line, severity, words });
     }
 
-    /// Everything that is to be reported, by line.
+    /// All findings, by line.
     pub fn finish(mut self) -> Vec<Finding> {
         if !self.has_entries() {
-            // A session in which nothing was said leaves an empty tape in the overwatch dialect.
+            // A session without messages leaves an empty tape in the overwatch dialect.
             let (severity, words) = match self.findings.is_empty() || self.begun {
                 true => (Severity::Warning, "the tape holds no entry"),
                 false => (Severity::Error, "this is not a tape: nothing in it is an entry"),

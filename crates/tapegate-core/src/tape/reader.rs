@@ -1,8 +1,8 @@
-//! Reads a tape line by line in bounded memory, whatever its dialect.
+//! Reads a tape of any dialect line by line, in bounded memory.
 //!
-//! One line is one entry, but what `jq` printed over several lines, or several values on one
-//! line, is read too. A last line that does not parse is a torn tail, which a crash leaves behind
-//! and which costs nothing else; any other line that does not parse is a fault with its number.
+//! An entry is normally one line, but a value that `jq` printed over several lines, and several values on
+//! one line, are read too. A last line that does not parse is a torn tail, as a crash leaves it, and
+//! affects nothing else; any other line that does not parse is a fault with its number.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::line::{Line, LineFault};
 use crate::json::{self, Cursor};
 
-/// How long an entry may be, on one line or on several, unless [`set_entry_bytes_max`] says otherwise.
+/// The maximum length of an entry, on one line or several, unless [`set_entry_bytes_max`] changes it.
 const ENTRY_BYTES_MAX_DEFAULT: usize = 128 << 20;
 static ENTRY_BYTES_MAX: AtomicUsize = AtomicUsize::new(ENTRY_BYTES_MAX_DEFAULT);
 
-/// How long an entry may be in this process. More is not held in memory.
+/// The maximum length of an entry in this process. Longer ones are not held in memory.
 pub fn entry_bytes_max() -> usize {
     ENTRY_BYTES_MAX.load(Ordering::Relaxed)
 }
 
-/// Has this process read entries of up to `bytes_max` bytes, and no longer ones. `record` can write entries
-/// that few readers have the memory for, so reading them is for the user to decide.
+/// Sets the maximum length of an entry for this process. `record` can write entries that few readers have
+/// the memory for, so reading them is the user's decision.
 pub fn set_entry_bytes_max(bytes_max: usize) {
     ENTRY_BYTES_MAX.store(bytes_max, Ordering::Relaxed);
 }
 
-/// How much of a line is read before it is looked at whether it can be an entry at all.
+/// How much of a line is read before checking whether it can be an entry at all.
 const HEAD_BYTES: usize = 64 << 10;
-/// How much memory is kept for the next line.
+/// The maximum memory kept for the next line.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Reads the lines of a tape.
@@ -37,47 +37,47 @@ pub struct Reader<R> {
     source: R,
     entry_bytes_max: usize,
     chunk: Vec<u8>,
-    /// The values of `chunk` that have not been given out.
+    /// The values in `chunk` that have not been returned.
     values: VecDeque<Range<usize>>,
-    /// The number of the line that `chunk` is read at, from 1.
+    /// The number of the current line of `chunk`, from 1.
     line: u64,
-    /// Lines up to here are counted in `line`.
+    /// Lines before this position are counted in `line`.
     counted: usize,
     lines_read: u64,
-    /// Where `chunk` starts in the file.
+    /// The position of `chunk` in the file.
     offset: u64,
     offset_next: u64,
 }
 
-/// An entry and where it stands.
+/// An entry and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Numbered<'a> {
     /// Its line, from 1.
     pub line: u64,
-    /// Where its text starts in the file.
+    /// The position of its text in the file.
     pub offset: u64,
     /// Its text.
     pub text: &'a [u8],
-    /// What it says.
+    /// The parsed entry.
     pub entry: Line<'a>,
 }
 
-/// What can be wrong with a line.
+/// A problem with a line.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The last line is incomplete; everything before it is good.
+    /// The last line is incomplete; everything before it is intact.
     #[error("line {line}: the tape ends in the middle of an entry ({bytes} bytes left out)")]
     Torn {
         /// The line.
         line: u64,
         /// How many bytes it has.
         bytes: usize,
-        /// Where it starts in the file.
+        /// Its position in the file.
         offset: u64,
-        /// Whether it begins as the lines of a tape do.
+        /// Whether it begins like a line of a tape.
         entry_like: bool,
     },
-    /// A line that is no entry.
+    /// A line that is not an entry.
     #[error("line {line}: {fault}")]
     Line {
         /// The line.
@@ -96,7 +96,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The same problem, of a reader that started `lines` and `bytes` further on.
+    /// The same problem for a reader that started `lines` and `bytes` further on.
     pub(super) fn moved(mut self, lines: u64, bytes: u64) -> Self {
         match &mut self {
             Self::Torn { line, offset, .. } => {
@@ -115,7 +115,7 @@ impl<R: BufRead> Reader<R> {
         Self::with_limit(source, entry_bytes_max())
     }
 
-    /// A reader that takes entries of up to `entry_bytes_max` bytes.
+    /// A reader that accepts entries of up to `entry_bytes_max` bytes.
     pub fn with_limit(source: R, entry_bytes_max: usize) -> Self {
         let (chunk, values) = (Vec::new(), VecDeque::new());
         let (line, counted, lines_read, offset, offset_next) = (0, 0, 0, 0, 0);
@@ -132,7 +132,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The next entry, or what is wrong with the next line. After a fault reading goes on behind it.
+    /// The next entry, or the problem with the next line. After a fault, reading continues after it.
     #[expect(clippy::should_implement_trait, reason = "an entry borrows the reader's buffer")]
     pub fn next(&mut self) -> Option<Result<Numbered<'_>, Problem>> {
         let range = loop {
@@ -156,17 +156,17 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Whether all values of the lines that were read have been given out.
+    /// Whether all values of the lines read so far have been returned.
     pub(super) fn is_drained(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// How many bytes have been read of the source: up to the start of a line.
+    /// How many bytes of the source have been read, up to the start of a line.
     pub(super) fn position(&self) -> u64 {
         self.offset_next
     }
 
-    /// Reads the next chunk that holds whole values; false at the end of the file.
+    /// Reads the next chunk of complete values; false at the end of the file.
     fn fill(&mut self) -> Result<bool, Problem> {
         self.chunk.clear();
         self.chunk.shrink_to(KEPT_BYTES);
@@ -197,7 +197,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Cuts a chunk of several values apart; false if one of them is broken.
+    /// Splits a chunk into several values; false if one of them is malformed.
     fn split(&mut self) -> bool {
         let Ok(mut cursor) = Cursor::new(&self.chunk) else { return false };
         let mut values = VecDeque::new();
@@ -209,8 +209,8 @@ impl<R: BufRead> Reader<R> {
         true
     }
 
-    /// Appends the lines that can only be the middle of a value, and the one that can end it. They
-    /// are looked at together: once a line would make a long value take for ever.
+    /// Appends the lines that can only be inside a value, and the one that can end it. They are parsed
+    /// together, since parsing after each line would take quadratic time.
     fn append_rest(&mut self) -> Result<(), Problem> {
         while self.continues(b" \t")? && self.chunk.len() < self.entry_bytes_max {
             self.append_line()?;
@@ -221,7 +221,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Whether the next line starts as pretty-printed JSON goes on: indented, or with a bracket.
+    /// Whether the next line starts like a continuation of pretty-printed JSON: indented, or with a
+    /// bracket.
     fn continues(&mut self, starts: &[u8]) -> Result<bool, Problem> {
         let line = self.lines_read;
         let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
@@ -240,8 +241,8 @@ impl<R: BufRead> Reader<R> {
         Ok(Problem::Line { line, fault: LineFault::NotJson(fault) })
     }
 
-    /// Appends the next line; false at the end of the file. Of a line that cannot be an entry, or
-    /// is too long for one, no more is kept than it takes to find that out.
+    /// Appends the next line; false at the end of the file. If a line cannot be an entry or is too long,
+    /// only as much is kept as it takes to notice.
     fn append_line(&mut self) -> Result<bool, Problem> {
         let is_first = self.chunk.is_empty();
         let head_bytes = if is_first { HEAD_BYTES.min(self.entry_bytes_max) } else { 0 };
@@ -269,7 +270,7 @@ impl<R: BufRead> Reader<R> {
         read.map_err(|source| Problem::Io { line, source })
     }
 
-    /// Leaves out a long line that cannot be an entry, of which `count` bytes have been read.
+    /// Skips a long line that cannot be an entry, of which `count` bytes have been read.
     fn skip_junk(&mut self, count: usize) -> Result<Problem, Problem> {
         let fault = json::check(&self.chunk).err();
         let offset = self.offset_next;
@@ -285,7 +286,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Problem::Line { line, fault })
     }
 
-    /// Leaves out the line of which `count` bytes have been read.
+    /// Skips a line of which `count` bytes have been read.
     fn skip_line(&mut self, count: usize) -> Result<(), Problem> {
         let line = self.lines_read;
         let is_whole = self.chunk.ends_with(b"\n");
@@ -298,7 +299,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// Whether the beginning of a line may be that of an entry, which is an object.
+/// Whether a line with this beginning may be an entry, which is an object.
 fn may_be_entry(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"{")
 }

@@ -1,7 +1,7 @@
-//! A recorded bash session as a tape: for each command a call of a tool and its answer.
+//! A recorded bash session as a tape: each command becomes a tool call and its answer.
 //!
-//! The handshake and the list of tools are made up, so that the tape can be played and converted.
-//! What of an entry is neither argument nor result rides on its answer under `bash`.
+//! The handshake and the tool list are synthetic, so that the tape can be played and converted.
+//! Members of an entry that are neither arguments nor results are kept in its answer under `bash`.
 
 use std::borrow::Cow;
 
@@ -18,13 +18,13 @@ pub struct Session {
     entries: Vec<Entry>,
 }
 
-/// Why a line is no entry of a bash session.
+/// Why a line is not an entry of a bash session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionFault {
     /// Not JSON.
     #[error("not JSON: {0}")]
     NotJson(#[from] json::Fault),
-    /// A key is missing, or of the wrong sort.
+    /// A key is missing or has the wrong type.
     #[error("`{0}` is missing or not as it must be")]
     Key(&'static str),
 }
@@ -37,7 +37,7 @@ struct Entry {
     text: Vec<u8>,
 }
 
-/// One command of a bash session, as a call of a tool and its answer.
+/// One command of a bash session, as a tool call and its answer.
 #[derive(Debug)]
 pub struct BashCommand(Entry);
 
@@ -57,7 +57,7 @@ impl BashCommand {
         self.0.object(&ARGUMENTS)
     }
 
-    /// What came of it.
+    /// The result of the call.
     pub fn result(&self) -> Vec<u8> {
         self.0.object(&RESULT)
     }
@@ -80,17 +80,17 @@ impl BashCommand {
 
 /// The tool that runs commands.
 const TOOL: &str = "bash_recorder.execute";
-/// The revision of the protocol that the handshake is made up in.
+/// The protocol revision of the synthetic handshake.
 const REVISION: &str = "2025-06-18";
 const DESCRIPTION: &str = "Execute a bash command. It is recorded.";
-/// The members of an entry that are arguments of the call, by their names there.
+/// The members of an entry that are arguments of the call, with their names there.
 const ARGUMENTS: [(&str, &str); 4] = [
     ("command", "command"),
     ("timeout_seconds", "timeout"),
     ("working_directory", "working_directory"),
     ("description", "description"),
 ];
-/// The members of an entry that are the result, by their names there.
+/// The members of an entry that are part of the result, with their names there.
 const RESULT: [(&str, &str); 7] = [
     ("stdout", "stdout"),
     ("stderr", "stderr"),
@@ -107,7 +107,7 @@ impl Session {
         json::member(line, "entry_id").is_some() && json::member(line, "command").is_some()
     }
 
-    /// Takes a line.
+    /// Adds a line.
     pub fn push(&mut self, line: &[u8]) -> Result<(), SessionFault> {
         self.entries.push(Entry::read(line)?);
         Ok(())
@@ -123,8 +123,8 @@ impl Session {
         self.entries.is_empty()
     }
 
-    /// Writes the session as a thoughtjack tape. Entries stand in the file as they ended, and on
-    /// the tape as they began.
+    /// Writes the session as a thoughtjack tape. The file has entries in the order they ended, the
+    /// tape in the order they began.
     pub fn write(mut self, tool_version: &str, tape: &mut impl Sink) {
         self.entries.sort_by_key(|entry| entry.number);
         let first = self.entries.first();
@@ -180,7 +180,7 @@ impl Entry {
         self.started_us.saturating_add(i64::try_from(took_us).unwrap_or(i64::MAX))
     }
 
-    /// Some members under other names, as an object.
+    /// The given members under other names, as an object.
     fn object(&self, names: &[(&str, &str)]) -> Vec<u8> {
         let mut out = vec![b'{'];
         for (name, meant) in names {
@@ -199,7 +199,7 @@ impl Entry {
         out
     }
 
-    /// The members that are neither arguments nor result.
+    /// The members that belong neither to the arguments nor to the result.
     fn rest(&self) -> Vec<u8> {
         let known = |name: &str| {
             ARGUMENTS.iter().chain(&RESULT).any(|(known, _)| *known == name) && name != "entry_id"
@@ -219,14 +219,14 @@ impl Entry {
             }
             Ok(())
         };
-        // It was checked when it was taken.
+        // The text was validated when it was read.
         read().unwrap_or_default();
         out.push(b'}');
         out
     }
 }
 
-/// A tape that is written.
+/// The tape being written.
 struct Out<'a, S> {
     tape: &'a mut S,
     seq: u64,

@@ -1,9 +1,9 @@
-//! A tape as people read it: requests with their answers, in the order in which they were made.
+//! A tape as a timeline for people: requests with their answers, in the order they were made.
 //!
-//! Rows are handed out in the order of their first message. A row waits until its answer has come, and
-//! whatever came after it waits too, but never more than [`TimelineOptions::rows_max`] rows or
-//! [`TimelineOptions::bytes_max`] bytes. Then the oldest one is handed out without its answer, which
-//! gets a row of its own later. Memory is bounded by that, whatever the length of the tape.
+//! Rows are returned in the order of their first message. A row waits for its answer, and later rows
+//! wait too, but never more than [`TimelineOptions::rows_max`] rows or [`TimelineOptions::bytes_max`]
+//! bytes. Beyond that, the oldest row is returned without its answer, which gets a row of its own
+//! later. This bounds memory, whatever the length of the tape.
 
 mod brief;
 mod messages;
@@ -25,24 +25,25 @@ use open::{Open, Parent, is_waited_for};
 
 pub use row::{Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind};
 
-/// Whether a message is looked for.
+/// Whether a message matches a search.
 pub type MessageTest = Box<dyn Fn(&[u8]) -> bool>;
 
-/// How a timeline is put together.
+/// How a timeline is built.
 pub struct TimelineOptions {
-    /// How many rows may wait for the answer of an older one; 0 hands rows out as they are complete.
+    /// How many rows may wait for the answer of an older one; 0 returns rows as soon as they are
+    /// complete.
     pub rows_max: usize,
     /// How many bytes may wait.
     pub bytes_max: usize,
-    /// How long short texts are at most.
+    /// The maximum length of short texts.
     pub chars_max: usize,
     /// Whether whole messages are kept.
     pub whole: bool,
-    /// Which messages are looked for; all, if nothing is.
+    /// The messages to search for; `None` for all.
     pub wanted: Option<MessageTest>,
 }
 
-/// The arguments of a message in short, as its row has them; nothing, if it is not one message.
+/// The arguments of a message in short form, as in its row; empty if it is not a single message.
 pub fn arguments(msg: &[u8], chars_max: usize) -> String {
     match Frame::glance(msg).body() {
         Body::Message(envelope) => brief::arguments(envelope, chars_max),
@@ -50,30 +51,30 @@ pub fn arguments(msg: &[u8], chars_max: usize) -> String {
     }
 }
 
-/// Where a request stands: its row, and which of its children it is.
+/// The position of a request: its row, and the index among its children.
 type Place = (u64, Option<usize>);
 
-/// How many children a row may have before it is handed out.
+/// How many children a row may have before it is returned.
 const CHILDREN_MAX: usize = 10_000;
 
-/// Puts the rows of one tape together, fed line by line.
+/// Builds the rows of one tape, fed line by line.
 pub struct Timeline {
     options: TimelineOptions,
     open: Open,
-    /// Rows that were not handed out, by their number.
+    /// Rows that have not been returned, by number.
     rows: BTreeMap<u64, Row>,
     next: u64,
     bytes: usize,
     ready: VecDeque<Row>,
-    /// Rows that may be complete since the last look.
+    /// Rows that may have become complete since the last check.
     touched: Vec<u64>,
     batches: u64,
-    /// Sessions that have begun, on tapes without headers.
+    /// Sessions that have begun, for tapes without headers.
     begun: HashSet<Option<String>>,
 }
 
 impl Timeline {
-    /// A timeline of nothing yet.
+    /// An empty timeline.
     pub fn new(options: TimelineOptions) -> Self {
         Self {
             options,
@@ -88,7 +89,7 @@ impl Timeline {
         }
     }
 
-    /// Takes the next line of a tape, or what was wrong with it.
+    /// Adds the next line of a tape, or the problem with it.
     pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
         match next {
             Ok(Numbered { line, entry, .. }) => self.entry(*line, entry),
@@ -105,7 +106,7 @@ impl Timeline {
         }
     }
 
-    /// Takes an entry of a tape.
+    /// Adds an entry of a tape.
     pub fn entry(&mut self, line: u64, entry: &Line<'_>) {
         match entry {
             Line::Message(message) => self.message(line, message),
@@ -128,7 +129,7 @@ impl Timeline {
         }
     }
 
-    /// Takes a command of a recorded bash session, which is a request with its answer.
+    /// Adds a command of a recorded bash session, which is a request with its answer.
     pub fn command(&mut self, line: u64, command: &BashCommand) {
         let (arguments, result) = (command.arguments(), command.result());
         let short = |value: &[u8]| brief::value(value, self.options.chars_max);
@@ -166,17 +167,17 @@ impl Timeline {
         });
     }
 
-    /// Takes a line that cannot be read, and why.
+    /// Adds a line that cannot be read, and why.
     pub fn fault(&mut self, line: u64, words: String) {
         self.alone(line, RowKind::Fault(words));
     }
 
-    /// The next row that is complete, or that cannot be waited for any longer.
+    /// The next row that is complete or cannot wait any longer.
     pub fn next_row(&mut self) -> Option<Row> {
         self.ready.pop_front()
     }
 
-    /// Hands out everything that was kept back; what is still open may be answered later.
+    /// Releases all waiting rows; open requests may still be answered later.
     pub fn flush(&mut self) {
         while let Some((_, row)) = self.rows.pop_first() {
             self.ready.push_back(row);
@@ -184,12 +185,12 @@ impl Timeline {
         self.bytes = 0;
     }
 
-    /// Whether rows are kept back.
+    /// Whether rows are waiting.
     pub fn has_waiting_rows(&self) -> bool {
         !self.rows.is_empty()
     }
 
-    /// Hands out all rows: no more lines come.
+    /// Releases all rows: there are no more lines.
     pub fn finish(&mut self) {
         self.forget(None);
         self.flush();
@@ -208,7 +209,7 @@ impl Timeline {
         self.release();
     }
 
-    /// Puts a row where it belongs: below its parent, or at the end.
+    /// Puts a row below its parent, or at the end.
     fn put(&mut self, mut row: Row, parent: Option<Parent>) -> Place {
         self.bytes += row.weight();
         if let Some(Parent { place: (number, _), about }) = parent {
@@ -240,7 +241,7 @@ impl Timeline {
         }
     }
 
-    /// Gives up waiting for answers: all of them, or those of one session.
+    /// Stops waiting for answers: all of them, or those of one session.
     fn forget(&mut self, session: Option<&Option<String>>) {
         for place in self.open.forget(session) {
             self.settle(place, |row| row.end(RequestState::Unanswered));
@@ -248,7 +249,7 @@ impl Timeline {
         self.release();
     }
 
-    /// Hands out what need not wait.
+    /// Releases the rows that need not wait.
     fn release(&mut self) {
         let touched = std::mem::take(&mut self.touched);
         if self.options.rows_max == 0 {
@@ -269,7 +270,7 @@ impl Timeline {
         }
     }
 
-    /// Whether no more can wait for the oldest row.
+    /// Whether no more rows can wait for the oldest one.
     fn is_full(&self, head: &Row) -> bool {
         self.rows.len() > self.options.rows_max
             || self.bytes > self.options.bytes_max
@@ -277,7 +278,7 @@ impl Timeline {
     }
 }
 
-/// A row with nothing but what it is.
+/// A row with only its line and kind.
 fn bare(line: u64, kind: RowKind) -> Row {
     Row {
         line,
@@ -297,7 +298,7 @@ fn bare(line: u64, kind: RowKind) -> Row {
     }
 }
 
-/// A value as the only member of a message.
+/// A value as the only member of an object.
 fn wrapped(key: &str, value: &[u8]) -> Vec<u8> {
     [b"{\"", key.as_bytes(), b"\":", value, b"}"].concat()
 }

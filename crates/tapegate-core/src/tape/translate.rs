@@ -1,9 +1,9 @@
-//! A tape in the other dialect, without loss.
+//! Converts a tape to the other dialect, without loss.
 //!
-//! Messages keep their text to the byte. What a dialect has no line for is kept beside the tape:
+//! Messages keep their exact text. Lines that a dialect cannot express are kept beside the tape:
 //! overwatch has no headers and footers, so those go to a file of [`Aside`]s; thoughtjack has no
-//! lines for what is no message, so those go to the anomalies, each with the number of the message
-//! it came before. On the way back everything is put where it was.
+//! lines for frames that are not messages, so those go to the anomalies file, each with the number
+//! of the message it preceded. Converting back restores everything to its place.
 
 mod extra;
 mod overwatch;
@@ -20,61 +20,63 @@ use super::line::{Footer, Line, Stamp};
 use super::write::{Dialect, Sink};
 use times::Times;
 
-/// A line that overwatch has no line for, and after how many messages it stood.
+/// A line that overwatch cannot express, and the number of messages before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aside {
-    /// How many messages came before it.
+    /// How many messages precede it.
     pub after: u64,
     /// Its text.
     pub line: Vec<u8>,
 }
 
-/// What a new header says, where there is none to go by.
+/// The content of a new header, if the tape has none.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// The tape's name.
     pub name: String,
-    /// Which program writes it.
+    /// The program that writes it.
     pub tool_version: String,
 }
 
-/// What was translated.
+/// The counts of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Translated {
-    /// Messages, each of a batch counted.
+    /// Messages, counting each message of a batch.
     pub messages: u64,
-    /// Frames that are no messages.
+    /// Frames that are not messages.
     pub anomalies: u64,
-    /// Lines that were kept aside, or were put back.
+    /// Lines that were set aside or restored.
     pub asides: u64,
 }
 
-/// The key of a header that says what the tape was before.
+/// The key of a header that says what the tape was converted from.
 const CONVERTED: &str = "converted";
 
-/// Writes a tape in the other dialect, line by line.
+/// Converts a tape to the other dialect, line by line.
 pub struct Translator<'a> {
     to: Dialect,
     origin: Origin,
-    /// To be put back, or kept.
+    /// The lines to restore, or those that were set aside.
     asides: VecDeque<Aside>,
-    /// The next line beside the tape that is read.
+    /// Returns the next line of the anomalies file that is read.
     beside: Box<dyn FnMut() -> Option<Vec<u8>> + 'a>,
     ahead: Option<Vec<u8>>,
     done: Translated,
-    /// Whether good lines repeat their bytes, once it is known.
+    /// Whether message lines repeat their bytes in `raw`, once that is known.
     raw: Option<bool>,
-    /// Whether the tape was in overwatch before, so that what was computed is dropped again.
+    /// Whether the tape was converted from overwatch before, so that computed values are dropped
+    /// again.
     returned: bool,
     batches: u64,
-    /// The messages of a batch that is not over.
+    /// The messages of the current batch.
     batch: Option<(u64, Vec<u8>, Vec<Vec<u8>>)>,
     times: Times,
     counts: (u64, u64),
 }
 
 impl<'a> Translator<'a> {
-    /// A translator. Asides are those of the tape that is read; `beside` yields the lines beside it.
+    /// Creates a translator. `asides` belong to the tape that is read; `beside` yields the lines of
+    /// its anomalies file.
     pub fn new(
         to: Dialect,
         origin: Origin,
@@ -97,7 +99,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Takes the next line.
+    /// Converts the next line.
     pub fn line(
         &mut self,
         text: &[u8],
@@ -136,7 +138,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Ends the tape; returns what was done, and what must be kept aside.
+    /// Ends the tape; returns the counts, and the lines to set aside.
     pub fn finish(mut self, tape: &mut impl Sink) -> (Translated, Vec<Aside>) {
         if self.to == Dialect::Overwatch {
             self.close_batch(tape);

@@ -1,16 +1,16 @@
-//! Ids, tokens and subscriptions: what is called what on the tape and in the live session.
+//! Maps recorded ids, tokens and subscriptions to those of the live session.
 
 use super::{Live, NAMES_MAX};
 use crate::frame::same_id;
 use crate::pending::IdKey;
 
 impl Live {
-    /// What the client answers, if it was asked in a scene: which, and by which recorded request.
+    /// The scene and recorded request that an answer of the client belongs to, if any.
     pub(in crate::player) fn reply(&mut self, id: &[u8]) -> Option<(u32, u32)> {
         self.asked.remove(&IdKey::new(id))
     }
 
-    /// Notes that the client was asked something.
+    /// Notes a request that was sent to the client.
     pub(in crate::player) fn ask(&mut self, id: IdKey, scene: u32, request: u32) {
         self.asked.insert(id, (scene, request));
     }
@@ -29,7 +29,7 @@ impl Live {
         name
     }
 
-    /// An id that nothing in the session has.
+    /// An id that is not in use in the session.
     pub(in crate::player) fn fresh_name(&mut self) -> Vec<u8> {
         loop {
             self.names_made += 1;
@@ -44,7 +44,7 @@ impl Live {
         self.asked.contains_key(id) || self.behind.has_asked(id)
     }
 
-    /// The id that a recorded request of the server, which waits for its answer, went out with.
+    /// The id that a pending recorded request of the server was sent with.
     pub(in crate::player) fn sent_as<'a>(&'a self, recorded: &'a [u8]) -> Option<&'a [u8]> {
         let key = IdKey::new(recorded);
         match self.renamed.get(&key) {
@@ -53,7 +53,7 @@ impl Live {
         }
     }
 
-    /// Remembers which live token stands for a recorded one.
+    /// Remembers the live token for a recorded one.
     pub(in crate::player) fn learn_token(&mut self, recorded: &[u8], token: &[u8]) {
         if self.tokens.len() >= NAMES_MAX {
             self.tokens.clear();
@@ -61,12 +61,12 @@ impl Live {
         self.tokens.insert(IdKey::new(recorded), token.to_vec());
     }
 
-    /// The live token that stands for a recorded one.
+    /// The live token for a recorded one.
     pub(in crate::player) fn token(&self, recorded: &[u8]) -> Option<&[u8]> {
         self.tokens.get(&IdKey::new(recorded)).map(Vec::as_slice)
     }
 
-    /// Remembers which live subscription stands for a recorded one.
+    /// Remembers the live subscription for a recorded one.
     pub(in crate::player) fn subscribe(&mut self, run: u32, recorded: &[u8], id: &[u8]) {
         if self.subscriptions.len() >= NAMES_MAX {
             self.subscriptions.clear();
@@ -79,7 +79,7 @@ impl Live {
         self.subscriptions.retain(|_, subscription| !same_id(subscription, id));
     }
 
-    /// The id of the live subscription that stands for a recorded one.
+    /// The id of the live subscription for a recorded one.
     pub(in crate::player) fn subscription(&self, run: u32, recorded: &[u8]) -> Option<&[u8]> {
         self.subscriptions.get(&(run, IdKey::new(recorded))).map(Vec::as_slice)
     }

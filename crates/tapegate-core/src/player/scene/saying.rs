@@ -1,4 +1,4 @@
-//! What a scene says, with the ids and tokens of the live session.
+//! Sends the messages of a scene with the ids and tokens of the live session.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::tape::Provenance;
 use crate::tape::index::Slot;
 
 impl Scene {
-    /// Says what the server said.
+    /// Sends a recorded message of the server.
     pub(super) fn say(
         &mut self,
         context: &mut Context<'_>,
@@ -52,12 +52,12 @@ impl Scene {
         let mut edits = Edits::new(line);
         if said.is_method("notifications/progress") {
             let Some(token) = said.progress_token else { return };
-            // Who did not ask for progress, or not here, is not told of it.
+            // Do not send progress that the live client did not ask for.
             let Some(meant) = self.live_token(live, token) else { return };
             edits.replace(token, meant);
         }
         if let Some(subscription) = said.subscription_id {
-            // News of a subscription that nobody has is for nobody.
+            // Drop notifications for a subscription that the live client does not have.
             let Some(id) = live.subscription(self.run, subscription) else { return };
             edits.replace(subscription, id);
         }
@@ -71,7 +71,7 @@ impl Scene {
         self.tell(&edits.finish(), provenance, act);
     }
 
-    /// Says something that is no answer.
+    /// Sends a message other than an answer.
     fn tell(&self, line: &[u8], provenance: Provenance, act: &mut dyn FnMut(Act<'_>)) {
         let about = self.id.as_ref().map(Small::bytes);
         act(Act::Play { about, parts: &[line], provenance });
@@ -84,7 +84,7 @@ impl Scene {
         }
     }
 
-    /// Asks the client what the server asked it, if it can answer.
+    /// Sends a recorded request to the client, if the client can answer it.
     fn ask(
         &mut self,
         options: &Options,
@@ -117,7 +117,8 @@ impl Scene {
     }
 }
 
-/// Where a recorded message is from: what was not the server's then is not its own now.
+/// The provenance of a recorded message: one that was not the server's own is recorded as such
+/// again.
 fn provenance(slot: &Slot) -> Provenance {
     Provenance { ours: slot.ours, latency_us: slot.latency_us }
 }

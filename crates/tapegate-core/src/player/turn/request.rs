@@ -1,5 +1,5 @@
-//! A request of the client: what the tape has for it is played, and what it does not have is a
-//! divergence.
+//! Handles a request of the client: what the tape has for it is played, and a request that is not
+//! on the tape is a divergence.
 
 use std::io;
 
@@ -49,7 +49,7 @@ impl Turn<'_, '_> {
         self.look_up(text, said, batch, &Asked { text: &masked, said: meant, signature })
     }
 
-    /// Answers a request with what the tape has for it, if it has anything.
+    /// Answers a request from the tape, if it has an answer.
     fn look_up(
         &mut self,
         text: &[u8],
@@ -73,16 +73,17 @@ impl Turn<'_, '_> {
         self.diverge(text, said, batch, asked, (reason, expected))
     }
 
-    /// Whether the tape has something for whoever asks this. What was taken back needs no answer,
-    /// and a subscription stays open by design. That another tape had no answer is none either.
+    /// Whether the tape has a response. A cancelled request needs no answer, and a subscription
+    /// stays open by design. An error that a replay recorded because its tape had no answer does
+    /// not count.
     fn is_answered(&mut self, ask: u32, said: &Envelope<'_>) -> io::Result<bool> {
         let tape = &mut self.context.tape;
         let slot = tape.slot_of(ask);
         if slot.pair != NONE {
             return Ok(!tape.is_refused(&slot)?);
         }
-        // By HTTP a stateless client takes a request back by closing its stream, of which the tape
-        // knows nothing but that the client went on.
+        // Over HTTP a sessionless client cancels a request by closing its stream, which the tape
+        // shows only by the client's later requests.
         let closed = || is_stateless(said) && tape.is_outlived(ask);
         Ok(slot.cancelled || said.is_method("subscriptions/listen") || closed())
     }
@@ -123,7 +124,7 @@ impl Turn<'_, '_> {
         self.play_on(scene)
     }
 
-    /// Counts a request that was found, and tells how.
+    /// Counts a request that was matched, and reports how.
     fn tell_found(&mut self, found: &Found, ask: u32, asked: &Asked<'_>) -> io::Result<()> {
         self.desk.matched(ask);
         let tape = &mut self.context.tape;
@@ -165,8 +166,8 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Answers what any server of the tape's era answers, and what must not end a replay: the level
-    /// of logging, and the question what the server knows.
+    /// Answers requests that any server of the tape's era answers and that must not end a replay:
+    /// `logging/setLevel` and `server/discover`.
     fn be_courteous(&mut self, said: &Envelope<'_>, batch: Option<u32>) -> io::Result<bool> {
         let id = said.id.unwrap_or(b"null");
         let discovers = said.is_method("server/discover") && !self.context.tape.has_discover();
@@ -230,7 +231,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// Whether a request says itself which revision it is of, as those of stateless clients do.
+/// Whether a request names its protocol revision, as those of sessionless clients do.
 fn is_stateless(said: &Envelope<'_>) -> bool {
     said.protocol_version.is_some()
 }

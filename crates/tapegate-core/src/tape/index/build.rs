@@ -1,4 +1,4 @@
-//! Makes an index of a tape, line by line.
+//! Builds the index of a tape, line by line.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use crate::signature::{Key, Signer};
 use crate::tape::line::{Header, Line};
 use crate::tape::reader::Numbered;
 
-/// How many headers are kept; nobody joins more tapes than that on purpose.
+/// How many headers are kept; more than any deliberately joined tape has.
 const HEADERS_MAX: usize = 1000;
-/// How far `latency_ms` may be from the difference of `ts` before it is believed instead.
+/// By how much `latency_ms` may differ from the difference of `ts` before it takes precedence.
 const LATENCY_SLACK_US: u64 = 2_000;
-/// How many messages there may be: the last number means none.
+/// The maximum number of messages: the last number means none.
 const SLOTS_MAX: usize = NONE as usize;
 
-/// Makes an index of a tape, line by line.
+/// Builds the index of a tape, line by line.
 #[derive(Debug)]
 pub struct Indexer {
     signer: Signer,
@@ -31,23 +31,23 @@ pub struct Indexer {
     part: Part,
     session_count: u32,
     oddities: Vec<Oddity>,
-    /// For single lines.
+    /// Reused for single lines.
     stretch: Stretch,
 }
 
-/// One recording of a tape: what came since the last header.
+/// One recording of a tape: everything since the last header.
 #[derive(Debug, Default)]
 struct Part {
     sessions: Vec<Session>,
     by_key: HashMap<Key, usize, foldhash::fast::RandomState>,
-    /// The session whose messages have no key.
+    /// The session of messages without a session key.
     unnamed: Option<usize>,
     /// When the first message was recorded.
     started_us: Option<i64>,
 }
 
 impl Part {
-    /// Has the next message of the session with this key begin another one.
+    /// Makes the next message with this session key begin another session.
     fn forget(&mut self, key: Option<Key>) {
         match key {
             None => self.unnamed = None,
@@ -91,7 +91,7 @@ impl Indexer {
         &self.signer
     }
 
-    /// The index, and what was odd.
+    /// The index, and everything unusual that was found.
     pub fn finish(self) -> (Index, Vec<Oddity>) {
         let mut index = self.index;
         index.slots = self.scenes.slots;
@@ -102,7 +102,7 @@ impl Indexer {
         (index, self.oddities)
     }
 
-    /// A new recording begins: nothing of what was open goes on.
+    /// Begins a new recording: nothing that was open continues.
     pub(super) fn header(&mut self, line: u64, header: &Header<'_>) {
         self.part = Part::default();
         self.scenes.part();
@@ -113,7 +113,7 @@ impl Indexer {
         }
     }
 
-    /// Adds a message of a stretch before which the tape has `offset` bytes and `lines` lines.
+    /// Adds a message of a chunk that starts at byte `offset` of the tape, after `lines` lines.
     pub(super) fn add(&mut self, told: &Told, offset: u64, lines: u64) {
         let line = lines + u64::from(told.line);
         let offset = offset.saturating_add(told.text.start.into());
@@ -125,7 +125,7 @@ impl Indexer {
         }
         let mut session = self.session(told.session, line);
         if told.initialize && self.part.sessions[session].is_introduced() {
-            // What was recorded to the end of a tape need not have a header.
+            // A recording that was appended to a tape need not have a header.
             self.part.forget(told.session);
             session = self.session(told.session, line);
         }
@@ -154,7 +154,7 @@ impl Indexer {
         }
     }
 
-    /// The session of a message, which may be a new one.
+    /// The index of a message's session, which may be new.
     fn session(&mut self, key: Option<Key>, line: u64) -> usize {
         let part = &mut self.part;
         let place = match key {
@@ -182,7 +182,7 @@ impl Indexer {
         u64::try_from(wall_us.saturating_sub(started_us)).unwrap_or(0)
     }
 
-    /// Keeps the latency of an answer where `ts` does not tell it.
+    /// Keeps the latency of an answer if `ts` does not imply it.
     fn latency(&mut self, told: &Told, slot: u32) {
         let answers = matches!(told.kind, Kind::Response | Kind::Error);
         let Some(latency_ms) = told.latency_ms.filter(|_| answers) else { return };
@@ -200,7 +200,7 @@ impl Indexer {
         }
     }
 
-    /// Says what is odd, at the first line where it is.
+    /// Reports an oddity at the first line where it occurs.
     pub(super) fn once(&mut self, line: u64, words: &str) {
         if self.oddities.iter().all(|oddity| oddity.words != words) {
             self.oddities.push(Oddity { line, words: words.to_owned() });
@@ -208,7 +208,7 @@ impl Indexer {
     }
 }
 
-/// Sorts asks by session and tells where each session's are.
+/// Sorts requests by session and returns the range of each session.
 fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Range<u32>> {
     let session_of = |ask: &Asked| slots[ask.slot as usize].session();
     if session_count > 1 {
@@ -225,11 +225,11 @@ fn sort(asks: &mut Vec<Asked>, slots: &[Packed], session_count: u32) -> Vec<Rang
     sessions
 }
 
-/// Chains asks for the same, and asks for the same thing, in order.
+/// Links requests with the same signature, and those with the same subject, in order.
 pub(super) fn chain(asks: &mut [Asked]) -> (Table, Table) {
     let count = asks.len();
     let (mut same, mut like) = (Table::with_room(count, count), Table::with_room(count, 0));
-    // From the end, so that each chain is found by its first ask.
+    // From the end, so that each chain starts with its first request.
     for ask in (0..asks.len() as u32).rev() {
         let it = asks[ask as usize];
         let at = |ask: u32| &asks[ask as usize];

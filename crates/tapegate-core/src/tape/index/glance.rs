@@ -1,7 +1,7 @@
-//! Reads lines that are written exactly as we write them, at a glance.
+//! A fast reader for lines that are written exactly as we write them.
 //!
-//! A line that is written in any other way is none of ours here: `None`, and the general reader
-//! looks at it. What is read is what the general reader would have read.
+//! For any other line it returns `None`, and the general reader takes over. Its result is always
+//! what the general reader would have returned.
 
 use super::told::{Span, Told, latency};
 use crate::frame::Envelope;
@@ -10,16 +10,16 @@ use crate::side::Side;
 use crate::signature::Signer;
 use crate::time::read_rfc3339;
 
-/// Reads lines of one stretch of a tape, which must be UTF-8.
+/// Reads lines of one chunk of a tape, which must be UTF-8.
 pub(super) struct Glance<'a> {
     stretch: &'a [u8],
     signer: &'a Signer,
-    /// Whether the stretch has a `\r` anywhere.
+    /// Whether the chunk contains a `\r`.
     returns: bool,
     minute: Minute,
 }
 
-/// The minute of the line before; most lines are of the same.
+/// The minute of the previous line; most lines have the same.
 #[derive(Default)]
 struct Minute {
     text: [u8; MINUTE],
@@ -29,7 +29,7 @@ struct Minute {
 /// The length of `2026-01-01T00:00:`.
 const MINUTE: usize = 17;
 
-/// A place in a line.
+/// A position in a line.
 struct Place<'a> {
     line: &'a [u8],
     at: usize,
@@ -41,7 +41,7 @@ impl<'a> Glance<'a> {
         Self { stretch, signer, returns, minute: Minute::default() }
     }
 
-    /// Reads the line numbered `number`, line end not included.
+    /// Reads the line with this number, line ending not included.
     pub(super) fn read(&mut self, number: u32, line: &'a [u8]) -> Option<Told> {
         let mut place = Place { line, at: 0 };
         let mut seq = None;
@@ -81,7 +81,7 @@ impl<'a> Glance<'a> {
         Some(told)
     }
 
-    /// The keys behind the message, in the order in which we write them.
+    /// Reads the keys after the message, in the order in which we write them.
     fn rest(&self, place: &mut Place<'a>, numbered: bool, told: &mut Told) -> Option<()> {
         if !numbered && place.takes(b",\"raw\":") {
             place.value()?;
@@ -121,7 +121,8 @@ impl<'a> Glance<'a> {
 }
 
 impl Minute {
-    /// Moves over a `ts` and its closing quote; the moment it tells, if it is one.
+    /// Moves over a `ts` and its closing quote; the inner option is `None` if it is not a valid
+    /// time.
     #[inline]
     fn moment(&mut self, place: &mut Place<'_>) -> Option<Option<i64>> {
         const MICROS: usize = MINUTE + 10;
@@ -137,7 +138,7 @@ impl Minute {
         self.other(place.until_quote()?)
     }
 
-    /// The moment of a `ts` of another minute or another form.
+    /// Parses a `ts` of another minute or another form.
     fn other(&mut self, ts: &[u8]) -> Option<Option<i64>> {
         let wall_us = std::str::from_utf8(ts).ok().and_then(read_rfc3339);
         if let (Some(wall_us), Some((minute, rest))) = (wall_us, ts.split_first_chunk())
@@ -185,7 +186,7 @@ impl<'a> Place<'a> {
         self.takes(text).then_some(())
     }
 
-    /// A whole number that is sure to fit.
+    /// An integer that is certain to fit into 64 bits.
     #[inline]
     fn number(&mut self) -> Option<u64> {
         const DIGITS_MAX: usize = 19;
@@ -199,7 +200,7 @@ impl<'a> Place<'a> {
         plain.then_some(number)
     }
 
-    /// The bytes up to a quote, over which the place moves; none of them is escaped.
+    /// Moves past the next quote and returns the bytes before it, if they contain no escape.
     #[inline]
     fn until_quote(&mut self) -> Option<&'a [u8]> {
         const STAMP_MAX: usize = 40;
@@ -210,7 +211,7 @@ impl<'a> Place<'a> {
         (rest[end] == b'"').then_some(&rest[..end])
     }
 
-    /// Who sent the message, up to where it starts.
+    /// The sender of the message; moves to where the message starts.
     #[inline]
     fn side(&mut self, numbered: bool) -> Option<Side> {
         if numbered {
@@ -240,7 +241,7 @@ impl<'a> Place<'a> {
         Some(value)
     }
 
-    /// Whether the line ends with the bracket that follows.
+    /// Whether only the closing brace of the line is left.
     #[inline]
     fn ends(&self) -> bool {
         self.line[self.at..] == *b"}"

@@ -1,34 +1,34 @@
-//! The requests of one side of a session that have no answer yet.
+//! The unanswered requests of one side of a session.
 //!
-//! Nearly always there are a few, and a row that is looked through is the fastest way to keep
-//! them. When there are many, they are kept by id.
+//! There are nearly always only a few, for which a linear search is the fastest. When there are
+//! many, they are kept in a map by id.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::signature::Key;
 
-/// How many requests are a few.
+/// The maximum number of requests for a linear search.
 const FEW: usize = 16;
-/// How many requests with one id are looked at in vain before an answer counts as nobody's.
+/// How many requests with one id are tried before an answer counts as unmatched.
 const TRIES_MAX: usize = 1000;
 
-/// Requests without an answer.
+/// Unanswered requests.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// A few, in the order in which they were made.
+    /// A few, in the order they were made.
     few: Vec<(Key, Request)>,
-    /// Many; then there are no few.
+    /// Many; then `few` is empty.
     many: HashMap<Key, VecDeque<Request>, foldhash::fast::RandomState>,
-    /// Those of the many that have a progress token.
+    /// Those of `many` that have a progress token.
     tokens: HashMap<Key, u32, foldhash::fast::RandomState>,
 }
 
-/// A request without an answer.
+/// An unanswered request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) slot: u32,
     pub(super) seq: Option<u64>,
-    /// The scene it stands in; its own, if it begins one.
+    /// The scene it belongs to; its own, if it begins one.
     pub(super) scene: u32,
     pub(super) token: Option<Key>,
 }
@@ -44,8 +44,8 @@ impl Open {
         self.keep(id, request);
     }
 
-    /// Takes the request that an answer is for: the one it names, else the oldest with its id.
-    /// `done` tells of those that have an answer already.
+    /// Takes the request that an answer is for: the one it names, or else the oldest with its id.
+    /// `done` returns whether a request already has an answer.
     pub(super) fn answer(
         &mut self,
         id: Key,
@@ -58,7 +58,7 @@ impl Open {
             };
             let place = self.few.iter().position(fits)?;
             let request = self.few.remove(place).1;
-            // One that was answered without its id makes room for the next.
+            // Skip a request that was already answered by number.
             return if done(request.slot) { self.answer(id, req, done) } else { Some(request) };
         }
         let requests = self.many.get_mut(&id)?;
@@ -67,7 +67,7 @@ impl Open {
         }
         let request = match req.map_or(Some(0), |_| position(requests, req)) {
             Some(0) => requests.pop_front(),
-            // Taking it out would cost time with each of very many; it is done now.
+            // Removing it would be slow if there are very many; `done` skips it from now on.
             Some(place) => requests.get(place).filter(|request| !done(request.slot)).copied(),
             None => None,
         };
@@ -82,7 +82,7 @@ impl Open {
         request
     }
 
-    /// The request whose progress is told under `token`.
+    /// The request that reports progress under `token`.
     pub(super) fn with_token(&self, token: Key) -> Option<u32> {
         let latest = self.few.iter().rev().find(|(_, request)| request.token == Some(token));
         latest.map(|(_, request)| request.slot).or_else(|| self.tokens.get(&token).copied())
@@ -103,7 +103,7 @@ impl Open {
     }
 }
 
-/// Where the request numbered `seq` stands. Numbers nearly always go up.
+/// The position of the request numbered `seq`. Numbers nearly always increase.
 fn position(requests: &VecDeque<Request>, seq: Option<u64>) -> Option<usize> {
     let place = requests.partition_point(|request| request.seq < seq);
     match requests.get(place) {

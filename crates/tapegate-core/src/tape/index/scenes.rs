@@ -1,4 +1,4 @@
-//! What belongs together in one session of a tape: answers to requests, messages to scenes.
+//! Connects the messages of a session: answers to requests, and messages to scenes.
 
 use std::collections::HashMap;
 
@@ -10,22 +10,22 @@ use crate::frame::Kind;
 use crate::side::Side;
 use crate::signature::Key;
 
-/// A session while its messages are put together.
+/// A session while it is being indexed.
 #[derive(Debug)]
 pub(super) struct Session {
     /// Its number on the tape, from 0.
     pub(super) number: u32,
     of_client: Open,
     of_server: Open,
-    /// The slot of the client's introduction, and whether the server has accepted it.
+    /// The slot of the client's `initialize`, and whether the server has accepted it.
     introduced: Option<(u32, bool)>,
-    /// The request that the client made last.
+    /// The client's latest request.
     latest: Option<Latest>,
-    /// The scene that the message before this one stands in; [`NONE`] before the first scene.
+    /// The scene that the previous message belongs to; [`NONE`] before the first scene.
     current: u32,
     /// The first scene.
     first: u32,
-    /// The first and the last of the messages that came before the first scene.
+    /// The first and last of the messages before the first scene.
     early: Option<(u32, u32)>,
 }
 
@@ -35,25 +35,26 @@ struct Latest {
     token: Option<Key>,
 }
 
-/// All slots so far, and how scenes end.
+/// All slots so far, and the ends of scenes.
 #[derive(Debug, Default)]
 pub(super) struct Scenes {
     pub(super) slots: Vec<Packed>,
-    /// The last slot of scenes that end neither in their answer nor, without one, where they begin.
+    /// The last slot of scenes that do not end with their answer or, without one, with their first
+    /// message.
     tails: HashMap<u32, u32, foldhash::fast::RandomState>,
     /// The first slot of this recording.
     start: u32,
-    /// Whether a later number of this recording was lower.
+    /// Whether the numbers of this recording are not strictly increasing.
     unordered: bool,
 }
 
-/// Where a message stands.
+/// Where a message belongs.
 enum Place {
     /// It begins a scene.
     First,
-    /// It stands in the scene that begins with this slot; before all scenes if that is [`NONE`].
+    /// It belongs to the scene that begins with this slot; before all scenes if that is [`NONE`].
     In(u32),
-    /// It stands nowhere.
+    /// It belongs to no scene.
     Nowhere,
 }
 
@@ -71,12 +72,12 @@ impl Session {
         }
     }
 
-    /// Whether another introduction begins another session: one that was refused may be repeated.
+    /// Whether another `initialize` begins another session. One that was refused may be repeated.
     pub(super) fn is_introduced(&self) -> bool {
         self.introduced.is_some_and(|(_, accepted)| accepted)
     }
 
-    /// Puts the message that was pushed last where it belongs, and pairs it.
+    /// Puts the last message into its scene, and pairs it.
     pub(super) fn put(&mut self, told: &Told, scenes: &mut Scenes) {
         let slot = scenes.slots.len() as u32 - 1;
         let place = self.place(told, slot, scenes);
@@ -108,7 +109,7 @@ impl Session {
 
     fn place(&mut self, told: &Told, slot: u32, scenes: &mut Scenes) -> Place {
         match (told.from, told.kind) {
-            // Nothing may hang on a ping: it is never played.
+            // Nothing may depend on a ping, since it is never played.
             (Side::Client, Kind::Request) if told.ping => Place::Nowhere,
             (Side::Client, Kind::Request) => Place::First,
             (Side::Client, Kind::Notification) => {
@@ -149,12 +150,12 @@ impl Session {
         }
         scenes.slots[asked as usize].pair = slot;
         scenes.slots[slot as usize].pair = asked;
-        // Only a ping of the client stands in no scene.
+        // Only a ping from the client belongs to no scene.
         if told.from == Side::Server && scene == NONE { Place::Nowhere } else { Place::In(scene) }
     }
 
-    /// The client's request whose progress a notification of the server tells. What comes on a
-    /// subscription has its place by what came before it, which is what it is news of.
+    /// The client's request that a progress notification from the server refers to. A notification
+    /// on a subscription belongs to the message before it, which is likely to have caused it.
     fn request_of(&self, told: &Told) -> Option<u32> {
         let token = told.token?;
         let latest = self.latest.as_ref().filter(|latest| latest.token == Some(token));
@@ -185,7 +186,7 @@ impl Session {
 }
 
 impl Scenes {
-    /// Another recording begins with the next slot.
+    /// Begins another recording with the next slot.
     pub(super) fn part(&mut self) {
         (self.start, self.unordered) = (self.slots.len() as u32, false);
     }
@@ -196,7 +197,7 @@ impl Scenes {
         self.slots.push(packed);
     }
 
-    /// Marks requests without an answer as taken back. Before one that is marked, all are.
+    /// Marks unanswered requests as cancelled. If one is marked, all before it are.
     fn cancel(&mut self, requests: impl Iterator<Item = u32>) {
         for request in requests {
             let packed = &mut self.slots[request as usize];
@@ -207,7 +208,7 @@ impl Scenes {
         }
     }
 
-    /// The request with this number in the same recording that the answer in `slot` can be for.
+    /// The request with this number in the same recording, if the answer in `slot` can be for it.
     fn numbered(&self, number: u64, slot: u32) -> Option<u32> {
         let number = u32::try_from(number).ok().filter(|_| !self.unordered)?;
         let part = &self.slots[self.start as usize..];

@@ -1,5 +1,4 @@
-//! Puts a tape together, stretch by stretch or line by line, and refuses one that cannot be
-//! relied on.
+//! Assembles the index of a tape from chunks or lines, and rejects a tape that is not reliable.
 
 use super::stretch::{Other, Stretch};
 use super::told::Told;
@@ -10,37 +9,37 @@ use crate::tape::line::{Line, LineFault, Version};
 use crate::tape::outline::{Finding, Outline, Severity};
 use crate::tape::reader::{Numbered, Problem};
 
-/// Makes an index of a whole tape, and says what is unusual about it.
+/// Builds the index of a whole tape, and reports what is unusual about it.
 #[derive(Debug)]
 pub struct Splicer {
     indexer: Indexer,
     outline: Outline,
-    /// A line that is damage, unless the next one says that a crash did it.
+    /// A damaged line, unless the next one marks it as the result of a crash.
     broken: Option<(u64, LineFault)>,
-    /// How many bytes and lines have come.
+    /// How many bytes and lines were added.
     offset: u64,
     lines: u64,
-    /// For single lines.
+    /// Reused for single lines.
     stretch: Stretch,
-    /// Whether entries that are too long to be read are left out.
+    /// Whether to skip entries that are too long to be read.
     leaves_out_too_long: bool,
 }
 
 /// Why a tape cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// It has nothing of a tape.
+    /// It is not a tape at all.
     #[error("is not a tape: {0}")]
     NoTape(String),
-    /// Its format is another one.
+    /// It has an unsupported format version.
     #[error("cannot be read: line {line}: {words}")]
     Version {
         /// The line of the header.
         line: u64,
-        /// Which format it has, and which ones are read.
+        /// Which version it has, and which ones are supported.
         words: String,
     },
-    /// A line is no entry.
+    /// A line is not an entry.
     #[error("is damaged: line {line}: {fault}")]
     Damage {
         /// The line.
@@ -72,13 +71,13 @@ impl Splicer {
         }
     }
 
-    /// Leaves out entries that are too long to be read, with a warning, instead of refusing the tape.
+    /// Skips entries that are too long to be read, with a warning, instead of rejecting the tape.
     pub fn leaving_out_too_long(mut self, leave_out: bool) -> Self {
         self.leaves_out_too_long = leave_out;
         self
     }
 
-    /// Takes the next stretch of the tape, and leaves it empty.
+    /// Adds the next chunk of the tape, and leaves it empty.
     pub fn add(&mut self, stretch: &mut Stretch) -> Result<(), Refusal> {
         let mut known = 0;
         for (before, other) in stretch.others.drain(..) {
@@ -92,7 +91,7 @@ impl Splicer {
         Ok(())
     }
 
-    /// Takes the next line of the tape, or what is wrong with it.
+    /// Adds the next line of the tape, or the problem with it.
     pub fn line(&mut self, next: Result<Numbered<'_>, Problem>) -> Result<(), Refusal> {
         match next {
             Ok(numbered) => {
@@ -123,7 +122,7 @@ impl Splicer {
         }
         let mut findings = self.outline.finish();
         for finding in &mut findings {
-            // What is wrong in the outline does not keep a tape from being played.
+            // Structural problems do not prevent a tape from being played.
             finding.severity = finding.severity.min(Severity::Warning);
         }
         Ok((index, findings))
@@ -185,7 +184,7 @@ impl Splicer {
         Ok(())
     }
 
-    /// Fails if the line before was damage.
+    /// Fails if the previous line was damaged.
     fn damaged(&mut self) -> Result<(), Refusal> {
         let Some((line, fault)) = self.broken.take() else { return Ok(()) };
         if !self.outline.has_entries() {

@@ -1,7 +1,7 @@
-//! A stretch of a tape: some of its lines, read apart from all others.
+//! A chunk of a tape: some of its lines, read independently of all others.
 //!
-//! Stretches can be read side by side and in any order; an index is made of them in the order of
-//! the tape. Nothing depends on where a tape is cut, as long as it is cut where [`cut`] says.
+//! Chunks can be read in parallel and in any order; they are added to the index in the order of the
+//! tape. The result does not depend on where a tape is cut, as long as [`cut`] chooses the place.
 
 use std::io::Read;
 use std::ops::Range;
@@ -14,32 +14,32 @@ use crate::signature::Signer;
 use crate::tape::line::{Line, Message};
 use crate::tape::reader::{Numbered, Problem, Reader, entry_bytes_max};
 
-/// What stands on a stretch of a tape. Lines are counted from its start.
+/// The content of a chunk of a tape. Lines are counted from its start.
 #[derive(Debug, Default)]
 pub struct Stretch {
     pub(super) told: Vec<Told>,
-    /// What else there is, and how many messages are before it.
+    /// Everything else, with the number of messages before it.
     pub(super) others: Vec<(usize, Other)>,
     /// How many lines and bytes it has.
     pub(super) lines: u64,
     pub(super) bytes: u64,
 }
 
-/// Something that a stretch has besides messages.
+/// Something in a chunk other than a message.
 #[derive(Debug)]
 pub(super) enum Other {
-    /// A line that is no message.
+    /// A line that is not a message.
     Entry(u64, Line<'static>),
-    /// A message line that makes no slot.
+    /// A message line that yields no slot.
     Bare { line: u64, from: Side, numbered: bool },
-    /// A message, or an element of a batch, that is left out.
+    /// A message or an element of a batch that is skipped.
     Odd(u64, &'static str),
-    /// A line that is no entry.
+    /// A line that is not an entry.
     Problem(Problem),
 }
 
-/// Where the first line starts, behind the first line end of `text`, before which a tape may be
-/// cut. A line that may be the middle of a value that `jq` spread over lines is none.
+/// The start of the first line after a line ending of `text` where a tape may be cut. A line that
+/// may be inside a value that `jq` spread over several lines does not count.
 pub fn cut(text: &[u8]) -> Option<usize> {
     let starts = memchr::memchr_iter(b'\n', text).map(|at| at + 1);
     let middle = |byte: &u8| matches!(byte, b' ' | b'\t' | b'}' | b']');
@@ -47,7 +47,7 @@ pub fn cut(text: &[u8]) -> Option<usize> {
 }
 
 impl Stretch {
-    /// Reads a stretch of a tape; `last` tells whether the tape ends with it.
+    /// Reads a chunk of a tape; `last` is true if the tape ends with it.
     pub fn read(&mut self, text: &[u8], last: bool, signer: &Signer) {
         self.told.clear();
         self.others.clear();
@@ -60,7 +60,7 @@ impl Stretch {
             let told =
                 if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
             let known = match told {
-                // The general reader says that it is too long.
+                // The general reader reports that it is too long.
                 _ if end - at >= entry_bytes_max() => false,
                 Some(told) => {
                     self.told.push(told);
@@ -77,7 +77,7 @@ impl Stretch {
         }
     }
 
-    /// Makes this the stretch of a single entry, of whose text it is.
+    /// Makes this the chunk of a single entry; positions are relative to its text.
     pub(super) fn one(&mut self, numbered: &Numbered<'_>, signer: &Signer) {
         self.told.clear();
         self.others.clear();
@@ -85,7 +85,7 @@ impl Stretch {
         self.take(numbered, signer);
     }
 
-    /// Takes an entry that the general reader has read; places are those in its text.
+    /// Adds an entry from the general reader; positions are relative to its text.
     fn take(&mut self, numbered: &Numbered<'_>, signer: &Signer) {
         let line = numbered.line;
         match &numbered.entry {
@@ -94,8 +94,8 @@ impl Stretch {
         }
     }
 
-    /// Reads a line that is a whole entry, as most are however they are written; false if this one
-    /// is none.
+    /// Reads a line that is a complete entry, as most are in any spelling; returns false if this
+    /// one is not.
     fn entry(&mut self, text: &[u8], line: Range<usize>, signer: &Signer) -> bool {
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\r');
         let start = line.start + text[line.clone()].iter().take_while(blank).count();
@@ -108,10 +108,10 @@ impl Stretch {
         true
     }
 
-    /// Reads the line at `at`, and what belongs to it, with the general reader. Returns where the
-    /// next line starts.
+    /// Reads the line at `at`, and any lines that belong to it, with the general reader. Returns
+    /// the start of the next line.
     fn look(&mut self, text: &[u8], at: usize, last: bool, signer: &Signer) -> usize {
-        // What follows is not there to see, but that something does matters.
+        // The rest of the tape is not available here, but the reader must know that there is more.
         let more: &[u8] = if last { b"" } else { b"\n" };
         let mut reader = Reader::new(Read::chain(&text[at..], more));
         while let Some(next) = reader.next() {
@@ -171,7 +171,7 @@ impl Stretch {
         if frame.envelope().is_none() {
             return;
         }
-        // A single line of a tape may be far down; a stretch never has that many.
+        // A line number of a whole tape may be too large; within a chunk it never is.
         let place = u32::try_from(line).unwrap_or(u32::MAX);
         match Told::read(place, message, frame, text, signer) {
             Some(told) => self.told.push(Told { first: false, ..told }),

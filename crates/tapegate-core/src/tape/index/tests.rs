@@ -1,4 +1,4 @@
-//! What a tape's messages belong to, told in words.
+//! Tests of how the messages of a tape are paired and grouped.
 
 use super::*;
 use crate::frame::Frame;
@@ -7,7 +7,7 @@ use crate::tape::line::LineFault;
 use crate::tape::outline::Finding;
 use crate::tape::reader::{Problem, Reader};
 
-/// Lines of a tape, each `c` or `s` for its side, what it says, and more keys.
+/// Lines of a tape, each with `c` or `s` for its side, its message, and more keys.
 fn tape(lines: &[(&str, &str, &str)]) -> String {
     let mut out = String::new();
     for (n, (side, msg, more)) in lines.iter().enumerate() {
@@ -36,7 +36,7 @@ fn index(text: &str) -> (Index, Vec<Oddity>) {
     indexer.finish()
 }
 
-/// The number of each answered request and of its answer.
+/// The numbers of each answered request and its answer.
 fn pairs(index: &Index) -> Vec<(u32, u32)> {
     let slots = (0..index.len() as u32).map(|slot| index.slot(slot));
     let asked = slots.filter(|slot| slot.kind == Kind::Request && slot.pair != NONE);
@@ -184,7 +184,7 @@ fn a_header_ends_what_was_open_and_begins_new_sessions() {
     let sessions: Vec<_> = (0..6).map(|slot| index.slot(slot).session).collect();
     assert_eq!(sessions, [0, 1, 1, 2, 1, 1]);
     assert_eq!(index.headers().len(), 2);
-    // Time begins anew too.
+    // Time starts over too.
     assert_eq!((index.slot(1).at_us, index.slot(2).at_us), (0, 1_000_000));
 }
 

@@ -1,8 +1,8 @@
-//! The keys of a line that nobody knows.
+//! The unknown keys of a line.
 
 use crate::json;
 
-/// The unknown keys of a line, to be taken from and added to.
+/// The unknown keys of a line, which can be removed and added.
 pub(super) struct Extra {
     members: Vec<(Vec<u8>, Vec<u8>)>,
 }
@@ -42,12 +42,12 @@ impl Extra {
     }
 }
 
-/// Unknown keys as an object of their own.
+/// Unknown keys as an object.
 pub(super) fn object(extra: &[u8]) -> Vec<u8> {
     [b"{", extra.strip_prefix(b",").unwrap_or(extra), b"}"].concat()
 }
 
-/// A whole number.
+/// Parses a non-negative integer.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

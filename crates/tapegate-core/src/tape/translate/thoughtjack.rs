@@ -1,4 +1,5 @@
-//! To thoughtjack: messages get numbers and latencies, and what is none goes beside the tape.
+//! Conversion to thoughtjack: messages get numbers and latencies, and other lines go to the
+//! anomalies file.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::tape::write::Sink;
 use crate::tape::{BATCH, FORMAT_VERSION, LineFault};
 
 impl Translator<'_> {
-    /// Writes what comes before the first line.
+    /// Writes the header before the first line.
     pub(super) fn begin(&mut self, ts: Stamp<'_>, raw: Option<bool>, tape: &mut impl Sink) {
         if self.raw.is_some() {
             return;
@@ -106,7 +107,7 @@ impl Translator<'_> {
         bad.write(beside);
     }
 
-    /// The bytes that a line repeats, as JSON, where they are not what is to be expected.
+    /// The `raw` of a line, as JSON, if it is not the expected one.
     fn odd_raw(&self, message: &Message<'_>) -> Option<Vec<u8>> {
         let text = String::from_utf8_lossy(&message.msg);
         let expected = (self.raw == Some(true)).then_some(&*text);
@@ -121,7 +122,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A line that is no message, as it stands beside the tape.
+    /// A line that is not a message, as it is written to the anomalies file.
     fn bad_of<'b>(&self, message: &'b Message<'_>, reason: &'b str) -> Bad<'b> {
         let mut extra = rest(message);
         extra.extend_from_slice(b",\"parsed\":true");
@@ -141,7 +142,7 @@ impl Translator<'_> {
     }
 }
 
-/// What a line says besides, as unknown keys.
+/// The other keys of a line, as unknown keys.
 fn rest(message: &Message<'_>) -> Vec<u8> {
     let bare = Message { msg: Cow::Borrowed(b"0"), raw: None, session: None, ..message.clone() };
     let mut line = Vec::new();
