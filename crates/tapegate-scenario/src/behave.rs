@@ -1,8 +1,8 @@
-//! How a server behaves: reading `behavior`.
+//! Reads `behavior`: how a server delivers answers, and its side effects.
 //!
-//! A delivery may be written with its settings inside (`delivery: {type: slow_loris, …}`) or beside
-//! it (`delivery: slow_loris`, `byte_delay_ms: 5`). Keys and kinds are checked by the tables of the
-//! language; here is what only the meaning tells.
+//! The settings of a delivery may be inside it (`delivery: {type: slow_loris, …}`) or next to it
+//! (`delivery: slow_loris`, `byte_delay_ms: 5`). The language's tables check keys and kinds; this
+//! module checks the rest.
 
 mod effects;
 
@@ -21,7 +21,7 @@ const DELIVERIES: [(&str, Mode); 5] = [
     ("nested_json", Mode::NestedJson),
     ("response_delay", Mode::ResponseDelay),
 ];
-/// How long a key of a nested answer may be, in characters.
+/// The longest key of a nested answer, in characters.
 const KEY_CHARS_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +33,16 @@ enum Mode {
     ResponseDelay,
 }
 
-/// What is needed to read a behaviour besides its text.
+/// The settings for reading a behaviour.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// How much may be made.
+    /// The limits of generated payloads.
     pub limits: GeneratorLimits,
-    /// Whether `${…}` means something in params.
+    /// Whether params may contain `${…}`.
     pub interpolate: Interpolate,
 }
 
-/// Reads what stands under `behavior`.
+/// Reads the value of `behavior`.
 pub fn read(node: &Node, how: &Reading, findings: &mut Findings) -> Behavior {
     let fields = Fields::of(node);
     let delivery = match fields.get("delivery") {
@@ -67,7 +67,7 @@ pub fn read(node: &Node, how: &Reading, findings: &mut Findings) -> Behavior {
     Behavior { delivery, side_effects, on_cancel }
 }
 
-/// The delivery that a single word means, with the settings that go without saying.
+/// Parses the name of a delivery; its settings take their defaults.
 pub fn read_word(word: &str) -> Result<Delivery, String> {
     let mut findings = Findings::default();
     let mode = choose(&Node::text(word), &DELIVERIES, &mut findings);
@@ -80,7 +80,7 @@ pub fn read_word(word: &str) -> Result<Delivery, String> {
     }
 }
 
-/// Reads a delivery whose settings stand in `settings`.
+/// Reads a delivery from its settings.
 fn read_mode(
     mode: Option<Mode>,
     settings: &Node,
@@ -113,7 +113,7 @@ fn ms(fields: &Fields<'_>, name: &str, default: u64, findings: &mut Findings) ->
     fields.whole(name, findings).unwrap_or(default).saturating_mul(MS_NS)
 }
 
-/// An amount that must not be over a limit.
+/// Reads an amount and checks it against a limit.
 fn up_to(
     fields: &Fields<'_>,
     name: &str,

@@ -1,11 +1,11 @@
-//! From a tape to a scenario: what was recorded, as a server that people can edit.
+//! Converts a tape to a scenario: the recorded server in an editable form.
 //!
-//! Nothing here reads a file: bodies come through [`Bodies`], and what is too large to be read in
-//! YAML goes out through [`Assets`]. Calls are told apart by what they name (tool, resource,
-//! prompt) and by their turn: the n-th call of a tool gets what the n-th call got on the tape.
+//! This module reads no files: bodies come through [`Bodies`], and texts too large for YAML go out
+//! through [`Assets`]. Calls are matched by what they name (tool, resource, prompt) and by order:
+//! the n-th call of a tool gets the answer of the n-th call on the tape.
 //!
-//! A *use* is one operation of a client: a request, and the retries of it that answered what the
-//! server wanted to know. A *listing* is a list with all of its pages.
+//! A *use* is one operation of a client: a request, and its retries with the input that the server
+//! asked for. A *listing* is a list with all of its pages.
 
 mod fit;
 mod gather;
@@ -32,96 +32,96 @@ use crate::emit::{Document, Entry, Part};
 use gather::Gathered;
 use spill::Spiller;
 
-/// How a scenario is laid out.
+/// The layout of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// One state for ever.
+    /// A single state throughout.
     #[default]
     Simple,
-    /// A benign phase, and one to be made an attack.
+    /// A benign phase, and one to be turned into an attack.
     Phased,
 }
 
-/// What is wanted of a conversion.
+/// The settings of a conversion.
 pub struct Options<'a> {
-    /// How the scenario is laid out.
+    /// The layout of the scenario.
     pub style: Style,
-    /// After how many calls the attack begins; where the tape has the server change its tools, or
-    /// after three, unless given.
+    /// After how many calls the attack begins. By default where the recorded server changes its
+    /// tools, otherwise after three.
     pub phase_after: Option<u64>,
-    /// Whether only the keys of the old schema may be used.
+    /// Whether to use only the keys of the old schema.
     pub strict: bool,
-    /// The session of the tape that is converted, from 1; all of them, unless given.
+    /// The session of the tape to convert, from 1; by default all of them.
     pub session: Option<u32>,
-    /// Whether answers go by the arguments of a call instead of by its turn.
+    /// Whether answers depend on the arguments of a call instead of on its order.
     pub match_arguments: bool,
-    /// What the tape is called.
+    /// The name of the tape.
     pub tape: &'a str,
-    /// What the server is called, if not as on the tape.
+    /// The name of the server, if it should differ from the recorded one.
     pub name: Option<&'a str>,
-    /// Where editors find the schema.
+    /// The schema's location, for editors.
     pub schema: Option<&'a str>,
-    /// How long text may be that stands in the scenario itself.
+    /// The longest text that is written into the scenario itself.
     pub inline_bytes_max: usize,
-    /// How large the scenario may become, about; answers that do not fit are left out.
+    /// The approximate size limit of the scenario; answers that do not fit are left out.
     pub bytes_max: usize,
-    /// Whether sequences go to files as a whole, so that there is room for very many answers.
+    /// Whether sequences go to files as a whole, which makes room for very many answers.
     pub sequences_in_files: bool,
-    /// Takes secrets out of what goes into comments.
+    /// Removes secrets from texts that go into comments.
     pub mask: &'a dyn Fn(&str) -> String,
-    /// Is told how many bytes of how many have been gone through.
+    /// Called with the number of bytes processed and the total.
     pub progress: &'a dyn Fn(u64, u64),
 }
 
-/// Where texts go that are too large for the scenario.
+/// Stores texts that are too large for the scenario.
 pub trait Assets {
-    /// Keeps a file under about this name, and tells the path that `$file` reaches it by.
+    /// Stores a file under a name like this one, and returns the path for `$file`.
     fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<String>;
 }
 
-/// A tape as a scenario.
+/// A tape converted to a scenario.
 #[derive(Debug)]
 pub struct Converted {
     /// The scenario.
     pub document: Document,
-    /// What was found.
+    /// Statistics and warnings.
     pub summary: Summary,
 }
 
-/// What was found on a tape.
+/// Statistics and warnings of a conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Tools of the scenario.
+    /// How many tools the scenario has.
     pub tools: usize,
-    /// Resources.
+    /// How many resources.
     pub resources: usize,
-    /// Resource templates.
+    /// How many resource templates.
     pub templates: usize,
-    /// Prompts.
+    /// How many prompts.
     pub prompts: usize,
-    /// Methods that are answered by their name.
+    /// How many methods have a response of their own.
     pub methods: usize,
-    /// Calls of tools on the tape.
+    /// How many tool calls the tape has.
     pub calls: u64,
-    /// Reads of resources.
+    /// How many resource reads.
     pub reads: u64,
-    /// Prompts that were fetched.
+    /// How many prompt requests.
     pub gets: u64,
     /// The names of the phases.
     pub phases: Vec<String>,
     /// After how many calls the last phase begins.
     pub attack_after: Option<u64>,
-    /// How many texts went to files of their own, and how many bytes they have.
+    /// How many texts went to files of their own, and their total size in bytes.
     pub spilled: (usize, u64),
-    /// Answers that there was no room for.
+    /// How many answers did not fit.
     pub answers_left_out: u64,
-    /// What the server said that has no place in the scenario.
+    /// How many server messages have no place in the scenario.
     pub left_out: u64,
-    /// What a person should know.
+    /// Messages for the user.
     pub warnings: Vec<String>,
 }
 
-/// Makes a scenario of a tape.
+/// Converts a tape to a scenario.
 pub fn convert(
     index: &Index,
     bodies: &mut dyn Bodies,
@@ -142,26 +142,26 @@ pub fn convert(
     let entries = work.scenario(&gathered)?;
     summary.spilled = work.spiller.done();
     (options.progress)(bytes_total, bytes_total);
-    // Several phases may have the same to tell.
+    // Several phases may produce the same warning.
     let mut told = std::collections::HashSet::new();
     summary.warnings.retain(|warning| told.insert(warning.clone()));
     let head = head(index, options, &gathered);
     Ok(Converted { document: Document { head, entries }, summary })
 }
 
-/// How many bytes the messages of a tape have, and how many if each counts for `most` at most.
+/// The total size of a tape's messages, and the total with each message capped at `most`.
 pub fn sizes(index: &Index, most: usize) -> (u64, u64) {
     let lengths = (0..index.len() as u32).map(|slot| u64::from(index.slot(slot).length));
     lengths.fold((0, 0), |(all, capped), bytes| (all + bytes, capped + bytes.min(most as u64)))
 }
 
-/// A tape that is read.
+/// The tape being converted.
 struct Tape<'a> {
     index: &'a Index,
     bodies: &'a mut dyn Bodies,
     progress: &'a dyn Fn(u64, u64),
     bytes_done: u64,
-    /// About how many bytes are read: most messages once to see what they are, once to write them.
+    /// The approximate number of bytes to read: most messages once to classify, once to write.
     bytes_total: u64,
 }
 
@@ -174,14 +174,14 @@ impl Tape<'_> {
     }
 }
 
-/// A conversion under way.
+/// A conversion in progress.
 struct Work<'a, 'b> {
     tape: Tape<'a>,
     options: &'a Options<'a>,
     spiller: Spiller<'a>,
-    /// How many bytes there is room for.
+    /// How many bytes are left for answers.
     room: usize,
-    /// Whether answers get a mark where a person is to put something in.
+    /// Whether answers get a marker where the user is to insert a payload.
     to_edit: bool,
     summary: &'b mut Summary,
 }
@@ -208,7 +208,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// The comments at the top.
+/// The comments at the top of the file.
 fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String> {
     let mut head = Vec::new();
     if let Some(schema) = options.schema.filter(|_| !options.strict) {

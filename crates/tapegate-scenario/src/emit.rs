@@ -1,10 +1,9 @@
-//! Scenarios as YAML that people read and edit: trees with comments, written so that every reader
-//! sees the same.
+//! Writes scenarios as readable YAML: trees with comments, in a form that all loaders read alike.
 //!
-//! Text stands in double quotes unless it is a plain word under YAML 1.1 and 1.2 alike, and as a
-//! `|` block only where every character of it can be seen. What a terminal or an editor would hide
-//! (control characters, marks of direction, characters without width) is escaped. What cannot be a
-//! tree (lone surrogates, keys that come twice) is JSON under `$json`.
+//! Text is in double quotes unless it is a plain word in both YAML 1.1 and 1.2, and a `|` block
+//! only if every character is visible. Characters that a terminal or an editor would hide (control,
+//! direction and zero-width characters) are escaped. Values that a tree cannot hold (lone
+//! surrogates, duplicate keys) become JSON under `$json`.
 
 mod scalar;
 mod writer;
@@ -15,21 +14,21 @@ use crate::yaml;
 
 use writer::Writer;
 
-/// A text to be written: a tree with comments.
+/// A document to be written: a tree with comments.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// Comments at the top, line by line.
+    /// The comments at the top, line by line.
     pub head: Vec<String>,
-    /// The entries of the map at the top.
+    /// The entries of the top-level map.
     pub entries: Vec<Entry>,
 }
 
 /// An entry of a map.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What stands above it, line by line.
+    /// The comments above it, line by line.
     pub comments: Vec<String>,
-    /// Whether an empty line stands above that.
+    /// Whether an empty line precedes them.
     pub apart: bool,
     /// The key.
     pub key: String,
@@ -40,9 +39,9 @@ pub struct Entry {
 /// An element of a list.
 #[derive(Debug, Clone)]
 pub struct Element {
-    /// What stands above it, line by line.
+    /// The comments above it, line by line.
     pub comments: Vec<String>,
-    /// Whether an empty line stands above that.
+    /// Whether an empty line precedes them.
     pub apart: bool,
     /// The value.
     pub value: Part,
@@ -59,14 +58,14 @@ pub enum Part {
     List(Vec<Element>),
 }
 
-/// The document as YAML.
+/// Writes a document as YAML.
 pub fn write(document: &Document) -> String {
     let mut writer = Writer::default();
     writer.document(document);
     writer.out
 }
 
-/// Whether a reader finds in `text` exactly what the document says; else why not.
+/// Checks that loading `text` yields exactly the document; on failure, why not.
 pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
     let mut findings = Findings::default();
     let read = yaml::parse(text, 0, &mut findings);
@@ -81,26 +80,26 @@ pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
 }
 
 impl Document {
-    /// The tree without its comments, as a reader finds it.
+    /// The tree without comments, as a loader sees it.
     pub fn to_node(&self) -> Node {
         Node::new(Value::Map(self.entries.iter().map(Entry::to_node).collect()))
     }
 }
 
 impl Entry {
-    /// An entry without comments.
+    /// Creates an entry without comments.
     pub fn new(key: impl Into<String>, value: impl Into<Part>) -> Self {
         Self { comments: Vec::new(), apart: false, key: key.into(), value: value.into() }
     }
 
-    /// The entry with a comment above it.
+    /// Adds a comment above the entry.
     #[must_use]
     pub fn about(mut self, comment: impl Into<String>) -> Self {
         self.comments.push(comment.into());
         self
     }
 
-    /// The entry with an empty line above it.
+    /// Adds an empty line above the entry.
     #[must_use]
     pub fn apart(mut self) -> Self {
         self.apart = true;
@@ -113,12 +112,12 @@ impl Entry {
 }
 
 impl Element {
-    /// An element without comments.
+    /// Creates an element without comments.
     pub fn new(value: impl Into<Part>) -> Self {
         Self { comments: Vec::new(), apart: false, value: value.into() }
     }
 
-    /// The element with a comment above it.
+    /// Adds a comment above the element.
     #[must_use]
     pub fn about(mut self, comment: impl Into<String>) -> Self {
         self.comments.push(comment.into());
@@ -127,12 +126,12 @@ impl Element {
 }
 
 impl Part {
-    /// Text.
+    /// Creates a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Node(Node::text(text))
     }
 
-    /// The tree without its comments, as a reader finds it: `$json` is a key like any other.
+    /// The tree without comments, as a loader sees it: `$json` is an ordinary key.
     pub fn to_node(&self) -> Node {
         match self {
             Self::Node(node) => as_read(node),
@@ -165,7 +164,7 @@ impl From<Vec<Element>> for Part {
     }
 }
 
-/// The node with JSON as the map that it is written as.
+/// Replaces raw JSON by the map that it is written as.
 fn as_read(node: &Node) -> Node {
     Node::new(match &node.value {
         Value::Raw(text) => raw(text).value,

@@ -1,7 +1,7 @@
-//! JSON with holes that are filled when it is sent.
+//! JSON templates that are filled when they are sent.
 //!
-//! A form is read once. What has no holes is kept as it is sent, so that an answer without
-//! variables costs one copy. Only values have holes; keys are as they were written.
+//! A template is parsed once. Parts without variables are stored as they are sent, so that an
+//! answer without variables costs one copy. Only values may contain variables, keys may not.
 
 mod context;
 mod functions;
@@ -23,48 +23,48 @@ use crate::finding::Findings;
 use crate::generate::Generator;
 use crate::node::{Node, Value};
 
-/// The key of a map that stands for what a generator makes.
+/// The key of a map that is replaced by a generated payload.
 const GENERATE: &str = "$generate";
 
-/// JSON with holes.
+/// A JSON template.
 #[derive(Debug, Clone, Default)]
 pub struct Form {
-    /// What it is made of, in order.
+    /// Its pieces, in order.
     pub pieces: Vec<Piece>,
 }
 
-/// A piece of a form.
+/// A piece of a JSON template.
 #[derive(Debug, Clone)]
 pub enum Piece {
     /// JSON as it is sent.
     Json(Box<[u8]>),
-    /// A string, quotes and all, of which the text is made when it is sent.
+    /// A string, with its quotes, filled when it is sent.
     Text(Template),
-    /// A string, quotes and all, that a generator makes.
+    /// A generated string, with its quotes.
     Generated(Rc<Generator>),
-    /// JSON that a generator makes, where any value may stand.
+    /// Generated JSON, where any value may be.
     Tree(Rc<Generator>),
 }
 
-/// Whether `${…}` means something.
+/// Whether `${…}` is a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interpolate {
-    /// It does.
+    /// It is.
     All,
-    /// It is text like any other.
+    /// It is plain text.
     None,
 }
 
-/// Makes a generator of what stands under `$generate`.
+/// Creates a generator from the value of `$generate`.
 pub type Generate<'a> = &'a mut dyn FnMut(&Node, &mut Findings) -> Option<Rc<Generator>>;
 
 impl Form {
-    /// The form of a node; with variables where `interpolate` says so. It knows no generators.
+    /// Parses a node; variables depend on `interpolate`. `$generate` is not supported.
     pub fn read(node: &Node, interpolate: Interpolate, findings: &mut Findings) -> Self {
         Self::read_with(node, interpolate, &mut |_, _| None, findings)
     }
 
-    /// The same, where `{$generate: …}` stands for what `generate` makes of it.
+    /// Like `read`, with `{$generate: …}` replaced by the generator that `generate` returns.
     pub fn read_with(
         node: &Node,
         interpolate: Interpolate,
@@ -78,12 +78,12 @@ impl Form {
         reading.form
     }
 
-    /// A form without holes.
+    /// A template without variables.
     pub fn plain(json: impl Into<Box<[u8]>>) -> Self {
         Self { pieces: vec![Piece::Json(json.into())] }
     }
 
-    /// What is sent, if it has no holes.
+    /// The JSON to send, if it has no variables.
     pub fn as_plain(&self) -> Option<&[u8]> {
         match &self.pieces[..] {
             [Piece::Json(json)] => Some(json),
@@ -91,7 +91,7 @@ impl Form {
         }
     }
 
-    /// Appends what is sent.
+    /// Appends the filled JSON.
     pub fn write(&self, context: &Context<'_>, out: &mut Vec<u8>) {
         for piece in &self.pieces {
             match piece {
@@ -103,19 +103,19 @@ impl Form {
         }
     }
 
-    /// Whether one of its variables is an answer of the client.
+    /// Whether one of its variables is a reply from the client.
     pub fn needs_replies(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if text.needs_replies()))
     }
 }
 
-/// A form that is being read.
+/// A template being parsed.
 struct Reading<'a> {
     interpolate: Interpolate,
     generate: Generate<'a>,
     findings: &'a mut Findings,
     form: Form,
-    /// What is not yet a piece.
+    /// JSON that is not yet a piece.
     json: Vec<u8>,
 }
 
@@ -159,7 +159,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Takes `{$generate: …}` as a piece, as its place wants it; false if it is none.
+    /// Adds `{$generate: …}` as a piece of the kind its place needs; false if it is something else.
     fn generated(&mut self, node: &Node, place: Place) -> bool {
         let Some([(key, inner)]) = node.as_map() else { return false };
         let made = if key.name == GENERATE { (self.generate)(inner, self.findings) } else { None };
@@ -189,19 +189,19 @@ impl Reading<'_> {
     }
 }
 
-/// What is wanted at a place.
+/// The kind of value that a place needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Text, whatever it says.
+    /// Text.
     Text,
-    /// Bytes in base64: of a resource, an image or a sound.
+    /// Base64 data: of a resource, an image or a sound.
     Bytes,
     /// Any value.
     Value,
 }
 
 impl Place {
-    /// The place in `map` under `key`.
+    /// The place under `key` in `map`.
     fn of(map: &Node, key: &str) -> Self {
         let sort = map.get("type").and_then(Node::as_text);
         match key {

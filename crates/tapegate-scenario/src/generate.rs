@@ -1,7 +1,7 @@
-//! Payloads that are too large or too odd to be written down.
+//! Generated payloads, too large or too odd to be written out.
 //!
-//! A generator is checked when the scenario is read, and makes its payload when it is sent, always
-//! the same. How large a payload gets is known before it is made, so nothing over the limits is.
+//! A generator is validated when the scenario is loaded and produces its payload, always the same,
+//! when it is sent. The size is known in advance, so that no payload over the limits is ever built.
 
 mod json;
 mod odd;
@@ -14,22 +14,22 @@ use tapegate_core::tape::base64_encode;
 use json::{Batch, Nested, RepeatedKeys};
 use odd::{Ansi, Garbage, Spam};
 
-/// Makes a payload, always the same.
+/// Produces a payload, always the same.
 #[derive(Debug)]
 pub struct Generator {
     kind: Kind,
-    /// Whether its text is the payload in base64.
+    /// Whether it is written as base64.
     in_base64: bool,
 }
 
-/// How much a generator may make.
+/// The limits of generated payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GeneratorLimits {
-    /// Bytes of one payload.
+    /// The size of one payload, in bytes.
     pub payload_bytes: usize,
-    /// Levels of nesting.
+    /// The nesting depth.
     pub depth: usize,
-    /// Notifications, keys or sequences.
+    /// The number of notifications, keys or sequences.
     pub count: usize,
 }
 
@@ -50,7 +50,7 @@ impl Default for GeneratorLimits {
 }
 
 impl Generator {
-    /// Appends the payload as it is. All but binary garbage is UTF-8.
+    /// Appends the payload. All payloads but binary garbage are UTF-8.
     pub fn write(&self, out: &mut Vec<u8>) {
         match &self.kind {
             Kind::Nested(nested) => nested.write(out),
@@ -62,13 +62,13 @@ impl Generator {
         }
     }
 
-    /// Has its text be the payload in base64, for places that hold bytes.
+    /// Makes the generator write base64, for fields that hold bytes.
     pub fn encode(&mut self) {
         self.in_base64 = true;
     }
 
-    /// Appends the payload as a JSON string, quotes and all. JSON holds characters and no bytes, so
-    /// each byte of binary garbage becomes the character with its number, U+0000 to U+00FF.
+    /// Appends the payload as a JSON string, with its quotes. JSON strings hold characters, not
+    /// bytes, so each byte of binary garbage becomes the character U+0000 to U+00FF of its value.
     pub fn write_json_string(&self, out: &mut Vec<u8>) {
         let mut payload = Vec::with_capacity(self.bytes_max());
         self.write(&mut payload);
@@ -82,12 +82,12 @@ impl Generator {
         }
     }
 
-    /// Whether the payload is JSON, so that it may stand where a value stands.
+    /// Whether the payload is JSON, so that it can be used as a value.
     pub fn is_json(&self) -> bool {
         matches!(self.kind, Kind::Nested(_) | Kind::Batch(_) | Kind::RepeatedKeys(_))
     }
 
-    /// How many bytes the payload has at most.
+    /// An upper bound of the payload's size in bytes.
     pub fn bytes_max(&self) -> usize {
         match &self.kind {
             Kind::Nested(nested) => nested.bytes(),

@@ -1,9 +1,9 @@
-//! From the text of a scenario to the scenario.
+//! Loads a scenario from its text.
 //!
-//! The way: variables of the environment are put into the raw text, YAML is read, `$include`,
-//! `$file` and `$json` are carried out, the tree is held against the tables of the language, and
-//! what is left is read into [`Scenario`]. Every step tells all that it finds; none stops at the
-//! first fault if there is a way on.
+//! The steps: substitute environment variables in the raw text, parse the YAML, resolve `$include`,
+//! `$file` and `$json`, check the tree against the language's tables, and read it into a
+//! [`Scenario`]. Every step reports all problems it finds; none stops at the first one if it can go
+//! on.
 
 pub(crate) mod assemble;
 mod json;
@@ -24,36 +24,36 @@ use crate::read;
 use crate::shape::{self, language};
 use crate::yaml;
 
-/// How a scenario is loaded.
+/// The settings for loading a scenario.
 pub struct Loading<'a> {
-    /// Where files and variables come from.
+    /// The source of files and variables.
     pub files: &'a dyn Files,
-    /// The folder that `$include` looks in first, and `$file` last.
+    /// The folder that `$include` searches first, and `$file` last.
     pub library: Option<String>,
-    /// How much there may be.
+    /// The limits.
     pub limits: Limits,
-    /// What the file is.
+    /// The kind of file.
     pub form: Form,
 }
 
-/// What a file is.
+/// The kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
     /// A scenario.
     #[default]
     Scenario,
-    /// One tool, for which a server is made up.
+    /// A single tool, served by a minimal server.
     Tool,
 }
 
-/// What came of loading a scenario.
+/// The result of loading a scenario.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The scenario, if nothing keeps it from running.
+    /// The scenario, unless there are errors.
     pub scenario: Option<Scenario>,
-    /// What was found, in the order of the text.
+    /// The findings, in the order of the text.
     pub findings: Vec<Finding>,
-    /// The files that were read, but for pictures and the like; a [`Spot::file`] is a place in here.
+    /// The files that were read, media files excepted; a [`Spot::file`] is an index into it.
     pub sources: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub fn load(main: &str, how: &Loading<'_>) -> Loaded {
     run(main, how, false)
 }
 
-/// Loads a scenario, and finds fault with everything that TJ-SPEC-001 does not have.
+/// Loads a scenario, and reports everything that TJ-SPEC-001 does not have as an error.
 pub fn load_strict_001(main: &str, how: &Loading<'_>) -> Loaded {
     run(main, how, true)
 }
@@ -87,17 +87,17 @@ fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
     Loaded { scenario, findings: findings.into_list(), sources }
 }
 
-/// What all copies of included files may come to.
+/// The size limit of all copies of included files together.
 const COPIED_BYTES_MAX: usize = 256 << 20;
-/// What all files that `$file` names may come to.
+/// The size limit of all files that `$file` names together.
 const FILES_BYTES_MAX: usize = 4 << 30;
 
-/// Which passes a file goes through.
+/// The passes over a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passes {
-    /// Variables of the environment, before YAML is read.
+    /// Environment variables, before the YAML is parsed.
     pub(crate) env: bool,
-    /// Templates, when something is sent.
+    /// Templates, when a message is sent.
     pub(crate) templates: bool,
 }
 
@@ -105,11 +105,11 @@ struct Loader<'a> {
     how: &'a Loading<'a>,
     findings: Findings,
     sources: Vec<String>,
-    /// For each source, the passes it goes through.
+    /// The passes over each source.
     passes: Vec<Passes>,
-    /// The files that were included, by their one path. Those that could not be read are `None`.
+    /// The included files by canonical path; `None` if one could not be read.
     included: HashMap<String, Option<Node>, RandomState>,
-    /// The files that are being put together, each included by the one before.
+    /// The files being assembled, each included by the previous one.
     chain: Vec<String>,
     bytes_left: usize,
     file_bytes_left: usize,
@@ -150,7 +150,7 @@ impl Loader<'_> {
         read::scenario(&node, self.how.form, &self.how.limits, &self.passes, &mut self.findings)
     }
 
-    /// Reads a file's text into a tree, with its variables put in.
+    /// Parses a file into a tree, after substituting its variables.
     fn document(&mut self, name: String, opened: &Opened) -> Option<Node> {
         let file = self.source(name, Passes { env: true, templates: true })?;
         let bytes = opened.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&opened.bytes);
@@ -179,7 +179,7 @@ impl Loader<'_> {
         Some(node)
     }
 
-    /// The number of one more source.
+    /// Adds a source and returns its number.
     fn source(&mut self, name: String, passes: Passes) -> Option<u16> {
         let Ok(file) = u16::try_from(self.sources.len()) else {
             self.findings.error(Spot::default(), "there are too many files");
@@ -190,7 +190,7 @@ impl Loader<'_> {
         Some(file)
     }
 
-    /// `interpolate` is looked for before YAML is read, so it must stand where it is looked for.
+    /// `interpolate` is searched for before the YAML is parsed, so it must start a line.
     fn check_interpolate(&mut self, node: &Node, found: bool) {
         let Some(said) = node.get("interpolate") else { return };
         if !found && said.as_text() != Some("all") {
@@ -200,7 +200,7 @@ impl Loader<'_> {
     }
 }
 
-/// What `interpolate:` says, if a line begins with it.
+/// The value of `interpolate:`, if a line starts with it.
 fn interpolate_line(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
@@ -228,7 +228,7 @@ fn passes_of(word: &str) -> Option<Passes> {
     Some(Passes { env, templates })
 }
 
-/// The way out of a limit.
+/// The hint for exceeding a size limit.
 const RAISE: &str =
     "move large bodies to files of their own with `$file`, or raise TAPEGATE_MAX_CONFIG_BYTES";
 

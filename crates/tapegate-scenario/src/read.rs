@@ -1,7 +1,7 @@
-//! Makes a [`Scenario`] of a tree that has been held against the tables.
+//! Builds a [`Scenario`] from a tree that was checked against the tables.
 //!
-//! Wrong keys and kinds have been told by then and are passed over in silence; what is told here
-//! needs to know more than the tables do.
+//! Wrong keys and kinds were reported by that check and are ignored here; this module reports what
+//! the tables cannot express.
 
 mod actions;
 mod body;
@@ -28,7 +28,7 @@ use crate::node::{Key, Node, Value};
 use crate::shape::Table;
 use crate::shape::language;
 
-/// Reads a scenario; `None` if it is not even a map.
+/// Reads a scenario; `None` if it is not a map.
 pub(crate) fn scenario(
     node: &Node,
     form: load::Form,
@@ -45,15 +45,15 @@ pub(crate) fn scenario(
     })
 }
 
-/// What reading needs to know and what it has found.
+/// The state of reading a scenario.
 struct Reader<'a> {
     limits: &'a Limits,
-    /// For each source, the passes it goes through.
+    /// The passes over each source.
     passes: &'a [Passes],
     findings: &'a mut Findings,
-    /// How many sequences there are.
+    /// How many sequences were read.
     sequences: u32,
-    /// What generators may still make for definitions.
+    /// How many bytes definitions may still generate.
     payload_bytes_left: usize,
 }
 
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Does some work one step further down.
+    /// Does some work with one more step in the path of findings.
     fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         self.findings.enter(step);
         let done = work(self);
@@ -95,12 +95,12 @@ impl Reader<'_> {
         done
     }
 
-    /// The same for an element of a list.
+    /// Like `within`, for an element of a list.
     fn within_number<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
         self.within(&format!("[{index}]"), work)
     }
 
-    /// Whether templates mean something where a node stands. They do in what stands in no file.
+    /// Whether templates are expanded in a node. In nodes from no file, they are.
     fn interpolate(&self, node: &Node) -> Interpolate {
         let passes = self.passes.get(usize::from(node.spot.file));
         match passes {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The form of a node, with holes where the file of each text has templates.
+    /// Parses a node as a JSON template; only texts from files with templates are expanded.
     fn form(&mut self, node: &Node) -> Form {
         let limits = self.limits.generator;
         let mut generate = |node: &Node, findings: &mut Findings| {
@@ -125,7 +125,7 @@ impl Reader<'_> {
         Form::read_with(&node, interpolate, &mut generate, self.findings)
     }
 
-    /// Whether there are texts with templates, and texts without.
+    /// Notes whether there are texts with templates, and texts without.
     fn see_templates(&self, node: &Node, seen: &mut (bool, bool)) {
         match &node.value {
             Value::Text(_) => match self.interpolate(node) {
@@ -142,7 +142,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A tree in which the texts without templates are JSON to the letter.
+    /// A tree in which texts without templates are raw JSON.
     fn exact(&self, node: &Node) -> Node {
         let value = match &node.value {
             Value::Text(_) if self.interpolate(node) == Interpolate::None => {
@@ -180,7 +180,7 @@ impl<'n> Fields<'n> {
         Self { node, table }
     }
 
-    /// What stands under a key, however it is spelled.
+    /// The value of a key, in any of its spellings.
     fn get(&self, name: &str) -> Option<&'n Node> {
         let entry = self.table.entry(name);
         debug_assert!(entry.is_some(), "{} has no {name}", self.table.name);
@@ -196,7 +196,7 @@ impl<'n> Fields<'n> {
         self.get(name).filter(|node| node.as_map().is_some()).map(|node| Fields::new(node, table))
     }
 
-    /// The elements of the list under a key; none, if there is no list.
+    /// The elements of the list under a key; empty if there is no list.
     fn list(&self, name: &str) -> &'n [Node] {
         self.get(name).and_then(Node::as_list).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! The tables of the language, and what they are good for.
+//! The language's tables, and the schema and reference made from them.
 //!
-//! [`language`] is the one truth about which keys there are and what they take: a scenario is
-//! checked against it, the JSON Schema is written from it, and so is the reference.
+//! [`language`] is the single source of the keys and their values: scenarios are checked against
+//! it, and the JSON Schema and the reference are generated from it.
 
 /// The tables.
 pub mod language;
@@ -16,10 +16,10 @@ use crate::node::Node;
 
 pub use strict::beyond_001;
 
-/// Keys that only mean something next to a directive.
+/// Keys that are valid only next to a directive.
 const STRAYS: Strays = &[("override", "`override` goes with `$include`, which is not there")];
 
-/// What the reference begins with.
+/// The start of the reference.
 const HEAD: &str = "\
 # Scenarios: every key
 
@@ -29,12 +29,12 @@ const HEAD: &str = "\
 A key in **bold** must be there. A key with ⁺ is ours; TJ-SPEC-001 does not have it.
 ";
 
-/// Tells everything in `node` that does not fit `shape`.
+/// Reports everything in `node` that does not match `shape`.
 pub fn check(node: &Node, shape: &Shape, findings: &mut Findings) {
     tapegate_yaml::shape::check(node, shape, STRAYS, findings);
 }
 
-/// The schema of a scenario, as it is published.
+/// The JSON Schema of a scenario, as it is published.
 pub fn schema() -> String {
     let about = "A scenario that `tapegate serve` runs and `tapegate check` looks over. Written from the tables of the language.";
     let top = &language::SCENARIO;

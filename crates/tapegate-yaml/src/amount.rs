@@ -1,10 +1,10 @@
-//! Times and sizes, as people write them.
+//! Parses durations and sizes.
 
 use tapegate_core::json::Number;
 
 use crate::node::{Node, Value};
 
-/// A time in nanoseconds: a whole number and `ms`, `s`, `m` or `h`.
+/// A duration in nanoseconds: a whole number with `ms`, `s`, `m` or `h`.
 pub fn duration_ns(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         Value::Text(text) => text.trim(),
@@ -31,7 +31,7 @@ pub fn duration_ns(node: &Node) -> Result<u64, String> {
     number.checked_mul(unit_ns).ok_or_else(|| format!("`{text}` is too long a time"))
 }
 
-/// A number of bytes: a whole number, perhaps with `b`, `kb` or `mb`.
+/// A number of bytes: a whole number, optionally with `b`, `kb` or `mb`.
 pub fn bytes(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
         Value::Text(text) => text.trim().to_ascii_lowercase(),

@@ -1,6 +1,6 @@
-//! Reading single fields of a map, with findings for what is not as it should be.
+//! Reads single fields of a map, and reports invalid ones.
 //!
-//! What the tables of the language have found wrong already is not said again.
+//! A place where the tables have already reported an error is not reported again.
 
 use tapegate_core::json::Number;
 
@@ -13,17 +13,17 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `node`; of anything but a map, none.
+    /// The fields of `node`; none if it is not a map.
     pub fn of(node: &'a Node) -> Self {
         Self { node }
     }
 
-    /// What stands under `name`, if it is there and not nothing.
+    /// The value of `name`, if it is present and not null.
     pub fn get(&self, name: &str) -> Option<&'a Node> {
         self.node.get(name).filter(|node| node.value != Value::Null)
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub fn need(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
         let found = self.get(name);
         if found.is_none() && !findings.has_error_at(self.node.spot) {
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// A whole number that is not negative.
+    /// A non-negative whole number.
     pub fn whole(&self, name: &str, findings: &mut Findings) -> Option<u64> {
         let node = self.get(name)?;
         findings.within(name, |findings| whole(node, findings))
@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
         text
     }
 
-    /// Yes or no.
+    /// A boolean.
     pub fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
         let node = self.get(name)?;
         if let Value::Bool(yes) = node.value {
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Which of a few words a node is.
+/// The choice that a node names.
 pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findings) -> Option<T> {
     let found = choices.iter().find(|(word, _)| node.as_text() == Some(word));
     if found.is_none() {
@@ -96,7 +96,7 @@ pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findin
     found.map(|(_, choice)| *choice)
 }
 
-/// Says that something else was expected.
+/// Reports that something else was expected.
 pub fn expected(node: &Node, what: &str, findings: &mut Findings) {
     wrong(node, format!("expected {what}, found {}", node.kind()), findings);
 }
@@ -107,7 +107,7 @@ fn wrong(node: &Node, words: String, findings: &mut Findings) {
     }
 }
 
-/// A number of things or bytes, as large as this machine counts.
+/// Converts to `usize`, saturating.
 pub fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -1,68 +1,68 @@
-//! Where the parts of a text come from.
+//! The source of files and variables.
 
 use std::collections::BTreeMap;
 
 /// A file that was read.
 #[derive(Debug)]
 pub struct Opened {
-    /// The one path it is known by, whatever it was called.
+    /// Its canonical path, however it was named.
     pub path: String,
-    /// What is in it.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
-/// Why a file cannot be had.
+/// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// There is no such file.
     #[error("there is no such file")]
     Missing,
-    /// It lies outside of the folder that it must lie in.
+    /// It is outside the folder that it must be in.
     #[error("it lies outside of its folder")]
     Outside,
-    /// It is larger than it may be.
+    /// It is larger than the limit.
     #[error("it has more than {bytes_max} bytes")]
     TooLarge {
         /// The limit.
         bytes_max: usize,
     },
-    /// Something else.
+    /// Any other reason.
     #[error("{0}")]
     Other(String),
 }
 
-/// Files and variables, as whoever has an operating system sees them.
+/// Access to files and environment variables.
 pub trait Files {
-    /// Reads the file that a person has named.
+    /// Reads a file that the user has named.
     fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError>;
 
-    /// Reads a file that another one names, by a path from `folder` that may not lead out of it.
+    /// Reads a file named by another file, by a path relative to `folder` that may not leave it.
     fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError>;
 
-    /// The folder that a file lies in.
+    /// The folder that contains a file.
     fn folder_of(&self, path: &str) -> String;
 
-    /// A variable of the environment.
+    /// An environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 }
 
-/// Files and variables that are only remembered: what somebody else has read, or a test has made up.
+/// Files and variables in memory, read earlier or made up by a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// The files by their paths, without `./` before them.
+    /// The files by path, without a leading `./`.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The variables by their names.
+    /// The variables by name.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Held {
-    /// The same with one more file.
+    /// Adds a file.
     pub fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.insert(plain(path).to_owned(), content.into());
         self
     }
 
-    /// The same with one more variable.
+    /// Adds a variable.
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.to_owned(), value.to_owned());
         self

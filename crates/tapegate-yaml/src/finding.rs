@@ -1,32 +1,32 @@
-//! What is wrong with a text, and where.
+//! Problems found in a text, with their positions.
 //!
-//! Reading goes on after a fault as far as it makes sense, so that a person sees all of them at once.
+//! Parsing continues after an error as far as possible, so that the user sees all of them at once.
 
 use crate::node::Spot;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// It can be used, though perhaps not as was meant.
+    /// The text can be used, though perhaps not as intended.
     Warning,
-    /// It cannot be used.
+    /// The text cannot be used.
     Error,
 }
 
-/// One thing that a person should know about a text.
+/// A problem found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is.
+    /// Its position.
     pub spot: Spot,
-    /// The way to it from the top: `phases[0].advance.on`; empty for the whole file.
+    /// The path from the root: `phases[0].advance.on`; empty for the whole file.
     pub path: String,
-    /// What is wrong, and the way out.
+    /// The message: the problem, and how to fix it.
     pub words: String,
 }
 
-/// The findings of one reading, in the order they were made.
+/// The findings of one parse, in the order in which they were made.
 #[derive(Debug, Default)]
 pub struct Findings {
     list: Vec<Finding>,
@@ -35,14 +35,14 @@ pub struct Findings {
     warnings: usize,
 }
 
-/// After this many errors, or warnings, nobody reads on.
+/// How many errors, and how many warnings, are listed.
 const LISTED_MAX: usize = 1_000;
-/// Words and paths are cut here: what they quote may be of any length.
+/// The length limit of messages and paths, which may quote text of any length.
 const WORDS_BYTES_MAX: usize = 1_000;
 
 impl Finding {
-    /// It on one line: place, severity, path, words. `sources` are the files by their numbers, of which the
-    /// first goes without saying.
+    /// Formats it on one line: position, severity, path, message. `sources` are the files by
+    /// number; the first one is not named.
     pub fn line(&self, sources: &[String]) -> String {
         let Self { severity, spot, path, words } = self;
         let severity = if *severity == Severity::Error { "error" } else { "warning" };
@@ -58,17 +58,17 @@ impl Finding {
 }
 
 impl Findings {
-    /// Notes something that keeps it from being used.
+    /// Reports an error, which makes the text unusable.
     pub fn error(&mut self, spot: Spot, words: impl Into<String>) {
         self.add(Severity::Error, spot, words.into());
     }
 
-    /// Notes something that may not be as was meant.
+    /// Reports a warning.
     pub fn warning(&mut self, spot: Spot, words: impl Into<String>) {
         self.add(Severity::Warning, spot, words.into());
     }
 
-    /// Goes a step down while `work` is done: `advance`, or `[0]`.
+    /// Adds a step to the path while `work` runs: `advance`, or `[0]`.
     pub fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         self.enter(step);
         let done = work(self);
@@ -76,27 +76,27 @@ impl Findings {
         done
     }
 
-    /// Goes a step down.
+    /// Adds a step to the path.
     pub fn enter(&mut self, step: &str) {
         self.path.push(step.to_owned());
     }
 
-    /// Goes back up.
+    /// Removes the last step from the path.
     pub fn leave(&mut self) {
         self.path.pop();
     }
 
-    /// Whether something keeps it from being used.
+    /// Whether there are errors.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether more errors would only be counted, so that their words are not worth any work.
+    /// Whether further errors would only be counted, so that their messages need not be built.
     pub fn is_full(&self) -> bool {
         self.errors >= LISTED_MAX
     }
 
-    /// Whether something that stands there is known to be wrong, so that it need not be said twice.
+    /// Whether an error was reported at this position, so that it need not be reported again.
     pub fn has_error_at(&self, spot: Spot) -> bool {
         let is_it = |one: &Finding| one.severity == Severity::Error && one.spot == spot;
         spot.line > 0 && self.list.iter().any(is_it)
@@ -136,7 +136,7 @@ impl Findings {
     }
 }
 
-/// Cuts a text that is too long to be read.
+/// Truncates a text that is too long to be read.
 fn cut(text: &mut String) {
     if text.len() > WORDS_BYTES_MAX {
         text.truncate(text.floor_char_boundary(WORDS_BYTES_MAX));

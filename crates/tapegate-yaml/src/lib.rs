@@ -1,21 +1,21 @@
-//! YAML that knows where everything stands, and the tables it is checked by.
+//! YAML with source positions, and the tables it is checked by.
 //!
-//! What scenarios and policies share: a tree of nodes with their places, findings that are told all
-//! at once, and tables of a language from which a text is checked, its JSON Schema written and its
-//! reference printed. Like the core, this crate does no I/O and reads no clock and no environment:
-//! files and variables come through [`files::Files`].
+//! Shared by scenarios and policies: a tree of nodes with their positions, findings that are
+//! reported all at once, and the tables of a language, from which texts are checked and the JSON
+//! Schema and the reference are generated. Like the core, this crate does no I/O and reads no clock
+//! and no environment: files and variables come through [`files::Files`].
 
-/// Times and sizes, as people write them.
+/// Parses durations and sizes.
 pub mod amount;
-/// Reading single fields of a map.
+/// Reads single fields of a map.
 pub mod field;
-/// Where the parts of a text come from.
+/// The source of files and variables.
 pub mod files;
-/// What is wrong with a text, and where.
+/// Problems found in a text, with their positions.
 pub mod finding;
-/// What a text says, before anybody knows what it means.
+/// A parsed text as a tree of nodes with source positions.
 pub mod node;
-/// The tables of a language, and what they are good for.
+/// The tables of a language, and the checks and documents made from them.
 pub mod shape;
-/// YAML as a tree that knows where everything stands.
+/// Parses YAML into nodes with source positions.
 pub mod yaml;

@@ -1,30 +1,30 @@
-//! What a text says, before anybody knows what it means: a tree that knows where it stands.
+//! A parsed text as a tree of nodes with source positions.
 //!
-//! Numbers keep their text and maps keep their order, so that what was written is what is sent.
+//! Numbers keep their text and maps keep their order, so that values are sent as they were written.
 
 use tapegate_core::json;
 
-/// Where something stands in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub struct Spot {
-    /// Which of the files that were read.
+    /// The number of the file.
     pub file: u16,
-    /// The line, from 1; 0 if it stands in no file.
+    /// The line, from 1; 0 if it is in no file.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     /// Where it begins.
     pub spot: Spot,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// A key of a map and where it stands.
+/// A key of a map and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
     /// Where it begins.
@@ -33,37 +33,37 @@ pub struct Key {
     pub name: String,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A number, by the text that JSON writes it with.
+    /// A number, in its JSON spelling.
     Number(String),
     /// Text.
     Text(String),
     /// A list.
     List(Vec<Node>),
-    /// A map, in its order. No key comes twice.
+    /// A map, in order, without duplicate keys.
     Map(Vec<(Key, Node)>),
-    /// JSON that must be sent as it is, because no tree holds it exactly: `$json`.
+    /// JSON that is sent as it is, because a tree cannot hold it exactly: `$json`.
     Raw(String),
 }
 
 impl Node {
-    /// A node that stands in no file.
+    /// Creates a node that is in no file.
     pub fn new(value: Value) -> Self {
         Self { spot: Spot::default(), value }
     }
 
-    /// Text that stands in no file.
+    /// Creates a text node that is in no file.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(Value::Text(text.into()))
     }
 
-    /// What a map has under this key.
+    /// The value of a key, if it is a map.
     pub fn get(&self, name: &str) -> Option<&Node> {
         let entries = self.as_map()?;
         entries.iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// What it is, in words for people.
+    /// The kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",
@@ -106,7 +106,7 @@ impl Node {
         }
     }
 
-    /// Appends it as JSON, on one line.
+    /// Appends the node as JSON, on one line.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.value {
             Value::Null => out.extend_from_slice(b"null"),
@@ -139,14 +139,14 @@ impl Node {
         }
     }
 
-    /// It as JSON, on one line.
+    /// The node as JSON, on one line.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write_json(&mut out);
         out
     }
 
-    /// The node with every text in it changed; it then stands in no file.
+    /// Changes every text in the node; the result is in no file.
     pub fn map_text(self, change: fn(&str) -> String) -> Self {
         Self::new(match self.value {
             Value::Text(text) => Value::Text(change(&text)),

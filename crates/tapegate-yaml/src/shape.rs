@@ -1,19 +1,19 @@
-//! The tables of a language, and what they are good for.
+//! The tables of a language, and the checks and documents made from them.
 //!
-//! They are the one truth about which keys there are and what they take: a text is checked
-//! against them, the JSON Schema is written from them, and so is the reference.
+//! They are the single source of the keys and their values: texts are checked against them, and the
+//! JSON Schema and the reference are generated from them.
 
 mod check;
 mod near;
-/// The tables as a page for people.
+/// Writes the tables as a reference page.
 pub mod reference;
-/// The tables as JSON Schema.
+/// Writes the tables as a JSON Schema.
 pub mod schema;
 
 pub use check::{Strays, check, takes};
 pub use near::{near, near_within};
 
-/// What may stand somewhere.
+/// The values that are valid in a place.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// Anything.
@@ -24,19 +24,19 @@ pub enum Shape {
     Text,
     /// Text that is not empty.
     Name,
-    /// Yes or no.
+    /// A boolean.
     Bool,
-    /// A whole number between these two.
+    /// A whole number in this inclusive range.
     Whole(u64, u64),
     /// A number.
     Number,
-    /// A time: `250ms`, `5s`, `2m`, `1h`.
+    /// A duration: `250ms`, `5s`, `2m`, `1h`.
     Duration,
-    /// An amount of bytes: a number, or `64kb`, `10mb`.
+    /// A number of bytes: a number, or `64kb`, `10mb`.
     Bytes,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A word that a function checks.
+    /// A word that is checked by a function.
     Word(&'static Word),
     /// A list of these.
     List(&'static Shape),
@@ -44,96 +44,96 @@ pub enum Shape {
     MapOf(&'static Shape),
     /// A map with these keys.
     Table(&'static Table),
-    /// One of these, told apart by what kind of node it is.
+    /// One of these, distinguished by the kind of node.
     Either(&'static [Shape]),
-    /// The same, but whoever reads it also checks it.
+    /// The same, but its contents are checked by the code that reads it.
     Elsewhere(&'static Shape),
 }
 
-/// A word that takes more than a list of words to check.
+/// A word that is checked by a function.
 #[derive(Debug)]
 pub struct Word {
-    /// What it is, in words for people: "an event, such as `tools/call`".
+    /// The name for messages: "an event, such as `tools/call`".
     pub name: &'static str,
-    /// Whether a number without quotes is checked as well; else it is told to be no text.
+    /// Whether unquoted numbers are checked too; otherwise they are reported as not text.
     pub numbers: bool,
-    /// Why a text is none, if it is none.
+    /// Checks a text; on failure, the error message.
     pub check: fn(&str) -> Result<(), String>,
-    /// The pattern of all such words, for JSON Schema; empty if there is none.
+    /// A pattern that matches all such words, for the JSON Schema; empty if there is none.
     pub pattern: fn() -> String,
 }
 
-/// A map with keys that mean something.
+/// A map with known keys.
 #[derive(Debug)]
 pub struct Table {
-    /// What it goes by in the schema.
+    /// Its name in the schema.
     pub name: &'static str,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
     /// Its keys, in groups that tables may share.
     pub groups: &'static [&'static [Entry]],
-    /// What becomes of other keys.
+    /// How other keys are handled.
     pub rest: Rest,
 }
 
-/// What becomes of keys that a table does not have.
+/// How keys are handled that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// They are errors.
     Refuse,
-    /// They are taken as they are.
+    /// They are accepted unchecked.
     Take,
-    /// They are sent as they are: the map is one of MCP. Its keys may also be there with nothing
-    /// under them, as some servers have it, unless they must be there.
+    /// They are sent unchanged, because the map is an MCP object. Keys of the table that are not
+    /// required may be null, as some servers send them.
     Pass,
 }
 
-/// A key and what it takes.
+/// A key and its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     /// The key.
     pub name: &'static str,
-    /// How else it may be spelled.
+    /// Alternative spellings.
     pub aliases: &'static [&'static str],
-    /// What it takes.
+    /// The values it accepts.
     pub shape: Shape,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// Whether it is ours, and not of those whose language this was first.
+    /// Whether it is an extension of ours, not part of the original language.
     pub ours: bool,
-    /// The kinds of the map, by its `type`, for which it means something; none for all.
+    /// The values of the map's `type` for which it is valid; empty for all.
     pub only: &'static [&'static str],
-    /// What it means.
+    /// Its description.
     pub about: &'static str,
 }
 
 impl Entry {
-    /// A key that may be left out.
+    /// Creates an optional key.
     pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self { name, aliases: &[], shape, required: false, ours: false, only: &[], about }
     }
 
-    /// The same, but it must be there.
+    /// Makes it required.
     pub const fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
-    /// The same, but ours.
+    /// Marks it as an extension of ours.
     pub const fn ours(self) -> Self {
         Self { ours: true, ..self }
     }
 
-    /// The same, with other spellings.
+    /// Adds alternative spellings.
     pub const fn or(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// The same, for maps of these kinds.
+    /// Limits it to maps of these types.
     pub const fn only(self, only: &'static [&'static str]) -> Self {
         Self { only, ..self }
     }
 
-    /// Whether it is spelled so.
+    /// Whether `name` is one of its spellings.
     pub fn is(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
@@ -145,7 +145,7 @@ impl Table {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The key that is spelled so.
+    /// The key with this spelling.
     pub fn entry(&self, name: &str) -> Option<&'static Entry> {
         self.entries().find(|entry| entry.is(name))
     }

@@ -1,8 +1,8 @@
-//! YAML as a tree that knows where everything stands.
+//! Parses YAML into nodes with source positions.
 //!
 //! YAML 1.2 with the core schema: `yes` and `on` are text, `0x10` is a number. Anchors, aliases and
-//! merge keys work, but what they blow up is bounded, and so is nesting. Reading takes time in
-//! proportion to the text.
+//! merge keys are supported, but their expansion is bounded, and so is nesting. Parsing takes time
+//! linear in the text.
 
 mod merge;
 mod origin;
@@ -19,29 +19,29 @@ pub use origin::Origin;
 use crate::finding::{Findings, Severity};
 use crate::node::{Key, Node, Spot, Value};
 
-/// How deep lists and maps may lie in each other.
+/// How deeply lists and maps may be nested.
 pub const NESTING_MAX: usize = 64;
-/// What aliases may add to a text, in bytes, each node counted with a little more than its text.
+/// How many bytes aliases may add, counting some overhead per node.
 const ALIASED_BYTES_MAX: usize = 64 << 20;
 
-/// Reads a text that is one document; `None` if it cannot be read at all, which `findings` tells.
-/// A text without a document is nothing.
+/// Parses a text that is one document; if it cannot be parsed, reports why and returns `None`. An
+/// empty text is null.
 pub fn parse(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
     parse_from(text, file, &Origin::default(), findings)
 }
 
-/// The same, but a key that comes twice is an error: where the one that does not count may be the
-/// one that was meant to protect, nobody should have to guess.
+/// Like `parse`, but a duplicate key is an error: in a policy, the one that is ignored may be the
+/// one meant to protect.
 pub fn parse_strict(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
     run(text, file, &Origin::default(), Severity::Error, findings)
 }
 
-/// What a word without quotes is: text, a number, yes or no, nothing; or why it is none of these.
+/// Parses an unquoted scalar: text, a number, a boolean or null; on failure, the error message.
 pub fn word(text: &str) -> Result<Value, String> {
     scalar::plain(text.into())
 }
 
-/// Reads a text of which some has been replaced; places are told as they were before.
+/// Parses a text in which parts were substituted; positions refer to the original.
 pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Findings) -> Option<Node> {
     run(text, file, origin, Severity::Warning, findings)
 }
@@ -82,11 +82,11 @@ fn run(
     )
 }
 
-/// Puts a tree together from what the parser tells.
+/// Builds a tree from the parser's events.
 struct Builder<'f> {
     file: u16,
     origin: &'f Origin,
-    /// How bad it is that a key comes twice.
+    /// The severity of a duplicate key.
     twice: Severity,
     findings: &'f mut Findings,
     anchors: HashMap<usize, Node, RandomState>,
@@ -95,7 +95,7 @@ struct Builder<'f> {
     done: Option<Node>,
 }
 
-/// A list or a map that has begun.
+/// A list or a map that is not complete yet.
 struct Open {
     spot: Spot,
     anchor: usize,
@@ -107,12 +107,12 @@ enum Inside {
     Map { entries: Vec<(Key, Node)>, merges: Vec<merge::Merge>, slot: Slot },
 }
 
-/// What a map waits for.
+/// What a map expects next.
 enum Slot {
     Key,
     Value(Key),
     Merge(Spot),
-    /// A value whose key was no good.
+    /// A value whose key was invalid.
     Nothing,
 }
 
@@ -207,7 +207,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Puts a node that is whole where it belongs.
+    /// Adds a complete node to its parent.
     fn finish(&mut self, node: Node, anchor: usize) -> Option<()> {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
@@ -260,7 +260,8 @@ impl Builder<'_> {
 }
 
 impl Node {
-    /// What a copy costs, roughly in bytes; `None` if it is more than `bytes_max`, or nested deeper than `depth_max`.
+    /// The approximate cost of a copy in bytes; `None` if over `bytes_max` or deeper than
+    /// `depth_max`.
     pub fn cost(&self, depth_max: usize, bytes_max: usize) -> Option<usize> {
         let own = size_of::<Self>();
         let mut cost = own;

@@ -1,4 +1,4 @@
-//! Reading side effects.
+//! Reads side effects.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::model::{Effect, EffectTrigger, SideEffect};
 use crate::node::{Node, Value};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// How many notifications a second a flood may have.
+/// The highest rate of a flood, in notifications per second.
 const PER_SECOND_MAX: u64 = 10_000;
 
 const TRIGGERS: [(&str, EffectTrigger); 5] = [
@@ -39,7 +39,7 @@ const SORTS: [(&str, Sort); 5] = [
     ("duplicate_request_ids", Sort::Duplicates),
 ];
 
-/// Reads a list of side effects. Those that make no sense are left out.
+/// Reads a list of side effects. Invalid ones are reported and left out.
 pub(super) fn read_all(list: &Node, how: &Reading, findings: &mut Findings) -> Vec<SideEffect> {
     let Some(elements) = list.as_list() else {
         expected(list, "a list", findings);
@@ -108,7 +108,7 @@ fn flood(node: &Node, fields: &Fields<'_>, how: &Reading, findings: &mut Finding
     }
 }
 
-/// How many, of which there must be at least one.
+/// Reads a count of at least one.
 fn count(
     fields: &Fields<'_>,
     name: &str,
@@ -138,7 +138,7 @@ fn params(fields: &Fields<'_>, how: &Reading, findings: &mut Findings) -> Option
     }))
 }
 
-/// The id that requests share, as JSON.
+/// The id that the requests share, as JSON.
 fn id(fields: &Fields<'_>, findings: &mut Findings) -> String {
     let Some(node) = fields.get("id") else { return "1".to_owned() };
     if let Value::List(_) | Value::Map(_) | Value::Bool(_) = node.value {

@@ -1,4 +1,4 @@
-//! Behaviours as they are written, and what is wrong with them.
+//! Reading behaviours, valid and invalid.
 
 use super::*;
 use crate::model::{Effect, EffectTrigger};

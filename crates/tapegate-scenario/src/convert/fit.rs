@@ -1,7 +1,7 @@
-//! Whether what a tape has fits where a scenario wants it.
+//! Whether recorded values are valid where a scenario would put them.
 //!
-//! A tape may hold anything, a scenario may not. The tables of the language decide, so that what is
-//! written is never refused when it is read.
+//! A tape may hold anything, a scenario may not. The language's tables decide, so that the loader
+//! accepts everything that is written.
 
 use super::gather::Of;
 use super::listing::ItemKind;
@@ -9,14 +9,14 @@ use crate::finding::Findings;
 use crate::node::Node;
 use crate::shape::{self, Shape, Table, language};
 
-/// Whether a node is what a table wants.
+/// Whether a node is valid by a table.
 pub(super) fn fits(node: &Node, table: &'static Table) -> bool {
     let mut findings = Findings::default();
     shape::check(node, &Shape::Table(table), &mut findings);
     !findings.has_errors()
 }
 
-/// Whether a value may stand under a key of a table.
+/// Whether a value is valid under a key of a table.
 pub(super) fn fits_key(key: &str, node: &Node, table: &'static Table) -> bool {
     let mut findings = Findings::default();
     let Some(entry) = table.entry(key).filter(|entry| entry.name == key) else { return false };
@@ -24,7 +24,7 @@ pub(super) fn fits_key(key: &str, node: &Node, table: &'static Table) -> bool {
     !findings.has_errors()
 }
 
-/// The table of definitions.
+/// The table for the definition of an item.
 pub(super) fn definition(kind: ItemKind) -> &'static Table {
     match kind {
         ItemKind::Tool => &language::TOOL,
@@ -34,7 +34,7 @@ pub(super) fn definition(kind: ItemKind) -> &'static Table {
     }
 }
 
-/// The table of answers.
+/// The table for answers.
 pub(super) fn answer(of: Of) -> &'static Table {
     match of {
         Of::Item(ItemKind::Tool) => &language::TOOL_ANSWER,

@@ -1,6 +1,6 @@
-//! What a tape has of everything: who the server was, what it listed, and what was asked of it.
+//! Collects what a tape contains: the server's identity, its lists and the requests it received.
 //!
-//! Only places are kept, not answers: those are read when they are written.
+//! Only positions are kept; the answers are read when they are written.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,20 +14,20 @@ use super::hello::Hello;
 use super::listing::{ItemKind, Listings};
 use super::{Options, Tape};
 
-/// What a tape has of everything.
+/// What a tape contains.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) hello: Hello,
     pub(super) listings: Listings,
-    /// What was asked for besides, in order.
+    /// All other operations, in order.
     pub(super) uses: Vec<Use>,
-    /// The places of uses, by what is used.
+    /// Indices into `uses`, by what is used.
     places: HashMap<Of, HashMap<Rc<str>, Vec<usize>>>,
-    /// How many calls of tools there are.
+    /// How many tool calls there are.
     pub(super) calls: u64,
-    /// The notification by which the first client said that it was ready.
+    /// The slot of the first client's `initialized` notification.
     pub(super) ready: Option<u32>,
-    /// How many sessions used something.
+    /// How many sessions contain operations.
     pub(super) sessions: usize,
     pub(super) warnings: Vec<String>,
 }
@@ -36,22 +36,22 @@ pub(super) struct Gathered {
 #[derive(Debug, Clone)]
 pub(super) struct Use {
     pub(super) of: Of,
-    /// What is used: a name, a URI, a method.
+    /// What is used: a name, a URI or a method.
     pub(super) key: Rc<str>,
-    /// The slots of its requests: more than one, if the server wanted to know more first.
+    /// The slots of its requests; more than one if the server asked for input first.
     pub(super) asks: Vec<u32>,
-    /// Which call of a tool it is, from 1; of what is no call, how many calls came before it.
+    /// For a tool call its number, from 1; otherwise the number of calls before it.
     pub(super) ordinal: u64,
 }
 
-/// Some of the calls of a tape: those after one, up to another.
+/// A range of calls: those after one, up to and including another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Calls {
     pub(super) after: u64,
     pub(super) until: u64,
 }
 
-/// What sort of thing is used.
+/// The kind of thing that is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Of {
     Item(ItemKind),
@@ -59,13 +59,13 @@ pub(super) enum Of {
 }
 
 impl Gathered {
-    /// What was asked of one thing, in order.
+    /// All uses of one thing, in order.
     pub(super) fn uses_of(&self, of: Of, key: &str) -> Vec<&Use> {
         let places = self.places.get(&of).and_then(|keys| keys.get(key));
         places.into_iter().flatten().map(|place| &self.uses[*place]).collect()
     }
 
-    /// What was asked of one thing while calls had these numbers; else the use nearest to them.
+    /// The uses of one thing within a range of calls; if there are none, the nearest one.
     pub(super) fn uses_among(&self, of: Of, key: &str, calls: Calls) -> Vec<&Use> {
         let all = self.uses_of(of, key);
         let is_start = calls.after == 0;
@@ -81,7 +81,7 @@ impl Gathered {
         earlier.or(all.first()).into_iter().copied().collect()
     }
 
-    /// The keys of what was used, each once, in the order of first use.
+    /// The keys that were used, each once, in order of first use.
     pub(super) fn keys(&self, of: Of) -> Vec<Rc<str>> {
         let mut seen = std::collections::HashSet::new();
         let keys = self.uses.iter().filter(|used| used.of == of).map(|used| used.key.clone());
@@ -89,7 +89,7 @@ impl Gathered {
     }
 }
 
-/// Goes through a tape once.
+/// Collects the contents of a tape in one pass.
 pub(super) fn gather(tape: &mut Tape<'_>, options: &Options<'_>) -> io::Result<Gathered> {
     let mut gathering = Gathering::default();
     let wanted = |session: u32| options.session.is_none_or(|number| session + 1 == number);
@@ -118,12 +118,12 @@ pub(super) fn gather(tape: &mut Tape<'_>, options: &Options<'_>) -> io::Result<G
     Ok(gathered)
 }
 
-/// A tape that is gone through.
+/// A tape being read.
 #[derive(Default)]
 struct Gathering {
     gathered: Gathered,
     keys: HashMap<String, Rc<str>>,
-    /// Uses whose server wants to know more, by what the client must repeat.
+    /// Uses for which the server asked for input, with the state that the client must repeat.
     waiting: Vec<Waiting>,
     sessions: std::collections::HashSet<u32>,
 }
@@ -133,13 +133,13 @@ struct Waiting {
     state: Option<Vec<u8>>,
 }
 
-/// What a request says, with texts of its own.
+/// The relevant parts of a request, owned.
 struct Asked {
     method: String,
-    /// Of a call, a read or a get: what is named.
+    /// What a call, read or get names.
     name: Option<String>,
     cursor: Option<Vec<u8>>,
-    /// The version of the protocol that a first request wants.
+    /// The protocol version that `initialize` asks for.
     wants: Option<String>,
     retry: Option<Option<Vec<u8>>>,
 }
@@ -205,13 +205,13 @@ impl Gathering {
         Ok(())
     }
 
-    /// Notes a use, or that one goes on.
+    /// Records a use, or the continuation of one.
     fn used(&mut self, of: Of, asked: Asked, slot: u32, session: u32, answer: &Envelope<'_>) {
         self.sessions.insert(session);
         let key = match (of, asked.name) {
             (Of::Method, _) => asked.method,
             (Of::Item(_), Some(name)) => name,
-            // A call of nothing is an error to every server.
+            // A call without a name is an error on every server.
             (Of::Item(_), None) => return,
         };
         let wants_more = answer.result.and_then(|result| json::member(result, "resultType"))

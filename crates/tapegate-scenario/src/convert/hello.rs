@@ -1,4 +1,4 @@
-//! Who the server was: what it said of itself to clients of either era.
+//! The server's identity, as it was reported to clients of either protocol era.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 use crate::shape::language;
 
-/// What the server said of itself.
+/// What the server reported about itself.
 #[derive(Debug, Default)]
 pub(super) struct Hello {
     info: Option<Vec<u8>>,
@@ -20,33 +20,33 @@ pub(super) struct Hello {
     instructions: Option<Vec<u8>>,
     /// The versions it agreed on or offered, in order.
     versions: Vec<String>,
-    /// Whether it is known that it speaks no others.
+    /// Whether it is known to speak no other versions.
     only: bool,
-    /// What it said to a client that asked what it knows, if that was an error.
+    /// The error with which it answered `server/discover`, if it did.
     pub(super) refused: Option<Vec<u8>>,
     discovered: bool,
 }
 
-/// The first version that has no sessions.
+/// The first version without sessions.
 const STATELESS: &str = "2026-07-28";
 
-/// Keys of `capabilities` that the old schema knows.
+/// Keys of `capabilities` that the old schema has.
 const OLD_CAPABILITIES: [&str; 4] = ["tools", "resources", "prompts", "logging"];
 
 impl Hello {
-    /// Takes the answer to `initialize`.
+    /// Processes the answer to `initialize`.
     pub(super) fn initialize(&mut self, wants: Option<&str>, answer: &Envelope<'_>) {
         let Some(result) = answer.result else { return };
         self.learn(result);
         let version = json::member(result, "protocolVersion").and_then(json::string);
         if let Some(version) = version {
-            // Who is answered another version than asked for has met a server without that one.
+            // A server that answers with another version does not speak the one asked for.
             self.only |= wants.is_some_and(|wants| wants != version);
             self.knows(&version);
         }
     }
 
-    /// Takes the answer to `server/discover`.
+    /// Processes the answer to `server/discover`.
     pub(super) fn discover(&mut self, answer: &Envelope<'_>) {
         match (answer.kind(), answer.result, answer.error) {
             (Kind::Response, Some(result), _) => {
@@ -63,7 +63,7 @@ impl Hello {
         }
     }
 
-    /// Takes any result: a server without sessions says in each of them who it is.
+    /// Processes any result: a sessionless server identifies itself in each of them.
     pub(super) fn meet(&mut self, result: &[u8]) {
         if self.info.is_none() {
             let meta = json::member(result, "_meta");
@@ -88,12 +88,12 @@ impl Hello {
         }
     }
 
-    /// The versions to be spoken, newest first, where the tape tells that there are no others.
+    /// The versions to list, newest first; empty if the tape does not rule out others.
     fn spoken(&self) -> Vec<String> {
         let mut versions = self.versions.clone();
         versions.sort_unstable_by(|one, two| two.cmp(one));
         let modern = versions.iter().any(|version| version.as_str() >= STATELESS);
-        // A server that was only met by `initialize` may not know how to do without.
+        // A server seen only through `initialize` may not support the sessionless mode.
         if self.only || self.discovered || !modern { versions } else { Vec::new() }
     }
 }
@@ -170,7 +170,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// Sees to it that a change of tools is announced.
+/// Makes sure that changes of the tool list are announced.
 fn announce(entries: &mut Vec<(crate::node::Key, Node)>) {
     let yes = || tree::entry("listChanged", Node::new(Value::Bool(true)));
     match entries.iter_mut().find(|(key, _)| key.name == "tools") {
@@ -183,13 +183,13 @@ fn announce(entries: &mut Vec<(crate::node::Key, Node)>) {
     }
 }
 
-/// The name of a tape without its folder and its endings.
+/// The name of a tape without its directory and extensions.
 fn stem(tape: &str) -> &str {
     let name = tape.rsplit('/').next().unwrap_or(tape);
     name.split('.').find(|part| !part.is_empty()).unwrap_or("tape")
 }
 
-/// A list of one comment-free value each.
+/// A list of values without comments.
 pub(super) fn list(nodes: impl IntoIterator<Item = Node>) -> Part {
     Part::List(nodes.into_iter().map(Element::new).collect())
 }

@@ -1,4 +1,4 @@
-//! Tools, resources, templates and prompts, each with what using it gave.
+//! Tools, resources, templates and prompts, each with its recorded answers.
 
 use std::io;
 
@@ -16,18 +16,18 @@ use crate::node::{Node, Value};
 /// An item of a scenario, before it is written.
 pub(super) struct Item {
     pub(super) name: String,
-    /// How it is listed.
+    /// The definition as it is listed.
     pub(super) definition: Node,
-    /// What stands above it.
+    /// The comments above it.
     pub(super) comments: Vec<String>,
     /// Whether it was on no list of the tape.
     pub(super) inferred: bool,
-    /// Whether it is to be on one.
+    /// Whether the scenario lists it.
     pub(super) listed: bool,
 }
 
 impl Work<'_, '_> {
-    /// The items of a kind: what the first list has, and what was used besides.
+    /// The items of a kind: those of the first list, and others that were used.
     pub(super) fn items(&mut self, gathered: &Gathered, kind: ItemKind) -> io::Result<Vec<Item>> {
         let listing = gathered.listings.first(kind);
         let mut items: Vec<Item> = match listing {
@@ -54,7 +54,7 @@ impl Work<'_, '_> {
                 }
             }
             let strict = self.options.strict;
-            // What the old schema has no word for, it can only list.
+            // The old schema has no unlisted items, so there it is listed.
             let may_list = listing.is_none() || strict && kind == ItemKind::Resource;
             let listed = may_list && self.succeeded(&uses)?;
             let item = Item { listed, ..self.inferred(&key, kind, &uses)? };
@@ -77,7 +77,7 @@ impl Work<'_, '_> {
         Ok(items)
     }
 
-    /// Whether an item that the first list lacks is added by a phase, so that the baseline must not
+    /// Whether a later phase adds an item that the first list lacks, so that the baseline must not
     /// have it.
     fn comes_later(&self, gathered: &Gathered, kind: ItemKind, key: &str) -> bool {
         let listings = &gathered.listings;
@@ -136,7 +136,7 @@ impl Work<'_, '_> {
         }
     }
 
-    /// An item that no list has.
+    /// An item that is on no list, inferred from its uses.
     fn inferred(&mut self, key: &str, kind: ItemKind, uses: &[&Use]) -> io::Result<Item> {
         let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
         let definition = match kind {
@@ -158,7 +158,7 @@ impl Work<'_, '_> {
         Ok(Item { name, definition, comments, inferred: true, listed: true })
     }
 
-    /// The arguments that a prompt was fetched with.
+    /// The arguments that a prompt was requested with.
     fn arguments(&mut self, uses: &[&Use]) -> io::Result<Node> {
         let mut names: Vec<String> = Vec::new();
         for ask in uses.iter().filter_map(|used| used.asks.first()) {
@@ -175,7 +175,7 @@ impl Work<'_, '_> {
         Ok(Node::new(Value::List(names.iter().map(argument).collect())))
     }
 
-    /// Whether something that no list has was there all the same.
+    /// Whether an unlisted item exists, because some use of it succeeded.
     fn succeeded(&mut self, uses: &[&Use]) -> io::Result<bool> {
         for used in uses {
             let pair = self.tape.index.slot(used.asks[0]).pair;
@@ -191,7 +191,7 @@ impl Work<'_, '_> {
         Ok(false)
     }
 
-    /// An item with what using it gave.
+    /// An item with its recorded answers.
     pub(super) fn pattern(
         &mut self,
         item: &Item,
@@ -217,7 +217,7 @@ impl Work<'_, '_> {
         Ok(entries)
     }
 
-    /// Items as a list.
+    /// The items as a list.
     pub(super) fn patterns(
         &mut self,
         items: &[Item],
@@ -239,7 +239,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// What using an item gives that was never used on the tape.
+/// The answer of an item that was never used on the tape.
 fn unused(kind: ItemKind, name: &str) -> Entry {
     let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
     let list = |node| Node::new(Value::List(vec![node]));

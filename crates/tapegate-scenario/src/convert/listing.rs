@@ -1,4 +1,4 @@
-//! What a server said it has: lists with all of their pages, and what changed later.
+//! The lists that a server gave, joined from their pages, and how they changed.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use tapegate_core::json;
 
 use super::tree;
 
-/// What can be listed.
+/// The kinds of items that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ItemKind {
     Tool,
@@ -15,7 +15,7 @@ pub(super) enum ItemKind {
     Prompt,
 }
 
-/// The lists of a tape, by what is listed.
+/// All lists of a tape, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
     kinds: [Lists; 4],
@@ -24,20 +24,20 @@ pub(super) struct Listings {
 /// The lists of one kind.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// Those that differ from the one before, in order.
+    /// Those that differ from the previous one, in order.
     pub(super) distinct: Vec<Listing>,
     /// How many requests for pages there were.
     asked: u64,
-    /// Lists of which more pages are to come, by session and cursor.
+    /// Lists with pages still missing, by session and cursor.
     open: HashMap<(u32, Vec<u8>), Listing>,
 }
 
 /// A list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listing {
-    /// The definitions as they were sent, and the names they go by.
+    /// The names and the definitions as they were sent.
     pub(super) items: Vec<(String, Vec<u8>)>,
-    /// How many items the first page has, if there was another.
+    /// How many items the first page has, if it was not the only one.
     pub(super) page_items: Option<usize>,
     /// How many calls came before it.
     pub(super) calls_before: u64,
@@ -46,7 +46,7 @@ pub(super) struct Listing {
 }
 
 impl ItemKind {
-    /// What a method lists.
+    /// The kind of items that a method lists.
     pub(super) fn of_list(method: &str) -> Self {
         match method {
             "resources/list" => Self::Resource,
@@ -56,7 +56,7 @@ impl ItemKind {
         }
     }
 
-    /// The member of a list's result.
+    /// The member of a list result that holds the items.
     fn member(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -66,7 +66,7 @@ impl ItemKind {
         }
     }
 
-    /// The member of a definition that it goes by.
+    /// The member of a definition that identifies the item.
     pub(super) fn naming(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",
@@ -75,7 +75,7 @@ impl ItemKind {
         }
     }
 
-    /// What one of them is called.
+    /// The singular noun.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -85,7 +85,7 @@ impl ItemKind {
         }
     }
 
-    /// What a scenario calls all of them.
+    /// The key for the list in a scenario.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -101,29 +101,29 @@ impl Listings {
         Taking { kind, lists: &mut self.kinds[kind as usize] }
     }
 
-    /// The list that counts: the first that is complete.
+    /// The list that the scenario starts with: the first complete one.
     pub(super) fn first(&self, kind: ItemKind) -> Option<&Listing> {
         self.kinds[kind as usize].distinct.first()
     }
 
-    /// The lists that came after the first, each other than the one before.
+    /// The lists after the first, each different from the previous one.
     pub(super) fn changes(&self, kind: ItemKind) -> &[Listing] {
         self.kinds[kind as usize].distinct.get(1..).unwrap_or_default()
     }
 
-    /// The list that came last in the place of the first.
+    /// The final list, if it is not the first.
     pub(super) fn later(&self, kind: ItemKind) -> Option<&Listing> {
         let distinct = &self.kinds[kind as usize].distinct;
         distinct.last().filter(|_| distinct.len() > 1)
     }
 
-    /// A definition from any list, the first that has it.
+    /// A definition from the first list that has it.
     pub(super) fn anywhere(&self, kind: ItemKind, name: &str) -> Option<&[u8]> {
         let mut lists = self.kinds[kind as usize].distinct.iter();
         lists.find_map(|list| list.get(name))
     }
 
-    /// Whether something was listed by a method.
+    /// Whether a method's list is on the tape.
     pub(super) fn has(&self, method: &str) -> bool {
         let lists = matches!(
             method,
@@ -132,7 +132,7 @@ impl Listings {
         lists && self.first(ItemKind::of_list(method)).is_some()
     }
 
-    /// Ends the reading: lists whose last page was not asked for count as far as they go.
+    /// Finishes reading. If no list is complete, the first incomplete one is used.
     pub(super) fn finish(&mut self, warnings: &mut Vec<String>) {
         for kind in [ItemKind::Tool, ItemKind::Resource, ItemKind::Template, ItemKind::Prompt] {
             let lists = &mut self.kinds[kind as usize];
@@ -158,14 +158,14 @@ impl Listings {
     }
 }
 
-/// The lists of one kind, to be added to.
+/// The lists of one kind, while they are read.
 pub(super) struct Taking<'a> {
     kind: ItemKind,
     lists: &'a mut Lists,
 }
 
 impl Taking<'_> {
-    /// Takes a page, by the session and the cursor it was asked for with.
+    /// Adds a page, given the session and the cursor of its request.
     pub(super) fn page(
         self,
         (session, cursor): (u32, Option<&[u8]>),
@@ -178,7 +178,7 @@ impl Taking<'_> {
             None => {
                 Listing { calls_before: calls, asked_before: lists.asked, ..Listing::default() }
             }
-            // A page of a list whose start is not on the tape is no list.
+            // Ignore a page of a list whose first page is not on the tape.
             Some(cursor) => match lists.open.remove(&(session, cursor.to_vec())) {
                 Some(listing) => listing,
                 None => return lists.asked += 1,
@@ -203,14 +203,14 @@ impl Taking<'_> {
 }
 
 impl Listing {
-    /// A definition.
+    /// The definition of an item.
     pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
-        // The last of several is the one that is called.
+        // If a name occurs more than once, calls go to the last one.
         let mut items = self.items.iter().rev();
         items.find(|item| item.0 == name).map(|item| item.1.as_slice())
     }
 
-    /// Whether two lists have the same in any order.
+    /// Whether two lists have the same items in any order.
     fn is_same(&self, other: &Self) -> bool {
         let sorted = |listing: &Self| {
             let mut items = listing.items.clone();

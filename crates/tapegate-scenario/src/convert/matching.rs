@@ -1,4 +1,4 @@
-//! Answers by the arguments of a call instead of by its turn.
+//! Answers selected by the arguments of a call instead of by its order.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,8 +13,8 @@ use crate::emit::{Element, Entry, Part};
 use crate::node::Node;
 
 impl Work<'_, '_> {
-    /// What was answered to each sort of arguments, as branches; calls with the same arguments get
-    /// their answers by their turn, and calls with new ones what the last call got.
+    /// The answers as branches by arguments. Calls with the same arguments get their answers in
+    /// order; calls with arguments not on the tape get the answer of the last call.
     pub(super) fn matched(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
         let mut groups: Vec<(Node, Vec<&Use>)> = Vec::new();
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
@@ -23,7 +23,7 @@ impl Work<'_, '_> {
             let frame = Frame::read(self.tape.text(&slot)?);
             let params = frame.envelope().and_then(|said| said.params).unwrap_or(b"{}");
             let arguments = json::member(params, "arguments").unwrap_or(b"{}");
-            // Whoever compares them when they come again does not look at their spelling.
+            // The scenario compares arguments by value, so spelling must not matter here either.
             let place = *known.entry(canonical(arguments)).or_insert(groups.len());
             match groups.get_mut(place) {
                 Some((_, uses)) => uses.push(used),

@@ -1,4 +1,4 @@
-//! Answers to methods that are no calls, reads or gets.
+//! Answers to methods other than tool calls, resource reads and prompt requests.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::gather::{Gathered, Of, Use};
 use super::{Work, tree};
 use crate::emit::Entry;
 
-/// Methods that the server answers by itself as every server does, unless it refused them.
+/// Methods that the engine answers itself, unless the recorded server refused them.
 const ANSWERED_ANYWAY: [&str; 7] = [
     "tools/list",
     "resources/list",
@@ -21,7 +21,7 @@ const ANSWERED_ANYWAY: [&str; 7] = [
     "resources/unsubscribe",
 ];
 
-/// Those of them whose answer changes nothing, so that what was said with it can be said again.
+/// Those of them whose answer has no content, so that side messages can be replayed with it.
 const TELLING: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
 
 impl Work<'_, '_> {
@@ -47,7 +47,7 @@ impl Work<'_, '_> {
         Ok(entries)
     }
 
-    /// Whether the server said something besides its answer.
+    /// Whether the server sent notifications besides its answer.
     fn acted(&self, used: &Use) -> bool {
         let mut next = self.tape.index.slot(used.asks[0]).next;
         while next != NONE {

@@ -1,10 +1,10 @@
-//! The phases of a phased scenario: one for each change of the tools on the tape, and the attack.
+//! The phases of a phased scenario: one per change of the tool list, and the attack.
 
 use super::gather::{Calls, Gathered};
 use super::listing::{ItemKind, Listing};
 use super::{Options, Style};
 
-/// After how many calls an attack begins if nobody says.
+/// After how many calls the attack begins by default.
 const PHASE_AFTER: u64 = 3;
 
 /// The name of the last phase.
@@ -18,18 +18,18 @@ pub(super) struct Phase<'g> {
     pub(super) trigger: Trigger,
     /// The calls that it answers.
     pub(super) calls: Calls,
-    /// The tools that are listed in it, if they are not those of the first list.
+    /// Its tool list, if it is not the first one.
     pub(super) tools: Option<&'g Listing>,
-    /// Whether its answers are there to be edited: the tape has no change that is the attack.
+    /// Whether its answers are meant to be edited, because no change on the tape is the attack.
     pub(super) to_edit: bool,
 }
 
 /// What leads from one phase to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trigger {
-    /// So many calls since the start.
+    /// This many calls since the start.
     Calls(u64),
-    /// So many requests for lists: the tools changed before anything was called.
+    /// This many list requests: the tools changed before the first call.
     Lists(u64),
 }
 
@@ -50,7 +50,7 @@ impl Trigger {
 }
 
 impl Gathered {
-    /// The phases after the benign one; of a scenario without phases, none.
+    /// The phases after the benign one; empty if the scenario is not phased.
     pub(super) fn phases(&self, options: &Options<'_>) -> Vec<Phase<'_>> {
         if options.style != Style::Phased {
             return Vec::new();
@@ -65,7 +65,7 @@ impl Gathered {
             changes.iter().partition(|change| change.calls_before < attack.calls());
         let mut starts: Vec<(Trigger, &Listing)> = Vec::new();
         for change in before {
-            // Of several changes without a call between them the last is the one that is seen.
+            // Of several changes without a call between them, clients act on the last.
             starts.pop_if(|(trigger, _)| trigger.calls() == change.calls_before);
             starts.push((Trigger::of(change), change));
         }
@@ -92,8 +92,8 @@ impl Gathered {
         phases
     }
 
-    /// After how many calls the attack begins; where the tools change before the first call, it is
-    /// not calls that it waits for.
+    /// After how many calls the attack begins; `None` if the tools change before the first call,
+    /// because then list requests trigger it.
     pub(super) fn attack_after(&self, options: &Options<'_>) -> Option<u64> {
         match self.phases(options).last()?.trigger {
             Trigger::Calls(calls) => Some(calls),

@@ -1,4 +1,4 @@
-//! One answer of the tape as an answer of a scenario.
+//! Converts one recorded answer to an answer of a scenario.
 
 use std::io;
 
@@ -15,24 +15,24 @@ use crate::node::{Key, Node, Value};
 /// An answer.
 #[derive(Debug, Clone)]
 pub(super) struct Reply {
-    /// What it was given to.
+    /// Comments that show the request.
     pub(super) comments: Vec<String>,
     pub(super) entries: Vec<Entry>,
 }
 
-/// How much of the arguments a comment shows.
+/// How many characters of the arguments a comment shows.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// What the server adds to results by itself, for clients that know it.
+/// Members that the engine itself adds to results for sessionless clients.
 const OWN_MEMBERS: [(&str, &[u8]); 3] =
     [("resultType", b"\"complete\""), ("ttlMs", b"0"), ("cacheScope", b"\"private\"")];
-/// Members of results that are what was asked for.
+/// Members of results that hold the content.
 const BODIES: [&str; 3] = ["content", "contents", "messages"];
-/// The member of `_meta` by which a server without sessions says who it is.
+/// The member of `_meta` in which a sessionless server identifies itself.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 impl Of {
-    /// The members of a result that an answer has keys for.
+    /// The members of a result that have keys of their own in an answer.
     fn members(self) -> &'static [&'static str] {
         match self {
             Self::Item(ItemKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
@@ -57,7 +57,7 @@ impl Work<'_, '_> {
                 scene::then_ask(&mut actions, result.unwrap_or(b"{}"));
             }
         }
-        // Files have no comments.
+        // JSON files cannot hold comments.
         let comments = match self.options.sequences_in_files {
             true => Vec::new(),
             false => self.shown(used)?,
@@ -74,7 +74,7 @@ impl Work<'_, '_> {
             }
         };
         if let Outcome::Wants(questions) = &mut outcome {
-            // The client never came back with what was asked.
+            // The client never retried with the input.
             actions.append(questions);
             outcome = Outcome::Silence;
         }
@@ -88,7 +88,7 @@ impl Work<'_, '_> {
         Ok(Reply { comments, entries })
     }
 
-    /// What a call was made with, for people.
+    /// The arguments of a call, as a comment.
     fn shown(&mut self, used: &Use) -> io::Result<Vec<String>> {
         let Some(slot) = used.asks.first().map(|ask| self.tape.index.slot(*ask)) else {
             return Ok(Vec::new());
@@ -111,10 +111,10 @@ impl Work<'_, '_> {
     }
 }
 
-/// What stands in the text of an answer that a person is to change.
+/// The marker in the text of an answer that the user is to replace.
 const INJECT: &str = "[INJECT YOUR PAYLOAD HERE]";
 
-/// Marks where something is to be put into the content of a tool's answer, if it has content.
+/// Adds the marker to the content of a tool's answer, if it has content.
 pub(super) fn mark(entries: &mut [Entry]) {
     let content = entries.iter_mut().find(|entry| entry.key == "content");
     let Some(Part::Node(Node { value: Value::List(items), .. })) =
@@ -135,7 +135,7 @@ pub(super) fn mark(entries: &mut [Entry]) {
     }
 }
 
-/// The text of an item of content, if that is what it is.
+/// The text of a content item, if it is a text item.
 fn text_of(item: &mut Node) -> Option<&mut String> {
     let Value::Map(entries) = &mut item.value else { return None };
     let is_text = |(key, node): &(Key, Node)| key.name == "type" && node.as_text() == Some("text");
@@ -148,15 +148,15 @@ fn text_of(item: &mut Node) -> Option<&mut String> {
     })
 }
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Members of a result that answers have keys for.
+    /// A result whose members all have keys in an answer.
     Members(Vec<(String, Node)>),
-    /// A result that has others, or is none that a scenario knows.
+    /// Any other result.
     Result(Node),
     Error(Node),
-    /// Something else is wanted first.
+    /// The server asks for input first.
     Wants(Vec<Node>),
     Silence,
 }
@@ -189,7 +189,7 @@ impl Outcome {
         Self::sorted(of, tree::read(result))
     }
 
-    /// A result by its members, if there are keys for all of them.
+    /// Splits a result into members if there are keys for all of them.
     fn sorted(of: Of, result: Node) -> Self {
         let known = of.members();
         let by_members = result.as_map().is_some_and(|entries| {
@@ -204,7 +204,7 @@ impl Outcome {
     }
 }
 
-/// A member of a result of a server without sessions; `_meta` without what the server adds itself.
+/// A member of a sessionless server's result; `_meta` without what the engine adds itself.
 fn own_meta(name: &str, value: &[u8]) -> Option<Node> {
     if name != "_meta" || json::member(value, SERVER_INFO).is_none() {
         return Some(tree::read(value));
@@ -214,7 +214,7 @@ fn own_meta(name: &str, value: &[u8]) -> Option<Node> {
     (!kept.is_empty()).then(|| tree::map(kept))
 }
 
-/// An answer with the keys that we have.
+/// An answer in the current schema.
 fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
     let mut entries = Vec::new();
     if !actions.is_empty() {

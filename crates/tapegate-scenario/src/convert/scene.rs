@@ -1,4 +1,4 @@
-//! What the server did of its own accord while it answered, as actions.
+//! Converts messages that the server sent while it answered to actions.
 
 use std::io;
 
@@ -11,11 +11,11 @@ use super::{Style, Work, fit, tree};
 use crate::node::{Node, Value};
 use crate::shape::language;
 
-/// The member of `_meta` that says which subscription news is for. The server who sends it knows.
+/// The member of `_meta` that names a notification's subscription; the engine adds its own.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl Work<'_, '_> {
-    /// What the server did in the scene of a request: before its answer, and what it told after it.
+    /// The messages sent during a request: those before its answer, and notifications after it.
     pub(super) fn actions(&mut self, ask: u32) -> io::Result<Vec<Node>> {
         let first = self.tape.index.slot(ask);
         let mut actions = Vec::new();
@@ -40,7 +40,7 @@ impl Work<'_, '_> {
         Ok(actions)
     }
 
-    /// Counts what the server did in the scene of a request that has no place for it.
+    /// Counts the messages sent during a request whose scenario entry cannot hold them.
     pub(super) fn passed_over(&mut self, ask: u32) {
         let mut next = self.tape.index.slot(ask).next;
         while next != NONE {
@@ -55,7 +55,7 @@ impl Work<'_, '_> {
         let method = said.method?.decode().into_owned();
         let params = said.params.unwrap_or(b"{}");
         match method.as_str() {
-            // A change of tools is told when the phase changes them, and only then.
+            // The engine announces a change of tools itself when the phase changes them.
             "notifications/tools/list_changed" if self.options.style == Style::Phased => None,
             "notifications/cancelled" => None,
             "notifications/progress" if answered => None,
@@ -84,8 +84,8 @@ impl Work<'_, '_> {
     }
 }
 
-/// Adds what a server wanted to know next. What stands together is asked together, so rounds are
-/// kept apart; and what goes by the same name again gets another one.
+/// Appends the server's next round of input requests. Adjacent requests are sent together, so a
+/// wait separates the rounds; a repeated name is made unique.
 pub(super) fn then_ask(actions: &mut Vec<Node>, result: &[u8]) {
     let known: Vec<String> = actions.iter().filter_map(name_of).map(str::to_owned).collect();
     let mut questions = questions(result);
@@ -107,12 +107,12 @@ pub(super) fn then_ask(actions: &mut Vec<Node>, result: &[u8]) {
     actions.append(&mut questions);
 }
 
-/// What the reply to a question goes by.
+/// The name of the reply to a request.
 fn name_of(action: &Node) -> Option<&str> {
     action.get("send_request")?.get("as")?.as_text()
 }
 
-/// What a server wants to know that has no session to ask in.
+/// The input requests of a sessionless server.
 pub(super) fn questions(result: &[u8]) -> Vec<Node> {
     let asked = json::member(result, "inputRequests").unwrap_or(b"{}");
     let asked = tree::members(asked);
@@ -139,7 +139,7 @@ fn message(method: &str, params: Option<&[u8]>) -> Node {
     tree::map(entries)
 }
 
-/// Params without members of this session.
+/// Params without the members that are specific to the session.
 fn without(params: &[u8], names: &[&str]) -> Node {
     let mut entries = Vec::new();
     for (name, value) in tree::members(params) {

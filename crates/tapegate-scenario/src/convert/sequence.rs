@@ -1,4 +1,4 @@
-//! The answers to several uses of one thing: one that is always the same, or one after the other.
+//! The answers to several uses of one thing: a constant answer or a sequence.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use super::reply::Reply;
 use crate::emit::{Element, Entry, Part};
 use crate::node::{Node, Value};
 
-/// How large a file with answers becomes; a longer answer stands in the scenario, with its texts in
+/// The size limit of a file with answers. A larger answer goes into the scenario, with its texts in
 /// files of their own.
 const LIST_BYTES_MAX: usize = 9 << 20;
-/// What an answer takes besides what is in it, roughly.
+/// The approximate overhead of an answer.
 const REPLY_BYTES: usize = 100;
 
 impl Work<'_, '_> {
-    /// What was answered to some uses of one thing: nothing, an answer, or a sequence.
+    /// The answers to the uses of one thing: none, a constant answer, or a sequence.
     pub(super) fn response(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
         let Some(first) = uses.first() else { return Ok(Vec::new()) };
         if self.options.sequences_in_files {
@@ -42,13 +42,14 @@ impl Work<'_, '_> {
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
     }
 
-    /// The same, with a sequence in files.
+    /// Like `response`, with the sequence in files.
     fn response_in_files(&mut self, uses: &[&Use], key: &str) -> io::Result<Vec<Entry>> {
         let mut files = Files::default();
         let mut last: Option<(Reply, usize)> = None;
         for used in uses {
             let reply = self.reply(used)?;
-            // The last is repeated for ever, so what is the same at the end is said once.
+            // The last answer is repeated without end, so equal answers at the end are written
+            // once.
             if let Some((same, times)) = &mut last
                 && is_same(same, &reply)
             {
@@ -70,7 +71,7 @@ impl Work<'_, '_> {
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
     }
 
-    /// Adds an answer, so many times, to the file that is open, or to the next one if it has no room.
+    /// Adds an answer `times` times to the open file, or to a new one if that is full.
     fn file(
         &mut self,
         files: &mut Files,
@@ -97,7 +98,7 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Ends the file that is open, if one is.
+    /// Closes the open file, if there is one.
     fn close(&mut self, files: &mut Files, key: &str) -> io::Result<()> {
         if files.open.is_empty() {
             return Ok(());
@@ -108,15 +109,16 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Answers in a row, as far as there is room for them.
+    /// Consecutive answers, as many as fit.
     fn row(&mut self, uses: &[&Use]) -> io::Result<Row> {
         let mut row = Row::default();
         let mut room = self.room;
         for used in uses {
             let mut reply = self.reply(used)?;
-            // At once, so that no more than one answer is in memory with all of its texts.
+            // Spill now, so that only one answer with all of its texts is in memory at a time.
             self.spill(&mut reply.entries, &used.key)?;
-            // The last is repeated for ever, so what is the same at the end is said once.
+            // The last answer is repeated without end, so equal answers at the end are written
+            // once.
             if let Some((same, times)) = &mut row.last
                 && is_same(same, &reply)
             {
@@ -140,7 +142,7 @@ impl Work<'_, '_> {
         Ok(row)
     }
 
-    /// About how many bytes an answer takes where it is written.
+    /// The approximate size of an answer in the scenario.
     fn cost(&self, reply: &Reply) -> usize {
         let inline_bytes_max = self.options.inline_bytes_max;
         let entries =
@@ -148,7 +150,7 @@ impl Work<'_, '_> {
         REPLY_BYTES + entries.sum::<usize>()
     }
 
-    /// Puts what is too large in an answer into files.
+    /// Moves large texts of an answer to files.
     fn spill(&mut self, entries: &mut [Entry], name: &str) -> io::Result<()> {
         for entry in entries.iter_mut().filter(|entry| entry.key != "before") {
             if let Part::Node(node) = &mut entry.value {
@@ -159,22 +161,22 @@ impl Work<'_, '_> {
     }
 }
 
-/// Answers in a row.
+/// Consecutive answers.
 #[derive(Default)]
 struct Row {
     replies: Vec<Reply>,
-    /// The one after them, and how often it came.
+    /// The answer after `replies`, and how often it came.
     last: Option<(Reply, usize)>,
-    /// How many uses they are the answers to.
+    /// How many uses they answer.
     uses: usize,
 }
 
-/// Answers in a row, in files of which each is small enough to be read back.
+/// Consecutive answers in files, each small enough to be loaded.
 #[derive(Default)]
 struct Files {
-    /// What stands for those that are written.
+    /// References to the files that are complete.
     closed: Vec<Node>,
-    /// What is in the one that is being written.
+    /// The contents of the file being written.
     open: Vec<u8>,
 }
 
@@ -206,7 +208,7 @@ fn with_count(mut reply: Reply, times: usize) -> Reply {
     reply
 }
 
-/// Whether two answers are the same, whatever they were given to.
+/// Whether two answers are equal, whatever the requests were.
 fn is_same(one: &Reply, two: &Reply) -> bool {
     let same_part = |one: &Part, two: &Part| match (one, two) {
         (Part::Node(one), Part::Node(two)) => one == two,
@@ -223,7 +225,7 @@ fn json_of(reply: &Reply) -> Vec<u8> {
     super::tree::map(reply.entries.iter().map(entry).collect()).to_json()
 }
 
-/// The tree of a part, with JSON that is no tree as it is.
+/// Converts a part to a node, keeping raw JSON as it is.
 fn meant(part: &Part) -> Node {
     match part {
         Part::Node(node) => node.clone(),
@@ -234,7 +236,7 @@ fn meant(part: &Part) -> Node {
     }
 }
 
-/// About how many bytes a node takes where it is written; longer texts stand elsewhere.
+/// The approximate size of a node in the scenario; longer texts go to files.
 fn weight(node: &Node, inline_bytes_max: usize) -> usize {
     const NODE_BYTES: usize = 24;
     NODE_BYTES

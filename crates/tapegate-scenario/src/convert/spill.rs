@@ -1,4 +1,4 @@
-//! Texts that are too large to be read in YAML, in files of their own.
+//! Moves texts that are too large for YAML to files of their own.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,15 +11,15 @@ use super::{Assets, Options, tree};
 use crate::load::assemble::FILE_BYTES_MAX;
 use crate::node::{Node, Value};
 
-/// Puts large texts into files.
+/// Moves large texts to files.
 pub(super) struct Spiller<'a> {
     assets: &'a mut dyn Assets,
     inline_bytes_max: usize,
     strict: bool,
-    /// What was written already, by hash and length.
+    /// The paths of files already written, by hash and length.
     known: HashMap<(u64, usize), String>,
     names: HashSet<String>,
-    /// The last number of names that are the same but for it.
+    /// The last number used for each base name.
     numbers: HashMap<String, u32>,
     hasher: RandomState,
     files: usize,
@@ -41,17 +41,17 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// How many files were written, and how many bytes.
+    /// How many files were written, and their total size in bytes.
     pub(super) fn done(&self) -> (usize, u64) {
         (self.files, self.bytes)
     }
 
-    /// Replaces what is too large in a tree by where it stands. `name` is what it belongs to.
+    /// Replaces large texts in a tree by references. `name` is the item they belong to.
     pub(super) fn spill(&mut self, node: &mut Node, name: &str) -> io::Result<()> {
         self.walk(node, "", None, name)
     }
 
-    /// Puts a list in JSON into a file, and returns what stands for it.
+    /// Writes a JSON list to a file, and returns the reference to it.
     pub(super) fn list(&mut self, text: &[u8], name: &str) -> io::Result<Node> {
         let file = self.name(&format!("{name}-answers"), "json");
         let path = self.assets.put(&file, text)?;
@@ -89,7 +89,7 @@ impl<'a> Spiller<'a> {
         }
     }
 
-    /// Writes a text to a file; `None` if a file would not give it back exactly.
+    /// Writes a text to a file; `None` if loading the file would not restore it exactly.
     fn put(
         &mut self,
         text: &str,
@@ -97,7 +97,7 @@ impl<'a> Spiller<'a> {
         mime: Option<&str>,
         name: &str,
     ) -> io::Result<Option<String>> {
-        // Where a blob is wanted, the bytes of the file are it.
+        // For base64 fields, the file holds the decoded bytes.
         let binary = matches!(key, "data" | "blob");
         let bytes = match binary {
             true => match base64_decode(text).filter(|bytes| base64_encode(bytes) == text) {
@@ -121,7 +121,7 @@ impl<'a> Spiller<'a> {
         Ok(Some(path))
     }
 
-    /// A name that no other file has: letters, digits and dashes.
+    /// A unique file name of letters, digits, underscores and dashes.
     fn name(&mut self, name: &str, ending: &str) -> String {
         let mut clean: String = name
             .chars()
@@ -143,7 +143,7 @@ impl<'a> Spiller<'a> {
     }
 }
 
-/// What the name of a file of this type ends in.
+/// The file extension for a MIME type.
 fn ending(mime: Option<&str>) -> &'static str {
     match mime.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
         "image/png" => "png",

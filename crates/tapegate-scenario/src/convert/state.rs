@@ -1,4 +1,4 @@
-//! What the server has to offer: one state, or a benign one and the attack that follows it.
+//! The state or states of the scenario: one, or a benign phase and the attack that follows.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::node::Node;
 const KINDS: [ItemKind; 4] =
     [ItemKind::Tool, ItemKind::Resource, ItemKind::Template, ItemKind::Prompt];
 
-/// What stands where a person is to go on; in two pieces, as it is not for readers of this file.
+/// The note where the user is to continue; split, so that searches for it do not find this file.
 const EDIT_HERE: &str = concat!("TO", "DO: Replace with malicious responses");
 
 impl Work<'_, '_> {
@@ -55,7 +55,7 @@ impl Work<'_, '_> {
         Ok(vec![Entry::new("baseline", state).apart(), Entry::new("phases", elements).apart()])
     }
 
-    /// The only phase of a scenario that stays as it is.
+    /// The only phase of a scenario that never changes.
     fn session(&mut self, greeting: Vec<Node>) -> Element {
         self.summary.phases.push("session".to_owned());
         let words = "What the server did when the client was ready.";
@@ -65,7 +65,7 @@ impl Work<'_, '_> {
         ])
     }
 
-    /// What there is for these calls.
+    /// The state that answers these calls.
     fn state(
         &mut self,
         gathered: &Gathered,
@@ -146,7 +146,7 @@ impl Work<'_, '_> {
         Ok(Element { apart: true, ..Element::new(entries) })
     }
 
-    /// What becomes of the items of a kind in a phase.
+    /// The changes of one kind of items in a phase.
     fn changes(
         &mut self,
         gathered: &Gathered,
@@ -195,7 +195,7 @@ impl Work<'_, '_> {
         Ok(changes)
     }
 
-    /// Tools that were called, and listed only while no phase of the scenario has them.
+    /// Tools that were called, but listed only between the lists that the phases use.
     fn listed_meanwhile(&self, gathered: &Gathered, items: &[Item], new: &[Item]) -> Vec<Item> {
         let phases = gathered.phases(self.options);
         let is_known = |key: &str| {
@@ -209,7 +209,7 @@ impl Work<'_, '_> {
             .collect()
     }
 
-    /// The tools whose answers change: those that were called later, or the one called last.
+    /// The tools whose answers change: those called later, or else the one called last.
     fn victims<'i>(&self, gathered: &Gathered, items: &'i [Item], last: u64) -> Vec<&'i Item> {
         let called_late = |item: &&Item| {
             let uses = gathered.uses_of(Of::Item(ItemKind::Tool), &item.name);
@@ -235,7 +235,7 @@ impl Work<'_, '_> {
     ) -> io::Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         for item in items.iter().rev() {
-            // Of several with one name the last is the one that is called.
+            // If a name occurs more than once, calls go to the last one.
             if entries.iter().any(|entry| entry.key == item.name) {
                 continue;
             }
@@ -250,7 +250,7 @@ impl Work<'_, '_> {
     }
 }
 
-/// What leads out of a phase.
+/// The trigger that ends a phase.
 fn advance(trigger: Trigger) -> Entry {
     let (on, count) = match trigger {
         Trigger::Calls(count) => ("tools/call", count),
@@ -265,7 +265,7 @@ fn has(items: &[Item], name: &str) -> bool {
     items.iter().any(|item| item.name == name)
 }
 
-/// Whether an item is defined in another way than before.
+/// Whether the definition of an item is new or changed.
 fn differs(items: &[Item], item: &Item) -> bool {
     items.iter().all(|old| old.name != item.name || old.definition != item.definition)
 }

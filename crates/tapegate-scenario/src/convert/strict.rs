@@ -1,7 +1,7 @@
-//! What the old schema can say of answers and definitions, and what becomes of the rest.
+//! Reduces answers and definitions to the old schema.
 //!
-//! What it has no keys for is text, and a comment tells what it was. Texts are escaped for the
-//! passes that its readers make over them: `${` is doubled here, and every `$` when all is written.
+//! Anything that it has no keys for becomes text, and a comment says what it was. Texts are escaped
+//! for the passes that its loaders make: `${` is doubled here, and every `$` when all is written.
 
 use super::gather::Of;
 use super::listing::ItemKind;
@@ -10,7 +10,7 @@ use super::tree;
 use crate::emit::Entry;
 use crate::node::{Key, Node, Value};
 
-/// A definition with the keys that the old schema knows.
+/// A definition with the keys of the old schema.
 pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
     let known: &[&str] = match kind {
         ItemKind::Tool => &["name", "description", "inputSchema"],
@@ -43,7 +43,7 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
     tree::map(entries)
 }
 
-/// An answer with the keys that the old schema knows.
+/// An answer with the keys of the old schema.
 pub(super) fn entries(of: Of, outcome: Outcome, acted: bool) -> Vec<Entry> {
     let mut comments = Vec::new();
     if acted {
@@ -98,7 +98,7 @@ fn body_of(of: Of) -> Option<&'static str> {
     }
 }
 
-/// An item of an answer with the keys that the old schema knows.
+/// An item of an answer with the keys of the old schema.
 fn degrade(of: Of, mut item: Node, comments: &mut Vec<String>) -> Node {
     if item.as_map().is_none() {
         comments.push("Recorded was something that is no map.".to_owned());
@@ -163,7 +163,7 @@ fn content_text(text: String) -> Node {
     tree::map(vec![tree::entry("type", Node::text("text")), tree::entry("text", Node::text(text))])
 }
 
-/// Leaves only these keys of a map.
+/// Removes all other keys from a map.
 pub(super) fn keep(node: &mut Node, keys: &[&str]) {
     if let Value::Map(entries) = &mut node.value {
         entries.retain(|(key, _)| keys.contains(&key.name.as_str()));
@@ -175,7 +175,7 @@ fn shown(node: &Node) -> String {
     String::from_utf8_lossy(&node.to_json()).into_owned()
 }
 
-/// A tree without JSON in it: the old schema has no word for that.
+/// Replaces raw JSON by text, because the old schema has no `$json`.
 fn plain(node: Node) -> Node {
     Node::new(match node.value {
         Value::Raw(text) => Value::Text(text),
@@ -187,7 +187,7 @@ fn plain(node: Node) -> Node {
     })
 }
 
-/// A map that only JSON can say, with what is in it; of keys that come twice, the last.
+/// Parses a raw JSON object to a map; of duplicate keys, the last one is kept.
 fn opened(node: Node) -> Node {
     let Value::Raw(text) = &node.value else { return node };
     let mut entries: Vec<(Key, Node)> = Vec::new();
@@ -198,7 +198,7 @@ fn opened(node: Node) -> Node {
     tree::map(entries)
 }
 
-/// Text as a template that means it.
+/// Escapes text so that a template yields it unchanged.
 fn escape(text: &str) -> String {
     text.replace("${", "$${")
 }

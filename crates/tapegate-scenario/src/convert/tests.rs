@@ -1,4 +1,4 @@
-//! What was recorded is what a scenario gives, by what was asked and by its turn.
+//! A converted scenario gives the recorded answers, by request and by order.
 
 mod large;
 mod phases;
@@ -19,7 +19,7 @@ use crate::finding::Severity;
 use crate::load::{self, Form, Limits, Loading};
 use crate::model::{Answer, Item, Outcome, Reply, Scenario};
 
-/// A tape that is put together message by message.
+/// A tape built message by message.
 #[derive(Default)]
 struct Tape1 {
     lines: String,
@@ -51,7 +51,7 @@ impl Tape1 {
         self
     }
 
-    /// A request, without its answer.
+    /// Adds a request without an answer.
     fn ask(mut self, method: &str, params: &str) -> Self {
         self.ids += 1;
         let id = self.ids;
@@ -64,7 +64,7 @@ impl Tape1 {
         self
     }
 
-    /// The answer to what was asked last: `"result":{…}` or `"error":{…}`.
+    /// Adds the answer to the last request: `"result":{…}` or `"error":{…}`.
     fn give(mut self, outcome: &str) -> Self {
         let id = self.ids;
         self.message("s2c", &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}"));
@@ -147,7 +147,7 @@ const SIMPLE: Options<'static> = Options {
 const PHASED: Options<'static> = Options { style: Style::Phased, ..SIMPLE };
 const STRICT: Options<'static> = Options { strict: true, ..SIMPLE };
 
-/// What came of a conversion.
+/// The result of a conversion.
 struct Made {
     text: String,
     summary: Summary,
@@ -164,7 +164,7 @@ fn index(text: &str) -> Index {
     indexer.finish().0
 }
 
-/// Converts a tape, and loads what came of it, without any error.
+/// Converts a tape and loads the result, which must have no errors.
 #[track_caller]
 fn made(tape: &Tape1, options: &Options<'_>) -> Made {
     let mut files = Kept::default();
@@ -190,7 +190,7 @@ fn made(tape: &Tape1, options: &Options<'_>) -> Made {
     Made { text, summary, scenario: loaded.scenario.unwrap(), files }
 }
 
-/// The answers of an item in order, as JSON: a result, an error, or nothing.
+/// The answers of an item in order, as JSON: a result, an error, or null.
 fn answers(item: &Item) -> Vec<serde_json::Value> {
     let replies: Vec<&Reply> = match &item.response.otherwise {
         Answer::Reply(reply) => vec![reply],

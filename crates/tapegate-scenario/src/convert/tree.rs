@@ -1,17 +1,17 @@
-//! JSON of a tape as a tree, exactly, or as JSON where no tree holds it exactly.
+//! Recorded JSON as a node tree, or as raw JSON where a tree cannot hold it exactly.
 
 use tapegate_core::json::{self, Cursor, Kind, Str};
 
 use crate::node::{Key, Node, Value};
 
-/// How deep a tree may be. Below that it is JSON on one line: readers give up on deep YAML, and
-/// people before them.
+/// The depth limit of a tree. Deeper values become JSON on one line, because YAML loaders limit the
+/// depth and people cannot read it.
 const DEPTH_MAX: usize = 32;
 
-/// Keys that mean something to whoever reads a scenario, wherever they stand.
+/// Keys that a scenario loader interprets anywhere.
 const DIRECTIVES: [&str; 5] = ["$include", "$file", "$generate", "$json", "override"];
 
-/// The tree of a JSON text. What is no JSON is text, which does not happen on a tape that was read.
+/// Parses JSON to a tree. Invalid JSON becomes text; a tape that was read has none.
 pub(super) fn read(text: &[u8]) -> Node {
     value(text, DEPTH_MAX).unwrap_or_else(|| Node::text(String::from_utf8_lossy(text)))
 }
@@ -31,10 +31,10 @@ pub(super) fn number(number: u64) -> Node {
     Node::new(Value::Number(number.to_string()))
 }
 
-/// The members of a JSON object, in order; of what is no object, none.
+/// The members of a JSON object, in order; empty if it is not an object.
 pub(super) fn members(text: &[u8]) -> Vec<(String, &[u8])> {
     let mut found = Vec::new();
-    // What is on a tape was checked when it was read.
+    // Messages were validated when the tape was read.
     collect(text, &mut found).unwrap_or_default();
     found
 }
@@ -78,7 +78,7 @@ fn value(text: &[u8], depth: usize) -> Option<Node> {
     Some(Node::new(read))
 }
 
-/// The entries of an object; none if it is no map, because of its keys.
+/// The entries of an object; `None` if its keys prevent it from being a map.
 fn object(text: &[u8], depth: usize) -> Option<Vec<(Key, Node)>> {
     let mut cursor = Cursor::new(text).ok()?;
     cursor.open().ok()?;
@@ -95,12 +95,12 @@ fn object(text: &[u8], depth: usize) -> Option<Vec<(Key, Node)>> {
     Some(entries)
 }
 
-/// The elements of an array; of what is none, none.
+/// The elements of an array; empty if it is not an array.
 pub(super) fn items(text: &[u8]) -> Vec<&[u8]> {
     tapegate_core::frame::array_items(text)
 }
 
-/// The meaning of a string, if text can have it: not with half a surrogate pair in it.
+/// The decoded string; `None` if it contains a lone surrogate.
 fn exact(text: Str<'_>) -> Option<String> {
     let decoded = text.decode().into_owned();
     if !text.escaped {

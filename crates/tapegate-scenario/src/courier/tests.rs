@@ -1,4 +1,4 @@
-//! Deliveries and side effects by a clock that is only a number.
+//! Deliveries and side effects, on a simulated clock.
 
 mod deliveries;
 mod effects;
@@ -10,7 +10,7 @@ use crate::model::Effect;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 
-/// What a courier has done, and when.
+/// What a courier did, with the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Done {
     Said(String),
@@ -20,7 +20,7 @@ enum Done {
     Delivered(u64),
 }
 
-/// A courier, a clock, and what came of both.
+/// A courier, a clock, and the recorded output.
 struct Play {
     courier: Courier,
     now_ns: u64,
@@ -75,7 +75,7 @@ impl Play {
         list.extend(tickets.into_iter().map(|ticket| (now_ns, Done::Delivered(ticket))));
     }
 
-    /// Runs whenever it wants to until `until_ns`.
+    /// Runs the courier whenever it is due, until `until_ns`.
     fn pass(&mut self, until_ns: u64) {
         for _ in 0..1_000_000 {
             match self.courier.due() {
@@ -92,7 +92,7 @@ impl Play {
         panic!("it never comes to rest");
     }
 
-    /// What has come out of the pipe.
+    /// The bytes written to the pipe.
     fn wire(&self) -> String {
         let mut wire = String::new();
         for (_, done) in &self.done {
@@ -107,7 +107,7 @@ impl Play {
         wire
     }
 
-    /// What the body of an answer was, and whether it has ended.
+    /// The body of an answer, and whether it has ended.
     fn body(&self, about: &str) -> (String, bool) {
         let mut body = (String::new(), false);
         for (_, done) in &self.done {

@@ -1,22 +1,22 @@
-//! Single values: how text is written so that no reader takes it for something else.
+//! Writes scalars so that no YAML loader misreads them.
 
 use crate::node::{Node, Value};
 
-/// How text is written.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As it is.
+    /// Without quotes.
     Plain,
     /// In double quotes.
     Quoted,
-    /// Line by line.
+    /// As a literal block.
     Block,
 }
 
-/// The longest text that stands without quotes.
+/// The longest text written without quotes.
 const PLAIN_BYTES_MAX: usize = 120;
 
-/// Words that some version of YAML takes for something else.
+/// Words that some version of YAML reads as another type.
 const TAKEN: [&str; 11] =
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"];
 
@@ -33,8 +33,8 @@ impl Style {
     }
 }
 
-/// Whether text is itself without quotes, for every reader: words of letters, digits and marks
-/// that mean nothing, none of which begins as numbers and dates do.
+/// Whether every YAML version reads the text as itself without quotes: letters, digits and marks
+/// without a meaning in YAML, and a start that no number or date has.
 fn is_plain(text: &str) -> bool {
     let begins = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'/');
     let goes_on = |byte: u8| {
@@ -48,7 +48,7 @@ fn is_plain(text: &str) -> bool {
         && !TAKEN.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Whether text is plain lines, so that what is seen is what is there.
+/// Whether the text consists of plain lines in which every character is visible.
 fn is_block(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let line_ok = |line: &str| {
@@ -62,7 +62,7 @@ fn is_block(text: &str) -> bool {
         && body.split('\n').all(line_ok)
 }
 
-/// A value that is no text.
+/// A scalar other than text.
 pub(super) fn bare(node: &Node) -> String {
     match &node.value {
         Value::Bool(true) => "true".to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn bare(node: &Node) -> String {
     }
 }
 
-/// A key: directives of ours need no quotes.
+/// A key; our directives need no quotes.
 pub(super) fn key(text: &str) -> String {
     let directive = text
         .strip_prefix('$')
@@ -100,7 +100,7 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// Text for a comment: on one line, with nothing hidden.
+/// Text for a comment: on one line, with hidden characters escaped.
 pub(super) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -118,12 +118,12 @@ fn escape(out: &mut String, c: char) {
     });
 }
 
-/// Whether a character shows, as itself, and is one that YAML lets stand.
+/// Whether a character is visible as itself and allowed in YAML.
 fn is_visible(c: char) -> bool {
     match u32::from(c) {
         0x20..=0x7e => true,
         0..=0xa0 | 0xad => false,
-        // Signs that only change others: direction, width, joining, variation, tags.
+        // Characters that only affect others: direction, width, joining, variation, tags.
         0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f => false,
         0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f => false,
         0x3000 | 0x3164 | 0xfe00..=0xfe0e | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0xfffe | 0xffff => {

@@ -1,4 +1,4 @@
-//! What is written is what was meant, whatever it is.
+//! Any document reads back as it was meant.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn key(name: &str) -> Key {
     Key { spot: Default::default(), name: name.to_owned() }
 }
 
-/// The node without places.
+/// The node without positions.
 fn bare(node: &Node) -> Node {
     as_read(node)
 }
@@ -31,7 +31,7 @@ fn shown(node: Node) -> String {
     write(&Document { head: Vec::new(), entries: vec![Entry::new("a", node)] })
 }
 
-/// Words that YAML takes for something else, or that are hard to see.
+/// Words that YAML reads as another type, or that are hard to see.
 #[rustfmt::skip]
 const ODD: &[&str] = &[
     "yes", "No", "ON", "off", "y", "N", "true", "False", "null", "Null", "~", "", " ", "1",
@@ -125,7 +125,7 @@ fn keys_that_are_too_long_for_a_line_and_trees_that_are_deep_or_wide_come_back()
     comes_back(&Node::new(Value::Map(wide.collect())));
 }
 
-/// Text as servers send it, and as nobody should.
+/// Text as servers send it, including text that no server should send.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("$".to_owned()),

@@ -4,20 +4,20 @@ use super::scalar::{self, Style};
 use super::{Document, Entry, Part};
 use crate::node::{Node, Value};
 
-/// How far a level is indented.
+/// The indentation per level.
 const INDENT: usize = 2;
-/// How long a list may be that is written on one line.
+/// The longest list written on one line.
 const FLOW_BYTES_MAX: usize = 72;
-/// How long a key may be that stands on the line of its value; readers must know by 1024.
+/// The longest key on the line of its value; YAML requires the colon within 1024 characters.
 const KEY_BYTES_MAX: usize = 900;
 
-/// What is written so far.
+/// The output so far.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) out: String,
 }
 
-/// A value that is about to be written, with comments or without.
+/// A value to be written, with or without comments.
 enum View<'a> {
     Scalar(&'a Node),
     Map(Vec<MapView<'a>>),
@@ -43,7 +43,7 @@ struct ListView<'a> {
 enum Seen<'a> {
     Part(&'a Part),
     Node(&'a Node),
-    /// What stands under `$json`.
+    /// The text under `$json`.
     Json(&'a str),
 }
 
@@ -125,7 +125,7 @@ impl Writer {
         self.entries(&entries, 0, false);
     }
 
-    /// Writes the entries of a map; the first one goes on a line that has begun, if `begun`.
+    /// Writes the entries of a map; if `begun`, the first one continues the current line.
     fn entries(&mut self, entries: &[MapView<'_>], indent: usize, mut begun: bool) {
         for entry in entries {
             if !begun {
@@ -146,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// Writes what follows a colon.
+    /// Writes the value after a colon.
     fn value(&mut self, view: View<'_>, indent: usize) {
         match view {
             View::Map(entries) if entries.is_empty() => self.out.push_str(" {}\n"),
@@ -176,7 +176,7 @@ impl Writer {
             let view = element.value.view();
             if !begun {
                 self.above(element.apart, element.comments, indent);
-                // What stands above the first entry of a map must stand above its dash.
+                // Comments above the first entry of a map go above its dash.
                 if let View::Map(entries) = &view
                     && let Some(first) = entries.first()
                 {

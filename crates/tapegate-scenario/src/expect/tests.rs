@@ -1,4 +1,4 @@
-//! Expectations as scenarios write them, held against what clients say.
+//! Expectations as scenarios write them, tested against client messages.
 
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use serde_json::{Value as Json, json};
@@ -42,7 +42,7 @@ fn judge(all: &[Json]) -> Judge {
     Judge::new(&all)
 }
 
-/// What comes of `sighting` if it must never be seen and these messages come.
+/// How many of these messages match `sighting`, which must never come.
 #[track_caller]
 fn seen(sighting: Json, messages: &[Json]) -> u64 {
     let mut judge = judge(&[json!({"id": "x", "never": sighting})]);

@@ -1,4 +1,4 @@
-//! What the variables of a template mean when it is sent.
+//! The values of template variables.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,17 +11,17 @@ use super::parse::{Expression, Variable};
 use super::steps::{as_text, walk};
 use crate::model::{Item, ItemKind};
 
-/// A value by its name.
+/// A value with its name.
 pub type Named<T> = (String, T);
 
-/// What the variables of a template mean. Nothing of it is looked at before a template needs it.
+/// The values of template variables, evaluated only when a template uses them.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The params of the request, as they were written.
+    /// The params of the request, as received.
     pub params: &'a [u8],
-    /// What is used.
+    /// The item that is used.
     pub item: Option<&'a Item>,
-    /// What it was called, if that is not its name: the URI that a resource template stands for.
+    /// The name it was used by; for a resource template, the actual URI.
     pub called: Option<&'a str>,
     /// The variables of that URI.
     pub uri: &'a [Named<String>],
@@ -29,37 +29,37 @@ pub struct Context<'a> {
     pub call_count: u64,
     /// The name of the phase.
     pub phase: &'a str,
-    /// Which phase, from 0; -1 if there are none.
+    /// The index of the phase, from 0; -1 if there is none.
     pub phase_index: i64,
-    /// The id of the request, as it was written.
+    /// The id of the request, as received.
     pub id: &'a [u8],
     /// Its method.
     pub method: &'a str,
-    /// Which client.
+    /// The number of the client.
     pub connection: u32,
-    /// Variables of the environment.
+    /// Looks up an environment variable.
     pub env: &'a dyn Fn(&str) -> Option<String>,
-    /// What the client has answered, by the names that the scenario has for it.
+    /// The client's replies, by the names the scenario gives them.
     pub replies: &'a [Named<Vec<u8>>],
-    /// This moment.
+    /// The current time.
     pub at: At,
-    /// Where the next random number comes from.
+    /// The state of the random number generator.
     pub dice: &'a Cell<u64>,
 }
 
-/// What a variable turned out to be.
+/// The value of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Found<'a> {
-    /// There is no such thing.
+    /// It does not exist.
     Missing,
     /// A value, as JSON.
     Json(&'a [u8]),
-    /// Text that was no JSON before.
+    /// Text that did not come from JSON.
     Text(Cow<'a, str>),
 }
 
 impl<'a> Found<'a> {
-    /// It as text; nothing, if it is missing.
+    /// The value as text; empty if it is missing.
     pub(crate) fn text(self) -> Cow<'a, str> {
         match self {
             Self::Missing => Cow::Borrowed(""),
@@ -87,7 +87,7 @@ impl<'a> Context<'a> {
         json::member(self.params, "arguments")
     }
 
-    /// What an expression means.
+    /// Evaluates an expression.
     pub(super) fn value(&self, expression: &'a Expression) -> Found<'a> {
         match expression {
             Expression::Text(text) => Found::words(text),
@@ -96,7 +96,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What a variable means.
+    /// Evaluates a variable.
     pub(crate) fn variable(&self, variable: &Variable) -> Found<'a> {
         match variable {
             Variable::Arguments(steps) => {
@@ -131,7 +131,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether the request uses something of this kind.
+    /// Whether the request uses an item of this kind.
     fn is_about(&self, kind: ItemKind) -> bool {
         self.item.is_some_and(|item| {
             let template = item.kind == ItemKind::Template && kind == ItemKind::Resource;
@@ -139,7 +139,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// A member of the definition of what is used; its name is what it was called.
+    /// A member of the item's definition; its name is the one it was used by.
     fn of_item(&self, kind: ItemKind, field: &str) -> Found<'a> {
         let Some(item) = self.item.filter(|_| self.is_about(kind)) else {
             return Found::Missing;
@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The next random number.
+    /// The next random number (SplitMix64).
     pub(crate) fn roll(&self) -> u64 {
         let state = self.dice.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.dice.set(state);

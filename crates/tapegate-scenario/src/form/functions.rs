@@ -1,4 +1,4 @@
-//! What the functions of templates make of their arguments.
+//! The functions of templates.
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use super::steps::{elements, members};
 /// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Function {
-    /// In capitals.
+    /// Converts to upper case.
     Upper,
-    /// In small letters.
+    /// Converts to lower case.
     Lower,
-    /// In base64.
+    /// Encodes as base64.
     Base64,
-    /// As JSON.
+    /// Encodes as JSON.
     Json,
-    /// How many characters, elements or members it has.
+    /// The number of characters, elements or members.
     Len,
-    /// The first argument, or the second if there is none.
+    /// The first argument, or the second if the first is missing.
     Default,
     /// The first so many characters.
     Truncate,
-    /// This moment.
+    /// The current time.
     Timestamp,
     /// A random UUID.
     Uuid,
 }
 
-/// The functions by their names, and how many arguments they take at least and at most.
+/// The functions by name, with the minimum and maximum number of arguments.
 pub(super) const FUNCTIONS: [(&str, Function, usize, usize); 9] = [
     ("upper", Function::Upper, 1, 1),
     ("lower", Function::Lower, 1, 1),
@@ -46,7 +46,7 @@ pub(super) const FUNCTIONS: [(&str, Function, usize, usize); 9] = [
     ("uuid", Function::Uuid, 0, 0),
 ];
 
-/// What a function makes of its arguments.
+/// Evaluates a function.
 pub(super) fn call<'a>(
     function: Function,
     arguments: &'a [Expression],
@@ -102,7 +102,7 @@ fn timestamp(context: &Context<'_>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A UUID of version 4.
+/// A version 4 UUID.
 fn uuid(high: u64, low: u64) -> String {
     let high = (high & !0xf000) | 0x4000;
     let low = (low >> 2) | 0x8000_0000_0000_0000;

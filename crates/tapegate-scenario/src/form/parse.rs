@@ -1,13 +1,13 @@
-//! Reading what stands between `${` and `}`.
+//! Parses the expressions between `${` and `}`.
 
 use super::functions::{FUNCTIONS, Function};
 use super::steps::Step;
 use crate::model::ItemKind;
 
-/// What stands between `${` and `}`.
+/// An expression between `${` and `}`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
-    /// Text in quotes, or a number.
+    /// A quoted text, or a number.
     Text(String),
     /// A variable.
     Variable(Variable),
@@ -18,17 +18,17 @@ pub(super) enum Expression {
 /// A variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Variable {
-    /// In the arguments of the request.
+    /// A value in the arguments of the request.
     Arguments(Vec<Step>),
-    /// In the params of the request.
+    /// A value in the params of the request.
     Params(Vec<Step>),
-    /// Of the URI.
+    /// A variable of the URI template.
     Uri(String),
-    /// In what the client has answered.
+    /// A value in a reply from the client.
     Reply(String, Vec<Step>),
-    /// Of the definition of what is used.
+    /// A member of the item's definition.
     Item(ItemKind, String),
-    /// How often it was used.
+    /// How often the item was used.
     CallCount(ItemKind),
     /// The name of the phase.
     PhaseName,
@@ -40,16 +40,16 @@ pub(crate) enum Variable {
     RequestMethod,
     /// The number of the client.
     Connection,
-    /// Of the environment.
+    /// An environment variable.
     Env(String),
-    /// None that is known.
+    /// An unknown variable.
     Unknown,
 }
 
-/// How deep functions may be nested.
+/// How deeply function calls may be nested.
 const DEPTH_MAX: usize = 16;
 
-/// Reads one expression that ends with `}`; returns it and how many bytes it has with the brace.
+/// Parses an expression up to `}`; returns it and its length including the brace.
 pub(super) fn read(text: &str) -> Result<(Expression, usize), String> {
     let mut scan = Scan { text, at: 0 };
     let expression = scan.expression(0)?;
@@ -153,7 +153,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A row of steps: `a.b[0]['c d']`.
+    /// Parses a path: `a.b[0]['c d']`.
     fn path(&mut self) -> Result<Vec<Step>, String> {
         let mut steps = Vec::new();
         loop {
@@ -190,7 +190,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Reads the steps of a path by itself: `args.list[0]`.
+/// Parses a path on its own: `args.list[0]`.
 pub(crate) fn path(text: &str) -> Result<Vec<Step>, String> {
     let mut scan = Scan { text, at: 0 };
     let steps = scan.path()?;
@@ -201,7 +201,7 @@ pub(crate) fn path(text: &str) -> Result<Vec<Step>, String> {
 }
 
 impl Variable {
-    /// The variable of these steps.
+    /// The variable that a path names.
     pub(crate) fn named(steps: Vec<Step>) -> Self {
         let mut steps = steps.into_iter();
         let Some(Step::Key(root)) = steps.next() else { return Self::Unknown };

@@ -1,4 +1,4 @@
-//! Ways into JSON: `path.to[0].x`.
+//! Paths into JSON: `path.to[0].x`.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use tapegate_core::json::{self, Cursor, Kind};
 /// One step from a value to one of its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Into an object, or by a number into an array.
+    /// The member of an object, or with a number the element of an array.
     Key(String),
-    /// Into an array; from its end, if negative.
+    /// The element of an array; from its end, if negative.
     Index(i64),
 }
 
-/// The text of what the steps lead to, if there is anything.
+/// The JSON text at the end of the path, if it exists.
 pub(crate) fn walk<'a>(text: &'a [u8], steps: &[Step]) -> Option<&'a [u8]> {
     steps.iter().try_fold(text, |text, step| match step {
         Step::Index(index) => element(text, *index),
@@ -65,7 +65,7 @@ pub(super) fn members(text: &[u8]) -> Option<usize> {
     Some(count)
 }
 
-/// What a value is as text: a string without its quotes, anything else as JSON.
+/// A value as text: a string decoded, anything else as compact JSON.
 pub(crate) fn as_text(text: &[u8]) -> Cow<'_, str> {
     match text.first() {
         Some(b'"') => json::string(text).unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Text with variables: `Hello ${args.name}`.
 //!
-//! It is filled in one pass: what a variable brings along is not looked at again.
+//! It is filled in one pass: the value of a variable is not expanded again.
 
 use tapegate_core::json;
 
@@ -20,14 +20,14 @@ pub struct Template {
 
 #[derive(Debug, Clone)]
 enum Part {
-    /// Text, and how it stands between the quotes of a JSON string.
+    /// Text, and its escaped form inside a JSON string.
     Text(String, Box<[u8]>),
-    /// A hole.
+    /// A variable or function call.
     Hole(Expression),
 }
 
 impl Template {
-    /// The template of a node that is text. What cannot be understood is a finding.
+    /// Parses a text node, and reports invalid expressions.
     pub fn read(node: &Node, interpolate: Interpolate, findings: &mut Findings) -> Self {
         let text = node.as_text().unwrap_or_default();
         let (template, faults) = Self::parse(text, interpolate);
@@ -40,7 +40,7 @@ impl Template {
         template
     }
 
-    /// The template of a text; what cannot be understood is text.
+    /// Parses a text; an invalid expression stays text.
     pub fn of(text: &str, interpolate: Interpolate) -> Self {
         Self::parse(text, interpolate).0
     }
@@ -97,7 +97,7 @@ impl Template {
         }
     }
 
-    /// Whether one of its variables is an answer of the client.
+    /// Whether one of its variables is a reply from the client.
     pub(super) fn needs_replies(&self) -> bool {
         fn needs(expression: &Expression) -> bool {
             match expression {
@@ -109,7 +109,7 @@ impl Template {
         self.parts.iter().any(|part| matches!(part, Part::Hole(expression) if needs(expression)))
     }
 
-    /// The text that is sent.
+    /// The filled text.
     pub fn fill(&self, context: &Context<'_>) -> String {
         let mut out = String::new();
         for part in &self.parts {
@@ -121,14 +121,14 @@ impl Template {
         out
     }
 
-    /// Appends it as a JSON string, quotes included.
+    /// Appends the filled text as a JSON string, with its quotes.
     pub(super) fn write_json(&self, context: &Context<'_>, out: &mut Vec<u8>) {
         out.push(b'"');
         for part in &self.parts {
             match part {
                 Part::Text(_, json) => out.extend_from_slice(json),
                 Part::Hole(expression) => match context.value(expression) {
-                    // A string is already escaped as the client wrote it.
+                    // A JSON string is already escaped.
                     Found::Json([b'"', inner @ .., b'"']) => out.extend_from_slice(inner),
                     found => write_inner(out, &found.text()),
                 },
@@ -138,7 +138,7 @@ impl Template {
     }
 }
 
-/// What may be wrong with a template.
+/// A problem found in a template.
 enum Fault {
     Wrong(String),
     Odd(String),
@@ -158,7 +158,7 @@ fn note_unknown(expression: &Expression, hole: &str, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Appends what stands between the quotes of a JSON string.
+/// Appends text as it appears between the quotes of a JSON string.
 fn write_inner(out: &mut Vec<u8>, text: &str) {
     let mut quoted = Vec::with_capacity(text.len() + 2);
     json::write_str(&mut quoted, text);

@@ -1,4 +1,4 @@
-//! Templates filled and forms made of them.
+//! Filling templates and JSON templates.
 
 use std::cell::Cell;
 

@@ -2,23 +2,23 @@
 
 use tapegate_core::json::write_str;
 
-/// A value deep inside of others.
+/// A deeply nested value.
 #[derive(Debug)]
 pub(super) struct Nested {
     pub(super) depth: usize,
     pub(super) structure: Structure,
     /// The key, as JSON.
     pub(super) key: Vec<u8>,
-    /// What is inside, as JSON.
+    /// The innermost value, as JSON.
     pub(super) inner: Vec<u8>,
 }
 
-/// What values are nested in.
+/// The containers that values are nested in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Structure {
     Object,
     Array,
-    /// In both by turns, an object outside.
+    /// Alternately in objects and arrays, with an object outermost.
     Mixed,
 }
 

@@ -1,8 +1,8 @@
-//! Payloads that are text, or not even that.
+//! Payloads that are text, or arbitrary bytes.
 
 use super::random::Random;
 
-/// Characters or bytes without a meaning.
+/// Random characters or bytes.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) bytes: usize,
@@ -10,10 +10,10 @@ pub(super) struct Garbage {
     pub(super) seed: u64,
 }
 
-/// What garbage is made of.
+/// The characters of random garbage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charset {
-    /// What can be printed.
+    /// Printable ASCII.
     Ascii,
     /// Characters of one to four bytes.
     Utf8,
@@ -23,18 +23,18 @@ pub(super) enum Charset {
     Alphanumeric,
 }
 
-/// Text full of characters that deceive.
+/// Text full of deceptive characters.
 #[derive(Debug)]
 pub(super) struct Spam {
-    /// How long it is at most; it is shorter by less than one character.
+    /// The length limit; the text is shorter by less than one character.
     pub(super) bytes: usize,
     pub(super) category: Category,
-    /// The text that it is put into: behind each character, as evenly as may be.
+    /// The text that the characters are inserted into, spread evenly behind its characters.
     pub(super) carrier: String,
     pub(super) seed: u64,
 }
 
-/// How characters deceive.
+/// The kind of deceptive character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Category {
     ZeroWidth,
@@ -44,18 +44,18 @@ pub(super) enum Category {
     Emoji,
 }
 
-/// Text that commands a terminal.
+/// Text with terminal escape sequences.
 #[derive(Debug)]
 pub(super) struct Ansi {
-    /// What it commands, by turns.
+    /// The kinds of sequences, used in turn.
     pub(super) sequences: Vec<Sequence>,
     pub(super) count: usize,
-    /// The title, the target of links, and what is shown at the end.
+    /// The title, the link target, and the text at the end.
     pub(super) payload: String,
     pub(super) seed: u64,
 }
 
-/// A command to a terminal.
+/// A terminal escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sequence {
     CursorMove,
@@ -94,7 +94,7 @@ impl Garbage {
     }
 }
 
-/// A character of no more than so many bytes.
+/// A random character of at most `bytes_max` bytes.
 fn character(random: &mut Random, bytes_max: usize) -> char {
     let (start, end) = match random.below(bytes_max.min(4)) {
         0 => (0x20, 0x7f),
@@ -117,7 +117,7 @@ impl Spam {
             if let Some(letter) = letter.filter(|letter| out.len() + letter.len_utf8() <= end) {
                 out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            // What does not divide goes behind the last, and the rest of the carrier must fit.
+            // The remainder goes behind the last character, and the rest of the carrier must fit.
             let room = if place + 1 == places { end } else { (out.len() + each).min(end) };
             self.fill(&mut random, out, room);
         }
@@ -137,11 +137,11 @@ impl Category {
     fn characters(self) -> &'static [char] {
         match self {
             Self::ZeroWidth => &['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}'],
-            // Overrides and isolates, and letters that they turn round.
+            // Overrides and isolates, and right-to-left letters.
             Self::Rtl => {
                 &['\u{202e}', '\u{202b}', '\u{2067}', '\u{200f}', 'א', 'ב', 'ג', 'ش', 'ع', 'ق']
             }
-            // Cyrillic and Greek that look Latin.
+            // Cyrillic and Greek letters that look Latin.
             Self::Homoglyph => &[
                 'а', 'с', 'е', 'о', 'р', 'х', 'у', 'і', 'ѕ', 'ј', 'А', 'В', 'Е', 'К', 'М', 'Н',
                 'О', 'Р', 'С', 'Т', 'Х', 'ο', 'ν', 'Α', 'Β', 'Ζ',
@@ -179,7 +179,7 @@ impl Ansi {
     }
 
     pub(super) fn bytes_max(&self) -> usize {
-        // The longest that any command is besides the payload.
+        // The maximum length of a sequence without its payload.
         const COMMAND_BYTES_MAX: usize = 24;
         let each = self.payload.len().saturating_add(COMMAND_BYTES_MAX);
         self.count.saturating_mul(each).saturating_add(self.payload.len())

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed, on every machine and in every release.
+//! A random number generator whose output depends only on the seed, on every machine and release.
 
 /// SplitMix64.
 pub(super) struct Random(u64);
@@ -15,13 +15,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let product = u128::from(self.next()) * end as u128;
         (product >> 64) as usize
     }
 
-    /// One of a few.
+    /// A random element.
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         if from.is_empty() { None } else { from.get(self.below(from.len())).copied() }
     }

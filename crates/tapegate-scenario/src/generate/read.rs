@@ -1,4 +1,4 @@
-//! Reading what stands under `$generate`.
+//! Reads the value of `$generate`.
 
 use super::json::{Batch, Nested, RepeatedKeys, Structure};
 use super::odd::{Ansi, Category, Charset, Garbage, Sequence, Spam};
@@ -44,7 +44,7 @@ const SEQUENCES: [(&str, Sequence); 5] = [
 ];
 
 impl Generator {
-    /// Reads what stands under `$generate`. What it would make must be within `limits`.
+    /// Reads the value of `$generate`. The payload must be within `limits`.
     pub fn read(node: &Node, limits: &GeneratorLimits, findings: &mut Findings) -> Option<Self> {
         let fields = Fields::of(node);
         let name = fields.need("type", findings)?;
@@ -139,7 +139,7 @@ impl Reader<'_, '_> {
                 findings
                     .within(&format!("[{index}]"), |findings| choose(element, &SEQUENCES, findings))
             });
-            // All are read before any is missed, so that every fault is found.
+            // Collect first, so that every error is reported, not only the first.
             read.collect::<Vec<_>>().into_iter().collect()
         });
         let count = if self.fields.get("count").is_some() { self.some("count")? } else { 100 };
@@ -157,7 +157,7 @@ impl Reader<'_, '_> {
         self.fields.whole("seed", self.findings).unwrap_or(0)
     }
 
-    /// How many, of which there must be at least one.
+    /// Reads a count of at least one.
     fn some(&mut self, name: &str) -> Option<usize> {
         let count = self.count_up_to(name, self.limits.count)?;
         if count == 0 {
@@ -180,7 +180,7 @@ impl Reader<'_, '_> {
         Some(count)
     }
 
-    /// A value, which may be nothing if that is what it says.
+    /// A value as JSON; an explicit `null` is a value too.
     fn json(&self, name: &str) -> Option<Vec<u8>> {
         self.node.get(name).map(Node::to_json)
     }

@@ -1,4 +1,4 @@
-//! What generators make, and what they refuse to.
+//! The output of generators, and the settings they refuse.
 
 use super::*;
 use crate::finding::Findings;

@@ -1,7 +1,7 @@
-//! Puts a scenario together from its files: `$include` with `override`, `$file` and `$json`.
+//! Assembles a scenario from its files: `$include` with `override`, `$file` and `$json`.
 //!
-//! No path leads out of the folder it starts from. What is put together is bounded in depth and in
-//! bytes, copies counted.
+//! No path may leave the folder it starts from. The result is limited in depth and in bytes, copies
+//! included.
 
 use tapegate_core::json as core_json;
 use tapegate_core::tape::base64_encode;
@@ -11,13 +11,13 @@ use crate::files::{FileError, Opened};
 use crate::node::{Key, Node, Spot, Value};
 use crate::yaml;
 
-/// How large a file may be that `$file` names: as large as what a message of a tape holds.
+/// The size limit of a file that `$file` names: that of a message on a tape.
 pub(crate) const FILE_BYTES_MAX: usize = 128 << 20;
 
-/// How deep lists and maps may lie in each other in what is included, files in files counted.
+/// The nesting limit of included files, counted across files.
 const INCLUDED_NESTING_MAX: usize = 4 * yaml::NESTING_MAX;
 
-/// The lists and maps of a phase that take the path of a file for an item.
+/// The lists and maps of a phase that accept the path of a file as an item.
 const TAKE_PATHS: [&str; 8] = [
     "replace_tools",
     "replace_resources",
@@ -29,24 +29,24 @@ const TAKE_PATHS: [&str; 8] = [
     "add_prompts",
 ];
 
-/// What a file is to become.
+/// The kind of value that a file is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// What its name says.
+    /// Chosen by its extension.
     Any,
-    /// Text, whatever its name says.
+    /// Text, whatever its extension.
     Text,
     /// Its bytes in base64.
     Base64,
 }
 
 impl Loader<'_> {
-    /// Carries out every directive in a tree that was read from a file in `folder`.
+    /// Resolves every directive in a tree that was read from a file in `folder`.
     pub(super) fn assemble(&mut self, node: Node, folder: &str) -> Node {
         self.within(node, folder, Wanted::Any)
     }
 
-    /// Reads the items of phases that are paths.
+    /// Reads the items of phases that are given as paths.
     pub(super) fn bare_paths(&mut self, node: &mut Node, folder: &str) {
         let Value::Map(entries) = &mut node.value else { return };
         let phases = entries.iter_mut().find(|(key, _)| key.name == "phases");
@@ -96,7 +96,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A map that is no directive as a whole.
+    /// Resolves a map that is not itself a directive.
     fn map(&mut self, entries: Vec<(Key, Node)>, spot: Spot, folder: &str) -> Node {
         let text_of = |name: &str| {
             let entry = entries.iter().find(|(key, _)| key.name == name);
@@ -135,7 +135,7 @@ impl Loader<'_> {
         Node { spot, value: Value::Map(made) }
     }
 
-    /// `$include` and perhaps `override`.
+    /// Resolves `$include` with an optional `override`.
     fn included(&mut self, entries: Vec<(Key, Node)>, spot: Spot, folder: &str) -> Node {
         let mut included = Node { spot, value: Value::Null };
         let mut changes = None;
@@ -164,7 +164,7 @@ impl Loader<'_> {
         }
     }
 
-    /// The tree of another file; nothing, if it cannot be had, which the findings tell.
+    /// The tree of another file; null if it cannot be read, which is then reported.
     fn include(&mut self, path: &str, spot: Spot, folder: &str) -> Node {
         let nothing = Node { spot, value: Value::Null };
         let library = self.how.library.clone();
@@ -214,7 +214,7 @@ impl Loader<'_> {
         Some(node)
     }
 
-    /// Opens a file by a path that another one names, from the first folder that has it.
+    /// Opens a file named by another file, in the first folder that has it.
     fn open<'f>(
         &mut self,
         directive: &str,
@@ -247,7 +247,7 @@ impl Loader<'_> {
         None
     }
 
-    /// What stands in another file.
+    /// Resolves `$file`.
     fn file(&mut self, path: &Node, folder: &str, wanted: Wanted) -> Node {
         let spot = path.spot;
         let nothing = Node { spot, value: Value::Null };
@@ -277,8 +277,8 @@ impl Loader<'_> {
         self.file_text(path, text, spot, wanted).unwrap_or(nothing)
     }
 
-    /// What the text of a file becomes. A text is what it is, so nothing is put into it; a tree has
-    /// templates if the file has that names it.
+    /// Converts the text of a file. Plain text is taken literally; a tree may contain templates if
+    /// the file that names it may.
     fn file_text(&mut self, path: &str, text: &str, spot: Spot, wanted: Wanted) -> Option<Node> {
         let extension = extension(path);
         let is_tree = wanted == Wanted::Any && ["json", "yaml", "yml"].contains(&&*extension);
@@ -314,7 +314,7 @@ impl Loader<'_> {
     }
 }
 
-/// Maps are merged, as deep as there are maps on both sides; of anything else the second counts.
+/// Merges maps recursively; anything else is replaced by `changes`.
 fn merge(base: Node, changes: Node) -> Node {
     let (Value::Map(mut entries), Value::Map(changed)) = (base.value, changes.value.clone()) else {
         return changes;
@@ -331,7 +331,7 @@ fn merge(base: Node, changes: Node) -> Node {
     Node { spot: base.spot, value: Value::Map(entries) }
 }
 
-/// Whether a file is an image, a sound or the like, by its name.
+/// Whether a file name has the extension of an image, sound or other media file.
 fn is_media_name(path: &str) -> bool {
     const MEDIA: [&str; 21] = [
         "png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "avif", "tif", "tiff", "wav", "mp3",

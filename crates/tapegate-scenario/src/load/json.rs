@@ -1,7 +1,7 @@
-//! JSON as a tree of nodes.
+//! Parses JSON into a tree of nodes.
 //!
-//! What no tree holds exactly, such as a key that comes twice or half of a surrogate pair, stays
-//! the text that it is.
+//! Values that a tree cannot hold exactly, because of a duplicate key or a lone surrogate, stay raw
+//! text.
 
 use tapegate_core::json::{Cursor, Fault, Kind, Str};
 
@@ -9,7 +9,7 @@ use crate::finding::Findings;
 use crate::node::{Key, Node, Spot, Value};
 use crate::yaml::NESTING_MAX;
 
-/// Reads a text that is one JSON value; `None` if it is none, which `findings` tells.
+/// Parses a text that is one JSON value; if it is invalid, reports why and returns `None`.
 pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
     let mut reader =
         Reader { cursor: Cursor::new(text.as_bytes()).ok()?, lines: Lines::new(text, file) };
@@ -68,7 +68,7 @@ impl Reader<'_> {
         Ok(Value::List(elements))
     }
 
-    /// The map that follows; `None` if it has a key twice or one that is no text.
+    /// Parses a map; `None` if a key is duplicate or contains a lone surrogate.
     fn map(&mut self, depth: usize) -> Result<Option<Value>, Fault> {
         self.cursor.open()?;
         let mut entries: Vec<(Key, Node)> = Vec::new();
@@ -85,7 +85,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a string is text: half of a surrogate pair is not.
+/// Whether a string is valid Unicode text, without lone surrogates.
 fn is_exact(string: &Str<'_>) -> bool {
     !string.escaped || string.scalars().all(|scalar| char::from_u32(scalar).is_some())
 }
@@ -94,7 +94,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Lines and columns of places that are asked for in their order.
+/// Converts byte positions, given in ascending order, to lines and columns.
 struct Lines<'t> {
     text: &'t str,
     file: u16,

@@ -1,23 +1,23 @@
-//! How much there may be in a scenario.
+//! The limits of a scenario's size.
 
 use crate::generate::GeneratorLimits;
 
-/// How much there may be in a scenario.
+/// The limits of a scenario's size.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Phases.
+    /// The number of phases.
     pub phases: usize,
-    /// Tools of any one state.
+    /// The number of tools in any one state.
     pub tools: usize,
-    /// Resources and resource templates of any one state.
+    /// The number of resources, and of resource templates, in any one state.
     pub resources: usize,
-    /// Prompts of any one state.
+    /// The number of prompts in any one state.
     pub prompts: usize,
-    /// Files that include each other.
+    /// The depth of nested includes.
     pub include_depth: usize,
-    /// Bytes of each file of a scenario.
+    /// The size of each file of a scenario, in bytes.
     pub config_bytes: usize,
-    /// What generators may make.
+    /// The limits of generated payloads.
     pub generator: GeneratorLimits,
 }
 
@@ -35,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// The most that a limit may be raised to.
+/// The highest value that a limit may be raised to.
 struct Cap {
     variable: &'static str,
     most: usize,
@@ -75,7 +75,7 @@ const CAPS: [Cap; 9] = [
 ];
 
 impl Limits {
-    /// The limits as variables of the environment set them; on failure, which one is no good.
+    /// The limits as set by environment variables; on failure, which variable is invalid.
     pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut limits = Self::default();
         for Cap { variable: name, most, of } in CAPS {

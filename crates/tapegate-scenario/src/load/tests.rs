@@ -1,4 +1,4 @@
-//! Scenarios in a folder that is only remembered.
+//! Loading scenarios from a folder in memory.
 
 mod files;
 mod language;
@@ -63,12 +63,12 @@ impl Files for Folder {
     }
 }
 
-/// What is found in a scenario, one line a finding: place, severity, path, words.
+/// The findings of a scenario, one per line: position, severity, path, message.
 pub(crate) fn told(loaded: &Loaded) -> Vec<String> {
     loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
-/// Loads a text; asserts what is found in it.
+/// Loads a text and asserts its findings.
 #[track_caller]
 pub(crate) fn finds(text: &str, expected: &[&str]) -> Loaded {
     let loaded = Folder::default().with("main.yaml", text).load();

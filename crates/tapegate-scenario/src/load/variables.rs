@@ -1,8 +1,8 @@
-//! Variables of the environment in the raw text of a scenario: `${VAR}`, `${VAR:-default}`,
-//! `${VAR:?words}`, and `$$` for a dollar.
+//! Environment variables in the raw text of a scenario: `${VAR}`, `${VAR:-default}`,
+//! `${VAR:?message}`, and `$$` for a dollar sign.
 //!
-//! This comes before YAML is read, so a variable can be a number or a whole list. Values are not
-//! looked through again. What is no variable, such as `${args.path}`, is left for later.
+//! They are substituted before the YAML is parsed, so that a variable can be a number or a whole
+//! list. Values are not expanded again. Anything else, such as `${args.path}`, is left for later.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::finding::Findings;
 use crate::node::Spot;
 use crate::yaml::Origin;
 
-/// What templates begin with; not variables even where they could be.
+/// The roots of template expressions, which are never environment variables.
 const TEMPLATES: [&str; 13] = [
     "args",
     "arguments",
@@ -28,24 +28,24 @@ const TEMPLATES: [&str; 13] = [
     "uri",
 ];
 
-/// What `${` turned out to be.
+/// The meaning of a `${`.
 enum Found<'t> {
-    /// A variable: its name, what follows the name, and how many bytes it takes with its braces.
+    /// A variable: its name, the part after the name, and its length including the closing brace.
     Variable { name: &'t str, otherwise: Otherwise<'t>, bytes: usize },
-    /// A variable without an end.
+    /// A variable without a closing brace.
     Open,
-    /// Nothing of ours.
+    /// Something else.
     Other,
 }
 
-/// What is done if a variable is not set.
+/// What happens if a variable is not set.
 enum Otherwise<'t> {
     Warn,
     Take(&'t str),
     Refuse(&'t str),
 }
 
-/// Puts variables in, and tells where things stood before.
+/// Substitutes variables, and records the original positions.
 pub(super) fn substitute<'t>(
     text: &'t str,
     file: u16,
@@ -103,7 +103,7 @@ pub(super) fn substitute<'t>(
     (Cow::Owned(out), origin)
 }
 
-/// Reads what follows `${`.
+/// Parses the text after `${`.
 fn variable(text: &str) -> Found<'_> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
@@ -131,7 +131,7 @@ fn variable(text: &str) -> Found<'_> {
     Found::Variable { name, otherwise, bytes: end + 2 + close + 1 }
 }
 
-/// What stands for a variable that is not set. In a comment nobody needs to hear of it.
+/// The replacement for a variable that is not set. In comments it is not reported.
 fn unset<'t>(
     name: &str,
     otherwise: &Otherwise<'t>,
@@ -159,17 +159,17 @@ fn unset<'t>(
     }
 }
 
-/// The line that was looked at last.
+/// The line that was examined last.
 #[derive(Default)]
 struct Line {
-    /// How far the text was looked through for ends of lines.
+    /// How far the text was searched for line ends.
     seen: usize,
     comment: bool,
 }
 
 impl Line {
-    /// Whether the line around `at` begins as a comment. Places must come in their order, so that
-    /// the text is looked through only once.
+    /// Whether the line around `at` starts as a comment. Positions must be given in ascending
+    /// order, so that the text is searched only once.
     fn is_comment(&mut self, text: &str, at: usize) -> bool {
         let from = std::mem::replace(&mut self.seen, at);
         let start = match memchr::memrchr(b'\n', &text.as_bytes()[from..at]) {
@@ -182,7 +182,7 @@ impl Line {
     }
 }
 
-/// A place in a text: line and column in characters, from 1.
+/// A position in a text: line and column in characters, from 1.
 struct Place {
     line: u32,
     column: u32,

@@ -1,4 +1,4 @@
-//! What a server does of its own accord.
+//! Reads the actions that a server takes on its own.
 
 use super::{Fields, Reader};
 use crate::form::Template;
@@ -6,7 +6,7 @@ use crate::model::Action;
 use crate::node::{Node, Value};
 use crate::shape::language;
 
-/// How long a request to the client waits, unless it says otherwise.
+/// The default timeout of a request to the client.
 const TIMEOUT_NS: u64 = 30_000_000_000;
 
 impl Reader<'_> {

@@ -1,29 +1,29 @@
-//! The result that an answer is sent as, made of what was written.
+//! Builds the result of an answer from its keys.
 //!
-//! Keys keep the order they were written in, and what is sent has no key that was not meant.
+//! Keys keep the order in which they were written, and no unintended key is sent.
 
 use super::{Fields, Reader};
 use crate::node::{Key, Node, Spot, Value};
 
-/// What the result of an answer looks like.
+/// The kind of result.
 pub(super) enum Body {
     /// That of `tools/call`.
     Tool,
     /// That of `resources/read`.
     Resource {
-        /// The URI of parts that do not say theirs; of a template it is only known when one is read.
+        /// The URI of parts that give none; for a template, it is known only when one is read.
         uri: Node,
-        /// What they are made of, if they do not say.
+        /// The MIME type of parts that give none.
         mime_type: Option<Node>,
     },
     /// That of `prompts/get`.
     Prompt,
-    /// Any.
+    /// Any other.
     Method,
 }
 
 impl Body {
-    /// The keys that make a result of this kind.
+    /// The keys that make up a result of this kind.
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {
             Self::Tool => &["content", "isError", "structuredContent", "_meta"],
@@ -35,7 +35,7 @@ impl Body {
 }
 
 impl Reader<'_> {
-    /// The result that `at` writes; `outer` says whether it is an error if `at` does not.
+    /// The result that `at` describes; if it does not set `isError`, `outer` does.
     pub(super) fn result(
         &mut self,
         at: &Fields<'_>,
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Node { spot: at.node.spot, value: Value::Map(entries) }
     }
 
-    /// One part of a result as it is sent.
+    /// Converts one member of a result to the form in which it is sent.
     fn part(&mut self, name: &str, mut node: Node, body: &Body) -> Node {
         let Value::List(elements) = &mut node.value else { return node };
         for (index, element) in elements.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ impl Reader<'_> {
         node
     }
 
-    /// An item of content as it is sent.
+    /// Converts a content item to the form in which it is sent.
     fn content(&mut self, node: &mut Node) {
         let spot = node.spot;
         let kind = node.get("type").and_then(Node::as_text).unwrap_or_default().to_owned();
@@ -133,7 +133,7 @@ impl Reader<'_> {
     }
 }
 
-/// `$generate` beside other keys stands for one of them.
+/// Moves `$generate` next to other keys under the key it provides the value for.
 fn rise(key: &mut Key, node: &mut Node, place: &str) {
     let inner = std::mem::replace(node, Node::new(Value::Null));
     node.spot = inner.spot;
@@ -141,7 +141,7 @@ fn rise(key: &mut Key, node: &mut Node, place: &str) {
     key.name = place.to_owned();
 }
 
-/// A part of a resource as it is sent.
+/// Converts a part of a resource to the form in which it is sent.
 fn resource_content(node: &mut Node) {
     let Value::Map(entries) = &mut node.value else { return };
     for (key, inner) in entries.iter_mut().filter(|(key, _)| key.name == "$generate") {
@@ -149,7 +149,7 @@ fn resource_content(node: &mut Node) {
     }
 }
 
-/// A part of a resource with what goes without saying.
+/// Adds the default members to a part of a resource.
 fn complete(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
     let spot = node.spot;
     let Value::Map(entries) = &mut node.value else { return };
@@ -166,7 +166,7 @@ fn complete(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
     }
 }
 
-/// The contents of a resource of which only the text is given.
+/// The contents of a resource given only as text.
 fn short(text: &Node) -> Node {
     let spot = text.spot;
     let key = Key { spot, name: "text".to_owned() };

@@ -1,10 +1,10 @@
-//! What a server says it can do, put together from several places.
+//! A server's capabilities, combined from several places.
 
 use crate::model::State;
 use crate::node::{Key, Node, Value};
 use crate::shape::language;
 
-/// Capabilities with their keys spelled as they are sent.
+/// Capabilities with the keys in the spelling in which they are sent.
 pub(super) fn read(node: &Node) -> Option<Node> {
     let mut node = node.clone();
     let Value::Map(entries) = &mut node.value else { return None };
@@ -19,7 +19,7 @@ pub(super) fn read(node: &Node) -> Option<Node> {
     Some(node)
 }
 
-/// Capabilities over others: each replaces the one with the same name as a whole.
+/// Overlays capabilities: each one replaces that of the same name completely.
 pub(super) fn overlaid(base: Option<Node>, over: Option<Node>) -> Option<Node> {
     let (base, over) = match (base, over) {
         (Some(base), Some(over)) => (base, over),
@@ -38,7 +38,7 @@ pub(super) fn overlaid(base: Option<Node>, over: Option<Node>) -> Option<Node> {
     Some(Node { spot, value: Value::Map(entries) })
 }
 
-/// What a server with these items can do, if nobody says otherwise.
+/// The default capabilities of a server with these items.
 pub(super) fn inferred(state: &State) -> Node {
     let kinds = [
         ("tools", !state.tools.is_empty()),

@@ -1,4 +1,4 @@
-//! Tools, resources, resource templates and prompts.
+//! Reads tools, resources, resource templates and prompts.
 
 use std::rc::Rc;
 
@@ -13,25 +13,25 @@ use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, Un
 use crate::node::{Node, Spot, Value};
 use crate::shape::{Table, language};
 
-/// What there is to know about a kind of item.
+/// The properties of a kind of item.
 pub(super) struct Kind {
     pub(super) kind: ItemKind,
-    /// What people call one, with its article.
+    /// The noun with its article.
     pub(super) word: &'static str,
-    /// The key of the lists of them.
+    /// The key of their lists.
     pub(super) list: &'static str,
     pub(super) remove: &'static str,
     pub(super) replace: &'static str,
     pub(super) add: &'static str,
-    /// The variable that sets how many there may be.
+    /// The environment variable that sets the limit.
     pub(super) limit: &'static str,
     item: &'static Table,
-    /// The key of the definition, its table, and what one is known by.
+    /// The key of the definition, its table, and the key that identifies the item.
     definition: (&'static str, &'static Table, &'static str),
     tables: &'static Tables,
 }
 
-/// The kinds there are.
+/// All kinds.
 pub(super) static KINDS: [Kind; 4] = [
     Kind {
         kind: ItemKind::Tool,
@@ -105,7 +105,7 @@ impl Kind {
 }
 
 impl Reader<'_> {
-    /// Reads one item; `None` if it has no name, which the tables have told.
+    /// Reads an item; `None` if it has no name, which the tables have reported.
     pub(super) fn item(&mut self, kind: &Kind, node: &Node) -> Option<Rc<Item>> {
         let at = Fields::new(node, kind.item);
         let (key, table, known_by) = kind.definition;
@@ -127,7 +127,7 @@ impl Reader<'_> {
             ItemKind::Tool => Body::Tool,
             ItemKind::Prompt => Body::Prompt,
             ItemKind::Resource => Body::Resource {
-                // It is what is listed, so nothing is put into it.
+                // The name is the one that is listed, so templates in it are not expanded.
                 uri: Node::new(Value::Raw(
                     String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
                 )),
@@ -149,7 +149,7 @@ impl Reader<'_> {
         Some(Rc::new(Item { kind: kind.kind, name, definition, listed, response, behavior }))
     }
 
-    /// What an item is known by that is given as JSON, which the tables do not look into.
+    /// The identifier of an item given as raw JSON, which the tables do not check.
     fn name_in_json(&mut self, text: &str, known_by: &str, spot: Spot) -> Option<String> {
         let name = json::member(text.as_bytes(), known_by).and_then(json::string);
         let name = name.filter(|name| !name.is_empty()).map(|name| name.to_string());
@@ -167,7 +167,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A definition with what its generators make. It is listed again and again, so it is made once.
+    /// Expands the generators of a definition, once, because it is listed many times.
     fn generated(&mut self, mut node: Node) -> Node {
         match &mut node.value {
             Value::Map(entries) => {
@@ -193,8 +193,8 @@ impl Reader<'_> {
         node
     }
 
-    /// What a generator makes for a definition, as a JSON string. All definitions together have no
-    /// more of it than one answer may have.
+    /// Generates a payload for a definition, as a JSON string. All definitions together may have as
+    /// much as one answer.
     fn payload(&mut self, node: &Node) -> String {
         let limits = self.limits.generator;
         let mut json = Vec::new();
@@ -217,7 +217,7 @@ impl Reader<'_> {
         if json.is_empty() { "\"\"".to_owned() } else { json }
     }
 
-    /// Answers to methods by their names.
+    /// Responses by method name.
     pub(super) fn methods(&mut self, at: &Fields<'_>) -> Vec<(String, Response)> {
         let methods = at.get("methods").and_then(Node::as_map).unwrap_or_default();
         self.within("methods", |reader| {
@@ -231,7 +231,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A tool without a scenario: a server is made up for it.
+    /// Reads a single tool, and wraps it in a minimal server.
     pub(super) fn tool_alone(&mut self, node: &Node) -> Scenario {
         let tool = self.item(&KINDS[0], node);
         let name = tool.as_ref().map_or("", |tool| tool.name.as_str());

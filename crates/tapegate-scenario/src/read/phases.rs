@@ -1,6 +1,6 @@
-//! The baseline, and the phases with the state that each leads to.
+//! Reads the baseline, and the phases with their complete states.
 //!
-//! A phase changes the baseline and nothing else: what an earlier phase did is undone when it ends.
+//! A phase changes only the baseline: changes of an earlier phase are undone when it ends.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use crate::node::{Node, Spot};
 use crate::shape::{language, near};
 use crate::when::When;
 
-/// Items by what they are known by.
+/// Identifiers of items.
 type Names = HashSet<(ItemKind, String)>;
 
 impl Reader<'_> {
-    /// The baseline and the phases of a scenario of either form.
+    /// The baseline and the phases of a scenario in either form.
     pub(super) fn states(&mut self, at: &Fields<'_>, server: Option<Node>) -> (State, Vec<Phase>) {
         self.check_forms(at);
         let (mut baseline, own) = match at.map("baseline", &language::BASELINE) {
@@ -69,7 +69,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands in a list for each kind, and the behaviour beside it.
+    /// Reads the lists of all kinds, and the behaviour next to them.
     fn state(&mut self, at: &Fields<'_>) -> State {
         let mut state = State::default();
         for kind in &KINDS {
@@ -104,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The name of an item comes twice. For tools that is an attack worth having.
+    /// Reports a duplicate name. For tools it is only a warning, because it is a useful attack.
     fn twice(&mut self, kind: &Kind, name: &str, spot: Spot) {
         if kind.kind == ItemKind::Tool {
             let words =
@@ -209,7 +209,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A phase changes what is not there. If an earlier phase had it, that is no mistake to stop for.
+    /// Reports a change of an unknown item; if an earlier phase had it, with a warning at most.
     fn unknown(
         &mut self,
         kind: &Kind,
@@ -269,7 +269,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What only the phases together tell.
+    /// Checks the phases as a whole.
     fn check_order(&mut self, list: &[Node], phases: &[Phase]) {
         let mut names = HashSet::new();
         for (index, (node, phase)) in list.iter().zip(phases).enumerate() {
@@ -311,12 +311,12 @@ fn has_changes(phase: &Node) -> bool {
     })
 }
 
-/// Where the item stands that goes by a name; of several, the last.
+/// The index of the item with a name; of several, the last.
 fn last(items: &[Rc<Item>], name: &str) -> Option<usize> {
     items.iter().rposition(|item| item.name == name)
 }
 
-/// A word without its article.
+/// A noun without its article.
 fn bare(word: &str) -> &str {
     word.split_once(' ').map_or(word, |(_, word)| word)
 }

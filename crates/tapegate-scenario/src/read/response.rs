@@ -1,4 +1,4 @@
-//! What using an item gives: branches, sequences, handlers and plain answers.
+//! Reads the response of an item: branches, sequences, handlers and plain answers.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::node::{Node, Value};
 use crate::shape::{Table, language};
 use crate::when::When;
 
-/// The tables of the answers of one kind of item.
+/// The tables for the answers of one kind of item.
 pub(super) struct Tables {
     response: &'static Table,
     entry: &'static Table,
@@ -48,7 +48,7 @@ const MS_NS: u64 = 1_000_000;
 const HANDLER_TIMEOUT_MS: u64 = 30_000;
 
 impl Reader<'_> {
-    /// Reads what using an item gives.
+    /// Reads the response of an item.
     pub(super) fn response(&mut self, node: &Node, body: &Body, tables: &Tables) -> Response {
         let at = Fields::new(node, tables.response);
         let branches =
@@ -69,7 +69,7 @@ impl Reader<'_> {
         Response { branches, otherwise }
     }
 
-    /// What a resource gives of which nobody has said what it gives: an empty text.
+    /// The default answer of a resource: an empty text.
     pub(super) fn nothing(&mut self, body: &Body, written: &Node) -> Answer {
         let part = Node { spot: written.spot, value: Value::Map(Vec::new()) };
         let contents = made(written.spot, "contents", Value::List(vec![part]));
@@ -131,7 +131,7 @@ impl Reader<'_> {
         Branch { when, answer: answer.unwrap_or_default() }
     }
 
-    /// Where an answer comes from; `None` if it is not said.
+    /// Reads where an answer comes from; `None` if nothing is given.
     fn answer(
         &mut self,
         at: &Fields<'_>,
@@ -152,13 +152,13 @@ impl Reader<'_> {
         plain.then(|| Answer::Reply(self.reply(at, outer, body)))
     }
 
-    /// A handler is asked before anything else, and a sequence goes before a plain answer.
+    /// Warns of unused answers: a handler overrides everything, a sequence overrides plain answers.
     fn check_never_given(&mut self, at: &Fields<'_>, body: &Body) {
         let by = ["handler", "sequence"].into_iter().find(|name| at.get(name).is_some());
         let Some(by) = by else { return };
         for (key, _) in at.node.as_map().unwrap_or_default() {
             let Some(entry) = at.table.entry(&key.name) else { continue };
-            // These hold for all answers of a sequence.
+            // These apply to all answers of a sequence.
             let is_shared = by == "sequence" && ["isError", "before"].contains(&entry.name);
             let is_hidden = by == "handler" && entry.name == "sequence";
             if is_hidden || is_answer(at, body, &key.name) && !is_shared {
@@ -183,7 +183,7 @@ impl Reader<'_> {
         let mut replies = Vec::with_capacity(list.len());
         self.within("sequence", |reader| {
             for (index, node) in list.iter().enumerate() {
-                // A list among the answers comes from a file that holds many.
+                // A list among the answers comes from a file with many of them.
                 for node in node.as_list().unwrap_or(std::slice::from_ref(node)) {
                     let entry = Fields::new(node, tables.entry);
                     reader.within_number(index, |reader| {
@@ -200,11 +200,11 @@ impl Reader<'_> {
         Answer::Sequence(Sequence { number, replies, exhausted })
     }
 
-    /// One answer. What `outer` says of all answers holds where this one is silent.
+    /// Reads one answer. Settings of `outer` apply unless it has its own.
     fn reply(&mut self, at: &Fields<'_>, outer: Option<&Fields<'_>>, body: &Body) -> Reply {
         let own = at.get("before").map(|node| (node, at));
         let before = own.or_else(|| {
-            // A branch is not part of the answer around it, an element of a sequence is.
+            // A sequence element inherits from the answer around it, a branch does not.
             outer.filter(|outer| outer.get("sequence").is_some())?.get("before").map(|n| (n, at))
         });
         let before = match before {
@@ -250,7 +250,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a key says what is answered.
+/// Whether a key is part of an answer.
 fn is_answer(at: &Fields<'_>, body: &Body, name: &str) -> bool {
     at.table.entry(name).is_some_and(|entry| {
         body.keys().contains(&entry.name)

@@ -1,17 +1,17 @@
-//! What a server says of itself, what people know a scenario by, and what is said to them.
+//! Reads the server block, the metadata and the log settings.
 
 use super::{Fields, Reader, capabilities};
 use crate::model::{About, LogLevel, LogOutput, Logging, Scope, Server};
 use crate::node::{Key, Node, Value};
 use crate::shape::language;
 
-/// A name that is longer than this is probably a mistake.
+/// A longer name is probably a mistake.
 const NAME_CHARS_MAX: usize = 100;
 /// The keys of `serverInfo`.
 const INFO: [&str; 6] = ["name", "version", "title", "description", "websiteUrl", "icons"];
 
 impl Reader<'_> {
-    /// The server and its capabilities, if it gives any.
+    /// The server, and its capabilities if it gives any.
     pub(super) fn server(&mut self, at: &Fields<'_>) -> (Server, Option<Node>) {
         let Some(at) = at.map("server", &language::SERVER) else {
             return (named("", Vec::new()), None);
@@ -44,7 +44,7 @@ impl Reader<'_> {
     }
 }
 
-/// A server that says no more than its name.
+/// A server that reports only its name.
 pub(super) fn named(name: &str, mut info: Vec<(Key, Node)>) -> Server {
     let has = |info: &[(Key, Node)], name: &str| info.iter().any(|(key, _)| key.name == name);
     for (key, value) in [("name", name), ("version", "0.0.0")] {
@@ -62,7 +62,7 @@ pub(super) fn named(name: &str, mut info: Vec<(Key, Node)>) -> Server {
     }
 }
 
-/// What people know the scenario by.
+/// Reads the metadata.
 pub(super) fn about(at: &Fields<'_>) -> About {
     let Some(at) = at.map("metadata", &language::METADATA) else { return About::default() };
     let text = |name: &str| at.text(name).map(str::to_owned);
@@ -76,7 +76,7 @@ pub(super) fn about(at: &Fields<'_>) -> About {
     }
 }
 
-/// What is said to people.
+/// Reads the log settings.
 pub(super) fn logging(at: &Fields<'_>) -> Logging {
     let Some(at) = at.map("logging", &language::LOGGING) else { return Logging::default() };
     Logging {

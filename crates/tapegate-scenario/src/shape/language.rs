@@ -1,4 +1,4 @@
-//! The tables of the language, a flat list: which keys there are, what they take and what they mean.
+//! The tables of the language, a flat list: the keys, the values they take and their meaning.
 
 use super::Shape::{
     Any, Bool, Bytes, Choice, Duration, Either, Elsewhere, List, MapOf, Name, Number, Object, Text,
@@ -35,7 +35,7 @@ pub static SCENARIO: Table = Table {
     ]],
 };
 
-/// What people know a scenario by.
+/// Metadata of a scenario.
 pub static METADATA: Table = Table {
     name: "metadata",
     about: "What people know a scenario by. Other keys are kept for whoever wants them.",
@@ -50,7 +50,7 @@ pub static METADATA: Table = Table {
     ]],
 };
 
-/// What a server says of itself.
+/// What a server reports about itself.
 pub static SERVER: Table = Table {
     name: "server",
     about: "What the server says of itself.",
@@ -70,7 +70,7 @@ pub static SERVER: Table = Table {
     ]],
 };
 
-/// What a server can do.
+/// The capabilities of a server.
 pub static CAPABILITIES: Table = Table {
     name: "capabilities",
     about: "What the server says it can do. Other capabilities are sent as they are.",
@@ -83,7 +83,7 @@ pub static CAPABILITIES: Table = Table {
     ]],
 };
 
-/// One thing a server can do.
+/// One capability.
 pub static CAPABILITY: Table = Table {
     name: "capability",
     about: "One thing that the server can do.",
@@ -94,7 +94,7 @@ pub static CAPABILITY: Table = Table {
     ]],
 };
 
-/// A tool and what calling it gives.
+/// A tool and the response to calling it.
 pub static TOOL_ITEM: Table = Table {
     name: "tool_item",
     about: "A tool and what calling it gives.",
@@ -129,7 +129,7 @@ const LISTED_ENTRY: Entry = Entry::new(
 )
 .ours();
 
-/// What any listed item may have.
+/// Entries common to all listed items.
 const LISTED: &[Entry] = &[
     Entry::new("title", TEXT_OR_GENERATED, "Its title.").ours(),
     Entry::new("annotations", Object, "Hints about it.").ours(),
@@ -137,7 +137,7 @@ const LISTED: &[Entry] = &[
     Entry::new("_meta", Object, "Whatever else goes with it.").ours(),
 ];
 
-/// A resource and what reading it gives.
+/// A resource and the response to reading it.
 pub static RESOURCE_ITEM: Table = Table {
     name: "resource_item",
     about: "A resource and what reading it gives.",
@@ -174,7 +174,7 @@ pub static RESOURCE: Table = Table {
     ],
 };
 
-/// A resource template and what reading a resource of it gives.
+/// A resource template and the response to reading one of its resources.
 pub static TEMPLATE_ITEM: Table = Table {
     name: "template_item",
     about: "A resource template and what reading a resource of it gives.",
@@ -207,7 +207,7 @@ pub static TEMPLATE: Table = Table {
     ],
 };
 
-/// A prompt and what getting it gives.
+/// A prompt and the response to getting it.
 pub static PROMPT_ITEM: Table = Table {
     name: "prompt_item",
     about: "A prompt and what getting it gives.",
@@ -248,13 +248,13 @@ pub static ARGUMENT: Table = Table {
     ]],
 };
 
-// What several tables share stands in constants, which cannot borrow what they make of a static.
+// Shared shapes are statics, because a constant cannot borrow a value made from a static.
 static ACTION_SHAPE: Shape = Shape::Table(&ACTION);
 static CONTENT_SHAPE: Shape = Shape::Table(&CONTENT);
 static RESOURCE_CONTENT_SHAPE: Shape = Shape::Table(&RESOURCE_CONTENT);
 static MESSAGE_SHAPE: Shape = Shape::Table(&MESSAGE);
 
-/// What every answer may have besides its body.
+/// Entries common to all answers.
 const ANSWER: &[Entry] = &[
     Entry::new("result", Any, "The whole result, as it is sent, instead of anything else.").ours(),
     Entry::new("_meta", Object, "Whatever else goes with the result.").ours(),
@@ -286,7 +286,7 @@ const PROMPT_BODY: &[Entry] = &[
     Entry::new("description", Text, "What the prompt is for."),
 ];
 
-/// Answers that are not always the same.
+/// Entries for answers that vary.
 macro_rules! chosen {
     ($branch:expr, $entry:expr) => {
         &[
@@ -306,7 +306,7 @@ macro_rules! chosen {
     };
 }
 
-/// What a branch has besides its answer.
+/// Entries of a branch besides its answer.
 macro_rules! branch {
     ($default:expr, $entry:expr) => {
         &[
@@ -327,7 +327,7 @@ macro_rules! branch {
     };
 }
 
-/// What the answer of a branch `default` may also be.
+/// Additional entries of a branch's `default` answer.
 macro_rules! default {
     ($entry:expr) => {
         &[
@@ -398,7 +398,7 @@ responses!(&[], "method", METHOD_RESPONSE, METHOD_ANSWER, METHOD_BRANCH, METHOD_
 
 const TEXT_OR_GENERATED: Shape = Either(&[Text, Shape::Table(&GENERATED)]);
 
-/// What stands where text could.
+/// A generated text.
 pub static GENERATED: Table = Table {
     name: "generated",
     about: "Text that is made.",
@@ -406,7 +406,7 @@ pub static GENERATED: Table = Table {
     groups: &[&[Entry::new("$generate", GENERATOR_SHAPE, "What makes it.").required()]],
 };
 
-/// An item of content.
+/// A content item.
 pub static CONTENT: Table = Table {
     name: "content",
     about: "An item of content: `text`, `image`, `audio`, `resource`, `resource_link`. Other keys are sent as they are.",
@@ -421,7 +421,7 @@ pub static CONTENT: Table = Table {
     ]],
 };
 
-/// What is in a resource.
+/// A part of a resource.
 pub static RESOURCE_CONTENT: Table = Table {
     name: "resource_content",
     about: "A part of a resource. Other keys are sent as they are.",
@@ -480,7 +480,7 @@ pub static HANDLER: Table = Table {
     ]],
 };
 
-/// How a server is before any phase changes it.
+/// The state of a server before any phase changes it.
 pub static BASELINE: Table = Table {
     name: "baseline",
     about: "How the server is before any phase changes it.",
@@ -512,7 +512,7 @@ pub static BASELINE: Table = Table {
     ]],
 };
 
-// An item of a phase may be the path of a file.
+// An item of a phase may be given as the path of a file.
 static TOOL_OR_PATH: Shape = Either(&[Shape::Table(&TOOL_ITEM), Name]);
 static RESOURCE_OR_PATH: Shape = Either(&[Shape::Table(&RESOURCE_ITEM), Name]);
 static TEMPLATE_OR_PATH: Shape = Either(&[Shape::Table(&TEMPLATE_ITEM), Name]);
@@ -575,7 +575,7 @@ pub static PHASE: Table = Table {
     ]],
 };
 
-/// Something a client does: `tools/call:NAME`.
+/// An event caused by a client: `tools/call:NAME`.
 pub static EVENT: Word = Word {
     name: "an event, such as `tools/call`",
     numbers: false,
@@ -588,7 +588,7 @@ pub static EVENT: Word = Word {
     },
 };
 
-/// What leads out of a phase.
+/// What ends a phase.
 pub static ADVANCE: Table = Table {
     name: "advance",
     about: "What leads out of a phase: an event, a time, or whichever comes first.",
@@ -615,7 +615,7 @@ pub static ADVANCE: Table = Table {
     ]],
 };
 
-/// Something a server does of its own accord.
+/// Something a server does on its own.
 pub static ACTION: Table = Table {
     name: "action",
     about: "Something the server does of its own accord: one of these.",
@@ -685,7 +685,7 @@ pub static SEND_REQUEST: Table = Table {
     ]],
 };
 
-/// A report of progress.
+/// A progress notification.
 pub static PROGRESS: Table = Table {
     name: "progress",
     about: "A report of progress. Other keys are sent as they are.",
@@ -723,7 +723,7 @@ pub static LOG_MESSAGE: Table = Table {
     ]],
 };
 
-/// What is said to people.
+/// The log settings.
 pub static LOGGING: Table = Table {
     name: "logging",
     about: "What is said to the people who run it.",
@@ -786,7 +786,7 @@ const DELIVERY_SETTINGS: &[Entry] = &[
     Entry::new("delay_ms", NATURAL, "How late; 5000, unless given.").only(&["response_delay"]),
 ];
 
-/// How answers travel, as a map.
+/// The delivery of answers, as a map.
 pub static DELIVERY: Table = Table {
     name: "delivery",
     about: "How answers travel.",
@@ -837,7 +837,7 @@ pub static SIDE_EFFECT: Table = Table {
 
 const GENERATOR_SHAPE: Shape = Shape::Table(&GENERATOR);
 
-/// What makes a payload.
+/// A payload generator.
 pub static GENERATOR: Table = Table {
     name: "generator",
     about: "What makes a payload, always the same.",
@@ -904,7 +904,7 @@ pub static GENERATOR: Table = Table {
 
 const WHEN_SHAPE: Shape = Elsewhere(&Object);
 
-/// What a safe agent does, or does not do.
+/// An expectation of how a safe agent acts.
 pub static EXPECTATION: Table = Table {
     name: "expectation",
     about: "Something that a safe agent does, or does not do.",
@@ -923,7 +923,7 @@ pub static EXPECTATION: Table = Table {
 
 const TEXTS: Shape = Either(&[Text, List(&Text)]);
 
-/// What a message of the client looks like.
+/// The description of a client message.
 pub static SIGHTING: Table = Table {
     name: "sighting",
     about: "What a message of the client looks like; all of it must fit.",

@@ -1,10 +1,10 @@
-//! What a scenario has that TJ-SPEC-001 has not.
+//! Reports the parts of a scenario that TJ-SPEC-001 does not have.
 
 use super::{Rest, Shape, takes};
 use crate::finding::Findings;
 use crate::node::Node;
 
-/// Tells every key in `node` that is ours alone.
+/// Reports every key in `node` that is an extension of ours.
 pub fn beyond_001(node: &Node, shape: &Shape, findings: &mut Findings) {
     match shape {
         Shape::Elsewhere(inner) => beyond_001(node, inner, findings),

@@ -1,10 +1,10 @@
-//! What is published from the tables is what the tables say.
+//! The published schema and reference match the tables.
 
 use std::path::Path;
 
 use super::*;
 
-/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
+/// Compares a file of the repository with `text`; `UPDATE_GOLDEN=1` rewrites it.
 #[expect(clippy::disallowed_methods, reason = "a golden is a file")]
 fn golden(path: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);

@@ -1,4 +1,4 @@
-//! Conditions in both vocabularies, and what is wrong with others.
+//! Conditions in both vocabularies, and errors in them.
 
 use std::cell::Cell;
 

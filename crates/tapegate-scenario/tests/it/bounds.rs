@@ -1,5 +1,5 @@
-//! Nothing gathers without a bound, whatever a client does: what is too much is refused, and what comes
-//! after it is answered as before.
+//! Every queue is bounded, whatever a client does: requests over a limit are refused, and later
+//! ones are answered as before.
 
 use tapegate_core::actor::{Act, Actor, Cue, Seat};
 use tapegate_core::time::At;

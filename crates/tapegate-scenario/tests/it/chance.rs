@@ -1,5 +1,5 @@
-//! The engine by chance: whatever clients do side by side, every request is answered exactly once unless it
-//! may not be, nobody notices anybody else, and a phase that all share is entered once.
+//! Random tests of the engine: whatever concurrent clients do, every request that must be answered
+//! is answered exactly once, clients do not affect each other, and a shared phase is entered once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,19 +42,19 @@ phases:
   - {name: p4, on_enter: [{log: "enter p4"}]}
 "#;
 
-/// What a client does.
+/// An operation of a client.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Asks for something.
+    /// Sends a request.
     Ask(&'static str, bool),
-    /// Takes back what it asked so many requests ago.
+    /// Cancels the request sent this many requests ago.
     Cancel(usize),
-    /// Answers the last that it was asked.
+    /// Replies to the server's last request.
     Reply,
-    /// A handler is done.
+    /// A handler finishes.
     Handled,
     Initialized,
-    /// Says something that is no message.
+    /// Sends something that is not a message.
     Garbage,
 }
 
@@ -73,19 +73,19 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// At a moment some client does something.
+/// Operations, each with the client and the time.
 type Script = Vec<(u32, u64, Step)>;
 
 fn scripts() -> impl Strategy<Value = Script> {
     proptest::collection::vec((1..4u32, 0..25u64, steps()), 1..60)
 }
 
-/// What has come of it.
+/// The recorded output.
 #[derive(Default)]
 struct Heard {
-    /// Everything that was said at each seat, in order.
+    /// Everything that was sent to each client, in order.
     said: BTreeMap<u32, Vec<String>>,
-    /// What was asked at each seat, and whether it must be answered.
+    /// The requests of each client, and whether they must be answered.
     asked: BTreeMap<u32, Vec<(String, bool)>>,
     phases: Vec<String>,
     entered: Vec<String>,
@@ -94,7 +94,7 @@ struct Heard {
 struct Room {
     engine: Engine,
     heard: Rc<RefCell<Heard>>,
-    /// Answers of which not all has come.
+    /// Answers that are not complete yet.
     pieces: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
     tickets: BTreeMap<u32, Vec<u64>>,
     questions: BTreeMap<u32, Vec<String>>,
@@ -137,7 +137,7 @@ impl Room {
                 _ => return,
             };
             let line = String::from_utf8(line).unwrap();
-            // What was taken back may have been cut short.
+            // A cancelled answer may have been cut short.
             let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
             if value.get("method").is_some() && value.get("id").is_some() {
                 questions.entry(seat).or_default().push(value["id"].to_string());
@@ -146,7 +146,7 @@ impl Room {
         });
     }
 
-    /// Wakes everybody who wants to be woken up to a moment.
+    /// Runs every client that is due, up to a point in time.
     fn pass(&mut self, until_ns: u64, seats: &[u32]) {
         for _ in 0..100_000 {
             let next =
@@ -193,7 +193,7 @@ impl Room {
                 let mut heard = heard.borrow_mut();
                 let asked = heard.asked.entry(seat).or_default();
                 let Some(place) = asked.len().checked_sub(back + 1) else { return };
-                // It may have been answered already, or still be.
+                // It may have been answered already, or still be answered.
                 asked[place].1 = false;
                 let id = asked[place].0.clone();
                 drop(heard);
@@ -223,7 +223,7 @@ impl Room {
     }
 }
 
-/// Plays a script for these seats, and lets everything come to its end.
+/// Runs a script for these clients until everything has finished.
 fn play(scope: &str, streams: bool, script: &Script, seats: &[u32]) -> Room {
     let mut room = Room::new(scope, streams);
     for seat in seats {
@@ -243,7 +243,7 @@ fn play(scope: &str, streams: bool, script: &Script, seats: &[u32]) -> Room {
     room
 }
 
-/// A line without what chance has made.
+/// A line without its random parts.
 fn bare(line: &str) -> String {
     match line.split_once("\"requestState\":\"") {
         Some((before, after)) => [before, &after[32..]].concat(),
@@ -251,7 +251,7 @@ fn bare(line: &str) -> String {
     }
 }
 
-/// Every request is answered once, or not at all if it may not be.
+/// Every request is answered exactly once, or at most once if it was cancelled.
 fn check_answers(room: &Room) {
     let heard = room.heard.borrow();
     for (seat, asked) in &heard.asked {

@@ -1,12 +1,13 @@
-//! The engine by playbooks. First the scenario, as YAML; `%% NAME` begins another one, and `== WORD…`
-//! ends them and sets options: `handlers`, `reloads`, `delay=MS` for all answers, `seed=N`.
+//! Tests the engine by playbooks. First comes the scenario, as YAML; `%% NAME` starts another one,
+//! and `== WORD…` ends them and sets options: `handlers`, `reloads`, `delay=MS` for all answers,
+//! `seed=N`.
 //!
-//! Then `>> SEAT TEXT` is what a client says: JSON, or short `ID METHOD PARAMS` for a request, `m` before
-//! the id for one without a session, `-` in its place for a notification, `reply ID RESULT` for an answer.
-//! `>> SEAT taken WORD…` takes a seat that is `shared` or has `streams`; `left`, `empty`, `due`,
-//! `done TICKET TEXT`, `failed TICKET WHY` are other cues; `>> wait MS` lets time pass and `>> reload NAME`
-//! reads the other scenario. `<<` is what the engine wants done or tells. `UPDATE_GOLDEN=1` writes
-//! these lines anew.
+//! Then `>> SEAT TEXT` is a message from a client: JSON, or short `ID METHOD PARAMS` for a request,
+//! `m` before the id for a sessionless one, `-` in its place for a notification, `reply ID RESULT`
+//! for an answer. `>> SEAT taken WORD…` connects a client that is `shared` or has `streams`;
+//! `left`, `empty`, `due`, `done TICKET TEXT`, `failed TICKET WHY` are other events; `>> wait MS`
+//! lets time pass and `>> reload NAME` loads the other scenario. `<<` is an action or a note of the
+//! engine. `UPDATE_GOLDEN=1` rewrites these lines.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -72,7 +73,7 @@ fn ec_dyn_021_handlers_must_be_allowed() {
     keeps_to("ec_dyn_021_");
 }
 
-/// Holds every playbook whose name begins like this against what its cues lead to.
+/// Runs every playbook whose name starts with `name` and compares its output.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
 fn keeps_to(name: &str) {
@@ -86,7 +87,7 @@ fn keeps_to(name: &str) {
     for path in paths {
         let book = fs::read_to_string(&path).unwrap();
         let played = play(&book);
-        // One test writes them all.
+        // Only the test that covers all playbooks rewrites them.
         if name.is_empty() && std::env::var_os("UPDATE_GOLDEN").is_some() {
             fs::write(&path, &played).unwrap();
         } else if played != book {
@@ -96,7 +97,7 @@ fn keeps_to(name: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A playbook that is being played.
+/// A playbook being run.
 struct Playing {
     engine: Engine,
     scenarios: HashMap<String, String>,
@@ -105,7 +106,7 @@ struct Playing {
     seats: BTreeSet<Seat>,
 }
 
-/// The playbook with what its cues lead to.
+/// Runs a playbook; returns it with the actual output.
 fn play(book: &str) -> String {
     let lines: Vec<&str> = book.lines().filter(|line| !line.starts_with("<<")).collect();
     let end = lines.iter().position(|line| line.starts_with("==")).unwrap();
@@ -213,7 +214,7 @@ impl Playing {
     }
 }
 
-/// What a client says, as JSON.
+/// A client message as JSON.
 fn line(text: &str) -> String {
     let (id, rest) = text.split_once(' ').unwrap_or((text, ""));
     let (method, params) = rest.split_once(' ').unwrap_or((rest, ""));

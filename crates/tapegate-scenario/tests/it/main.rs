@@ -1,4 +1,4 @@
-//! Scenarios that are played, by playbooks and by chance.
+//! Runs scenarios, by playbooks and by random tests.
 
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 

@@ -1,4 +1,4 @@
-//! Where scenarios are played in memory.
+//! Runs scenarios in memory.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use tapegate_scenario::files::{FileError, Files, Opened};
 use tapegate_scenario::load::{Form, Limits, Loading, load};
 use tapegate_scenario::model::Scenario;
 
-/// Files that are no files.
+/// Files in memory.
 #[derive(Default)]
 pub(crate) struct Shelf(pub(crate) HashMap<String, String>);
 

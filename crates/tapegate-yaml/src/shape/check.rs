@@ -1,4 +1,4 @@
-//! Holds a tree against the tables.
+//! Checks a tree against the tables.
 
 use tapegate_core::json::Number;
 
@@ -7,10 +7,10 @@ use crate::amount;
 use crate::finding::Findings;
 use crate::node::{Key, Node, Value};
 
-/// Keys that have a meaning elsewhere, and what is said where they have none.
+/// Keys that are valid elsewhere, and the message where they are not.
 pub type Strays = &'static [(&'static str, &'static str)];
 
-/// Tells everything in `node` that does not fit `shape`.
+/// Reports everything in `node` that does not match `shape`.
 pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings) {
     match shape {
         Shape::Any | Shape::Elsewhere(_) => {}
@@ -35,7 +35,7 @@ pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings
     }
 }
 
-/// Whether a node is of the kind that a shape takes; what is inside of it is another question.
+/// Whether a node is of a kind that a shape accepts; its contents are not checked.
 pub fn takes(shape: &Shape, node: &Node) -> bool {
     let raw = match &node.value {
         Value::Raw(text) => text.trim_start().as_bytes().first().copied(),
@@ -61,7 +61,7 @@ pub fn takes(shape: &Shape, node: &Node) -> bool {
 }
 
 fn wrong(node: &Node, shape: &Shape, findings: &mut Findings) {
-    // What could not be included is not there, and that has been told.
+    // A node that could not be included is null, and that was reported.
     if node.value == Value::Null && findings.has_error_at(node.spot) {
         return;
     }
@@ -73,7 +73,7 @@ fn wrong(node: &Node, shape: &Shape, findings: &mut Findings) {
     findings.error(node.spot, words);
 }
 
-/// What a shape is, in words for people.
+/// The name of a shape, for messages.
 pub(super) fn name(shape: &Shape) -> String {
     match shape {
         Shape::Any => "anything".to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn name(shape: &Shape) -> String {
     }
 }
 
-/// Words of which one must be chosen, for people.
+/// A list of choices, for messages.
 pub(super) fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
@@ -106,7 +106,7 @@ pub(super) fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// What cannot be told by the kind of a node alone.
+/// Checks what the kind of a node does not decide.
 fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
     let text = match &node.value {
         Value::Text(text) | Value::Number(text) => text.as_str(),
@@ -164,12 +164,12 @@ fn check_table(node: &Node, table: &Table, strays: Strays, findings: &mut Findin
     }
 }
 
-/// A key may mean something only for maps of some kinds. A kind that is none is told elsewhere.
+/// Warns of a key that has no meaning for the map's type. An invalid type is reported elsewhere.
 fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &mut Findings) {
     if entry.only.is_empty() {
         return;
     }
-    // A delivery may be a word with its settings beside it.
+    // A delivery may be a word with its settings next to it.
     let kind = ["type", "delivery"].into_iter().find_map(|name| {
         let kind = node.get(name)?.as_text()?;
         is_choice(&table.entry(name)?.shape, kind).then_some(kind)
@@ -189,12 +189,12 @@ fn is_choice(shape: &Shape, word: &str) -> bool {
     }
 }
 
-/// Whether nothing stands under a key that may be left out.
+/// Whether the value of an optional key is null.
 fn is_nothing(value: &Node, entry: &Entry) -> bool {
     value.value == Value::Null && !entry.required
 }
 
-/// A key may have several spellings, but a map has only one of them.
+/// A key may have several spellings, but a map must use only one of them.
 fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &mut Findings) {
     let other = entries.iter().find(|(other, _)| other.name != key.name && entry.is(&other.name));
     if key.name != entry.name

@@ -1,14 +1,14 @@
-//! The name that was probably meant.
+//! Suggests the name that was probably meant.
 
-/// The most that two names may differ in.
+/// The largest edit distance of a suggestion.
 const DISTANCE_MAX: usize = 3;
 
-/// Of some names the one that is nearest to `name`, if any is near.
+/// The name most similar to `name`, if any is similar enough.
 pub fn near<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     near_within(DISTANCE_MAX, name, names)
 }
 
-/// Of some names the one that is nearest to `name` and differs in `most` places or fewer.
+/// The name most similar to `name` with an edit distance of at most `most`.
 pub fn near_within<'n>(
     most: usize,
     name: &str,
@@ -23,8 +23,8 @@ pub fn near_within<'n>(
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// How many characters must be put in, left out, changed or swapped with their neighbour; `None`
-/// if more than `most`.
+/// The number of insertions, deletions, replacements and swaps of neighbours; `None` if more than
+/// `most`.
 fn distance(one: &[char], two: &[char], most: usize) -> Option<usize> {
     if one.len().abs_diff(two.len()) > most {
         return None;

@@ -1,11 +1,11 @@
-//! The tables as a page for people.
+//! Writes the tables as a reference page.
 
 use std::fmt::Write;
 
 use super::schema::gather;
 use super::{Rest, Shape, Table, check};
 
-/// All tables that `top` leads to, in Markdown, after what `head` says.
+/// All tables reachable from `top`, in Markdown, after `head`.
 pub fn write(head: &str, top: &'static Table) -> String {
     let mut out = head.to_owned();
     let mut tables = Vec::new();
@@ -44,7 +44,7 @@ pub fn write(head: &str, top: &'static Table) -> String {
     out
 }
 
-/// What a shape takes, with links to its tables.
+/// The values a shape accepts, with links to its tables.
 fn takes(shape: &Shape) -> String {
     match shape {
         Shape::Table(table) => format!("[{0}](#{0})", table.name),

@@ -1,26 +1,26 @@
-//! The tables as JSON Schema, for editors and other programs.
+//! Writes the tables as a JSON Schema, for editors and other programs.
 //!
-//! A schema sees the text before variables are put in and files are put together, so it also takes
-//! `${VAR}` where a number may stand, and `$include` or `$file` where anything may.
+//! A schema sees the text before variables are substituted and files are assembled, so it also
+//! accepts `${VAR}` in place of a number, and `$include` or `$file` in place of most values.
 
 use super::{Rest, Shape, Table};
 use crate::node::{Key, Node, Value};
 
-/// What a schema is published as.
+/// The settings of a published schema.
 #[derive(Debug)]
 pub struct Published {
     /// Its title.
     pub title: &'static str,
-    /// What it describes.
+    /// Its description.
     pub about: &'static str,
-    /// The table at the top.
+    /// The root table.
     pub top: &'static Table,
-    /// Whether `$include` and the like may stand for things.
+    /// Whether `$include` and similar directives may replace values.
     pub elsewhere: bool,
 }
 
 impl Published {
-    /// The schema, as text.
+    /// The schema as text.
     pub fn write(&self) -> String {
         let mut defs = Vec::new();
         gather(self.top, &mut defs);
@@ -46,13 +46,13 @@ impl Published {
     }
 }
 
-/// What all schemas of a language have in common.
+/// Settings common to all parts of a schema.
 #[derive(Clone, Copy)]
 struct How {
     elsewhere: bool,
 }
 
-/// All tables that a table leads to, each once.
+/// Collects all tables reachable from a table, each once.
 pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
     if found.iter().any(|known| known.name == table.name) {
         return;
@@ -63,8 +63,8 @@ pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
     }
 }
 
-/// What is wrong with the tables that a table leads to: keys that stand twice, and those that do not say in a
-/// sentence what they mean. With it, how many tables there are.
+/// Checks all tables reachable from a table: duplicate keys, and descriptions that are not
+/// sentences. Returns the number of tables and the faults.
 pub fn look_over(table: &'static Table) -> (usize, Vec<String>) {
     let (mut tables, mut faults) = (Vec::new(), Vec::new());
     gather(table, &mut tables);
@@ -97,7 +97,7 @@ fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
 }
 
 impl How {
-    /// What a table takes.
+    /// The schema of a table.
     fn table(self, table: &Table) -> Node {
         let mut properties = Vec::new();
         for entry in table.entries() {
@@ -129,13 +129,13 @@ impl How {
         Node::new(Value::Map(entries))
     }
 
-    /// What may be written where a shape is wanted.
+    /// The schema of everything that may be written in place of a shape.
     fn value(self, shape: &Shape, or_nothing: bool) -> Node {
         if matches!(shape, Shape::Any) {
             return Node::new(Value::Map(Vec::new()));
         }
         let mut all = self.alternatives(shape);
-        // Text takes `${VAR}` anyway. A word or a number never stands in a file of its own.
+        // Text accepts `${VAR}` anyway. A word or a number is never in a file of its own.
         let is_text = matches!(shape, Shape::Text | Shape::Name);
         let is_word = matches!(
             shape,
@@ -159,7 +159,7 @@ impl How {
         map([("anyOf", Node::new(Value::List(all)))])
     }
 
-    /// What a shape takes, as schemas of which one must fit.
+    /// The schemas of a shape, of which one must match.
     fn alternatives(self, shape: &Shape) -> Vec<Node> {
         let typed = |name: &str| map([("type", text(name))]);
         let matching = |pattern: &str| map([("type", text("string")), ("pattern", text(pattern))]);
@@ -206,7 +206,7 @@ fn whole(least: u64, most: u64) -> Node {
     Node::new(Value::Map(entries))
 }
 
-/// What stands for something that is elsewhere.
+/// The schema of directives that replace a value.
 fn elsewhere() -> Node {
     let directive = |name: &str, with_changes: bool| {
         let mut properties = vec![pair(name, map([("type", text("string"))]))];
@@ -244,7 +244,7 @@ fn number(number: u64) -> Node {
     Node::new(Value::Number(number.to_string()))
 }
 
-/// Appends JSON as people like to read it: what is short on one line.
+/// Appends formatted JSON, with short values on one line.
 fn pretty(node: &Node, depth: usize, out: &mut String) {
     let short = String::from_utf8(node.to_json()).unwrap_or_default();
     let (open, close, count) = match &node.value {

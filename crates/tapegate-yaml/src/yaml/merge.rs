@@ -1,4 +1,4 @@
-//! What becomes of the entries of a map: merge keys are carried out, and no key stays twice.
+//! Completes the entries of a map: applies merge keys and removes duplicate keys.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use foldhash::fast::RandomState;
 use crate::finding::{Findings, Severity};
 use crate::node::{Key, Node, Spot, Value};
 
-/// A `<<` and what stands under it.
+/// A `<<` and its value.
 pub(super) struct Merge {
-    /// Before which entry it stands.
+    /// The index of the entry that follows it.
     pub(super) at: usize,
     pub(super) spot: Spot,
     pub(super) node: Node,
 }
 
-/// The entries of a map in their order: of the same keys the last, in the place of the first; and
-/// what is merged in, where it was asked for, unless the map says otherwise itself.
+/// The entries of a map in order. Of duplicate keys the last value is kept, in the place of the
+/// first. Merged entries go where the `<<` was, unless the map has the key itself.
 pub(super) fn settle(
     entries: Vec<(Key, Node)>,
     merges: Vec<Merge>,
@@ -57,7 +57,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Whether no key comes twice, found out without any memory; not worth the while for long maps.
+/// Whether no key is duplicate, checked without allocating; too slow for long maps.
 fn is_short_and_distinct(entries: &[(Key, Node)]) -> bool {
     let is_new = |(at, (key, _)): (usize, &(Key, Node))| {
         entries[..at].iter().all(|(k, _)| k.name != key.name)

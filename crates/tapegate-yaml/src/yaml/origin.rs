@@ -1,35 +1,35 @@
-//! Where a place in a text stood before some of the text was replaced.
+//! Maps positions in a text with substitutions to the original text.
 
-/// What has been replaced in a text, so that people are told places as they see them.
+/// The substitutions in a text, so that findings refer to the original positions.
 #[derive(Debug, Default)]
 pub struct Origin {
-    /// In the order of the text. Before the first, nothing has moved.
+    /// In the order of the text. Before the first one, positions are unchanged.
     stretches: Vec<Stretch>,
 }
 
 /// A stretch of the new text, up to the next one.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
-    /// Line and column where it begins in the new text.
+    /// Its start in the new text: line and column.
     new: (u32, u32),
-    /// Line and column of that in the old text.
+    /// The corresponding position in the original.
     old: (u32, u32),
-    /// Whether it was put there; all of it then stood in one place.
+    /// Whether it was substituted; then all of it maps to one position.
     put: bool,
 }
 
 impl Origin {
-    /// Notes that from here on the text is one that was put there.
+    /// Records the start of substituted text.
     pub fn put(&mut self, new: (u32, u32), old: (u32, u32)) {
         self.stretches.push(Stretch { new, old, put: true });
     }
 
-    /// Notes that from here on the text is as it was.
+    /// Records the start of unchanged text.
     pub fn keep(&mut self, new: (u32, u32), old: (u32, u32)) {
         self.stretches.push(Stretch { new, old, put: false });
     }
 
-    /// Where a place stood.
+    /// The original position.
     pub fn of(&self, line: u32, column: u32) -> (u32, u32) {
         let after = self.stretches.partition_point(|stretch| stretch.new <= (line, column));
         let Some(stretch) = after.checked_sub(1).map(|at| self.stretches[at]) else {

@@ -1,7 +1,7 @@
-//! What a word of YAML is: text, a number, yes or no, nothing.
+//! Parses YAML scalars: text, numbers, booleans and null.
 //!
-//! Numbers become what JSON writes: by their own text where JSON writes them so too, which keeps
-//! every digit; else in the nearest way that means the same.
+//! Numbers are converted to JSON. If their spelling is valid JSON, it is kept with every digit;
+//! otherwise an equivalent one is used.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use saphyr_parser::{ScalarStyle, Tag};
 
 use crate::node::Value;
 
-/// The value of a scalar, or why it has none.
+/// The value of a scalar; on failure, the error message.
 pub(super) fn read(
     text: Cow<'_, str>,
     style: ScalarStyle,
@@ -42,7 +42,7 @@ pub(super) fn read(
     }
 }
 
-/// The value of a scalar without quotes.
+/// The value of an unquoted scalar.
 pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
@@ -65,7 +65,7 @@ pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
     })
 }
 
-/// A number as JSON writes it, or `None` if it is none.
+/// A number in its JSON spelling, or `None` if it is not a number.
 fn number(text: &str) -> Result<Option<String>, String> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {

@@ -1,10 +1,10 @@
-//! YAML, odd and large.
+//! Unusual and large YAML texts.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a text is, as JSON, or what is wrong with it.
+/// Parses a text; returns it as JSON, or its findings.
 fn read(text: &str) -> Result<String, Vec<String>> {
     let mut findings = Findings::default();
     let node = parse(text, 0, &mut findings);
@@ -139,7 +139,7 @@ fn ten_megabytes_are_read_in_time_in_proportion() {
         "a:\n".to_owned() + &" ".repeat(1 << 20) + "b: c\n",
     ];
     for text in texts {
-        // A reader that takes time in the square of this never comes back.
+        // A parser that takes quadratic time would never finish.
         drop(read(&text));
     }
 }
@@ -172,7 +172,7 @@ fn tree() -> impl Strategy<Value = Node> {
     })
 }
 
-/// JSON that is also YAML: what JSON writes raw and YAML does not take is escaped.
+/// JSON that is also YAML: characters that YAML does not accept raw are escaped.
 fn flow(node: &Node, out: &mut String) {
     match &node.value {
         Value::List(elements) => {

@@ -1,4 +1,4 @@
-//! Large texts, and how far a conversion has come.
+//! Large texts, and progress reports.
 
 use super::*;
 

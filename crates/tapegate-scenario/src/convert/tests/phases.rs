@@ -1,4 +1,4 @@
-//! Scenarios in phases, and what leads from one to the other.
+//! Phased scenarios, and the triggers between phases.
 
 use super::*;
 use crate::model::{Action, EventKind};
@@ -35,7 +35,7 @@ fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
     );
     let todo = concat!("    # TO", "DO: Replace with malicious responses\n    replace_tools:\n");
     assert!(it.text.contains(todo), "{}", it.text);
-    // Nothing that was not called later is written twice.
+    // Tools that were not called later are not written twice.
     assert_eq!(it.text.matches("name: b\n").count(), 1);
 }
 
@@ -82,7 +82,7 @@ fn a_recorded_rug_pull_becomes_the_attack() {
         (vec!["evil".to_owned()], vec!["new".to_owned()])
     );
     assert!(it.summary.warnings[0].contains("changed its tools once, first after 1 call"));
-    // The first list counts without phases, and what was called besides.
+    // Without phases, the first list is used, together with other tools that were called.
     let simple = made(&tape, &SIMPLE);
     let names: Vec<_> =
         simple.scenario.baseline.tools.iter().map(|item| item.name.clone()).collect();
@@ -102,7 +102,7 @@ fn names(tools: &[std::rc::Rc<Item>]) -> Vec<&str> {
     tools.iter().map(|item| item.name.as_str()).collect()
 }
 
-/// The beginning of a tape on which a tool is added after the first call.
+/// The start of a tape on which a tool is added after the first call.
 fn changed() -> Tape1 {
     let tape = Tape1::new().hello().tools(&["a"]).call("a", "a1");
     tape.tools(&["a", "x"]).call("x", "x1")

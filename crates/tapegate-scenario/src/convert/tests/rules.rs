@@ -482,7 +482,7 @@ fn a_server_that_nobody_asked_says_who_it_is_in_its_results() {
         .give(r#""result":{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}"#);
     let it = made(&tape, &SIMPLE);
     assert!(it.text.contains("server:\n  name: m\n  version: \"3\"\n"), "{}", it.text);
-    // What a client may keep is not what the server says by itself.
+    // Cache settings that differ from the engine's own are kept.
     let expected =
         serde_json::json!({"result": {"contents": [], "ttlMs": 60000, "cacheScope": "public"}});
     assert_eq!(answers(&it.scenario.baseline.resources[0]), [expected]);

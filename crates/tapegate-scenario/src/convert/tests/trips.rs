@@ -1,4 +1,4 @@
-//! Any answers, written and read again, are the same answers.
+//! Any answers survive being written and loaded.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -85,12 +85,12 @@ fn outcome() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What the n-th call gets.
+/// The answer to the n-th call.
 fn nth(answers: &[Value], n: usize) -> &Value {
     answers.get(n).or(answers.last()).unwrap()
 }
 
-/// An answer of the tape with the mark where something is to be put in.
+/// A recorded answer with the injection marker.
 fn marked(outcome: &Value) -> Value {
     const MARK: &str = "[INJECT YOUR PAYLOAD HERE]";
     let mut outcome = outcome.clone();

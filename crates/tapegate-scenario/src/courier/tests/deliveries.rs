@@ -1,4 +1,4 @@
-//! How answers travel.
+//! The kinds of delivery.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is done besides answering.
+//! Side effects.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! What holds whatever is said and done.
+//! Properties that hold for any sequence of operations.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a property test does next.
+/// A step of a property test.
 #[derive(Debug, Clone)]
 enum Step {
     Say,
@@ -31,7 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..40)
 }
 
-/// Plays `steps`; returns how many answers there were, and which were cancelled.
+/// Runs `steps`; returns how many answers there were, and which were cancelled.
 fn play(play: &mut Play, steps: &[Step]) -> (u64, Vec<u64>) {
     let (mut answers, mut cancelled) = (0, Vec::new());
     for step in steps {

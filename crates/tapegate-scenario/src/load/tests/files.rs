@@ -1,4 +1,4 @@
-//! Scenarios of several files.
+//! Scenarios made of several files.
 
 use super::language::{good, otherwise, tool};
 use super::*;

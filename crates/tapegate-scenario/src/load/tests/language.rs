@@ -1,4 +1,4 @@
-//! What can be said in a scenario, and what becomes of it.
+//! The language of scenarios, and the model it is read into.
 
 use super::*;
 use crate::form::{Form as Sent, Piece};
@@ -7,13 +7,13 @@ use crate::model::{
     Scope, UnknownMethods,
 };
 
-/// Loads a text in which nothing is found.
+/// Loads a text that must have no findings.
 #[track_caller]
 pub(super) fn good(text: &str) -> Scenario {
     finds(text, &[]).scenario.unwrap()
 }
 
-/// A form with its holes shown as they were written.
+/// A JSON template with its variables as they were written.
 fn shown(form: &Sent) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Json(json) => String::from_utf8_lossy(json).into_owned(),

@@ -1,5 +1,5 @@
-//! The rules that scenarios must keep to, a flat list with one test for each. The ids are those of the documents
-//! that the language comes from.
+//! The rules for scenarios, a flat list with one test for each. The ids are those of the documents
+//! that define the language.
 
 use super::*;
 use crate::model::{Delivery, Event, OnTimeout, Outcome};
@@ -11,7 +11,7 @@ fn phased(phases: &str) -> String {
     format!("server: {{name: s}}\nbaseline: {{tools: [{TOOL}]}}\nphases:\n{phases}")
 }
 
-/// A scenario with one tool that answers so.
+/// A scenario with one tool that has this response.
 fn answering(response: &str) -> String {
     format!(
         "server: {{name: s}}\ntools:\n- tool: {{name: t, inputSchema: {{type: object}}}}\n  response:\n{response}"
