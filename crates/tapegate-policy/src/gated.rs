@@ -1,4 +1,4 @@
-//! Which requests are decided about, and what they are about.
+//! Which requests are gated, and what they name.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use tapegate_core::json::Str;
 
 use crate::methods::fold;
 
-/// What a server offers.
+/// The kinds of items that a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Offer {
     /// A tool, by its name.
@@ -16,7 +16,7 @@ pub enum Offer {
     Prompt,
     /// A resource, by its URI.
     Resource,
-    /// A template of resources, by its text.
+    /// A resource template, by its text.
     Template,
 }
 
@@ -31,7 +31,7 @@ pub enum Gated {
     Read,
     /// `resources/subscribe`.
     Subscribe,
-    /// `resources/unsubscribe`, which only what is hidden keeps from passing.
+    /// `resources/unsubscribe`, which only visibility can stop.
     Unsubscribe,
     /// `completion/complete`, for a prompt or a template.
     Complete,
@@ -40,7 +40,7 @@ pub enum Gated {
 }
 
 impl Gated {
-    /// Every one of them.
+    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Call,
         Self::Prompt,
@@ -51,7 +51,7 @@ impl Gated {
         Self::Listen,
     ];
 
-    /// What a request with this method is, however it is spelled: see [`fold`].
+    /// The gated request with this method, in any spelling: see [`fold`].
     pub fn of(method: &str) -> Option<Self> {
         Self::exact(method).or_else(|| match fold(method) {
             Cow::Borrowed(_) => None,
@@ -59,9 +59,9 @@ impl Gated {
         })
     }
 
-    /// The same of a method as it stands in a message.
+    /// The same for a method as it appears in a message.
     pub fn read(method: Str<'_>) -> Option<Self> {
-        // What nearly every message says is known by its bytes.
+        // The most frequent method is compared byte by byte.
         let plain = Some(Self::Call).filter(|call| method.raw == call.method().as_bytes());
         plain.or_else(|| Self::of(&method.decode()))
     }
@@ -92,7 +92,7 @@ impl Gated {
         }
     }
 
-    /// What something with this name is that the request uses.
+    /// The kind of item that the request uses under this name.
     pub fn offer(self, name: &str) -> Offer {
         match self {
             Self::Call => Offer::Tool,
@@ -108,7 +108,7 @@ impl Offer {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
 
-    /// What people call it.
+    /// Its name in text for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -118,7 +118,7 @@ impl Offer {
         }
     }
 
-    /// The member of a list reply that holds what there is of it.
+    /// The member of a list reply that holds items of this kind.
     pub fn list(self) -> &'static str {
         match self {
             Self::Tool => "tools",
@@ -128,12 +128,12 @@ impl Offer {
         }
     }
 
-    /// The method that lists it.
+    /// The method that lists items of this kind.
     pub fn list_method(self) -> &'static str {
         self.listed_by().name()
     }
 
-    /// The request that lists it.
+    /// The request that lists items of this kind.
     pub fn listed_by(self) -> ListMethod {
         match self {
             Self::Tool => ListMethod::Tools,
@@ -143,7 +143,7 @@ impl Offer {
         }
     }
 
-    /// The member of an item that it goes by.
+    /// The member of an item that identifies it.
     pub fn key(self) -> &'static str {
         match self {
             Self::Tool | Self::Prompt => "name",

@@ -1,45 +1,46 @@
-//! Globs as policies write them: `*`, `?`, `[a-z]`, `[!x]`; case counts.
+//! The glob syntax of policies: `*`, `?`, `[a-z]`, `[!x]`; case-sensitive.
 //!
-//! A `*` is any run of characters, `/` among them, and `**` is the same; names and URIs are not
-//! paths. There is no escape: `[*]` is a star. Matching looks for the pieces between stars one
-//! after the other and never goes back over a star, so it takes time in proportion to the name
-//! times the longest piece with a `?` or a class in it, and to the name alone for plain pieces.
+//! A `*` matches any run of characters, including `/`, and `**` means the same; names and URIs are
+//! not paths. There is no escape character: `[*]` is a literal star. Matching searches for the
+//! pieces between stars one after the other and never backtracks over a star. Its time is
+//! proportional to the length of the name, times that of the longest piece with a `?` or a class.
 
 mod any_case;
 mod decoded;
 
-/// A glob, compiled.
+/// A compiled glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     text: String,
-    /// What stands between stars, in order. One piece means that there is no star.
+    /// The pieces between stars, in order. A single piece means that there is no star.
     pieces: Vec<Piece>,
-    /// What it comes to if it is read as names are, in each way that makes a difference.
+    /// The same glob with its text decoded like that of names, in each way that makes a difference.
     decoded: Vec<Glob>,
 }
 
-/// What stands between two stars.
+/// The text between two stars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// Plain text.
+    /// Literal text.
     Plain(String),
-    /// Text in which some characters are open.
+    /// Text with wildcards or classes.
     Open(Vec<Letter>),
 }
 
-/// One character of a name.
+/// A pattern for one character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Letter {
-    /// This one.
+    /// This character.
     Is(char),
-    /// Any.
+    /// Any character.
     One,
-    /// One from these ranges, or none of them; in either case if that does not count.
+    /// A character in these ranges, or with `not`, in none of them; case is ignored if `any_case`
+    /// is set.
     Class { not: bool, ranges: Vec<(char, char)>, any_case: bool },
 }
 
 impl Piece {
-    /// The same piece with what `text` makes of what it says to the letter, and `open` of the rest.
+    /// The same piece with `text` applied to its literal parts and `open` to the rest.
     fn map(&self, text: impl Fn(&str) -> String, open: impl Fn(&Letter) -> Letter) -> Self {
         let letters = match self {
             Self::Plain(plain) => return Self::Plain(text(plain)),
@@ -62,7 +63,7 @@ impl Piece {
 }
 
 impl Glob {
-    /// Reads a glob, or says what is wrong with it.
+    /// Parses a glob; the error describes what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = vec![Vec::new()];
         let mut chars = text.chars().peekable();
@@ -102,13 +103,13 @@ impl Glob {
         last.is_end_of(name)
     }
 
-    /// Whether it matches a whole name, as it is written or without the escapes in it.
+    /// Whether it matches a whole name, as written or with its own escapes decoded.
     pub(crate) fn matches_decoded(&self, name: &str) -> bool {
         self.matches(name) || self.decoded.iter().any(|glob| glob.matches(name))
     }
 
-    /// Whether a rule that stops matches more by it than one that forwards: other spellings of what
-    /// it says, and URIs that go on with a query.
+    /// Whether a stopping rule matches more with it than a forwarding one: other spellings of its
+    /// text, and URIs with an added query.
     pub(crate) fn widens(&self) -> bool {
         let open_end = self.text.ends_with('*');
         !self.decoded.is_empty() || !open_end && self.text.contains([':', '/', '*', '?', '['])
@@ -119,7 +120,7 @@ impl Glob {
         &self.text
     }
 
-    /// Whether it matches one name only, which is its text unless a class says it in another way.
+    /// Whether it matches one name only: its text, apart from single characters in brackets.
     pub fn is_plain(&self) -> bool {
         matches!(self.pieces.as_slice(), [Piece::Plain(_)])
     }
@@ -131,7 +132,7 @@ impl Glob {
     }
 }
 
-/// Reads a class; the bracket that opens it has been read.
+/// Parses a class; its opening bracket has been consumed.
 fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter, String> {
     let open = || "a `[` has no `]`; a bracket itself is written as `[[]`".to_owned();
     let not = chars.next_if_eq(&'!').is_some();
@@ -167,8 +168,8 @@ impl Piece {
         }
     }
 
-    /// Where it ends in a name that begins with it. Nothing is not compared: it has no address, and
-    /// some processors are slow to find that out.
+    /// The end of a match at the start of a name. Empty text is not compared: its pointer is
+    /// dangling, and comparing that is slow on some processors.
     fn start_of(&self, name: &str) -> Option<usize> {
         match self {
             Self::Plain(text) => {
@@ -184,7 +185,7 @@ impl Piece {
         }
     }
 
-    /// Where the first of its kind in a name ends.
+    /// The end of the first match in a name.
     fn find(&self, name: &str) -> Option<usize> {
         match self {
             Self::Plain(text) => {

@@ -15,20 +15,20 @@ use Duty::{Conversation, Housekeeping, Logged, Unknown};
 pub enum Duty {
     /// It uses something that the server offers: visibility, rules and defaults decide.
     Gated(Gated),
-    /// No conversation works without it: it passes, unless a rule gives its whole name.
+    /// No session works without it: it passes, unless a rule gives its whole name.
     Conversation,
     /// It passes, unless a rule names it.
     Housekeeping,
     /// It is logged and passes, unless a rule names it.
     Logged,
-    /// The protocol has no such method: rules that name it decide, and `governance.defaults`.
+    /// The protocol has no such method: rules that name it and `governance.defaults` decide.
     Unknown,
 }
 
 /// A method of the protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct ProtocolMethod {
-    /// Its name. A final `*` stands for any one step.
+    /// Its name. A final `*` stands for any single step.
     pub name: &'static str,
     /// How it is treated if the client sends it.
     pub from_client: Duty,
@@ -76,10 +76,10 @@ pub const PROTOCOL: &[ProtocolMethod] = &[
 ];
 
 impl Duty {
-    /// How a method is treated that `from` has sent.
+    /// How a method is treated when `from` sends it.
     ///
-    /// Only gated methods are recognised in another spelling: a server that folds case would run
-    /// them. Any other odd spelling is unknown, which is the stricter reading.
+    /// Only gated methods are recognised in other spellings, since a server that folds case would
+    /// run them. Any other unusual spelling is unknown, which is the stricter treatment.
     pub fn of(method: &str, from: Side) -> Self {
         if from == Side::Client
             && let Some(gated) = Gated::of(method)
@@ -93,7 +93,7 @@ impl Duty {
         })
     }
 
-    /// Whether the activity log has it although no rule names it.
+    /// Whether it is in the activity log even if no rule names it.
     pub fn is_logged(self) -> bool {
         matches!(self, Self::Gated(_) | Logged | Unknown)
     }
@@ -108,15 +108,15 @@ impl ProtocolMethod {
     }
 }
 
-/// The side that sends a method; the client, if both do or the protocol does not have it.
+/// The side that sends a method; the client if both do or the method is unknown.
 pub fn sender(method: &str) -> Side {
     let by_server = Duty::of(method, Side::Server) != Unknown;
     let by_client = Duty::of(method, Side::Client) != Unknown;
     if by_server && !by_client { Side::Server } else { Side::Client }
 }
 
-/// A method as rules compare it: without blanks around it, in lower case. Servers that are careless
-/// about either may exist, so rules are too.
+/// A method as rules compare it: trimmed and in lower case, because a server may be lenient about
+/// both.
 pub fn fold(method: &str) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
     if method.bytes().all(plain) {
@@ -124,7 +124,7 @@ pub fn fold(method: &str) -> Cow<'_, str> {
     }
     let blank = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
     let letters = method.trim_matches(blank).chars();
-    // Some letters are the same as others in upper case only: `ſ` is an `s`.
+    // Some letters are only equal in upper case: `ſ` is an `s`.
     Cow::Owned(letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect())
 }
 

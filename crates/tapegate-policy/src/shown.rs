@@ -1,4 +1,4 @@
-//! What people who decide about a call are shown of it: the whole `params` but the secrets.
+//! What approvers see of a call: the whole `params` except the secrets.
 
 use tapegate_core::json::member;
 use tapegate_core::tape::Mask;
@@ -6,8 +6,8 @@ use tapegate_core::tape::Mask;
 use crate::model::{Redaction, Workflow};
 use crate::redact::{Key, Redactor, Rules};
 
-/// The raw `params` of a call as JSON, with what the policy redacts and the fields that the workflow
-/// names masked.
+/// The raw `params` of a call as JSON, with what the policy redacts and the workflow's
+/// `redact_fields` masked.
 pub fn params(redaction: &Redaction, workflow: &Workflow, key: &Key, params: &[u8]) -> String {
     let known = redaction.rules.iter().flat_map(Rules::texts).cloned();
     let fields = workflow.redact_fields.iter().flat_map(|field| of_field(field));
@@ -24,15 +24,17 @@ pub fn params(redaction: &Redaction, workflow: &Workflow, key: &Key, params: &[u
         Ok(rules) => {
             let redactor = Redactor::new(rules, key.clone());
             let params = shown(&redactor.message(&message).text);
-            // Names and keys are left alone where messages are masked; people need not see secrets there.
+            // In messages, names and keys are not masked; approvers need not see secrets there
+            // either.
             redactor.text(&params).into_owned()
         }
-        // A field that is not a path was named to be hidden. Which one is unknown, so all are.
+        // A field that is not a valid path was meant to be hidden. Since it is unknown which, hide
+        // all.
         Err(_) => hidden(),
     }
 }
 
-/// The rules that mask a field: it is named from the arguments, or from the parameters.
+/// The rules that mask a field, which may be relative to the arguments or to the params.
 fn of_field(field: &str) -> Vec<String> {
     if field.starts_with("..") {
         return vec![field.to_owned()];

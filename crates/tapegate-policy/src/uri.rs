@@ -1,7 +1,7 @@
-//! URIs as readers of URLs and openers of files resolve them.
+//! URIs as URL parsers and code that opens files resolve them.
 //!
-//! The rules are those of the WHATWG URL standard, as far as they change which resource a URI leads
-//! to: letter case, default ports, user names, spellings of IP addresses and of names, backslashes, `..`.
+//! Follows the WHATWG URL standard as far as it affects which resource a URI leads to: letter case,
+//! default ports, user names, spellings of IP addresses and of names, backslashes, `..`.
 
 mod host;
 mod punycode;
@@ -11,20 +11,20 @@ use tapegate_core::lenient::spelling::{form_decode, is_invisible, nfkc};
 
 use host::normal_host;
 
-/// Schemes whose URLs have a host, with their default ports; to them a backslash is a slash.
+/// Schemes whose URLs have a host, with their default ports; they treat a backslash as a slash.
 const SPECIAL: [(&str, u16); 5] =
     [("http", 80), ("https", 443), ("ws", 80), ("wss", 443), ("ftp", 21)];
 
-/// Who reads a URI.
+/// The kind of code that reads a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// A parser that keeps to the standard.
+    /// A parser that follows the standard.
     Url,
-    /// Code that takes the path out of a URI and opens it: it knows no hosts of files and no empty
+    /// Code that extracts the path of a URI and opens it: it ignores hosts of files and empty
     /// steps, and takes every backslash for a slash.
     Path,
-    /// Code that strips the scheme and opens the rest: to it `?` and `#` are letters like others, and a
-    /// step is what is left of it without blanks around it and parameters.
+    /// Code that strips the scheme and opens the rest: `?` and `#` are ordinary characters to it,
+    /// and it drops blanks and parameters from each step.
     Rest,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_url(text: &str) -> bool {
         .is_some_and(|(scheme, rest)| known(&scheme) || rest.starts_with(['/', '\\']))
 }
 
-/// Whether a URI surely has one reading only. Quick, since nearly all have.
+/// Whether a URI certainly has only one reading. A cheap check that covers nearly all.
 pub(crate) fn is_plain(uri: &str) -> bool {
     let Some((scheme, rest)) = uri.split_once(':') else {
         return uri.bytes().all(|byte| is_plain_byte(byte) && !matches!(byte, b'/'));
@@ -55,7 +55,8 @@ pub(crate) fn is_plain(uri: &str) -> bool {
     let (host, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let plain_host = match scheme {
         "file" => host.is_empty(),
-        // Addresses and names in Punycode have spellings, and a URL with a host has a path.
+        // IP addresses and Punycode names have several spellings, and a URL with a host needs a
+        // path.
         _ if hosted => {
             let last = host.rsplit('.').next().unwrap_or(host);
             let named = last.starts_with(|first: char| first.is_ascii_lowercase());
@@ -72,12 +73,12 @@ pub(crate) fn is_plain(uri: &str) -> bool {
         && !path.ends_with(['?', '#'])
 }
 
-/// Whether a byte is printed, and neither part of an escape nor taken for another.
+/// Whether a byte is printable, and neither part of an escape nor read as another.
 fn is_plain_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\' | b'+')
 }
 
-/// A URI as readers of forms decode it: every `+` behind its scheme is a blank, and escapes are decoded.
+/// A URI as form decoders read it: every `+` after the scheme is a blank, and escapes are decoded.
 /// `None` if there is no `+`.
 pub(crate) fn form_decoded(uri: &str) -> Option<String> {
     let rest = split_scheme(uri).map_or(uri, |(_, rest)| rest);
@@ -85,7 +86,7 @@ pub(crate) fn form_decoded(uri: &str) -> Option<String> {
     Some(format!("{}{decoded}", &uri[..uri.len() - rest.len()]))
 }
 
-/// A URI as a reader resolves it; `None` for what has no path.
+/// A URI as a reader resolves it; `None` if it has no path.
 pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
     let by_path = reader != Reader::Url;
     let Some((scheme, rest)) = split_scheme(uri) else {
@@ -109,8 +110,8 @@ pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
     Some(format!("{scheme}:{host}{path}{tail}"))
 }
 
-/// The start of a glob with its scheme and host as [`resolved`] has them. What follows is not known,
-/// so a host counts as such only if it ends in `start`.
+/// The start of a glob with its scheme and host in the form of [`resolved`]. What follows is
+/// unknown, so a host is recognised only if it ends within `start`.
 pub(crate) fn resolved_start(start: &str) -> Option<String> {
     let (scheme, rest) = split_scheme(start)?;
     let slashes = rest.bytes().take_while(|byte| *byte == b'/').count();
@@ -124,8 +125,8 @@ pub(crate) fn resolved_start(start: &str) -> Option<String> {
     Some(format!("{scheme}:{host}{path}"))
 }
 
-/// A URI with its host in the other script, which leads to the same place: `münchen.de` is
-/// `xn--mnchen-3ya.de`. `None` if the host has one form only.
+/// A URI with its host in the other form, Unicode or Punycode, which leads to the same place:
+/// `münchen.de` is `xn--mnchen-3ya.de`. `None` if the host has only one form.
 pub(crate) fn other_host_form(uri: &str) -> Option<String> {
     let start = uri.find("://")? + 3;
     let place = &uri[start..];
@@ -134,8 +135,8 @@ pub(crate) fn other_host_form(uri: &str) -> Option<String> {
     Some(format!("{}{user}{}{rest}", &uri[..start], host::other_form(host)?))
 }
 
-/// A URI without the user name that some parsers find in it and others take for a host: to those that know
-/// no backslash, `x\` is a user in `http://x\@a.example/`.
+/// A URI without the user name that only some parsers find in it: to those that do not treat a
+/// backslash as a slash, `x\` is the user in `http://x\@a.example/`.
 pub(crate) fn without_user(uri: &str) -> Option<String> {
     let start = uri.find("://")? + 3;
     let place = &uri[start..];
@@ -145,7 +146,7 @@ pub(crate) fn without_user(uri: &str) -> Option<String> {
         .then(|| format!("{}{}", &uri[..start], &place[user.len() + 1..]))
 }
 
-/// The scheme of a URI, in lower case, and what follows its colon.
+/// The scheme of a URI, in lower case, and the text after its colon.
 fn split_scheme(uri: &str) -> Option<(String, &str)> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let (scheme, rest) = uri.split_once(':')?;
@@ -157,11 +158,11 @@ fn default_port(scheme: &str) -> Option<u16> {
     SPECIAL.iter().find(|(name, _)| *name == scheme).map(|(_, port)| *port)
 }
 
-/// The host, with the slashes before it, and the path.
+/// The host, including the slashes before it, and the path.
 fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str) {
     let split = |after: &'p str| after.split_at(after.find('/').unwrap_or(after.len()));
     if let Some(port) = default_port(scheme) {
-        // However many slashes there are, a host follows.
+        // A host follows, however many slashes there are.
         let (host, path) = split(place.trim_start_matches('/'));
         return (format!("//{}", normal_host(host, port, reader)), path);
     }
@@ -179,8 +180,8 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
     }
 }
 
-/// Where a path leads that goes up and stays where it is on the way. To parsers of URLs an escaped
-/// dot is one; those who open files skip empty steps.
+/// A path with `.` and `..` resolved. URL parsers also resolve escaped dots; code that opens files
+/// skips empty steps.
 fn walked(path: &str, by_path: bool) -> String {
     let mut steps: Vec<&str> = Vec::new();
     let mut ends_open = false;
@@ -202,8 +203,8 @@ fn walked(path: &str, by_path: bool) -> String {
     format!("/{}{open}", steps.join("/"))
 }
 
-/// What follows a scheme, as one path from its host on. `None` if there are no dots to go by, so that
-/// the other readers have said what it is: a query may have a URL in it.
+/// The text after a scheme, resolved as one path from the host on. `None` if it has no `.` or `..`:
+/// then the other readers cover it, and a query may contain a URL.
 fn walked_rest(rest: &str) -> Option<String> {
     let rest = rest.replace('\\', "/");
     if !rest.split('/').any(|step| dots(step).is_some()) {
@@ -224,7 +225,7 @@ fn walked_rest(rest: &str) -> Option<String> {
     Some(format!("{slashes}{root}{}", steps.join("/")))
 }
 
-/// The dots that a step is without blanks around it and parameters after it, if it is `.` or `..`.
+/// The `.` or `..` that a step is, ignoring blanks around it and parameters after it.
 fn dots(step: &str) -> Option<&str> {
     let name = step.split(';').next().unwrap_or(step).trim();
     matches!(name, "." | "..").then_some(name)

@@ -1,4 +1,4 @@
-//! A glob for which the case of letters does not count.
+//! Case-insensitive globs.
 
 use tapegate_core::lenient::reading::fold_case;
 
@@ -14,7 +14,7 @@ impl Glob {
     }
 }
 
-/// A letter that is not given to the letter, in either case.
+/// A non-literal character pattern, made case-insensitive.
 fn in_either_case(letter: &Letter) -> Letter {
     match letter {
         Letter::Class { not, ranges, .. } => {

@@ -1,15 +1,15 @@
-//! A glob as it would be written without escapes and other spellings.
+//! Globs with escapes and other spellings decoded.
 //!
-//! Readings of a name are decoded. So that `a%20b` in a policy fits `a b`, what a glob says to the
-//! letter is decoded in the same way; stars, `?` and classes stay.
+//! Readings of a name are decoded. The literal text of a glob is decoded in the same way, so that
+//! `a%20b` in a policy matches `a b`; stars, `?` and classes stay.
 
 use super::{Glob, Letter, Piece};
 use crate::uri;
 use tapegate_core::lenient::spelling::{nfkc, percent_decoded, unicode_decode};
 
-/// The decoded forms of a glob that differ from how it is written.
+/// The decoded forms of a glob that differ from its written form.
 pub(super) fn decoded(pieces: &[Piece]) -> Vec<Glob> {
-    // With a `+` as a letter, and as a blank to readers of forms, before escapes are decoded or after.
+    // A `+` is kept, or read as a blank like in forms, before or after escapes are decoded.
     let ways: [fn(&str) -> String; 3] = [
         decode_text,
         |text| decode_text(&uri::form_decoded(text).unwrap_or_else(|| text.to_owned())),

@@ -1,40 +1,40 @@
-//! Profiles, and what is otherwise under each.
+//! Profiles, and the settings that each overrides.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{OnDrift, Policy, Workflow};
 
-/// How strictly a policy holds.
+/// How strictly a policy is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Profile {
-    /// What is refused goes nowhere.
+    /// Refused messages are not sent on.
     #[default]
     Production,
-    /// What would be refused is logged, and sent on.
+    /// Messages that would be refused are logged and sent on.
     Development,
 }
 
-/// What is otherwise under a profile. What is `None` is as the policy says elsewhere.
+/// Settings that a profile overrides. `None` keeps the policy's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// How long an answer may take, in every workflow.
+    /// How long an approver may take, in every workflow.
     pub timeout: Option<Duration>,
     /// How long a call over HTTP is held, in every workflow.
     pub blocking_timeout: Option<Duration>,
-    /// Whether calls are sent on when nobody has answered, in every workflow.
+    /// Whether calls are sent on if no approver answers in time, in every workflow.
     pub forward_on_timeout: Option<bool>,
     /// Whether results are redacted on the wire.
     pub redact_on_wire: Option<bool>,
-    /// What becomes of drift.
+    /// The action on drift.
     pub on_drift: Option<OnDrift>,
-    /// Whether tapes are kept.
+    /// Whether sessions are recorded.
     pub recording: Option<bool>,
-    /// Whether anything is exported.
+    /// Whether telemetry is exported.
     pub telemetry: Option<bool>,
 }
 
-/// What holds under one profile.
+/// The settings that apply under one profile.
 pub(crate) struct Settled {
     pub(crate) workflows: BTreeMap<String, Workflow>,
     pub(crate) redact_on_wire: bool,
@@ -44,8 +44,8 @@ pub(crate) struct Settled {
 }
 
 impl Policy {
-    /// Lets hold what the policy says of this profile alone. Whoever knows the profile calls this
-    /// once, before the policy is used.
+    /// Applies the overrides of this profile. Call it once the profile is known, before the policy
+    /// is used.
     pub fn settle(&mut self, profile: Profile) {
         let settled = self.settled(profile);
         self.workflows = settled.workflows;
@@ -55,7 +55,7 @@ impl Policy {
         self.telemetry.enabled = settled.telemetry;
     }
 
-    /// What holds under this profile of all that a profile may change.
+    /// The settings that apply under this profile, of those that profiles may override.
     pub(crate) fn settled(&self, profile: Profile) -> Settled {
         let Overrides {
             timeout,

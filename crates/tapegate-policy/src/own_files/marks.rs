@@ -1,22 +1,22 @@
-//! A quick look whether a text may have one of our names in it.
+//! A quick check whether a text may contain one of our names.
 //!
-//! Every call is looked at, and some are megabytes, so all names are searched for in one pass.
+//! Every call is checked, and some are megabytes, so all names are searched for in one pass.
 
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
 
-/// What all our names have, one or the other: four letters each, in any case.
+/// Each of our names contains one of these, in any case.
 const MARKS: [&[u8; 4]; 4] = [b"gate", b"tape", b"xdg_", b".loc"];
-/// The bit by which small letters differ from capital ones, in four of them.
+/// The bit that distinguishes lower from upper case, for four letters.
 const SMALL: u32 = 0x2020_2020;
-/// A searcher for long texts takes longer to set out than this many bytes take one by one.
+/// For texts up to this size, setting up the searcher costs more than a simple scan.
 const SHORT_BYTES: usize = 128;
 
 static SEARCHER: LazyLock<Option<Searcher>> =
     LazyLock::new(|| Searcher::new(MARKS.iter().flat_map(|mark| in_every_case(*mark))));
 
-/// Whether there is such a mark in a text.
+/// Whether a text contains a mark.
 pub(super) fn found(text: &[u8]) -> bool {
     match SEARCHER.as_ref().filter(|_| text.len() > SHORT_BYTES) {
         Some(searcher) => searcher.find(text).is_some(),
@@ -24,7 +24,8 @@ pub(super) fn found(text: &[u8]) -> bool {
     }
 }
 
-/// The same, four letters at a time. Takes some signs for letters, which only makes it more careful.
+/// Scans four letters at a time. Takes some symbols for letters, which can only cause false
+/// positives.
 fn found_by_step(text: &[u8]) -> bool {
     let letters = Letters::of(text);
     if !MARKS.iter().any(|mark| letters.has(Letters::of(*mark))) {
@@ -34,7 +35,7 @@ fn found_by_step(text: &[u8]) -> bool {
     text.array_windows().any(|letters| MARKS.iter().any(|mark| small(**mark) == small(*letters)))
 }
 
-/// Which letters a text has, in any order: most short texts lack one that a mark has.
+/// The set of letters in a text: most short texts lack one that each mark needs.
 #[derive(Clone, Copy)]
 struct Letters(u32);
 
@@ -48,7 +49,7 @@ impl Letters {
     }
 }
 
-/// A bit for each letter, small or capital, and one for everything else.
+/// A bit for each letter, ignoring case, and one for everything else.
 static LETTER_BITS: [u32; 256] = {
     let mut bits = [1; 256];
     let mut at = 0;
@@ -60,7 +61,7 @@ static LETTER_BITS: [u32; 256] = {
     bits
 };
 
-/// A word in every mix of small and capital letters.
+/// A word in every mix of lower and upper case.
 fn in_every_case(word: &[u8]) -> Vec<Vec<u8>> {
     word.iter().fold(vec![Vec::new()], |words, letter| {
         let mut cases = vec![letter.to_ascii_lowercase(), letter.to_ascii_uppercase()];

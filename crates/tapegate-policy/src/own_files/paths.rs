@@ -1,13 +1,13 @@
-//! Paths in lower case, as steps, and which of them are ours.
+//! Paths in lower case, split into steps, and which of them are ours.
 
 use super::{LITERALS_MIN, NAMES, PREFIX_MIN, STARS_MAX, STATE_FOLDER};
 
 /// The user's folders, as the last steps of a path.
 const USER_FOLDERS: [&[&str]; 2] = [&[".local", "state", "tapegate"], &[".config", "tapegate"]];
-/// What lies around the user's state: whoever moves it away moves the keys away.
+/// The folders around the user's state: moving one of them away moves the keys away.
 const AROUND_STATE: [&[&str]; 2] = [&[".local", "state"], &[".local"]];
 
-/// The name in a path that is ours wherever it lies.
+/// The step of a path that is one of our names in any folder.
 pub(super) fn known_name(steps: &[&str]) -> Option<String> {
     let found = steps.iter().find(|step| {
         let is_ours = |name: &&str| **step == *name || is_pattern_of(step, name);
@@ -24,8 +24,8 @@ pub(super) fn known_name(steps: &[&str]) -> Option<String> {
     folder.map(|folder| folder.join("/"))
 }
 
-/// Whether steps are those of a folder of the user's, or patterns that a shell may read as them. The
-/// settings of everybody lie beside ours, so a pattern of all of them is not about ours.
+/// Whether steps are those of a folder of the user's, or patterns that a shell may expand to it. A
+/// pattern for all settings is not about ours, since those of every program are beside them.
 fn is_user_folder(window: &[&str], folder: &[&str]) -> bool {
     let mut pairs = window.iter().zip(folder);
     let is_first = pairs.next().is_some_and(|(step, name)| step == name);
@@ -34,8 +34,9 @@ fn is_user_folder(window: &[&str], folder: &[&str]) -> bool {
     is_first && !all_settings && rest.all(|is_same| is_same)
 }
 
-/// Whether a path that does not begin at the root may lead to one of ours, or to what is in it: it has the
-/// last steps of ours somewhere, two of them at least. From the user's home one is enough, at its start.
+/// Whether a relative path may lead to one of our files or into one of our folders: it contains at
+/// least the last two steps of ours. Relative to the user's home, the last step is enough if the
+/// path begins with it.
 pub(super) fn may_lead_to(rest: &[&str], own: &[String], from_home: bool) -> bool {
     let at_home = from_home && own.last().is_some_and(|last| rest.first() == Some(&last.as_str()));
     at_home
@@ -45,14 +46,15 @@ pub(super) fn may_lead_to(rest: &[&str], own: &[String], from_home: bool) -> boo
         })
 }
 
-/// The folder that holds a folder of the user's, unless it holds the settings of everybody.
+/// The parent of a folder of the user's, unless it holds the settings of all programs.
 pub(super) fn around(own: &[String]) -> Option<&[String]> {
     let (last, around) = own.split_last()?;
     let is_shared = around.last().is_none_or(|step| step == ".config");
     (last == "tapegate" && !is_shared).then_some(around)
 }
 
-/// A path without the detour by `/proc`, where the root and the folder of every process are links.
+/// A path without a detour through `/proc`, where the root and working directory of each process
+/// are links.
 pub(super) fn out_of_proc(path: &str) -> &str {
     let by_proc = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
     let Some((_, rest)) = by_proc else { return path };
@@ -64,7 +66,7 @@ pub(super) fn out_of_proc(path: &str) -> &str {
     }
 }
 
-/// The steps of a path, with `.` and `..` resolved as far as they can be.
+/// The steps of a path, with `.` and `..` resolved as far as possible.
 pub(super) fn steps(path: &str) -> Vec<&str> {
     let mut steps: Vec<&str> = Vec::new();
     for step in path.split('/') {
@@ -77,7 +79,7 @@ pub(super) fn steps(path: &str) -> Vec<&str> {
     steps
 }
 
-/// Whether a letter stands between paths rather than in one.
+/// Whether a character separates paths rather than being part of one.
 pub(super) fn is_between(letter: char) -> bool {
     letter.is_whitespace()
         || letter.is_control()
@@ -106,7 +108,7 @@ pub(super) fn is_between(letter: char) -> bool {
         )
 }
 
-/// Whether a pattern of file names is about this name in particular.
+/// Whether a wildcard pattern is specifically about this name.
 fn is_pattern_of(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return false;
@@ -117,14 +119,14 @@ fn is_pattern_of(pattern: &str, name: &str) -> bool {
     (literals >= LITERALS_MIN || prefix >= PREFIX_MIN) && may_match(pattern, name)
 }
 
-/// Whether a pattern of file names matches a name, among whatever others.
+/// Whether a wildcard pattern matches a name, possibly among others.
 fn may_match(pattern: &str, name: &str) -> bool {
     let is_pattern = pattern.contains(['*', '?', '[']);
     let few = pattern.bytes().filter(|byte| *byte == b'*').count() <= STARS_MAX;
     is_pattern && few && wildcard(pattern.as_bytes(), name.as_bytes())
 }
 
-/// Whether a shell's pattern matches. A set in brackets counts as any letter.
+/// Whether a shell pattern matches. A bracket expression counts as any character.
 fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),

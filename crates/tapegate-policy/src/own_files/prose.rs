@@ -1,18 +1,18 @@
-//! What is written for people to read, and so may mention a name of ours.
+//! Text written for people, which may mention our names.
 //!
-//! Only texts under keys that hold prose or something that is run are looked at here. In doubt a text is
-//! not prose: a refusal can be understood, and a policy that was overwritten cannot be undone.
+//! Only texts under keys that hold either prose or something to run are checked here. When in
+//! doubt, a text is not prose: a refusal can be explained, an overwritten policy cannot be undone.
 
-/// How many words a sentence has that does not end like one.
+/// The minimum number of words of a sentence that has no final punctuation.
 const WORDS_MIN: usize = 4;
-/// Words that sentences begin with, and commands do not.
+/// Words that begin sentences, but not commands.
 const OPENERS: [&str; 26] = [
     "are", "can", "could", "hello", "hi", "how", "i", "i'll", "i'm", "i've", "it", "it's", "may",
     "my", "ok", "our", "please", "should", "that", "the", "there", "this", "we", "what", "why",
     "you",
 ];
 
-/// Whether a line can only be a sentence, and no shell would do anything by it.
+/// Whether a line can only be a sentence, so that a shell would do nothing with it.
 pub(super) fn is_prose(line: &str) -> bool {
     let line = line.trim().trim_start_matches(['#', '-', '*', ' ']);
     if line.contains(['>', '<', '|', ';', '&', '$', '=', '\\', '{']) || !quotes_single_words(line) {
@@ -26,15 +26,15 @@ pub(super) fn is_prose(line: &str) -> bool {
     begins_sentence && words.len() > 1 && (words.len() >= WORDS_MIN || ends_sentence)
 }
 
-/// Whether what stands between backticks, which shells run, is one word each time.
+/// Whether each text between backticks, which shells run, is a single word.
 fn quotes_single_words(line: &str) -> bool {
     let mut quoted = line.split('`').skip(1).step_by(2);
     line.matches('`').count().is_multiple_of(2)
         && !quoted.any(|text| text.contains(char::is_whitespace))
 }
 
-/// Whether a query is words to search for, and not a statement that names files: those quote them. A
-/// word with a slash must be what search engines call a qualifier: `repo:a/b`.
+/// Whether a query is a list of search words rather than a statement that names files, which would
+/// quote them. A word with a slash must be a qualifier: `repo:a/b`.
 pub(super) fn is_plain_query(text: &str) -> bool {
     let special =
         ['\'', '"', '`', '\\', '~', '>', '<', '|', ';', '&', '$', '=', '(', ')', '*', '\n'];
@@ -50,13 +50,13 @@ pub(super) fn is_plain_query(text: &str) -> bool {
         && text.split_whitespace().all(|word| !word.contains('/') || is_qualifier(word))
 }
 
-/// Whether a text is the address of a page on another machine, also to those who take it for a path: it
-/// goes nowhere up, and has no escapes that could hide it.
+/// Whether a text is the address of a page on another machine, even to a reader that takes it for a
+/// path: it has no `..` and no escapes that could hide one.
 pub(super) fn is_web_address(text: &str) -> bool {
     let scheme = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     let Some(place) = scheme else { return false };
     let host = place.split(['/', '?', '#', ':']).next().unwrap_or(place);
-    // A name without a letter may be an address of this machine.
+    // A host that does not end in a letter may be an IP address of this machine.
     let is_named = host.contains('.') && host.ends_with(|last: char| last.is_ascii_alphabetic());
     let is_here = host.ends_with("localhost") || host.ends_with(".local");
     let plain = |letter: char| letter.is_ascii_graphic() && !"%\\@'\"`<>|;$".contains(letter);

@@ -1,8 +1,8 @@
-//! The folders that a client opens to its server, as roots.
+//! The folders that a client exposes to its server as roots.
 //!
-//! A server resolves relative paths from its roots. With a root inside of our state, `key` is the name of
-//! a key, and no call that gives it can be told from an ordinary one. So such a root is not passed on. A
-//! root above our files, such as the home folder, is ordinary: paths below it name them.
+//! A server resolves relative paths from its roots. With a root inside our state, `key` names a key
+//! file, and a call that uses it looks like any other. So such a root is not passed on. A root
+//! above our files, such as the home folder, is fine: paths below it still name them.
 
 use tapegate_core::frame::careless;
 use tapegate_core::json::{Cursor, Fault, Kind};
@@ -10,11 +10,12 @@ use tapegate_core::json::{Cursor, Fault, Kind};
 use super::OwnFiles;
 use super::strings::{TextKind, each_string};
 
-/// How deep roots are looked for: in an answer, or in one of several answers that a request brings.
+/// How deep roots are searched for: in a response, or in the responses that a request carries.
 const DEPTH_MAX: usize = 8;
 
 impl OwnFiles {
-    /// The name by which a root in a client's answer is, or lies in, one of our files and folders.
+    /// The name by which a root in a client's response is, or is inside, one of our files and
+    /// folders.
     pub(crate) fn named_by_roots(&self, answer: Option<&[u8]>) -> Option<String> {
         let answer = answer.filter(|_| self.refuse)?;
         let mut found = None;
@@ -22,18 +23,19 @@ impl OwnFiles {
             let may_be_path =
                 matches!(kind, TextKind::Path | TextKind::Url) || text.contains(['/', '\\', '%']);
             if found.is_none() && may_be_path {
-                // What is in the root tells whether the root is ours or around ours.
+                // A path inside the root is checked: it is ours only if the root itself is, not if
+                // the root is above.
                 let inside = format!("{}/root", text.trim().trim_end_matches(['/', '\\']));
                 found = self.named_in(&inside, TextKind::Path);
             }
         };
-        // What is no JSON is refused for its form.
+        // Invalid JSON is refused because of its form.
         each_roots(answer, 0, &mut |roots| each_string(roots, &mut look)).ok();
         found
     }
 }
 
-/// Hands on the value of every member `roots`.
+/// Calls `take` with the value of every member `roots`.
 fn each_roots(value: &[u8], depth: usize, take: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
     let mut cursor = Cursor::new(value)?;
     let kind = cursor.kind()?;

@@ -1,15 +1,15 @@
-//! What a text may be read as by whoever opens files by it.
+//! The readings of a text by code that opens files.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// How often escapes are decoded: what is encoded twice is decoded by two readers in a row.
+/// How often escapes are decoded: two readers in a row decode a text that is encoded twice.
 const ROUNDS: usize = 3;
 
-/// What `look` finds in a text in lower case as it is written, or as a reader of URLs, of escapes, of Windows
-/// paths or a shell may read it. Readings that `may_count` rules out are not looked at: a text may be
-/// megabytes.
+/// What `look` finds in a text in lower case, as written or as a parser of URLs, escapes or Windows
+/// paths or a shell may read it. Readings that `may_count` rules out are skipped, since a text may
+/// be megabytes.
 pub(super) fn any_reading<T>(
     text: &str,
     may_count: &dyn Fn(&str) -> bool,
@@ -17,7 +17,7 @@ pub(super) fn any_reading<T>(
 ) -> Option<T> {
     let mut look_at =
         |reading: &str| if may_count(reading) { look(&reading.to_lowercase()) } else { None };
-    // Letters of another width or shape are the plain ones to some readers.
+    // Some readers take full-width and other variants of letters for the plain ones.
     let plain = match text.is_ascii() {
         true => Cow::Borrowed(text),
         false => text.nfkc().filter(|letter| !is_ignored(*letter)).collect(),
@@ -42,7 +42,7 @@ pub(super) fn any_reading<T>(
     None
 }
 
-/// A text with every escape of a URL decoded; nothing if it has none.
+/// A text with every percent escape decoded; `None` if it has none.
 fn decoded(text: &str) -> Option<String> {
     let mut decoded = text.contains('%').then(|| percent_decoded(text))?;
     for _ in 1..ROUNDS {
@@ -79,7 +79,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A text with `\uXXXX` and `\xXX` decoded, as JSON in a string and as shells write them.
+/// A text with `\uXXXX` and `\xXX` decoded, as in JSON inside a string and in shells.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

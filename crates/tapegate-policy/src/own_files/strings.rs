@@ -1,29 +1,29 @@
-//! The strings in a call's arguments, and what they are for.
+//! The strings in a call's arguments, and their purpose.
 
 use tapegate_core::json::string;
 
-/// What a string is for, by the key that it stands under.
+/// The purpose of a string, according to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// What is written to a file. It may mention any name.
+    /// Content that is written to a file. It may mention any name.
     Content,
-    /// What is told to people. It may mention a name among other words.
+    /// Text for people. It may mention a name among other words.
     Told,
-    /// Sentences, or what is typed into a terminal.
+    /// Prose, or input to a terminal.
     Text,
-    /// Words to search for, or a statement.
+    /// Search words, or a statement.
     Query,
-    /// What is run.
+    /// A command.
     Command,
-    /// A path or several, however long.
+    /// One or several paths, of any length.
     Path,
-    /// The same, which may also be an address in the web.
+    /// A path or a web address.
     Url,
     /// A pattern, or anything else.
     Other,
 }
 
-/// Keys of content, without case and separators.
+/// Keys of content, in lower case without separators.
 const CONTENT: [&str; 18] = [
     "body",
     "codeedit",
@@ -44,7 +44,7 @@ const CONTENT: [&str; 18] = [
     "oldtext",
     "replacement",
 ];
-/// Keys of what is told to people.
+/// Keys of text for people.
 const TOLD: [&str; 28] = [
     "answer",
     "comment",
@@ -75,11 +75,11 @@ const TOLD: [&str; 28] = [
     "userprompt",
     "usermessage",
 ];
-/// Keys of sentences, which may also be typed into a terminal.
+/// Keys of prose that may also be typed into a terminal.
 const TEXT: [&str; 8] = ["goal", "input", "task", "tasks", "text", "texts", "todo", "todos"];
-/// Keys of what is searched for.
+/// Keys of search queries.
 const QUERY: [&str; 4] = ["q", "query", "search", "searchquery"];
-/// How keys of paths end.
+/// Endings of keys of paths.
 const PATH_ENDS: [&str; 11] = [
     "path",
     "paths",
@@ -93,7 +93,7 @@ const PATH_ENDS: [&str; 11] = [
     "destination",
     "target",
 ];
-/// How keys of addresses end.
+/// Endings of keys of addresses.
 const URL_ENDS: [&str; 4] = ["uri", "uris", "url", "urls"];
 /// Keys of commands.
 const COMMAND: [&str; 30] = [
@@ -153,10 +153,10 @@ impl TextKind {
     }
 }
 
-/// Hands on every string in a JSON text with what it is for. Keys count too: some tools take files
-/// by name as keys.
+/// Calls `take` with every string in a JSON text and its purpose. Keys are included: some tools
+/// take file names as keys.
 pub(super) fn each_string(json: &[u8], take: &mut dyn FnMut(&str, TextKind)) {
-    // What values are for, by the key of each object and list that is open.
+    // The purpose of the values in each open object and list.
     let mut open: Vec<TextKind> = Vec::new();
     let mut kind = TextKind::Other;
     let mut at = 0;
@@ -183,7 +183,7 @@ pub(super) fn each_string(json: &[u8], take: &mut dyn FnMut(&str, TextKind)) {
     }
 }
 
-/// Where a string ends that begins before `at`, after its closing quote.
+/// The end of a string that begins before `at`, after its closing quote.
 fn string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', &json[at..]) {
         at += found;

@@ -1,4 +1,4 @@
-//! What of an item is its definition, in one way of writing it.
+//! The canonical form of an item's definition.
 
 use tapegate_core::frame::careless;
 use tapegate_core::json::{Cursor, Fault, Kind, Str};
@@ -6,20 +6,21 @@ use tapegate_core::signature::canonical;
 
 use crate::gated::Offer;
 
-/// The canonical text of an item's definition: the item without what says how things stand.
+/// The canonical text of an item's definition: the item without members that only describe its
+/// state.
 pub(super) fn definition(offer: Offer, item: &[u8]) -> Vec<u8> {
     let stable = match offer {
-        // A file that grows is still the file that was accepted.
+        // A file that grows is still the accepted file.
         Offer::Resource => without(item, &["size"], Some("annotations")),
         Offer::Template => without(item, &[], Some("annotations")),
         Offer::Tool | Offer::Prompt => Ok(item.to_vec()),
     };
     let text = canonical(&stable.unwrap_or_else(|_| item.to_vec()));
-    // It comes in brackets.
+    // The canonical text is wrapped in brackets.
     text.get(1..text.len() - 1).unwrap_or_default().to_vec()
 }
 
-/// An object without some members; what is `inside` loses its `lastModified`.
+/// An object without some members; the member `inside` loses its `lastModified`.
 fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec<u8>, Fault> {
     let mut cursor = Cursor::new(object)?;
     if cursor.kind()? != Kind::Object {

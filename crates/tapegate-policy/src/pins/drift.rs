@@ -1,4 +1,4 @@
-//! How what servers say differs from what was accepted.
+//! How definitions differ from the accepted ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,63 +11,62 @@ use super::shadow::look;
 use crate::filter::List;
 use crate::gated::Offer;
 
-/// How many fields are named.
+/// How many changed fields are named.
 const FIELDS_MAX: usize = 6;
 /// How much of a value is shown.
 const VALUE_CHARS_MAX: usize = 60;
-/// How many definitions of what was not accepted are remembered. What is beyond drifts all the
-/// same, for not being accepted.
+/// How many definitions that were not accepted are remembered. Any beyond that still count as
+/// drifted, because they were not accepted.
 const KEPT_MAX: usize = 1 << 16;
 
-/// How the ways begin in which something is not what was accepted.
+/// The descriptions of drift, or how they begin.
 const CHANGED: &str = "changed: ";
 const NEW: &str = "new: never pinned";
 const LOOKALIKE: &str = "whose name differs only in blanks, case or letters that look alike";
 const GONE: &str = "gone: no longer listed";
 pub(crate) const NOT_COMPARED: &str = "not compared with its pin: ";
 const OTHERWISE: &str = "changed: it is defined otherwise";
-/// How many lists are gathered page by page at once.
+/// How many lists can be read page by page at the same time.
 const READERS_MAX: usize = 4096;
 
-/// Something that is not what was accepted.
+/// An item that differs from what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drifted {
-    /// What it is.
+    /// Its kind.
     pub offer: Offer,
     /// Its name.
     pub name: String,
-    /// How it differs, in words.
+    /// A description of the difference.
     pub words: String,
 }
 
-/// Remembers what a live server has said about itself.
+/// Remembers the definitions that a live server has sent.
 #[derive(Debug, Default)]
 pub struct Watch {
     said: HashMap<(Offer, String), Said>,
-    /// What was accepted and is on the pages so far, by who reads them and kind.
+    /// The accepted names on the pages so far, by reader and kind.
     paged: HashMap<(Reader, Offer), BTreeSet<String>>,
 }
 
-/// Who reads a list page by page.
+/// The reader of a list that comes page by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reader {
     /// The session.
     pub session: u32,
-    /// The held call that the gate lists for; `None` if the client lists.
+    /// The held call that the gate lists for; `None` if the client reads the list.
     pub own: Option<Ticket>,
 }
 
-/// A definition as it was said last.
+/// The last definition that the server has sent.
 #[derive(Debug)]
 struct Said {
     hash: String,
-    /// How it differs from what was accepted, if it does.
+    /// How it differs from the accepted one, if it does.
     drift: Option<String>,
 }
 
 impl Watch {
-    /// Takes the lists of a reply; returns what has drifted and was not known to. `last` if no
-    /// page follows.
+    /// Takes the lists of a reply and returns newly found drift. `last` says that no page follows.
     pub fn learn(
         &mut self,
         lock: &Lock,
@@ -84,7 +83,7 @@ impl Watch {
                 for name in &item.names {
                     let found = Pin::of(offer, item.text);
                     let drift = pins.and_then(|pins| words(pins.get(name.as_ref()), &found));
-                    // Room for what was accepted is never taken by names that a server makes up.
+                    // Names that a server makes up must not displace accepted ones.
                     let accepted = pins.is_some_and(|pins| pins.contains_key(name.as_ref()));
                     if !accepted && self.said.len() >= KEPT_MAX {
                         continue;
@@ -111,14 +110,15 @@ impl Watch {
         news
     }
 
-    /// Forgets the pages that a reader has seen, of one kind or of all: it begins again, or gives up.
+    /// Forgets the pages that a reader has seen, of one kind or of all, because it starts again or
+    /// gives up.
     pub fn restart(&mut self, reader: Reader, offer: Option<Offer>) {
         self.paged.retain(|(one, kind), _| *one != reader || offer.is_some_and(|of| of != *kind));
     }
 
-    /// Remembers what was said; returns how it has drifted, if that is news.
+    /// Remembers a definition; returns how it has drifted, if that is news.
     ///
-    /// What has drifted once is not trusted again for being listed twice, or as before.
+    /// Once something has drifted, it stays so, even if it is listed again as before.
     fn remember(
         &mut self,
         offer: Offer,
@@ -137,8 +137,8 @@ impl Watch {
 
     /// How something that is called differs from what was accepted, if it does.
     ///
-    /// A tool or prompt that was not accepted differs; resources come and go, and only one that is
-    /// listed otherwise than it was differs.
+    /// A tool or prompt that was not accepted differs. Resources come and go, so one differs only
+    /// if it is listed with a definition other than the accepted one.
     pub fn drift(&self, lock: &Lock, server: &str, offer: Offer, name: &str) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
         let strict = matches!(offer, Offer::Tool | Offer::Prompt);
@@ -151,7 +151,7 @@ impl Watch {
         self.said.get(&(offer, name.to_owned()))?.drift.as_deref()
     }
 
-    /// Holds what was said against another lock.
+    /// Compares the remembered definitions with another lock.
     pub fn relock(&mut self, lock: &Lock, server: &str) {
         for ((offer, name), said) in &mut self.said {
             let pins = lock.servers.get(server).and_then(|server| server.offers.get(offer));
@@ -165,7 +165,7 @@ impl Watch {
     }
 }
 
-/// How a definition differs from the one that was accepted, if it does.
+/// A description of how a definition differs from the accepted one, if it does.
 fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
     let Some(accepted) = accepted else { return Some(NEW.to_owned()) };
     if accepted.hash == found.hash {
@@ -190,14 +190,14 @@ fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
         fields.push(format!("{} more", differences.more));
     }
     if fields.is_empty() {
-        // Members that occur twice, of which a comparison sees one.
+        // Duplicate members, of which the comparison sees only one.
         fields.push("it is written otherwise".to_owned());
     }
     Some(format!("{CHANGED}{}", fields.join("; ")))
 }
 
-/// How something differs from what was accepted, with the accepted name that it could be taken for if it is
-/// new. Lists are long, and need only know that it differs.
+/// Adds to the drift of a new item the accepted name that it could be confused with. Not done for
+/// lists: they are long and only need to know that an item differs.
 pub(crate) fn told(drift: &str, lock: &Lock, server: &str, offer: Offer, name: &str) -> String {
     let pins = lock.servers.get(server).and_then(|server| server.offers.get(&offer));
     let mut names = pins.into_iter().flat_map(|pins| pins.keys()).filter(|_| drift == NEW);
@@ -207,7 +207,7 @@ pub(crate) fn told(drift: &str, lock: &Lock, server: &str, offer: Offer, name: &
     }
 }
 
-/// What a caller is told of something that is not what was accepted, for this reason.
+/// The text for a caller about an item that has drifted for this reason.
 pub(crate) fn refusal_words(reason: &str) -> &'static str {
     if reason.starts_with(CHANGED) {
         "has changed since it was pinned, and is denied"

@@ -1,7 +1,7 @@
-//! What a tool says about itself in its annotations, as far as a person has accepted it.
+//! The accepted annotations of a tool.
 //!
-//! A server may say anything about its tools at any time. So hints are read from the definition in
-//! the lock file, never from the wire, and of a tool that is not pinned nothing is known.
+//! A server may claim anything about its tools at any time. So hints are read from the definition
+//! in the lock file, never from the wire, and the hints of a tool that is not pinned are unknown.
 
 use tapegate_core::frame::careless;
 use tapegate_core::json::{Cursor, Fault, Kind};
@@ -12,35 +12,35 @@ use crate::gated::Offer;
 /// A hint about a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// Whether it changes nothing.
+    /// Whether it only reads.
     ReadOnly,
     /// Whether it may destroy something.
     Destructive,
-    /// Whether calling it again changes nothing more.
+    /// Whether repeating a call has no further effect.
     Idempotent,
-    /// Whether it deals with the world outside.
+    /// Whether it interacts with the outside world.
     OpenWorld,
 }
 
-/// What is known of a hint.
+/// The value of a hint, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HintValue {
-    /// The accepted definition says so, or MCP says so of a definition that does not.
+    /// The value in the accepted definition, or MCP's default if that has none.
     Known(bool),
-    /// The tool is not pinned, or is not what was pinned, or its definition is unclear.
+    /// The tool is not pinned, has drifted, or its definition is unclear.
     Unknown,
 }
 
-/// What a rule wants of a hint.
+/// A rule's test of a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HintTest {
     /// The hint.
     pub hint: Hint,
-    /// One of these.
+    /// The values that pass.
     pub wanted: Vec<HintValue>,
 }
 
-/// What is known of all hints about one tool.
+/// The values of all hints of one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hints([HintValue; 4]);
 
@@ -59,17 +59,17 @@ impl Hint {
         }
     }
 
-    /// What MCP has it mean where a definition does not say.
+    /// Its default in MCP.
     fn default(self) -> bool {
         matches!(self, Self::Destructive | Self::OpenWorld)
     }
 }
 
 impl Hints {
-    /// Nothing.
+    /// No hint is known.
     pub const UNKNOWN: Self = Self([HintValue::Unknown; 4]);
 
-    /// What the lock says of a tool. `drifted` if the tool is known not to be what was accepted.
+    /// The hints of a tool in the lock. `drifted` says that the tool is known to differ from it.
     pub fn of(lock: &Lock, server: &str, name: &str, drifted: bool) -> Self {
         match lock.pin_of(server, Offer::Tool, name) {
             Some(pin) if !drifted => Self::read(&pin.definition),
@@ -77,7 +77,7 @@ impl Hints {
         }
     }
 
-    /// What a tool's definition says.
+    /// The hints in a tool's definition.
     pub fn read(definition: &[u8]) -> Self {
         Self::try_read(definition).unwrap_or(Self::UNKNOWN)
     }
@@ -98,7 +98,7 @@ impl Hints {
                 _ => HintValue::Unknown,
             };
         }
-        // What only reads does not destroy, unless its definition says so all the same.
+        // A read-only tool is not destructive, unless its definition says otherwise.
         let silent = matches!(said[Hint::Destructive as usize], Said::Nothing);
         if silent && hints.get(Hint::ReadOnly) != HintValue::Known(false) {
             hints.0[Hint::Destructive as usize] = match hints.get(Hint::ReadOnly) {
@@ -109,25 +109,25 @@ impl Hints {
         Ok(hints)
     }
 
-    /// What is known of a hint.
+    /// The value of a hint.
     pub fn get(&self, hint: Hint) -> HintValue {
         self.0[hint as usize]
     }
 }
 
 impl HintTest {
-    /// Whether it holds for sure.
+    /// Whether it certainly holds.
     pub fn must_hold(&self, hints: &Hints) -> bool {
         self.wanted.contains(&hints.get(self.hint))
     }
 
-    /// Whether it may hold: of what is not known, anything may be so.
+    /// Whether it may hold: an unknown value may be any.
     pub fn may_hold(&self, hints: &Hints) -> bool {
         self.must_hold(hints) || hints.get(self.hint) == HintValue::Unknown
     }
 }
 
-/// What an object says under a name, by readers of any care.
+/// The value of an object's member, as lenient readers find it.
 #[derive(Debug, Clone, Copy)]
 enum Said<'a> {
     Nothing,
@@ -166,7 +166,7 @@ impl std::fmt::Display for HintValue {
 }
 
 impl HintTest {
-    /// The words for a tool that it does not hold for: "`readOnlyHint` is false, not true".
+    /// A message for a tool that fails the test: "`readOnlyHint` is false, not true".
     pub(crate) fn refuted(&self, value: HintValue) -> String {
         let wanted: Vec<String> = self.wanted.iter().map(HintValue::to_string).collect();
         format!("`{}` is {value}, not {}", self.hint.name(), wanted.join(" or "))
@@ -174,7 +174,7 @@ impl HintTest {
 }
 
 impl std::fmt::Display for HintTest {
-    /// The test in words for people: "`readOnlyHint` is true".
+    /// The test for people: "`readOnlyHint` is true".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let wanted: Vec<String> = self.wanted.iter().map(HintValue::to_string).collect();
         write!(f, "`{}` is {}", self.hint.name(), wanted.join(" or "))

@@ -1,4 +1,4 @@
-//! The lock file: which definitions a person has accepted.
+//! The lock file: the definitions that a person has accepted.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use super::text::write_lines;
 use crate::filter::lists;
 use crate::gated::Offer;
 
-/// The version of the file's form.
+/// The version of the file format.
 const SCHEMA: &str = "1";
 
-/// What was accepted, by server.
+/// The accepted definitions, by server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     /// The servers that were pinned.
     pub servers: BTreeMap<String, Server>,
 }
 
-/// What was accepted of one server. A kind that is not there was not pinned.
+/// The accepted definitions of one server. A kind that is missing was not pinned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Server {
     /// By kind, by name.
     pub offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
 }
 
-/// One definition that was accepted.
+/// An accepted definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// The blake3 hash of the definition, in hex.
@@ -96,7 +96,7 @@ impl Lock {
         Ok(found)
     }
 
-    /// The file's text: sorted, one field on a line, the same for the same pins.
+    /// The file's text: sorted, one field per line, deterministic.
     pub fn write(&self) -> String {
         let mut out = format!("{{\n  \"schema\": {SCHEMA},\n  \"servers\": {{").into_bytes();
         for (index, (name, server)) in self.servers.iter().enumerate() {
@@ -122,8 +122,8 @@ impl Lock {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// Accepts what the results of list requests define; of a kind that is in them, nothing else
-    /// stays accepted. `pages` are all pages of all lists.
+    /// Accepts the definitions in the results of list requests, and removes all others of the kinds
+    /// they list. `pages` are all pages of all lists.
     pub fn learn(&mut self, server: &str, pages: &[&[u8]]) {
         let mut learned = Server::default();
         for list in pages.iter().flat_map(|page| lists(page)) {
@@ -137,7 +137,7 @@ impl Lock {
         self.servers.entry(server.to_owned()).or_default().offers.extend(learned.offers);
     }
 
-    /// The tools that were accepted, as Cedar wants to know them.
+    /// The accepted tools, in the form that Cedar needs.
     pub fn tools(&self) -> Vec<Tool> {
         let mut tools = Vec::new();
         for (server, pinned) in &self.servers {
@@ -153,7 +153,7 @@ impl Lock {
         tools
     }
 
-    /// What was accepted under a name.
+    /// The accepted definition of a name.
     pub fn pin_of(&self, server: &str, offer: Offer, name: &str) -> Option<&Pin> {
         self.servers.get(server)?.offers.get(&offer)?.get(name)
     }

@@ -1,23 +1,23 @@
-//! Tools of several servers that one could take for each other.
+//! Tools of different servers with confusable names.
 //!
-//! An agent picks tools by name. A server whose tool is called as that of another, or nearly so,
-//! may get calls that were meant for the other.
+//! An agent picks tools by name. A server whose tool has the same name as another server's, or
+//! nearly so, may receive calls that were meant for the other.
 
 use std::collections::BTreeMap;
 
 use super::lock::Lock;
 use crate::gated::Offer;
 
-/// Tools that one could take for each other.
+/// Tools with confusable names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
     /// Server and name of each.
     pub tools: Vec<(String, String)>,
-    /// Whether the names are the same to the letter.
+    /// Whether the names are identical.
     pub exact: bool,
 }
 
-/// Finds tools that one could take for each other.
+/// Finds tools with confusable names.
 pub fn shadows(lock: &Lock) -> Vec<Shadow> {
     let mut by_look: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for (server, pinned) in &lock.servers {
@@ -33,12 +33,12 @@ pub fn shadows(lock: &Lock) -> Vec<Shadow> {
     several.map(shadow).collect()
 }
 
-/// What all names have in common that look alike.
+/// A form that all names that look alike have in common.
 pub(super) fn look(name: &str) -> String {
     name.chars().filter(|letter| !unseen(*letter)).flat_map(char::to_lowercase).map(plain).collect()
 }
 
-/// Blanks, and what takes no room.
+/// White space and invisible characters.
 fn unseen(letter: char) -> bool {
     letter.is_whitespace()
         || letter.is_control()
@@ -46,11 +46,11 @@ fn unseen(letter: char) -> bool {
         || matches!(letter, '\u{2060}'..='\u{2064}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
 }
 
-/// The letter that another looks like.
+/// The letter that a character looks like.
 fn plain(letter: char) -> char {
     let wide = u32::from(letter).wrapping_sub(0xff01);
     if wide < 0x5e {
-        // Full width forms stand in the order of ASCII.
+        // Full-width forms are in ASCII order.
         return plain(char::from(b'!' + wide as u8).to_ascii_lowercase());
     }
     match letter {

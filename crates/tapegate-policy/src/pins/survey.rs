@@ -1,4 +1,4 @@
-//! What a server offers by now, beside what was accepted of it, to be accepted in turn.
+//! What a server offers now, compared with what was accepted, for review.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,28 +8,28 @@ use super::lock::{Lock, Pin, Server};
 use crate::filter::lists;
 use crate::gated::Offer;
 
-/// What a server offers, gathered page by page.
+/// The items a server offers, collected page by page.
 #[derive(Debug, Default)]
 pub struct Survey {
     offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
-    /// The kinds that were listed to the end.
+    /// The kinds that were listed completely.
     whole: BTreeSet<Offer>,
-    /// What was defined in several ways; the last one counts.
+    /// Items that were defined in several ways; the last definition is used.
     fickle: BTreeSet<(Offer, String)>,
-    /// How many items have no name.
+    /// The number of items without a name.
     nameless: usize,
 }
 
-/// Something that is offered otherwise than it was accepted.
+/// A difference between what is offered and what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is.
+    /// Its kind.
     pub offer: Offer,
     /// Its name.
     pub name: String,
-    /// What was accepted, unless it is new.
+    /// The accepted definition, unless it is new.
     pub accepted: Option<Pin>,
-    /// What is offered, unless it is gone.
+    /// The offered definition, unless it is gone.
     pub offered: Option<Pin>,
 }
 
@@ -62,22 +62,23 @@ impl Survey {
         self.offers.is_empty()
     }
 
-    /// How many things are offered.
+    /// The number of items offered.
     pub fn len(&self) -> usize {
         self.offers.values().map(BTreeMap::len).sum()
     }
 
-    /// What was defined in several ways.
+    /// The items that were defined in several ways.
     pub fn fickle(&self) -> impl Iterator<Item = (Offer, &str)> {
         self.fickle.iter().map(|(offer, name)| (*offer, name.as_str()))
     }
 
-    /// How many items have no name, and so cannot be accepted.
+    /// The number of items without a name, which cannot be accepted.
     pub fn nameless(&self) -> usize {
         self.nameless
     }
 
-    /// What is offered otherwise than it was accepted. What was not listed to its end is not missed.
+    /// All differences from what was accepted. Items are missing only if their list was read
+    /// completely.
     pub fn differences(&self, lock: &Lock, server: &str) -> Vec<Difference> {
         let accepted = |offer: Offer| lock.servers.get(server)?.offers.get(&offer);
         let mut found = Vec::new();
@@ -100,12 +101,12 @@ impl Survey {
         found
     }
 
-    /// Accepts all that is offered of a server, and nothing else of the kinds that were listed.
+    /// Accepts all that a server offers, and removes everything else of the kinds that were listed.
     pub fn accept_all(&self, lock: &mut Lock, server: &str) {
         for difference in self.differences(lock, server) {
             difference.accept(lock, server);
         }
-        // A kind of which there is nothing is pinned too: what comes later was not accepted.
+        // An empty kind is pinned too: items that appear later were not accepted.
         let pinned = lock.servers.entry(server.to_owned()).or_default();
         for offer in self.offers.keys() {
             pinned.offers.entry(*offer).or_default();
@@ -114,7 +115,7 @@ impl Survey {
 }
 
 impl Difference {
-    /// Has this from now on be what is accepted.
+    /// Accepts this difference.
     pub fn accept(&self, lock: &mut Lock, server: &str) {
         let kind = lock.servers.entry(server.to_owned()).or_default();
         let kind = kind.offers.entry(self.offer).or_default();
@@ -126,8 +127,8 @@ impl Difference {
 }
 
 impl Lock {
-    /// What is accepted otherwise than in an earlier lock, by server; nothing if that lock holds a server,
-    /// or a kind, to something that this one does not.
+    /// The differences from an earlier lock, by server; `None` if that lock pins a server or a kind
+    /// that this one does not.
     pub fn changes_since(&self, earlier: &Self) -> Option<BTreeMap<String, Vec<Difference>>> {
         let kinds = |(name, server): (&String, &Server)| -> Vec<(String, Offer)> {
             server.offers.keys().map(|offer| (name.clone(), *offer)).collect()
@@ -206,7 +207,7 @@ mod tests {
         assert!(shown(&half, &lock).is_empty());
         half.accept_all(&mut lock, "s");
         assert!(lock.pin_of("s", Offer::Tool, "b").is_some());
-        // Another kind is not touched, and one of which there is nothing is pinned.
+        // Other kinds are not touched, and an empty kind is pinned.
         let prompts = survey(&[r#"{"prompts":[]}"#]);
         prompts.accept_all(&mut lock, "s");
         assert!(lock.servers["s"].offers[&Offer::Prompt].is_empty());

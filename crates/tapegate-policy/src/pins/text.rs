@@ -1,7 +1,7 @@
-//! Canonical JSON on many lines, so that two versions can be compared line by line.
+//! Canonical JSON on several lines, so that two versions can be compared line by line.
 
-/// Appends a JSON text without white space, one member or element on a line. Lines but the first
-/// are indented by `depth` levels or more.
+/// Appends a JSON text without white space, one member or element per line. All lines but the first
+/// are indented by at least `depth` levels.
 pub(super) fn write_lines(out: &mut Vec<u8>, json: &[u8], mut depth: usize) {
     let (mut string, mut escape) = (false, false);
     let mut bytes = json.iter().copied().peekable();

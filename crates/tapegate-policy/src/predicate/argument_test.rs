@@ -1,21 +1,21 @@
-//! One thing that a rule wants of a call's arguments.
+//! One test on a call's arguments.
 
 use std::fmt::{self, Display};
 
 use super::{KnownArguments, Predicate};
 
-/// One thing that a rule wants of a call's arguments.
+/// One test on a call's arguments.
 #[derive(Debug)]
 pub enum ArgumentTest {
-    /// What a path leads to is as it must be.
+    /// A test of the values at a path.
     Value(Predicate),
-    /// There are no arguments that the rule does not name. Only rules that forward have this: in one
-    /// that stops, an argument more would get around it.
+    /// There are no arguments that the rule does not name. Only rules that forward have this: in a
+    /// rule that stops calls, an extra argument would bypass it.
     NoOthers(KnownArguments),
 }
 
 impl ArgumentTest {
-    /// The words for arguments that it does not hold for.
+    /// A message for arguments that fail the test.
     pub(crate) fn refuted(&self) -> String {
         match self {
             Self::Value(predicate) => predicate.refuted(),
@@ -23,7 +23,7 @@ impl ArgumentTest {
         }
     }
 
-    /// Why the arguments are not as they must be, where that is easily missed.
+    /// A hint about a reason for failure that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
         match self {
             Self::Value(predicate) => predicate.advice(arguments),
@@ -31,12 +31,12 @@ impl ArgumentTest {
         }
     }
 
-    /// Whether there is a relative path where one in a folder, or out of it, is wanted.
+    /// Whether the value is a relative path although the test is about folders.
     pub fn has_relative_path(&self, arguments: &[u8]) -> bool {
         matches!(self, Self::Value(predicate) if predicate.has_relative_path(arguments))
     }
 
-    /// Whether the raw JSON of a call's arguments is as it must be, whoever reads it.
+    /// Whether the test holds for the raw JSON of a call's arguments, however a server reads it.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         match self {
             Self::Value(predicate) => predicate.must_hold(arguments),
@@ -44,7 +44,7 @@ impl ArgumentTest {
         }
     }
 
-    /// Whether some server could read the arguments as they must be.
+    /// Whether some server could read the arguments so that the test holds.
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
         match self {
             Self::Value(predicate) => predicate.may_hold(arguments),
@@ -52,7 +52,7 @@ impl ArgumentTest {
         }
     }
 
-    /// That the arguments could be read as they must be, in words for people.
+    /// A message that the arguments could be read so that the test holds.
     pub fn possible_words(&self) -> String {
         match self {
             Self::Value(predicate) => predicate.possible_words(),

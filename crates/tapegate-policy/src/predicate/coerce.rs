@@ -1,8 +1,8 @@
-//! Whether some server could read a value as one that a test wants.
+//! Whether some server could convert a value so that a test holds.
 //!
-//! Servers convert: pydantic takes `"yes"` for true and `"5000"` for a number, JavaScript any text for
-//! true, Java any text but `true` for false; many parse JSON that comes as text and unpack a list of
-//! one. Where a number is wanted and nobody can tell which it is, it counts as the one that is.
+//! Servers convert: pydantic takes `"yes"` as true and `"5000"` as a number, JavaScript takes any
+//! non-empty text as true, Java any text but `true` as false; many parse JSON in strings and unpack
+//! a list of one. If a number is tested and its value cannot be determined, it counts as matching.
 
 use tapegate_core::json::{self, Cursor, Fault, Kind, Number};
 use tapegate_core::lenient::alike::{TextForms, is_null_word};
@@ -22,29 +22,29 @@ use crate::glob::Glob;
 /// How deep lists and objects are followed.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// What a test looks for in what servers make of a value. The case of letters does not count, but in
-/// expressions.
+/// What a test looks for in the forms into which servers convert a value. Case is ignored, except
+/// in regular expressions.
 #[derive(Debug)]
 pub(super) struct Coerced {
     glob: Option<Glob>,
-    /// The texts that it may be equal to, by their place among all that it may be equal to.
+    /// The strings among the values of a `OneOf`, by their index.
     texts: Vec<Option<TextForms>>,
 }
 
-/// A test of one value that is under way.
+/// The state of testing one value.
 struct Reading<'r> {
     test: &'r Test,
     coerced: &'r Coerced,
     budget: &'r Budget,
 }
 
-/// Where a value is.
+/// The position of a value.
 #[derive(Clone, Copy, Default)]
 struct At {
     depth: usize,
-    /// How many texts were parsed on the way.
+    /// How many strings were parsed on the way.
     nested: usize,
-    /// Whether it is in a list of which one text was made.
+    /// Whether it is in a list that was joined to one text.
     joined: bool,
 }
 
@@ -103,12 +103,12 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether what a text holds could be what is wanted.
+    /// Whether the JSON or other structure in a text could match.
     fn inside_may_be(&self, text: &str, at: At) -> bool {
         match embedded(text) {
             Embedded::Json(_) if at.nested == NESTED_MAX => true,
             Embedded::Json(inner) => self.reads_as(&inner, At { nested: at.nested + 1, ..at }),
-            // Nobody knows how it is read; what is found in it stands between quotes, commas and brackets.
+            // The format is unknown; values in it are delimited by quotes, commas and brackets.
             Embedded::Unclear => {
                 let plain = unescaped(text);
                 let plain = plain.as_deref().unwrap_or(text);
@@ -120,7 +120,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether one of the children of a list or object is so.
+/// Whether `is` holds for a child of a list or object.
 fn any_child(value: &[u8], is: impl Fn(&[u8]) -> bool) -> Result<bool, Fault> {
     let mut cursor = Cursor::new(value)?;
     let mut first = true;
@@ -138,13 +138,13 @@ fn any_child(value: &[u8], is: impl Fn(&[u8]) -> bool) -> Result<bool, Fault> {
 }
 
 impl Reading<'_> {
-    /// Whether a list or object as a whole could be what is wanted.
+    /// Whether a list or object as a whole could match.
     fn whole_may_be(&self, value: &[u8]) -> bool {
         let inside = value.get(1..value.len() - 1);
         let empty = inside.is_none_or(|inside| inside.trim_ascii().is_empty());
         match self.test {
             Test::Exists => true,
-            // An object is no number, and nobody knows what it is compared as.
+            // How a server compares an object with a number is unknown.
             Test::Range { .. } => value.first() == Some(&b'{') || empty && self.scalar_may_be(b"0"),
             Test::OneOf(wanted) => wanted.iter().any(|wanted| match wanted.as_bytes() {
                 b"true" => true,
@@ -155,7 +155,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a list could be what is wanted when somebody makes one text of it; `None` if nobody does.
+    /// Whether a list could match once it is joined to one text; `None` if no server would join it.
     fn joined_may_be(&self, list: &[u8]) -> Option<bool> {
         let is_text = |wanted: &String| wanted.starts_with('"');
         match self.test {
@@ -165,7 +165,7 @@ impl Reading<'_> {
         }
         for joint in Joint::ALL {
             let Some(text) = joined(list, joint, self.budget)? else { return Some(true) };
-            // What is wanted besides texts was looked for in the elements.
+            // Other values than strings were looked for in the elements.
             let may_be = match self.test {
                 Test::OneOf(_) => self.may_equal_text(&text),
                 _ => self.text_may_be(&text),
@@ -177,7 +177,7 @@ impl Reading<'_> {
         Some(false)
     }
 
-    /// Whether a number, true, false or null could be what is wanted.
+    /// Whether a number, true, false or null could match.
     fn scalar_may_be(&self, value: &[u8]) -> bool {
         match self.test {
             Test::Exists => true,
@@ -198,13 +198,13 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a text could be what is wanted.
+    /// Whether a text could match.
     fn text_may_be(&self, text: &str) -> bool {
         match self.test {
             Test::Exists => true,
             Test::Range { min, max } => {
                 let (min, max) = (min.as_deref(), max.as_deref());
-                // Who takes nothing for a number takes 0.
+                // A server that converts an empty value to a number gets 0.
                 numbers_in_range(&numbers::of_text(text), min, max)
                     || is_null_word(text) && in_range(b"0", min, max) != Some(false)
             }
@@ -229,7 +229,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a text could be equal to one of the texts that are wanted.
+    /// Whether a text could equal one of the wanted strings.
     fn may_equal_text(&self, text: &str) -> bool {
         let wanted = || self.coerced.texts.iter().flatten();
         wanted().next().is_some()
@@ -238,7 +238,7 @@ impl Reading<'_> {
                     .any_reading(text, |reading| wanted().any(|wanted| wanted.is_spelled(reading))))
     }
 
-    /// Whether some reading of a text is what `is` looks for.
+    /// Whether `is` holds for some reading of a text.
     fn any_reading(&self, text: &str, is: impl Fn(&str) -> bool) -> bool {
         any_reading(text, self.budget, &is) || urls::any_reading(text, is)
     }

@@ -1,4 +1,5 @@
-//! Lists of which somebody makes one text: a command of its words, or whatever JavaScript makes of a list.
+//! Lists joined to one text: a command from its words, or JavaScript's conversion of a list to a
+//! string.
 
 use tapegate_core::json::{self, Cursor};
 use tapegate_core::lenient::reading::Budget;
@@ -6,14 +7,14 @@ use tapegate_core::lenient::reading::Budget;
 use super::coerce::DEPTH_MAX;
 use super::scalars::number_text;
 
-/// What stands between the elements.
+/// How the elements are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joint {
-    /// As JavaScript does it.
+    /// With commas, as JavaScript does.
     Comma,
-    /// As whoever makes a command line of words.
+    /// With blanks, like a command line.
     Blank,
-    /// The same, with quotes around words that a shell would take apart.
+    /// With blanks, and with quotes around words that a shell would split.
     Quoted,
 }
 
@@ -25,8 +26,8 @@ impl Joint {
     }
 }
 
-/// The text that is made of a list. `None` if one of its elements is an object, and no text if there is
-/// no budget left for it.
+/// The text of a joined list. `None` if an element is an object; `Some(None)` if the budget is used
+/// up.
 pub(super) fn joined(list: &[u8], joint: Joint, budget: &Budget) -> Option<Option<String>> {
     if !budget.spend(list.len()) {
         return Some(None);
@@ -59,7 +60,7 @@ fn inner(list: &[u8], joint: Joint, depth: usize) -> Option<String> {
     Some(out)
 }
 
-/// Adds a word, in quotes if a shell wants them.
+/// Appends a word, quoted if a shell needs that.
 fn add(word: &str, joint: Joint, out: &mut String) {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "@%+=:,./-_".contains(letter);
     if joint != Joint::Quoted || !word.is_empty() && word.chars().all(plain) {

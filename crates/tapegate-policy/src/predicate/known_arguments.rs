@@ -1,8 +1,8 @@
 //! The arguments that a rule names, and whether a call has others.
 //!
-//! A test looks only at what its path leads to, so an argument that no test names passes unseen. A rule
-//! with `other_arguments` matches only if there is none: each key, on every level that a path leads
-//! through, is named to the letter, and a text stands nowhere in place of an object or a list.
+//! A test covers only the values at its path, so an argument that no test names goes unchecked. A
+//! rule with `other_arguments` matches only if there is none: each key, on every level that a path
+//! passes through, must be named exactly, and no string may replace an object or a list.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -14,20 +14,20 @@ use tapegate_core::json::{Cursor, Fault, Kind};
 #[derive(Debug, Default)]
 pub struct KnownArguments {
     root: KnownValue,
-    /// The paths as they were written.
+    /// The paths as written.
     paths: Vec<String>,
 }
 
-/// What may be inside a value. A value of which nothing is said may have anything in it.
+/// The permitted children of a value. A value with no entries may contain anything.
 #[derive(Debug, Default)]
 struct KnownValue {
     keys: BTreeMap<String, KnownValue>,
-    /// What every other child is.
+    /// The value of every other child.
     each: Option<Box<KnownValue>>,
 }
 
 impl KnownArguments {
-    /// Adds what a path names.
+    /// Adds the arguments that a path names.
     pub fn add(&mut self, path: &Path, path_text: &str) {
         let mut value = &mut self.root;
         for step in &path.steps {
@@ -42,10 +42,10 @@ impl KnownArguments {
         }
     }
 
-    /// Whether the raw JSON of a call's arguments has no others. What is not JSON has.
+    /// Whether the raw JSON of a call's arguments has no others; false if it is not JSON.
     pub(super) fn are_all(&self, arguments: &[u8]) -> bool {
         let is_object = arguments.trim_ascii_start().first() == Some(&b'{');
-        // A rule that names nothing is about calls without arguments.
+        // A rule that names no arguments applies to calls without any.
         let named = match self.root.is_open() {
             true => is_empty(arguments),
             false => self.root.covers(arguments),
@@ -99,7 +99,7 @@ fn is_empty(object: &[u8]) -> Result<bool, Fault> {
 }
 
 impl KnownArguments {
-    /// The words for arguments that it does not hold for.
+    /// A message for arguments that fail the test.
     pub(crate) fn refuted(&self) -> String {
         match self.paths.is_empty() {
             true => "there are arguments".to_owned(),
@@ -109,7 +109,7 @@ impl KnownArguments {
 }
 
 impl Display for KnownArguments {
-    /// What it wants, in words for people.
+    /// The test, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.paths.is_empty() {
             true => f.write_str("there are no arguments"),

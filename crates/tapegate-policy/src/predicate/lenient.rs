@@ -1,8 +1,8 @@
-//! The values that some server could take for what a path leads to.
+//! The values that some server could find at a path.
 //!
-//! Servers fold the case of keys, parse JSON that comes as text, take one value for a list of one
-//! and a list of one for its value. This walk follows a path in all of these ways at once. What is
-//! nested too deep or branches too often to be followed is reported as unclear.
+//! Servers fold the case of keys, parse JSON in strings, take a single value for a list of one and
+//! a list of one for its value. This walk follows a path in all of these ways at once. Values
+//! nested too deeply or with too many branches are reported as unclear.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -17,45 +17,45 @@ use tapegate_core::lenient::spelling::percent_decode;
 
 /// How deep values are followed.
 const DEPTH_MAX: usize = 128;
-/// How often JSON in a text is followed into JSON in a text.
+/// How many levels of JSON inside strings are followed.
 pub(super) const NESTED_MAX: usize = 4;
-/// How often escapes are decoded in a text that may have a key in it.
+/// How often escapes are decoded in a text that may contain a key.
 const DECODED_MAX: usize = 3;
 
-/// A path by which careless readers find values.
+/// A path, as lenient readers follow it.
 #[derive(Debug)]
 pub(super) struct LenientPath {
     steps: Vec<Step>,
-    /// The key of each step that has one, folded.
+    /// The folded key of each step that has one.
     folded: Vec<String>,
 }
 
-/// Why a walk ended before its end.
+/// Why a walk stopped early.
 pub(super) enum End {
     /// The caller has seen enough.
     Found,
-    /// What is there cannot be followed.
+    /// A value cannot be analysed.
     Unclear,
 }
 
-/// A walk that is under way.
+/// The state of a walk.
 struct Walk<'p, 's> {
     path: &'p LenientPath,
-    /// Whether only keys are read carelessly.
+    /// Whether only keys are read leniently.
     keys_only: bool,
     budget: &'s Budget,
     show: &'s mut dyn FnMut(&[u8]) -> bool,
 }
 
-/// Where a walk is.
+/// The position of a walk.
 #[derive(Clone, Copy)]
 struct At {
-    /// The step that is to be taken.
+    /// The index of the next step.
     step: usize,
     depth: usize,
-    /// How many texts were parsed on the way.
+    /// How many strings were parsed on the way.
     nested: usize,
-    /// Whether every key on the way was the one that is wanted.
+    /// Whether every key on the way was an exact match.
     exact: bool,
 }
 
@@ -70,8 +70,7 @@ impl LenientPath {
         Self { folded: folded.collect(), steps: path.steps.clone() }
     }
 
-    /// Shows every value that some server could find by the path, until `show` says that it has seen
-    /// enough.
+    /// Visits every value that some server could find at the path, until `show` returns true.
     pub(super) fn walk(
         &self,
         arguments: &[u8],
@@ -82,7 +81,8 @@ impl LenientPath {
         walk.start(arguments)
     }
 
-    /// Whether a reader that is careless about keys finds a value by another key than a strict one.
+    /// Whether a reader that is lenient about keys finds a value under another key than a strict
+    /// one.
     pub(super) fn has_lookalike(&self, arguments: &[u8], budget: &Budget) -> bool {
         if !self.steps.iter().any(|step| matches!(step.select, Select::Key(_))) {
             return false;
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
         self.enter(value, At { step: 0, depth: 0, nested: 0, exact: true })
     }
 
-    /// A value that the path leads to, or leads into.
+    /// Handles a value at the path, or on the way to it.
     fn reach(&mut self, value: &[u8], at: At) -> Flow {
         if at.step < self.path.steps.len() {
             return self.enter(value, at);
@@ -123,7 +123,7 @@ impl Walk<'_, '_> {
             Some(b'[') => self.array(value, at).unwrap_or(ControlFlow::Break(End::Unclear)),
             _ if self.keys_only => ControlFlow::Continue(()),
             Some(b'"') => self.text(value, at),
-            // One value where a list is expected.
+            // A single value where a list is expected.
             _ if takes_single(&step.select) => self.reach(value, next),
             _ => ControlFlow::Continue(()),
         }
@@ -151,7 +151,7 @@ impl Walk<'_, '_> {
                     return Ok(flow);
                 }
             }
-            // What is in it counts as if it stood here to readers in JavaScript.
+            // JavaScript readers merge the members of `__proto__` into this object.
             let is_merged = is_prototype(key);
             if step.anywhere || is_merged {
                 let flow = self.enter_any(child, At { exact: at.exact && !is_merged, ..at });
@@ -160,7 +160,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        // One object where a list of them is expected.
+        // A single object where a list of objects is expected.
         let last = next.step == self.path.steps.len();
         if !self.keys_only && takes_single(&step.select) && !(last && step.select == Select::All) {
             return Ok(self.reach(value, next));
@@ -179,11 +179,11 @@ impl Walk<'_, '_> {
             let taken = match &step.select {
                 Select::All => true,
                 Select::Index(index) => *index == count,
-                // Arguments may be given by their place.
+                // Arguments may be positional.
                 Select::Key(_) => !self.keys_only && at.depth == 1,
             };
             count += 1;
-            // A list where one value is expected.
+            // A list where a single value is expected.
             let through = matches!(step.select, Select::Key(_)) && !self.keys_only;
             let mut flow = ControlFlow::Continue(());
             if taken {
@@ -207,7 +207,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A text where a list or an object is expected: JSON, one value, or several with commas.
+    /// A string where a list or an object is expected: JSON, one value, or several separated by
+    /// commas.
     fn text(&mut self, value: &[u8], at: At) -> Flow {
         let step = &self.path.steps[at.step];
         let next = At { step: at.step + 1, ..at };
@@ -217,11 +218,11 @@ impl Walk<'_, '_> {
                 return ControlFlow::Break(End::Unclear);
             }
             Embedded::Json(inner) => {
-                // The outermost value stays the outermost.
+                // The outermost value, once parsed, is still the outermost.
                 let depth = if at.depth == 1 { 0 } else { at.depth };
                 self.enter(&inner, At { nested: at.nested + 1, depth, ..at })?;
             }
-            // YAML, a query or the like: nobody knows, if it has the key in it.
+            // YAML, a query string or the like: unclear if it may contain the key.
             Embedded::Unclear if self.path.may_be_in(at.step, &text) => {
                 return ControlFlow::Break(End::Unclear);
             }
@@ -245,7 +246,7 @@ impl Walk<'_, '_> {
 }
 
 impl LenientPath {
-    /// Whether a text that nobody knows how to read may have in it what a step leads to.
+    /// Whether a text of unknown format may contain what a step leads to.
     fn may_be_in(&self, step: usize, text: &str) -> bool {
         let key = self.folded[step].as_str();
         if key.is_empty() {
@@ -266,7 +267,7 @@ impl LenientPath {
         fold_text(&text).contains(key)
     }
 
-    /// Whether a careless reader takes a key for the one of a step.
+    /// Whether a lenient reader takes a key for that of a step.
     fn is_like(&self, step: usize, key: Str<'_>) -> bool {
         let wanted = self.folded[step].as_bytes();
         if wanted.is_empty() {
@@ -282,12 +283,12 @@ impl LenientPath {
     }
 }
 
-/// Whether a step to the elements of a list may be read as no step, for there is one value only.
+/// Whether a step to the elements of a list may be skipped for a single value.
 fn takes_single(select: &Select) -> bool {
     matches!(select, Select::All | Select::Index(0))
 }
 
-/// Whether readers in JavaScript merge the value of a key into the object around it.
+/// Whether JavaScript readers merge the value of a key into the object around it.
 fn is_prototype(key: Str<'_>) -> bool {
     *frame::fold(key) == *b"__proto__"
 }

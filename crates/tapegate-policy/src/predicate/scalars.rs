@@ -1,4 +1,4 @@
-//! Numbers, true, false, null and words for them, as servers take them for one another.
+//! How servers convert numbers, true, false, null and words for them into one another.
 
 use tapegate_core::json::{self, Number};
 use tapegate_core::lenient::alike::{bool_word, is_null_word};
@@ -6,7 +6,7 @@ use tapegate_core::lenient::numbers::{self, Readings};
 
 use super::{in_range, same};
 
-/// Whether a number, true, false or null could be read as a JSON text that is no list and no map.
+/// Whether a number, true, false or null could be read as a JSON scalar.
 pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
     if same(wanted, value) {
         return true;
@@ -26,7 +26,7 @@ pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// Whether a number, true, false or null could be read as a text, or both as the same.
+/// Whether a number, true, false or null could be read as a text, or both as the same value.
 pub(super) fn scalar_may_equal_text(wanted: &str, value: &[u8]) -> bool {
     let as_word = match value {
         b"true" => bool_word(wanted) == Some(true),
@@ -43,12 +43,12 @@ pub(super) fn scalar_may_equal_text(wanted: &str, value: &[u8]) -> bool {
     as_word || texts_of(value).iter().any(|text| text == wanted)
 }
 
-/// Whether a text could be read as a JSON text that is no list, no map and no text.
+/// Whether a text could be read as a JSON scalar that is not a string.
 pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
     match wanted {
-        // JavaScript takes every text for true that is not empty.
+        // JavaScript takes every non-empty text as true.
         b"true" => !text.is_empty(),
-        // Java takes every text for false that is not `true`.
+        // Java takes every text but `true` as false.
         b"false" => !text.eq_ignore_ascii_case("true"),
         b"null" => is_null_word(text),
         [b'"', ..] => false,
@@ -59,7 +59,7 @@ pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
                 || match bool_word(text) {
                     Some(true) => Number::read(number) == Number::read(b"1"),
                     Some(false) => Number::read(number) == Number::read(b"0"),
-                    // Who takes nothing for a number takes 0.
+                    // A server that converts an empty value to a number gets 0.
                     None => is_null_word(text) && Number::read(number) == Number::read(b"0"),
                 }
         }
@@ -71,7 +71,7 @@ pub(super) fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Opti
     readings.unclear || readings.numbers.iter().any(inside)
 }
 
-/// The texts that a number, true, false or null is turned into.
+/// The texts that a number, true, false or null is converted to.
 pub(super) fn texts_of(value: &[u8]) -> Vec<String> {
     let words: &[&str] = match value {
         b"true" => &["true", "True", "TRUE", "1"],
@@ -90,8 +90,8 @@ pub(super) fn texts_of(value: &[u8]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A number as whoever parses and prints it writes it: `1e3` is `1000`, and so is `1000.0`. Beyond what
-/// is written without an exponent everybody has their own way.
+/// A number as it is printed after parsing: `1e3` is `1000`, and so is `1000.0`. `None` for numbers
+/// so large that they are printed with an exponent, since formats differ there.
 pub(super) fn number_text(number: &[u8]) -> Option<String> {
     let float = std::str::from_utf8(number).ok()?.parse::<f64>().ok()?;
     (float.abs() < 1e21).then(|| float.to_string())

@@ -1,24 +1,24 @@
-//! The values that a path leads to in a JSON text.
+//! The values at a path in a JSON text.
 //!
-//! One walk over the text, without recursion, in time in proportion to the text however deep it
-//! is; only the parts that the path may lead into are looked at from inside.
+//! One walk over the text without recursion, in time linear in its length at any depth; only the
+//! parts that the path may lead into are entered.
 
 use tapegate_core::json::path::{Child, Descent, Path};
 use tapegate_core::json::{Cursor, Kind};
 
-/// A list or map that has been stepped into.
+/// A list or map that has been entered.
 struct Open {
     is_map: bool,
     first: bool,
-    /// How many children it has had.
+    /// The number of children so far.
     count: usize,
-    /// What goes on in it starts here, and ends where the next begins.
+    /// The range of its path states.
     states: std::ops::Range<usize>,
     /// Where its text starts, if the path leads to it.
     wanted: Option<usize>,
 }
 
-/// Shows every value that `path` leads to; false if the text is no JSON.
+/// Calls `show` with every value at `path`; returns false if the text is not JSON.
 pub(super) fn at(text: &[u8], path: &Path, show: &mut dyn FnMut(&[u8])) -> bool {
     walk(text, path, show).is_some()
 }

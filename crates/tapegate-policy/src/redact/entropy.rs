@@ -1,6 +1,6 @@
-//! Random-looking text, for secrets of no known shape.
+//! Random-looking text, for secrets of unknown format.
 //!
-//! This is a guess and therefore has to be asked for: hashes and file names can look random too.
+//! This is a heuristic and therefore opt-in: hashes and file names can look random too.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ fn is_random(token: &[u8]) -> bool {
     mixed && bits(token) >= MIXED_BITS_MIN
 }
 
-/// Shannon entropy in bits a byte.
+/// Shannon entropy in bits per byte.
 fn bits(token: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for &byte in token {

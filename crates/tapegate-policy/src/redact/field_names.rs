@@ -1,12 +1,12 @@
-//! Whether a field that is to be masked may stand in text without structure.
+//! Whether unstructured text may contain a field that must be masked.
 //!
-//! Where a path leads in a web page or in the dump of a program cannot be told, but a field has its name
-//! beside it: `password=…`, `Password: …`, `"password"`, `<password>`. A sentence that only speaks of
+//! Paths cannot be followed in a web page or in a program's dump, but a field has its name beside
+//! it: `password=…`, `Password: …`, `"password"`, `<password>`. A sentence that merely mentions
 //! passwords is left alone.
 
 use tapegate_core::json::path::{Path, Select};
 
-/// Whether `text` may hold a value that one of `paths` leads to.
+/// Whether `text` may contain a value at one of `paths`.
 pub(super) fn may_hold(paths: &[Path], text: &str) -> bool {
     if paths.is_empty() {
         return false;
@@ -34,7 +34,7 @@ pub(super) fn may_hold(paths: &[Path], text: &str) -> bool {
     })
 }
 
-/// Whether `key` stands in `text` as the name of something.
+/// Whether `key` occurs in `text` as the name of a field.
 fn names(text: &str, key: &str) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     let is_quote = |letter: char| matches!(letter, '"' | '\'' | '`' | '\\');

@@ -1,4 +1,5 @@
-//! How a tape says by which rules and key it was masked, so that replay can do the same.
+//! How a tape's header describes the rules and the key of its redaction, so that replay can repeat
+//! it.
 
 use tapegate_core::json::{Cursor, Fault, Kind};
 
@@ -7,19 +8,19 @@ use super::members::Members;
 use super::placeholder::{Key, json_string};
 use super::rules::{RuleError, Rules};
 
-/// The key of a tape's header that this module reads and writes.
+/// The member of a tape's header that this module reads and writes.
 pub(super) const MEMBER: &str = "redaction";
 
-/// Why a tape's masking cannot be repeated or extended.
+/// Why a tape's redaction cannot be repeated or extended.
 #[derive(Debug, thiserror::Error)]
 pub enum HeaderError {
-    /// The header's text is not what this build writes.
+    /// The header is not in the form that this build writes.
     #[error("`redaction` in the tape's header {0}")]
     Malformed(&'static str),
-    /// A rule in the header cannot be understood.
+    /// A rule in the header cannot be parsed.
     #[error("the tape's header has a rule that this build does not understand")]
     Rule(#[from] RuleError),
-    /// The key is not on the tape and was not given.
+    /// The key is neither on the tape nor given.
     #[error(
         "the tape was redacted with a key of its owner (key id {id}), which is not on the tape"
     )]
@@ -27,7 +28,7 @@ pub enum HeaderError {
         /// The id of the key that is needed.
         id: String,
     },
-    /// Another key was given.
+    /// A different key was given.
     #[error("the tape was redacted with the key {wanted}, but the key {given} was given")]
     KeyDiffers {
         /// The id of the key that is needed.
@@ -37,7 +38,7 @@ pub enum HeaderError {
     },
 }
 
-/// What a header says.
+/// The content of a header.
 struct Said {
     passes: Vec<Vec<String>>,
     key: Option<String>,
@@ -45,8 +46,8 @@ struct Said {
 }
 
 impl Redactor {
-    /// The text for [`extra`](tapegate_core::tape::Header::extra) of a header: the rules of the
-    /// first pass and of those after it, and the key, or only its id when it is the user's own.
+    /// The text for [`extra`](tapegate_core::tape::Header::extra) of a header: the rules of each
+    /// pass, and the key, or only its id if it is the user's own.
     pub fn header_extra(&self) -> Vec<u8> {
         let list = |rules: &Rules| {
             let texts = rules.texts().iter().map(|text| json_string(text));
@@ -70,8 +71,8 @@ impl Redactor {
         out
     }
 
-    /// The redactor that `extra` of a header tells of, if it tells of one. `own` is the user's
-    /// key, which is needed when the tape does not hold its own.
+    /// The redactor that `extra` of a header describes, if there is one. `own` is the user's key,
+    /// which is needed when the key is not on the tape.
     pub fn from_header(extra: &[u8], own: Option<&Key>) -> Result<Option<Self>, HeaderError> {
         let Some(said) = Said::find(extra)? else { return Ok(None) };
         let passes = said.passes.iter().map(Rules::parse).collect::<Result<_, _>>()?;
@@ -90,8 +91,8 @@ impl Redactor {
         Ok(Some(Self { passes, key }))
     }
 
-    /// This redactor for a tape whose header has `extra`: what the tape's rules do not mask yet is
-    /// one more pass, and its key goes on being used.
+    /// This redactor for a tape whose header has `extra`: rules that the tape does not have yet
+    /// form another pass, and the tape's key is kept.
     pub fn joined(&self, extra: &[u8]) -> Result<Self, HeaderError> {
         let own = self.key.written().is_none().then_some(&self.key);
         let Some(mut both) = Self::from_header(extra, own)? else { return Ok(self.clone()) };
@@ -107,7 +108,7 @@ impl Redactor {
 }
 
 impl Said {
-    /// Looks for the member in `extra`, which is `,"key":value` text.
+    /// Finds the member in `extra`, which is `,"key":value` text.
     fn find(extra: &[u8]) -> Result<Option<Self>, HeaderError> {
         let odd = |_| HeaderError::Malformed("is not what was written");
         let members = Members::read(extra).map_err(odd)?;
@@ -142,7 +143,7 @@ impl Said {
     }
 }
 
-/// Moves over an array of strings.
+/// Reads an array of strings.
 fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     let mut texts = Vec::new();
     if cursor.open()? != Kind::Array {

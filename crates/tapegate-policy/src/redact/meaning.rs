@@ -1,19 +1,19 @@
-//! A hash of what a JSON value means, whatever way it is written.
+//! A hash of the value of a JSON text, independent of its spelling.
 //!
-//! A client that sends the same arguments again may order keys, escape strings or spell numbers
-//! in another way. Replay must still see the same placeholder, so none of that counts here.
+//! A client that repeats the same arguments may order keys, escape strings or write numbers
+//! differently. Replay must still see the same placeholder, so the hash ignores all that.
 
 use tapegate_core::json::{Cursor, Fault, Kind, Number};
 
 use super::placeholder::Key;
 
-/// Below this many levels a value is hashed as it is written, so that depth costs no stack.
+/// Below this many levels a value is hashed as written, to limit recursion.
 const DEPTH_MAX: usize = 100;
 
 /// The hashes of a key and of its value.
 type Member = ([u8; 32], [u8; 32]);
 
-/// The keyed hash of the meaning of `json`, which must be one value.
+/// The keyed hash of the value of `json`, which must be a single value.
 pub(super) fn digest(key: &Key, json: &[u8]) -> Result<blake3::Hash, Fault> {
     value(key, &mut Cursor::new(json)?, 0)
 }
@@ -45,7 +45,7 @@ fn value(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<blake3::Has
     Ok(hasher.finalize())
 }
 
-/// The members of an object, sorted by the hash of their keys; repeated keys keep their order.
+/// The members of an object, sorted by the hash of their keys; duplicate keys keep their order.
 fn members(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Member>, Fault> {
     let mut members = Vec::new();
     cursor.open()?;
@@ -59,13 +59,13 @@ fn members(key: &Key, cursor: &mut Cursor<'_>, depth: usize) -> Result<Vec<Membe
     Ok(members)
 }
 
-/// A number as sign, digits without zeros at the ends, and a power of ten: `1.50` and `15e-1`
-/// are both `15e-1`.
+/// A number as sign, digits without leading and trailing zeros, and a power of ten: `1.50` and
+/// `15e-1` are both `15e-1`.
 fn number(text: &[u8]) -> String {
     let number = Number::read(text);
     let power = match number.power() {
         Ok(power) => power,
-        // A power that does not fit is beyond any comparison but that of the texts.
+        // An exponent that does not fit can only be compared as text.
         Err(text) => return String::from_utf8_lossy(text).into_owned(),
     };
     let sign = if number.is_negative() { "-" } else { "" };

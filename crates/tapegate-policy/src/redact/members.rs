@@ -1,18 +1,18 @@
-//! The members that a tape line has beside the ones it must have.
+//! The optional members of a tape line.
 
 use tapegate_core::json::{Cursor, Fault};
 
-/// Members in file order: keys as meanings, values as text.
+/// Members in file order, with decoded keys and raw values.
 pub(super) struct Members(pub(super) Vec<(String, Vec<u8>)>);
 
 impl Members {
-    /// Reads `,"key":value` text, as the tape's lines keep it in `extra`.
+    /// Parses `,"key":value` text, as tape lines keep it in `extra`.
     pub(super) fn read(extra: &[u8]) -> Result<Self, Fault> {
         let body = extra.strip_prefix(b",").unwrap_or(extra);
         Self::read_object(&[b"{", body, b"}"].concat())
     }
 
-    /// Reads the members of an object.
+    /// Parses the members of an object.
     pub(super) fn read_object(text: &[u8]) -> Result<Self, Fault> {
         let mut members = Vec::new();
         let mut cursor = Cursor::new(text)?;
@@ -25,7 +25,7 @@ impl Members {
         Ok(Self(members))
     }
 
-    /// The value of the first member called `name`.
+    /// The value of the first member with this name.
     pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_slice())
     }

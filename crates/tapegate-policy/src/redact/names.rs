@@ -1,9 +1,9 @@
-//! Names that say that what follows them is a secret.
+//! Names that indicate that their value is a secret.
 
-/// Words that make a name one of a secret wherever they stand in it.
+/// Words that indicate a secret anywhere in a name.
 const STRONG: [&str; 7] =
     ["token", "secret", "password", "passwd", "passphrase", "apikey", "credentials"];
-/// Words that do so when they end a name.
+/// Words that indicate a secret at the end of a name.
 const LAST: [&str; 11] = [
     "key",
     "auth",
@@ -17,13 +17,13 @@ const LAST: [&str; 11] = [
     "pwd",
     "pat",
 ];
-/// Words that do so when they are the whole name; `exit_code` is no secret.
+/// Words that indicate a secret only as the whole name; `exit_code` is not a secret.
 const ALONE: [&str; 4] = ["code", "pass", "pw", "sas"];
-/// Words that end the name of something about a secret.
+/// Final words of names that describe a secret but do not hold it.
 const ABOUT: [&str; 10] =
     ["file", "path", "dir", "type", "name", "id", "url", "uri", "limit", "count"];
 
-/// Whether a parameter, variable, flag or header of this name holds a secret.
+/// Whether a parameter, variable, flag or header with this name holds a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let words = words(name);
     let Some(last) = words.last() else { return false };
@@ -36,7 +36,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
     ends || (words.iter().any(strong) && !ABOUT.contains(&last.as_str()))
 }
 
-/// The words of a name in small letters: `X-Api-Key`, `apiKey` and `API_KEY` have the same.
+/// The words of a name in lower case, the same for `X-Api-Key`, `apiKey` and `API_KEY`.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = '_';

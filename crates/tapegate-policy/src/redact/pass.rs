@@ -1,4 +1,4 @@
-//! One set of rules applied to one text. `None` means that nothing was masked.
+//! Applies one set of rules to one text. `None` means that nothing was masked.
 
 use memchr::memmem;
 use tapegate_core::frame::{Frame, Kind};
@@ -11,7 +11,7 @@ use super::text;
 use super::walk::{Found, Walk};
 use super::zone::Zone;
 
-/// Rules and the key to apply them with.
+/// A set of rules and the key for their placeholders.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'r> {
     pub(super) rules: &'r Rules,
@@ -19,23 +19,23 @@ pub(super) struct Pass<'r> {
 }
 
 impl Pass<'_> {
-    /// Plain text.
+    /// Masks plain text.
     pub(super) fn text(self, text: &str) -> Option<String> {
         text::mask(&self.rules.patterns, self.key, text)
     }
 
-    /// A JSON value that is no message, so that no path leads into it.
+    /// Masks a JSON value that is not a message, so that no path applies to it.
     pub(super) fn data(self, json: &[u8]) -> Option<Vec<u8>> {
         let look = self.rules.patterns.may_match_json(json);
         self.walk(json, Zone::Data, look, std::iter::empty()).map(|found| found.text)
     }
 
-    /// A message or a batch.
+    /// Masks a message or a batch.
     pub(super) fn message(self, msg: &[u8]) -> Option<Found> {
         self.json(msg, Zone::Message)
     }
 
-    /// JSON of which the whole is in `zone`.
+    /// Masks JSON that is in `zone` as a whole.
     fn json(self, msg: &[u8], zone: Zone) -> Option<Found> {
         let look = self.rules.patterns.may_match_json(msg);
         let found = |needle: &String| memmem::find(msg, needle.as_bytes()).is_some();
@@ -45,8 +45,8 @@ impl Pass<'_> {
         self.walk(msg, zone, look, paths.map(|(index, _)| index))
     }
 
-    /// Bytes that may be anything. Where paths lead in text without structure cannot be told, so
-    /// rules with paths withhold it; so does every rule what looks packed.
+    /// Masks arbitrary bytes. Paths cannot be followed in unstructured text, so rules with paths
+    /// withhold it; every rule withholds bytes that look compressed.
     pub(super) fn garbage(self, raw: &[u8]) -> Option<Vec<u8>> {
         if self.rules.is_empty() {
             return None;
@@ -65,7 +65,7 @@ impl Pass<'_> {
         self.text_with_tail(&text)
     }
 
-    /// What a server says that is not a message: JSON of any form, or text.
+    /// Masks output of a server that is not a message: any JSON, or text.
     pub(super) fn not_a_message(self, raw: &[u8]) -> Option<Vec<u8>> {
         if json::check(raw).is_ok() {
             let is_error =
@@ -83,7 +83,7 @@ impl Pass<'_> {
         self.text_with_tail(&text)
     }
 
-    /// Text that may end in the middle of a secret.
+    /// Masks text that may end in the middle of a secret.
     fn text_with_tail(self, text: &str) -> Option<Vec<u8>> {
         let masked = self.text(text);
         let left = masked.as_deref().unwrap_or(text);
@@ -107,7 +107,7 @@ impl Pass<'_> {
         walked.unwrap_or_else(|_| Some(self.withheld(json)))
     }
 
-    /// What is written for a message that turns out to be none: an object, as tapes require.
+    /// The replacement for a message that turns out not to be one: an object, as tapes require.
     fn withheld(self, bytes: &[u8]) -> Found {
         let place = json_string(&self.key.withheld(bytes));
         let text = [b"{\"redacted\":", place.as_slice(), b"}"].concat();
@@ -120,13 +120,13 @@ pub(super) fn may_hide(json: &[u8]) -> bool {
     memmem::find(json, b"\\u").is_some() || memmem::find(json, b"\\/").is_some()
 }
 
-/// Whether text is mostly none, as compressed bytes are, in which a secret cannot be seen.
+/// Whether text is mostly binary, like compressed bytes, in which secrets cannot be recognised.
 fn is_packed(text: &str) -> bool {
     const SHORTEST: usize = 24;
     let no_text =
         |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
     let count = text.chars().count();
-    // What was looked through once is not withheld the second time.
+    // Text that was masked before is not withheld the second time.
     !text.contains("[REDACTED:")
         && count >= SHORTEST
         && text.chars().filter(no_text).count() * 8 >= count

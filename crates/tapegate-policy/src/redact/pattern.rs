@@ -1,7 +1,7 @@
-//! Finding secrets in plain text by their shape.
+//! Finds secrets in plain text by their format.
 //!
-//! One pass looks for the words that every shape needs; a pattern is built the first time such a
-//! word is met, once for the process, and never in a process that meets none.
+//! One pass searches for the keywords of all patterns. A regular expression is compiled the first
+//! time one of its keywords is found, once per process.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use super::shapes::SHAPES;
 pub(super) const ENTROPY: &str = "entropy";
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// The shape of one sort of secret.
+/// The format of one kind of secret.
 pub(super) struct Pattern {
     pub(super) name: &'static str,
     words: &'static [&'static str],
@@ -35,7 +35,7 @@ pub(super) struct Hit {
     pub(super) name: &'static str,
 }
 
-/// The shapes that are looked for.
+/// The patterns that are searched for.
 #[derive(Clone, Default)]
 pub(super) struct Patterns {
     chosen: Vec<&'static Pattern>,
@@ -43,7 +43,7 @@ pub(super) struct Patterns {
     words: OnceLock<Words>,
 }
 
-/// A search for any of the chosen shapes' words.
+/// A search for the keywords of the chosen patterns.
 #[derive(Clone)]
 struct Words {
     searcher: Option<packed::Searcher>,
@@ -51,7 +51,7 @@ struct Words {
 }
 
 impl Pattern {
-    /// A shape that needs one of `words`, which no escape but `\u` and `\/` can hide.
+    /// A pattern that requires one of `words`, which no escape but `\u` and `\/` can hide.
     pub(super) const fn new(
         name: &'static str,
         words: &'static [&'static str],
@@ -60,7 +60,7 @@ impl Pattern {
         Self { name, words, source, check: None, regex: OnceLock::new() }
     }
 
-    /// The same for texts that `check` agrees with.
+    /// A pattern whose matches `check` must confirm.
     pub(super) const fn checked(
         name: &'static str,
         words: &'static [&'static str],
@@ -84,7 +84,7 @@ impl Pattern {
     }
 
     fn find(&self, text: &str, found: &mut impl FnMut(Range<usize>)) {
-        // A shape that cannot be built hides everything that has its words.
+        // If the expression does not compile, mask every text with its keywords.
         let Some(regex) = self.regex() else { return found(0..text.len()) };
         for groups in regex.captures_iter(text.as_bytes()) {
             let Some(secret) = groups.iter().skip(1).flatten().next().or(groups.get(0)) else {
@@ -105,36 +105,36 @@ impl Pattern {
 }
 
 impl Patterns {
-    /// Every shape, but no guess by entropy.
+    /// All patterns, without the entropy heuristic.
     #[cfg(test)]
     pub(super) fn all() -> Self {
         Self::choose(|_| true, false)
     }
 
-    /// The shapes whose names `wanted` agrees with, and a guess by entropy if asked for.
+    /// The patterns whose names `wanted` accepts, and the entropy heuristic if requested.
     pub(super) fn choose(wanted: impl Fn(&str) -> bool, entropy: bool) -> Self {
         let chosen = SHAPES.iter().filter(|shape| wanted(shape.name)).collect();
         Self { chosen, entropy, ..Self::default() }
     }
 
-    /// Whether nothing is looked for.
+    /// Whether there is nothing to search for.
     pub(super) fn is_empty(&self) -> bool {
         self.chosen.is_empty() && !self.entropy
     }
 
-    /// Whether JSON text may hold a secret; cheap, and never wrong when it says no.
+    /// Whether JSON text may contain a secret; cheap, without false negatives.
     pub(super) fn may_match_json(&self, json: &[u8]) -> bool {
         !self.is_empty() && (self.entropy || self.words().occur(json) || may_hide(json))
     }
 
-    /// The secrets of `text` that are not masked yet, in order and apart from each other.
+    /// The secrets in `text` that are not masked yet, in order and without overlaps.
     pub(super) fn hits(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for gap in gaps(text) {
             self.hits_in(&text[gap.clone()], gap.start, &mut hits);
         }
         hits.sort_by_key(|hit| hit.span.start);
-        // What two shapes share is one secret; the earlier shape names it.
+        // Overlapping hits are one secret; the pattern that starts first names it.
         let mut apart: Vec<Hit> = Vec::new();
         for hit in hits {
             match apart.last_mut() {
@@ -162,8 +162,8 @@ impl Patterns {
         }
     }
 
-    /// The end of a text that was cut off, if it may be the first half of a secret: from a word
-    /// of a shape on, where that begins a word of the text.
+    /// The end of a truncated text, if it may be the beginning of a secret: from a pattern's
+    /// keyword on, if that is at the start of a word.
     pub(super) fn cut_off(&self, text: &str) -> Option<Hit> {
         let tail = gaps(text).pop().filter(|gap| gap.end == text.len())?;
         let mut words = text[tail.clone()].rmatch_indices(|letter: char| {

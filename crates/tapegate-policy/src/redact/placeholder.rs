@@ -1,9 +1,9 @@
-//! What stands where a secret stood, and the key that makes it.
+//! The placeholders that replace secrets, and the key they are made with.
 //!
-//! A placeholder is `[REDACTED:<kind>:<12 hex digits>]`. The digits are a keyed hash of what was
-//! masked, so equal secrets look equal and replay can match a live request that was masked with
-//! the same key, while the tape alone does not say what the secret was. Whoever holds the key can
-//! test guesses, so a short password is only safe when the key is not on the tape.
+//! A placeholder is `[REDACTED:<kind>:<12 hex digits>]`. The digits are a keyed hash of the masked
+//! text, so equal secrets look equal and replay can match a live request that was masked with the
+//! same key, but the tape alone does not reveal the secret. With the key, guesses can be tested, so
+//! a short password is only safe when the key is not on the tape.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use tapegate_core::json::write_str;
 
 const OPEN: &str = "[REDACTED:";
 const DIGITS: usize = 12;
-/// The longest kind; a text with a longer one is no placeholder of ours.
+/// The longest kind; a text with a longer one is not a placeholder.
 const KIND_BYTES_MAX: usize = 40;
 const DERIVE_CONTEXT: &str = "tapegate 2026-01 redaction key from a user's secret";
 
@@ -24,27 +24,27 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key made for one tape and kept in its header, so that anybody can replay it.
+    /// A key made for one tape and stored in its header, so that any user can replay it.
     pub fn on_tape(bytes: [u8; 32]) -> Self {
         Self { bytes, on_tape: true }
     }
 
-    /// The key of a user's own secret. Only its id goes on the tape.
+    /// A key derived from a user's own secret. Only its id goes on the tape.
     pub fn from_secret(secret: &[u8]) -> Self {
         Self { bytes: blake3::derive_key(DERIVE_CONTEXT, secret), on_tape: false }
     }
 
-    /// A name for the key that says nothing about it.
+    /// An id for the key that reveals nothing about it.
     pub fn id(&self) -> String {
         hex(&self.hash(b"key id").as_bytes()[..8])
     }
 
-    /// The key in hex, if it may be written.
+    /// The key in hex, if it may be stored on the tape.
     pub(super) fn written(&self) -> Option<String> {
         self.on_tape.then(|| hex(&self.bytes))
     }
 
-    /// Reads what [`Key::written`] wrote.
+    /// Parses what [`Key::written`] wrote.
     pub(super) fn read(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         let mut bytes = [0; 32];
@@ -67,12 +67,12 @@ impl Key {
         blake3::keyed_hash(&self.bytes, bytes)
     }
 
-    /// The placeholder of a piece of text.
+    /// The placeholder for a piece of text.
     pub(super) fn placeholder(&self, kind: &str, secret: &str) -> String {
         placeholder(kind, &self.hash(secret.as_bytes()))
     }
 
-    /// The placeholder of a frame of which nothing may be shown but its length.
+    /// The placeholder for a frame of which only the length may be shown.
     pub(super) fn withheld(&self, bytes: &[u8]) -> String {
         placeholder(&format!("withheld-{}-bytes", bytes.len()), &self.hash(bytes))
     }
@@ -84,12 +84,12 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The placeholder of something with this hash.
+/// The placeholder for something with this hash.
 pub(super) fn placeholder(kind: &str, hash: &blake3::Hash) -> String {
     format!("{OPEN}{kind}:{}]", hex(&hash.as_bytes()[..DIGITS / 2]))
 }
 
-/// How many placeholders there are in a text.
+/// The number of placeholders in a text.
 pub(super) fn count(text: &[u8]) -> usize {
     memchr::memmem::find_iter(text, OPEN).count()
 }

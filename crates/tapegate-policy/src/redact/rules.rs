@@ -1,12 +1,12 @@
-//! What a user wants masked, read from the command line or from a tape's header.
+//! What a user wants masked, parsed from the command line or from a tape's header.
 
 use super::pattern::{ENTROPY, Patterns};
 use super::shapes::SHAPES;
 use tapegate_core::json::path::{Path, PathFault, Select};
 
-/// The name of all built-in patterns together.
+/// The name for all built-in patterns together.
 const SECRETS: &str = "secrets";
-/// Words that are paths although they are no names of patterns.
+/// Words that are valid paths although they are not names of patterns.
 const ROOTS: [&str; 3] = ["params", "result", "error"];
 
 /// What is to be masked.
@@ -17,20 +17,20 @@ pub struct Rules {
     pub(super) patterns: Patterns,
 }
 
-/// Why a rule cannot be understood.
+/// Why a rule cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("redaction rule `{rule}`: {what} at character {at}")]
 pub struct RuleError {
     /// The rule as it was given.
     pub rule: String,
-    /// Which of its characters, from 1.
+    /// The position of the fault in characters, from 1.
     pub at: usize,
     /// What is wrong there.
     pub what: String,
 }
 
 impl RuleError {
-    /// What would be understood.
+    /// A hint about valid rules.
     pub fn hint(&self) -> String {
         let names = Rules::pattern_names().join(", ");
         format!(
@@ -42,7 +42,7 @@ impl RuleError {
 }
 
 impl Rules {
-    /// Reads rules. Each text may hold several, separated by commas.
+    /// Parses rules. Each text may contain several, separated by commas.
     pub fn parse<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Self, RuleError> {
         let mut kept: Vec<String> = Vec::new();
         for text in texts {
@@ -63,14 +63,14 @@ impl Rules {
         Ok(Self { texts: kept, paths, patterns })
     }
 
-    /// These rules without those that `known` has already.
+    /// These rules without those in `known`.
     pub(super) fn without(&self, known: &[Self]) -> Self {
         let is_new = |text: &&String| known.iter().all(|rules| !rules.texts.contains(text));
-        // Every text was understood once, so this cannot fail.
+        // Every text was parsed before, so this cannot fail.
         Self::parse(self.texts.iter().filter(is_new)).unwrap_or_default()
     }
 
-    /// The rules as they were given, each once.
+    /// The rules as given, without duplicates.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
@@ -80,7 +80,7 @@ impl Rules {
         self.texts.is_empty()
     }
 
-    /// Whether there is a path that leads to nothing in any message.
+    /// Whether there is a path that matches nothing in any message.
     pub(crate) fn misses_messages(&self) -> bool {
         self.paths.iter().any(|path| {
             let first = path.steps.first().filter(|step| !step.anywhere);
@@ -98,7 +98,7 @@ impl Rules {
     }
 }
 
-/// Cuts `text` at the commas that are not in brackets.
+/// Splits `text` at the commas that are not in brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut depth, mut quote, mut escape) = (0_u32, None, false);

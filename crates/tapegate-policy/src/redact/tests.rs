@@ -1,4 +1,4 @@
-//! What redaction does to whole messages.
+//! Redaction of whole messages.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ fn redactor(rules: &[&str]) -> Redactor {
     Redactor::new(Rules::parse(rules).unwrap(), Key::on_tape([5; 32]))
 }
 
-/// Masks, and shows the digits of placeholders as `#`.
+/// Masks a message and replaces the digits of placeholders by `#`.
 #[track_caller]
 fn masked(rules: &[&str], message: &str) -> (String, Vec<String>) {
     let redactor = redactor(rules);

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use super::pattern::{Hit, Patterns};
 use super::placeholder::Key;
 
-/// How many times over a text may be escaped and still be looked through.
+/// How many layers of escapes are searched.
 const LAYERS_MAX: usize = 4;
 
 /// `text` with every secret replaced, or `None` if there is none.
 ///
-/// Text is masked until nothing is found any more, so that masking again changes nothing. A
-/// secret that only shows after unescaping (JSON inside a string, say) cannot be cut out of the
-/// text as it stands; then the whole text goes.
+/// Masking repeats until nothing more is found, so it is idempotent. A secret that only shows after
+/// unescaping (such as JSON inside a string) cannot be cut out of the text, so then the whole text
+/// is replaced.
 pub(super) fn mask(patterns: &Patterns, key: &Key, text: &str) -> Option<String> {
     let mut masked = Cow::Borrowed(text);
     loop {
@@ -44,7 +44,8 @@ pub(super) fn replace(key: &Key, text: &str, hits: &[Hit]) -> String {
     out
 }
 
-/// The kind of a secret that `text` holds in escaped form, or spread by NUL bytes as UTF-16 is.
+/// The kind of a secret that `text` contains in escaped form, or with NUL bytes in between as in
+/// UTF-16.
 pub(super) fn hidden(patterns: &Patterns, text: &[u8]) -> Option<&'static str> {
     let nul = memchr::memchr(0, text).is_some();
     if !nul && memchr::memchr(b'\\', text).is_none() {
@@ -68,7 +69,7 @@ pub(super) fn hidden(patterns: &Patterns, text: &[u8]) -> Option<&'static str> {
     None
 }
 
-/// `text` without one layer of JSON escapes. What is no escape stays, for the text may be anything.
+/// `text` without one layer of JSON escapes. Invalid escapes stay, since the text may be anything.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -90,7 +91,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The character that four hex digits stand for; secrets are ASCII, so pairs need no care.
+/// The character for four hex digits; secrets are ASCII, so surrogate pairs need no handling.
 fn unit(text: &[u8]) -> Option<char> {
     let digits = std::str::from_utf8(text.get(..4)?).ok()?;
     char::from_u32(u32::from_str_radix(digits, 16).ok()?)

@@ -1,7 +1,7 @@
-//! Secrets in a command line or URL, as a tape's header tells where a server is.
+//! Secrets in a command line or URL, by which a tape's header identifies its server.
 //!
-//! This is done to every tape, whether or not redaction was asked for, so there is no key: every
-//! secret becomes `[REDACTED]`. All other characters stay, percent-encoding and quotes included.
+//! This is applied to every tape, with or without redaction, so there is no key: every secret
+//! becomes `[REDACTED]`. All other characters stay, including percent-encoding and quotes.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::pattern::Patterns;
 
 const MASK: &str = "[REDACTED]";
 
-/// `text`, a command line or a URL, without the secrets that can be told by place, name or shape.
+/// `text`, a command line or a URL, without the secrets recognised by position, name or format.
 ///
-/// Masked are the userinfo of URLs; the values of key-like query parameters, flags (`--token X`,
+/// It masks the userinfo of URLs; the values of key-like query parameters, flags (`--token X`,
 /// `--api-key=X`), variables (`NAME=value`), headers (`X-Api-Key: X`) and JSON members; and what
 /// the built-in patterns find. A value that only names a variable (`$TOKEN`) stays.
 pub fn mask_upstream(text: &str) -> String {
@@ -30,7 +30,7 @@ pub fn mask_upstream(text: &str) -> String {
         }
         flagged = is_flag && content.starts_with("--") && is_secret_name(content);
     }
-    // Logins are found above; leaving their pattern out keeps a plain URL from building any.
+    // Logins are found above; without their pattern, a plain URL compiles no regular expression.
     let patterns = Patterns::choose(|name| name != "url-credentials", false);
     spans.extend(patterns.hits(text).into_iter().map(|hit| hit.span));
     spans.retain(|span| !is_reference(&text[span.clone()]));
@@ -81,7 +81,7 @@ fn logins(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The values that key-like names are given in a word by `=` or `:`.
+/// The values that are assigned to key-like names in a word with `=` or `:`.
 fn assignments(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
     let content = &text[word.clone()];
     let mut from = 0;
@@ -106,8 +106,8 @@ fn assignments(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// How long the value at `start` is: up to the quote that closes it, the next parameter of a
-/// query, or the end of the word.
+/// The length of the value at `start`: up to its closing quote, the next query parameter, or the
+/// end of the word.
 fn value_length(content: &str, start: usize, name_at: usize) -> usize {
     let rest = &content[start..];
     let length = |ends: &[char]| rest.find(ends).unwrap_or(rest.len());
@@ -120,7 +120,7 @@ fn value_length(content: &str, start: usize, name_at: usize) -> usize {
     length(&['"', '\''])
 }
 
-/// Whether a value is a placeholder, or a variable that somebody fills in later.
+/// Whether a value is a placeholder, or a variable that is filled in later.
 fn is_reference(value: &str) -> bool {
     let named = |name: &str| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

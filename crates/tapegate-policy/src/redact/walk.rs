@@ -1,8 +1,8 @@
 //! One pass over a message that finds every place to mask.
 //!
-//! Values are masked from the inside out: a string's secrets first, then what a path covers, then
-//! what covers that. The placeholder of a whole value is therefore made from what is left after
-//! the inner ones.
+//! Values are masked from the inside out: first the secrets in a string, then the value a path
+//! leads to, then the values around it. So the placeholder of a whole value is made from its text
+//! after the inner values were masked.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,14 +15,14 @@ use super::placeholder::{is_json_placeholder, json_string, placeholder};
 use super::zone::Zone;
 use tapegate_core::json::path::{Child, Descent};
 
-/// A value below this many levels is masked as a whole if anything might match in it.
+/// A value below this many levels is masked as a whole if anything in it might match.
 const DEPTH_MAX: usize = 200;
-/// The longest pointer that is told; beyond it stands the pointer of the last value that fits.
+/// The longest pointer that is reported; for longer ones, that of the deepest value that fits.
 const POINTER_BYTES_MAX: usize = 1024;
-/// The most pointers that are told; after them stands the pointer of the whole message.
+/// The most pointers that are reported; further ones are summed up as the whole message.
 const POINTERS_MAX: usize = 1000;
 
-/// A place of the text and what is written there instead.
+/// A span of the text and its replacement.
 struct Edit {
     span: Range<usize>,
     text: Vec<u8>,
@@ -30,7 +30,7 @@ struct Edit {
     pointer: Option<String>,
 }
 
-/// Where a value stands in its parent, as the masked text says.
+/// The position of a value in its parent, as in the masked text.
 enum Label<'a> {
     Key(Cow<'a, str>),
     Index(usize),
@@ -40,26 +40,26 @@ pub(super) struct Walk<'r, 'a> {
     pass: Pass<'r>,
     text: &'a [u8],
     cursor: Cursor<'a>,
-    /// Whether strings are looked through.
+    /// Whether strings are searched for patterns.
     patterns: bool,
     edits: Vec<Edit>,
     labels: Vec<Label<'a>>,
-    /// The paths that go on in each open value.
+    /// The paths that are still active in each open value.
     descent: Descent,
-    /// How many open values are masked as a whole.
+    /// The number of open values that are masked as a whole.
     covered: usize,
 }
 
-/// What a walk found, if it found anything.
+/// The result of a walk that found something.
 pub(super) struct Found {
     /// The masked text.
     pub(super) text: Vec<u8>,
-    /// Where, as JSON pointers.
+    /// The masked places, as JSON pointers.
     pub(super) pointers: Vec<String>,
 }
 
 impl<'r, 'a> Walk<'r, 'a> {
-    /// A walk over `text`, following the paths numbered in `paths`.
+    /// A walk over `text` that follows the paths with the indexes in `paths`.
     pub(super) fn new(
         pass: Pass<'r>,
         text: &'a [u8],
@@ -101,7 +101,8 @@ impl<'r, 'a> Walk<'r, 'a> {
         Ok(Some(Found { text, pointers: told(self.edits) }))
     }
 
-    /// Moves over one value that a path has reached or not, with the paths that go on in it.
+    /// Walks over one value, with the paths that are active in it; `reached` says whether one ends
+    /// there.
     fn value(&mut self, zone: Zone, reached: bool, states: Range<usize>) -> Result<(), Fault> {
         if zone == Zone::Protected {
             self.cursor.value()?;
@@ -164,12 +165,12 @@ impl<'r, 'a> Walk<'r, 'a> {
         Ok(())
     }
 
-    /// Takes every path of a parent one step on to `child`; true if one of them ends there.
+    /// Advances every path of a parent to `child`; returns whether one of them ends there.
     fn step(&mut self, parent: Range<usize>, child: Child<'_>) -> bool {
         self.descent.step(&self.pass.rules.paths, parent, child)
     }
 
-    /// Masks the key that was just read, if it must be, and makes it the label of its value.
+    /// Masks the key that was just read, if necessary, and makes it the label of its value.
     fn key(&mut self, key: Str<'a>, name: Cow<'a, str>, zone: Zone) {
         let look = self.patterns && zone != Zone::Protected;
         let masked = look.then(|| self.pass.text(&name)).flatten();
@@ -187,7 +188,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         }
     }
 
-    /// Masks a value as a whole, after what is masked in it already.
+    /// Masks a value as a whole, after the masked places in it.
     fn cover(&mut self, kind: &str, span: Range<usize>, before: usize) -> Result<(), Fault> {
         let left = splice(self.text, span.clone(), &self.edits[before..]);
         if is_json_placeholder(&left) {
@@ -207,7 +208,7 @@ impl<'r, 'a> Walk<'r, 'a> {
         self.edits.push(Edit { span, text: json_string(text), pointer });
     }
 
-    /// Where the walk stands, as RFC 6901 has it.
+    /// The current position as an RFC 6901 pointer.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for label in &self.labels {
@@ -225,7 +226,7 @@ impl<'r, 'a> Walk<'r, 'a> {
     }
 }
 
-/// The part `span` of `text` with `edits`, which lie in it, made.
+/// The part `span` of `text` with the `edits` in it applied.
 fn splice(text: &[u8], span: Range<usize>, edits: &[Edit]) -> Vec<u8> {
     let mut out = Vec::with_capacity(span.len());
     let mut at = span.start;
@@ -238,7 +239,7 @@ fn splice(text: &[u8], span: Range<usize>, edits: &[Edit]) -> Vec<u8> {
     out
 }
 
-/// The pointers of `edits`, each once.
+/// The pointers of `edits`, without duplicates.
 fn told(edits: Vec<Edit>) -> Vec<String> {
     let mut pointers: Vec<String> = Vec::new();
     for pointer in edits.into_iter().filter_map(|edit| edit.pointer) {

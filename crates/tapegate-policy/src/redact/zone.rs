@@ -1,8 +1,8 @@
 //! Which places of a message belong to the protocol and are never masked.
 //!
-//! Without them a tape could not be read, paired or replayed. Places are told by where they
-//! stand, not by name alone: `cursor` in `params` is the protocol's, `cursor` among a tool's
-//! arguments is the user's. Never touched, whatever the rules say:
+//! Without them a tape could not be read, paired or replayed. A place is recognised by its
+//! position, not by its name alone: `cursor` in `params` belongs to the protocol, `cursor` in a
+//! tool's arguments to the user. Never masked, whatever the rules say:
 //!
 //! | where | what |
 //! |---|---|
@@ -17,9 +17,10 @@
 //! | `result.prompts[*]` | `name` |
 //! | `result.inputRequests.*` | `method`, and in its `params` what is said above |
 //!
-//! `uri` is not on the list: a secret in it is masked, and replay masks a live `uri` likewise.
+//! `uri` is not in the list: a secret in it is masked, and replay masks a live `uri` in the same
+//! way.
 
-/// What a place is to the protocol.
+/// The role of a place in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zone {
     /// A JSON-RPC message, or an element of a batch.
@@ -42,13 +43,13 @@ pub(super) enum Zone {
     Tool,
     /// `prompts`.
     Prompts,
-    /// An element of `prompts`, or what a completion is for.
+    /// An element of `prompts`, or the reference of a completion.
     Named,
     /// `inputRequests`.
     Requests,
-    /// Anything the protocol only carries.
+    /// Data that the protocol only carries.
     Data,
-    /// Never touched.
+    /// Never masked.
     Protected,
 }
 
@@ -88,7 +89,7 @@ impl Zone {
         }
     }
 
-    /// Whether a value here may hold protected places, so that a rule for the whole of it masks
+    /// Whether a value here may contain protected places, so that a rule for the whole of it masks
     /// its members one by one.
     pub(super) fn splits(self) -> bool {
         !matches!(self, Self::Data | Self::Protected)

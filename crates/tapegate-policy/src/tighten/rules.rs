@@ -1,13 +1,13 @@
 //! Whether a list of rules refuses at least what another does.
 //!
-//! The first rule that matches decides. For any call, the new list then refuses at least as much if
-//! it is made from the old one by these steps alone:
+//! The first rule that matches decides. So the new list refuses at least as much for every call if
+//! it results from the old one by these steps alone:
 //!
-//! - a rule that denies is put in anywhere;
-//! - any rule is put in where the rest of the old list would have forwarded every call;
+//! - a rule that denies is inserted anywhere;
+//! - any rule is inserted where the rest of the old list would have forwarded every call;
 //! - a rule that asks for approval is put in where the rest of the old list would have forwarded
 //!   the call, or asked by the same workflow;
-//! - a rule that forwards is taken out, or matches fewer calls;
+//! - a rule that forwards is removed, or matches fewer calls;
 //! - a rule that denies matches more calls;
 //! - the action of a rule is replaced by a stricter one.
 
@@ -45,9 +45,9 @@ pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoose
     }
 }
 
-/// Whether a new rule at the place of an old one refuses at least as much.
+/// Whether a new rule in place of an old one refuses at least as much.
 fn tightened(old: &Rule, new: &Rule) -> bool {
-    // Names, reasons, lines and descriptions decide nothing.
+    // Names, reasons, lines and descriptions do not affect decisions.
     let Rule {
         name: _,
         reason: _,
@@ -66,7 +66,8 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
         && *hints == new.hints
         && same(arguments, &new.arguments);
     if same_calls {
-        // A rule that stops matches more than one that forwards, and may ask where the rest denies.
+        // A stopping rule matches more than a forwarding one, so it might hold calls that the rest
+        // denies.
         let tested = !(arguments.is_empty() && hints.is_empty())
             || matches.iter().any(|glob| glob.widens() || glob.text().contains(MARK));
         let widened =
@@ -89,12 +90,12 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
     }
 }
 
-/// Whether `narrow` is about no server that `wide` is not about. An empty list is about all.
+/// Whether `narrow` covers only servers that `wide` covers. An empty list covers all.
 fn narrowed(wide: &[Glob], narrow: &[Glob]) -> bool {
     wide.is_empty() || !narrow.is_empty() && contains(wide, narrow)
 }
 
-/// Whether every test of `part` stands in `whole`.
+/// Whether every test of `part` is in `whole`.
 fn has_all(whole: &[ArgumentTest], part: &[ArgumentTest]) -> bool {
     part.iter().all(|one| whole.iter().any(|other| same(one, other)))
 }

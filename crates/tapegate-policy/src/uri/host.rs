@@ -1,10 +1,11 @@
-//! Hosts of URLs as resolvers look them up: names in ASCII, addresses in their usual spelling.
+//! Hosts of URLs as resolvers look them up: names in ASCII, addresses in their usual notation.
 //!
-//! A name has many spellings: `münchen.de` is `xn--mnchen-3ya.de`, letters may be full-width or capital,
-//! an ideographic full stop is a dot, and a soft hyphen is nothing. The form that counts is the ASCII
-//! one of the URL standard. What the standard refuses is not refused here, since some reader takes it.
+//! A name has many spellings: `münchen.de` is `xn--mnchen-3ya.de`, letters may be full-width or
+//! upper case, an ideographic full stop is a dot, and a soft hyphen is ignored. The canonical form
+//! is the ASCII one of the URL standard. Names that the standard rejects are kept, since some
+//! reader accepts them.
 
-// Addresses only: `std::net` would offer sockets, which nothing that decides may use.
+// Addresses only: `std::net` would also bring in sockets, which decision code must not use.
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use tapegate_core::lenient::spelling::nfkc;
@@ -12,10 +13,11 @@ use tapegate_core::lenient::spelling::nfkc;
 use super::Reader;
 use super::punycode;
 
-/// What a label starts with that is written in Punycode.
+/// The prefix of a label in Punycode.
 const ENCODED_START: &str = "xn--";
 
-/// A host without user name and default port, in lower case and ASCII, an address in its usual spelling.
+/// A host without user name and default port, in lower-case ASCII; an address in its usual
+/// notation.
 pub(super) fn normal_host(host: &str, default: u16, reader: Reader) -> String {
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
@@ -41,8 +43,8 @@ pub(super) fn normal_host(host: &str, default: u16, reader: Reader) -> String {
     }
 }
 
-/// The same host in the other script: in Unicode if it is written in ASCII, and in ASCII if it is
-/// not; `None` if it has one form only.
+/// The same host in the other form: Unicode if it is in ASCII, and ASCII if it is not; `None` if it
+/// has only one form.
 pub(super) fn other_form(host: &str) -> Option<String> {
     let form = match host.is_ascii() {
         true if host.contains(ENCODED_START) => unicode_name(host, Reader::Url),
@@ -52,12 +54,12 @@ pub(super) fn other_form(host: &str) -> Option<String> {
     (form != host).then_some(form)
 }
 
-/// Whether some label of a host may be written in Punycode.
+/// Whether a label of a host may be in Punycode.
 pub(super) fn may_be_encoded(host: &str) -> bool {
     host.contains(ENCODED_START)
 }
 
-/// A name as it is looked up.
+/// A name in the form that is looked up.
 fn ascii_name(name: &str, reader: Reader) -> String {
     if name.is_ascii() && !name.to_ascii_lowercase().contains(ENCODED_START) {
         return name.to_ascii_lowercase();
@@ -71,7 +73,7 @@ fn ascii_name(name: &str, reader: Reader) -> String {
     labels.collect::<Vec<_>>().join(".")
 }
 
-/// A name with every label in Unicode, as it is shown.
+/// A name with every label in Unicode, as it is displayed.
 fn unicode_name(name: &str, reader: Reader) -> String {
     let mapped = mapped(name, reader);
     if !mapped.contains(ENCODED_START) {
@@ -79,7 +81,7 @@ fn unicode_name(name: &str, reader: Reader) -> String {
     }
     let labels = mapped.split('.').map(|label| {
         let decoded = label.strip_prefix(ENCODED_START).and_then(punycode::decode);
-        // What an encoded label stands for is mapped already, unless it is made to be misread.
+        // An encoded label is already mapped, unless it is crafted to be misread.
         decoded
             .filter(|label| !label.is_empty())
             .map_or_else(|| label.to_owned(), |label| self::mapped(&label, reader))
@@ -87,20 +89,20 @@ fn unicode_name(name: &str, reader: Reader) -> String {
     labels.collect::<Vec<_>>().join(".")
 }
 
-/// A name in lower case and one Unicode form, without letters that are dropped.
+/// A name in lower case and normalised Unicode, without ignored characters.
 fn mapped(name: &str, reader: Reader) -> String {
     let kept: String = name.chars().filter(|letter| !is_dropped(*letter, reader)).collect();
-    // Letter by letter: a sigma at the end of a word is a sigma.
+    // Character by character: a final sigma must not depend on its position.
     let lower: String = nfkc(&kept).chars().flat_map(char::to_lowercase).collect();
     let name = nfkc(&lower).replace('\u{3002}', ".");
     match reader {
         Reader::Url => name,
-        // Resolvers of 2003 know neither of these letters.
+        // IDNA 2003 has neither of these letters.
         Reader::Path | Reader::Rest => name.replace('ß', "ss").replace('ς', "σ"),
     }
 }
 
-/// Whether resolvers drop a letter. Those of 2003 drop joiners too.
+/// Whether resolvers ignore a character. Under IDNA 2003 they ignore joiners too.
 fn is_dropped(letter: char, reader: Reader) -> bool {
     match letter {
         '\u{200c}' | '\u{200d}' => reader != Reader::Url,

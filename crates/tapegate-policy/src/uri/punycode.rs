@@ -1,4 +1,4 @@
-//! Punycode (RFC 3492): how labels of host names are written that are not ASCII.
+//! Punycode (RFC 3492): the ASCII encoding of non-ASCII host name labels.
 
 const BASE: u32 = 36;
 const T_MIN: u32 = 1;
@@ -7,11 +7,11 @@ const SKEW: u32 = 38;
 const DAMP: u32 = 700;
 const FIRST_BIAS: u32 = 72;
 const FIRST_CODE: u32 = 0x80;
-/// The longest text that is read or written. A label has 63 bytes at most; readers that do not count
-/// them take longer ones, and each letter may move all others.
+/// The longest text that is decoded or encoded. A valid label has at most 63 bytes, but some
+/// readers accept longer ones; decoding takes quadratic time, so there must be a limit.
 const LENGTH_MAX: usize = 1_024;
 
-/// The text that a label stands for, without its `xn--`; `None` if it stands for nothing.
+/// Decodes a label, without its `xn--`; `None` if it is invalid.
 pub(super) fn decode(label: &str) -> Option<String> {
     if label.len() > LENGTH_MAX || !label.is_ascii() {
         return None;
@@ -43,7 +43,7 @@ pub(super) fn decode(label: &str) -> Option<String> {
     Some(letters.into_iter().collect())
 }
 
-/// How a text is written as a label, without its `xn--`; `None` if it is too long.
+/// Encodes a text as a label, without the `xn--`; `None` if it is too long.
 pub(super) fn encode(text: &str) -> Option<String> {
     if text.len() > LENGTH_MAX {
         return None;
@@ -76,7 +76,7 @@ pub(super) fn encode(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes a number with digits whose base varies.
+/// Writes a variable-length integer.
 fn write(mut number: u32, bias: u32, out: &mut String) {
     let mut position = BASE;
     loop {
