@@ -1,4 +1,4 @@
-//! Entries of a live session, written line by line in one of the dialects.
+//! Writes the entries of a live session line by line, in one of the dialects.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::json;
 use crate::side::{Lane, Side};
 use crate::time::{At, SubSecond, write_rfc3339};
 
-/// How a tape is written.
+/// The dialect of a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Header, numbered messages, footer; frames that are no messages go beside the tape.
+    /// Header, numbered messages, footer; frames that are not messages go to the anomalies file.
     Thoughtjack,
-    /// One object a frame, good or bad, and nothing else.
+    /// One object per frame, valid or not, and nothing else.
     Overwatch,
 }
 
@@ -27,7 +27,7 @@ impl Dialect {
         }
     }
 
-    /// How finely the dialect writes moments.
+    /// The precision of timestamps in the dialect.
     fn sub_second(self) -> SubSecond {
         match self {
             Self::Thoughtjack => SubSecond::Micros,
@@ -36,7 +36,7 @@ impl Dialect {
     }
 }
 
-/// Somewhere bytes are appended.
+/// A target that bytes are appended to.
 pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
@@ -48,31 +48,31 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Takes secrets out of what is written. The wire never sees it.
+/// Removes secrets from what is recorded. It does not affect what is sent.
 pub trait Mask {
-    /// A message with its secrets masked.
+    /// Masks the secrets in a message.
     fn message<'a>(&self, msg: &'a [u8]) -> Masked<'a>;
-    /// A frame that could not be parsed, with everything masked that may be a secret.
+    /// Masks everything that may be a secret in a frame that could not be parsed.
     fn garbage<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]>;
 }
 
-/// A message as it may be written, and where values were masked.
+/// A masked message, and where values were masked.
 #[derive(Debug, Clone)]
 pub struct Masked<'a> {
     /// JSON text.
     pub text: Cow<'a, [u8]>,
-    /// The places, as JSON pointers.
+    /// The masked locations, as JSON pointers.
     pub paths: Vec<String>,
 }
 
-/// What a scribe is told about its tape.
+/// How the entries of a tape are written.
 #[derive(Debug, Clone, Copy)]
 pub struct ScribeOptions {
     /// The dialect.
     pub dialect: Dialect,
     /// Whether overwatch lines repeat the exact bytes in `raw`.
     pub raw: bool,
-    /// Whether several clients may talk at once, so that answers must name their request.
+    /// Whether several clients may talk concurrently, so that answers must name their request.
     pub shared: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct Scribe {
     stamp: LastStamp,
 }
 
-/// The moment that was written last. All messages of one wake-up have the same.
+/// The last timestamp that was written. All messages of one wake-up have the same.
 struct LastStamp {
     wall_us: i64,
     text: String,
@@ -108,7 +108,7 @@ impl LastStamp {
 }
 
 impl Scribe {
-    /// A scribe for a session that started at `started`.
+    /// A writer for a session that started at `started`.
     pub fn new(options: ScribeOptions, mask: Option<Box<dyn Mask>>, started: At) -> Self {
         let (client_messages, server_messages, batches, anomalies) = (0, 0, 0, 0);
         let stamp = LastStamp { wall_us: 0, text: String::new() };
@@ -122,7 +122,7 @@ impl Scribe {
         }
     }
 
-    /// Writes one entry: its messages to `tape`, and what the dialect has no line for to `beside`.
+    /// Writes one entry: its messages to `tape`, and what the dialect cannot express to `beside`.
     pub fn write(&mut self, entry: &Entry<'_>, tape: &mut impl Sink, beside: &mut impl Sink) {
         match &entry.what {
             What::Message(element) => {
@@ -158,7 +158,7 @@ impl Scribe {
         (self.client_messages, self.server_messages)
     }
 
-    /// How many frames were no messages.
+    /// How many frames were not messages.
     pub fn anomalies(&self) -> u64 {
         self.anomalies
     }
@@ -208,7 +208,7 @@ impl Scribe {
                 line.req = None;
                 line.raw = match line.redacted.is_empty() {
                     _ if !self.options.raw => None,
-                    // The bytes as they came, or their masked text.
+                    // The bytes as received, or their masked text.
                     true => Some(String::from_utf8_lossy(&entry.bytes)),
                     false => Some(Cow::Owned(String::from_utf8_lossy(&line.msg).into_owned())),
                 };
@@ -274,7 +274,7 @@ impl Scribe {
     }
 }
 
-/// What the gate has made of a message, as a key of its line.
+/// What the gate did with a message, as a key of its line.
 fn fate_text(fate: &Fate) -> Vec<u8> {
     match fate {
         Fate::Sent => Vec::new(),
@@ -288,8 +288,8 @@ fn fate_text(fate: &Fate) -> Vec<u8> {
     }
 }
 
-/// How a lane's session is named on its lines. The first session has no name, so that a tape of
-/// one session looks exactly as its document shows it.
+/// The name of a lane's session on its lines. The first session has no name, so that a tape of one
+/// session looks exactly as documented.
 fn session_text(lane: Lane) -> Option<Cow<'static, [u8]>> {
     (lane.session > 1).then(|| Cow::Owned(format!("\"s{}\"", lane.session).into_bytes()))
 }

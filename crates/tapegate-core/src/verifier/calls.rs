@@ -1,31 +1,31 @@
 //! Which recorded messages may be sent to a live server.
 //!
-//! Tapes carry commands that were meant once. What is not known to be harmless is a call, and a
-//! call is sent only when the user asked for it.
+//! Tapes contain commands that were meant for one occasion. Anything not known to be harmless
+//! counts as a call, and a call is sent only if the user asked for it.
 
-/// How much of what a client said is said again.
+/// Which of the client's recorded messages are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Calls {
-    /// What a client says to learn what a server has.
+    /// Only messages that list what a server offers.
     List,
-    /// Besides, what reads and does not change anything, as far as the server says.
+    /// Also messages that read without side effects, as far as the server declares it.
     ReadOnly,
     /// Everything.
     All,
 }
 
-/// What a client's message may do to a server.
+/// What a message from the client may do to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It only asks what there is.
+    /// It only lists what the server offers.
     Discovers,
-    /// It reads, or says what it wants to hear.
+    /// It reads, or chooses what the server sends.
     Reads,
-    /// It calls a tool, and the tool's annotations say what that does.
+    /// It calls a tool; the tool's annotations declare what that does.
     CallsTool,
-    /// It is about a task, which belongs to the call that made it.
+    /// It refers to a task, which belongs to the call that created it.
     FollowsTask,
-    /// It takes a request back, which matters only if that was sent.
+    /// It cancels a request, which matters only if that was sent.
     TakesBack,
     /// It may do anything.
     Unknown,
@@ -69,7 +69,8 @@ mod tests {
             assert_eq!(Effect::of_request(method), Effect::Unknown, "{method}");
             assert_eq!(Effect::of_notification(method), Effect::Unknown, "{method}");
         }
-        // A method that is harmless as a request says nothing about a notification, and back.
+        // A method that is harmless as a request is not thereby harmless as a notification, nor
+        // vice versa.
         assert_eq!(Effect::of_notification("tools/list"), Effect::Unknown);
         assert_eq!(Effect::of_request("notifications/initialized"), Effect::Unknown);
     }

@@ -1,23 +1,23 @@
-//! Whether all readers read a message alike.
+//! Whether all readers interpret a message in the same way.
 //!
-//! What may be sent is decided by how we read a message; what happens, by how the server does. Of
-//! a member that occurs twice some take the first and some the last, and some do not look at case.
-//! Whoever makes such a tape can have a list asked for and a tool called by the same bytes.
+//! Our reading of a message decides whether it may be sent; the server's reading decides what
+//! happens. If a member is repeated, some readers use the first and some the last, and some ignore
+//! case. A crafted tape could therefore ask for a list and call a tool with the same bytes.
 
 use std::collections::HashSet;
 
 use crate::json::{Cursor, Fault, Kind};
 
-/// The members that decide what a message is.
+/// The members that determine what a message is.
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// Whether readers may disagree on what a client's message asks for.
+/// Whether readers may disagree about what a message from the client asks for.
 pub(super) fn is_doubtful(text: &[u8], params: Option<&[u8]>) -> bool {
     has_doubtful_keys(text, &KNOWN).unwrap_or(true)
         || params.is_some_and(|params| has_doubtful_keys(params, &[]).unwrap_or(true))
 }
 
-/// Whether an object has a key twice, case aside, or spells one of the `known` ones otherwise.
+/// Whether an object has a repeated key, ignoring case, or another spelling of a `known` one.
 fn has_doubtful_keys(text: &[u8], known: &[&str]) -> Result<bool, Fault> {
     let mut cursor = Cursor::new(text)?;
     if cursor.kind()? != Kind::Object {
@@ -28,7 +28,7 @@ fn has_doubtful_keys(text: &[u8], known: &[&str]) -> Result<bool, Fault> {
     while let Some(key) = cursor.key(&mut first)? {
         cursor.value()?;
         let key = key.decode();
-        // There and back, because some letters have a capital that is not theirs alone.
+        // Fold both ways, since some letters share a capital with another letter.
         let folded = key.to_uppercase().to_lowercase();
         let misspelt = known.contains(&folded.as_str()) && key != folded;
         if misspelt || !seen.insert(folded) {

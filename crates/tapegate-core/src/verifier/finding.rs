@@ -1,10 +1,10 @@
-//! What a verification has to tell.
+//! What a verification reports.
 
 use crate::json::Place;
 
 use super::minted::Token;
 
-/// Something that has changed.
+/// A change in the server's behaviour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What it is about.
@@ -13,45 +13,45 @@ pub struct Finding {
     pub what: What,
     /// How often exactly this was found.
     pub times: u32,
-    /// Whether something before it was not sent, which may be why.
+    /// Whether an earlier message was not sent, which may be the reason.
     pub after_skipped: bool,
 }
 
-/// Which message something is about.
+/// The message that a finding is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The session of the tape, from 1.
     pub session: u32,
-    /// The `seq` of the recorded message, or its line where there is none.
+    /// The `seq` of the recorded message, or its line if it has none.
     pub number: Option<u32>,
     /// The method.
     pub method: String,
-    /// The name or uri that was asked for.
+    /// The name or uri in the request.
     pub name: Option<String>,
 }
 
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// An answer is another one.
+    /// An answer differs.
     Answer(Changes),
-    /// There is an error where there was a result.
+    /// The live answer is an error, the recorded one a result.
     Error {
         /// The recorded answer.
         recorded: Vec<u8>,
         /// The live one.
         live: Vec<u8>,
     },
-    /// There is a result where there was an error.
+    /// The live answer is a result, the recorded one an error.
     Result {
         /// The recorded answer.
         recorded: Vec<u8>,
         /// The live one.
         live: Vec<u8>,
     },
-    /// There was no answer in time.
+    /// There was no answer within the time limit.
     NoAnswer {
-        /// How long was waited.
+        /// How long the verifier waited.
         waited_ms: u64,
     },
     /// The answer was too large to be read.
@@ -61,57 +61,57 @@ pub enum What {
         /// The limit.
         bytes_max: usize,
     },
-    /// There was an answer to nothing that was asked.
+    /// An answer arrived that matches no request.
     Stray {
         /// The answer.
         live: Vec<u8>,
     },
-    /// The server says something else about itself.
+    /// The server describes itself differently.
     Server(Changes),
-    /// The server has another version.
+    /// The server's version differs.
     Version {
         /// The recorded version, as JSON.
         recorded: Vec<u8>,
         /// The live one.
         live: Vec<u8>,
     },
-    /// Something on a list of what the server has.
+    /// An item on one of the server's lists differs.
     Item {
         /// The list.
         list: List,
-        /// The name, or uri, that it goes by.
+        /// Its name or uri.
         name: String,
-        /// What became of it.
+        /// How it changed.
         became: Became,
     },
-    /// Something that the server says of its own accord.
+    /// A notification from the server differs.
     Notice(Became),
-    /// A notification that comes in another order among those of its sort.
+    /// A notification arrived in a different order among those of its kind.
     Moved {
         /// The notification.
         live: Vec<u8>,
     },
-    /// Something that the server asks the client.
+    /// A request from the server to the client differs.
     Question(Became),
-    /// The server was gone, or was given up, before everything was said.
+    /// The server was gone, or was given up on, before everything was sent.
     Ended {
         /// Why.
         why: String,
     },
 }
 
-/// What became of something.
+/// How something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Became {
-    /// It is new; its text.
+    /// It is new, with this text.
     Added(Vec<u8>),
-    /// It is no longer there; its text.
+    /// It is gone; this was its text.
     Removed(Vec<u8>),
     /// It is different.
     Changed(Changes),
 }
 
-/// What is different about something.
+/// The differences of one thing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The first differences.
@@ -123,15 +123,15 @@ pub struct Changes {
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where it is: from the message on, or from the item on a list.
+    /// Its location, relative to the message or to the item on a list.
     pub place: Place,
-    /// What was recorded, as JSON; nothing if it is new.
+    /// The recorded value, as JSON; `None` if it is new.
     pub recorded: Option<Vec<u8>>,
-    /// What is said live, as JSON; nothing if it is gone.
+    /// The live value, as JSON; `None` if it is gone.
     pub live: Option<Vec<u8>>,
 }
 
-/// The lists of what a server has.
+/// The lists that a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum List {
     /// `tools/list`
@@ -144,7 +144,7 @@ pub enum List {
     Prompts,
 }
 
-/// A client's message that was not sent.
+/// A message from the client that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Which one.
@@ -153,30 +153,30 @@ pub struct Skipped {
     pub why: Why,
 }
 
-/// Why a client's message was not sent.
+/// Why a message from the client was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It may change something, and that was not asked for.
+    /// It may change something, and the user did not allow that.
     NotAskedFor,
-    /// It only reads, and not even that was asked for.
+    /// It only reads, but the user allowed only lists.
     OnlyListed,
-    /// A server may read it otherwise than we do, and not everything was asked for.
+    /// A server may read it differently than we do, and the user did not allow all calls.
     Doubtful,
-    /// The live server does not say that the tool only reads.
+    /// The live server does not declare the tool read-only.
     NotReadOnlyLive,
-    /// The tape does not say that the tool only reads.
+    /// The tape does not declare the tool read-only.
     NotReadOnlyOnTape,
-    /// It holds secrets that were masked on the tape.
+    /// It contains secrets that were masked on the tape.
     Masked,
-    /// A gate kept it from the server when it was recorded.
+    /// A gate withheld it from the server when it was recorded.
     Refused,
-    /// It hands back what the live server has not minted.
+    /// It contains a value that the live server has not issued.
     NotMinted(Token),
-    /// The server was gone, or was given up.
+    /// The server was gone, or was given up on.
     ServerGone,
 }
 
-/// Something worth knowing that is no change.
+/// Something worth knowing that is not a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// What it is about.
@@ -190,22 +190,23 @@ pub struct Note {
 pub enum NoteSort {
     /// A list has the same items in another order.
     Reordered(List),
-    /// A notification came in another order among those that belong to no request.
+    /// A notification arrived in a different order among those that belong to no request.
     Moved,
     /// A masked secret was sent as its placeholder.
     PlaceholderSent,
-    /// The server wrote something that is no message.
+    /// The server wrote something that is not a message.
     NoMessage {
-        /// The start of it.
+        /// The start of its text.
         start: String,
     },
-    /// The server asked what it asked on the tape in a call that was not made, and got no answer.
+    /// The server made a request that belongs to a recorded call that was not sent, so it got no
+    /// answer.
     Withheld,
-    /// The client's introduction is not on the tape, and was made up.
+    /// The client's `initialize` is not on the tape, so a synthetic one was sent.
     Introduced,
-    /// The live list of tools could not be had, so no tool is known to read only.
+    /// The live list of tools was not available, so no tool is known to be read-only.
     ToolsUnknown,
-    /// A live list goes on, but was not read any further.
+    /// A live list has more pages that were not read.
     Unfinished {
         /// The list.
         list: List,
@@ -215,12 +216,12 @@ pub enum NoteSort {
 }
 
 impl What {
-    /// Whether a tool is another one than it was: what a user agreed to may not be what is there.
+    /// Whether a tool has changed, so that it may no longer be what a user agreed to.
     pub fn is_tool_drift(&self) -> bool {
         matches!(self, Self::Item { list: List::Tools, .. })
     }
 
-    /// How many bytes of messages it holds.
+    /// The size of the messages it contains.
     pub(super) fn bytes(&self) -> usize {
         let of = |changes: &Changes| changes.listed.iter().map(Change::bytes).sum();
         match self {
@@ -239,7 +240,7 @@ impl What {
         }
     }
 
-    /// Whether it is something that a server may say as often as it likes.
+    /// Whether the server can cause any number of findings of this kind unprompted.
     pub(super) fn is_unasked(&self) -> bool {
         matches!(
             self,
@@ -259,7 +260,7 @@ impl Change {
 }
 
 impl Changes {
-    /// Whether nothing is different.
+    /// Whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.more == 0
     }
@@ -287,7 +288,7 @@ impl List {
         }
     }
 
-    /// The member of an item that it goes by.
+    /// The member that identifies an item.
     pub(super) fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",

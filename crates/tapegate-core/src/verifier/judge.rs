@@ -1,7 +1,7 @@
-//! Whether what a live server says is what was recorded.
+//! Compares what a live server sends with what was recorded.
 //!
-//! Values are compared, not spellings. What every server mints anew is not compared: ids, tokens,
-//! cursors, request states, and the moments of tasks.
+//! Values are compared, not spellings. Values that every server issues itself are not compared:
+//! ids, tokens, cursors, request states, and the timestamps of tasks.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use crate::tape::Mask;
 use super::finding::{Change, Changes, List};
 use super::shape;
 
-/// How many differences of one message are listed.
+/// How many differences are listed for one message.
 const LISTED_MAX: usize = 50;
 
-/// What no answer is compared by.
+/// Paths that are ignored in every answer.
 const OF_ANSWERS: &[&str] = &[
     "jsonrpc",
     "id",
@@ -33,9 +33,9 @@ const OF_ANSWERS: &[&str] = &[
     "result._meta['io.modelcontextprotocol/subscriptionId']",
     "error.data.elicitations[*].elicitationId",
 ];
-/// What no answer about a task is compared by.
+/// Paths that are also ignored in answers about tasks.
 const OF_TASKS: &[&str] = &["result.createdAt", "result.lastUpdatedAt"];
-/// What nothing is compared by that a server says of its own accord.
+/// Paths that are ignored in the server's notifications and requests.
 const OF_OWN_ACCORD: &[&str] = &[
     "jsonrpc",
     "id",
@@ -47,17 +47,17 @@ const OF_OWN_ACCORD: &[&str] = &[
     "params._meta['io.modelcontextprotocol/related-task'].taskId",
     "params._meta['io.modelcontextprotocol/subscriptionId']",
 ];
-/// What no notification about a task is compared by.
+/// Paths that are also ignored in notifications about tasks.
 const OF_TASK_NOTICES: &[&str] = &["params.createdAt", "params.lastUpdatedAt"];
-/// Where a server says its version.
+/// The locations of a server's version.
 const VERSIONS: &[&str] =
     &["result.serverInfo.version", "result._meta['io.modelcontextprotocol/serverInfo'].version"];
 
-/// Compares what was recorded with what is said live.
+/// Compares recorded with live messages.
 pub(super) struct Judge {
-    /// What the tape was redacted with.
+    /// The redaction that was applied to the tape.
     mask: Option<Box<dyn Mask>>,
-    /// Whether shapes are compared, and not values.
+    /// Whether only shapes are compared, not values.
     shape_only: bool,
     answers: Vec<Path>,
     task_answers: Vec<Path>,
@@ -66,17 +66,17 @@ pub(super) struct Judge {
     versions: Vec<Path>,
 }
 
-/// What is different about an answer.
+/// The differences of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// The server's version, recorded and live.
     pub(super) version: Option<(Vec<u8>, Vec<u8>)>,
-    /// The rest.
+    /// The other differences.
     pub(super) changes: Changes,
 }
 
 impl Judge {
-    /// A judge that leaves out what `ignored` leads to.
+    /// A judge that skips the `ignored` paths.
     pub(super) fn new(ignored: &[Path], shape_only: bool, mask: Option<Box<dyn Mask>>) -> Self {
         let with = |lists: &[&[&str]]| {
             let fixed = lists.iter().copied().flatten().filter_map(|text| Path::read(text).ok());
@@ -93,35 +93,35 @@ impl Judge {
         }
     }
 
-    /// What a live server has said, as the tape would have kept it.
+    /// A live message as the tape would have recorded it.
     pub(super) fn masked<'a>(&self, live: &'a [u8]) -> Cow<'a, [u8]> {
         self.mask.as_ref().map_or(Cow::Borrowed(live), |mask| mask.message(live).text)
     }
 
-    /// What is different about the answer to a request for `method`.
+    /// The differences of the answer to a `method` request.
     pub(super) fn answer(&self, method: &str, recorded: &[u8], live: &[u8]) -> Verdict {
         let tasks = method.starts_with("tasks/");
         let ignored = if tasks { &self.task_answers } else { &self.answers };
         self.apart(self.changes(recorded, live, ignored))
     }
 
-    /// What is different about a page of a list, its items aside.
+    /// The differences of a page of a list, apart from its items.
     pub(super) fn page(&self, list: List, recorded: &[u8], live: &[u8]) -> Verdict {
         let mut ignored = self.answers.clone();
-        // Items are compared one by one, unless their shape is all that counts.
+        // Items are compared one by one, unless only their shape counts.
         if self.compares_items(list) {
             ignored.extend(Path::read(&format!("result.{}", list.member())));
         }
         self.apart(self.changes(recorded, live, &ignored))
     }
 
-    /// Whether the items of a list are compared one by one. When shapes are compared, tools still
-    /// are: what they say of themselves is a shape.
+    /// Whether the items of a list are compared one by one. Tools are, even when only shapes are
+    /// compared: their descriptions are shapes.
     pub(super) fn compares_items(&self, list: List) -> bool {
         !self.shape_only || list == List::Tools
     }
 
-    /// Whether `place`, or what it stands in, is not compared.
+    /// Whether `place`, or a value that contains it, is not compared.
     pub(super) fn is_ignored(&self, place: &Place) -> bool {
         (1..=place.steps.len()).any(|depth| {
             let outer = Place { steps: place.steps[..depth].to_vec() };
@@ -129,7 +129,7 @@ impl Judge {
         })
     }
 
-    /// What is different about an item of a list, whose place in a message is `place`.
+    /// The differences of an item of a list that is at `place` in the message.
     pub(super) fn item(&self, place: Place, recorded: &[u8], live: &[u8]) -> Changes {
         let depth = place.steps.len();
         let mut changes = by_value(place, recorded, live, &self.answers);
@@ -139,7 +139,7 @@ impl Judge {
         changes
     }
 
-    /// What is different about something that a server says of its own accord.
+    /// The differences of a notification or request from the server.
     pub(super) fn own_accord(&self, method: &str, recorded: &[u8], live: &[u8]) -> Changes {
         let tasks = method.starts_with("notifications/tasks/");
         let ignored = if tasks { &self.task_notices } else { &self.own_accord };
@@ -154,7 +154,7 @@ impl Judge {
         changes.unwrap_or_else(|_| whole(recorded, live))
     }
 
-    /// Takes the server's version out of what has changed.
+    /// Separates the server's version from the other changes.
     fn apart(&self, mut changes: Changes) -> Verdict {
         let is_version = |change: &Change| {
             let both = change.recorded.is_some() && change.live.is_some();
@@ -189,7 +189,7 @@ fn by_value(root: Place, recorded: &[u8], live: &[u8], ignored: &[Path]) -> Chan
     Changes { listed: found.listed.iter().map(owned).collect(), more: found.more }
 }
 
-/// Texts that cannot be taken apart differ as a whole.
+/// Texts that cannot be parsed differ as a whole.
 fn whole(recorded: &[u8], live: &[u8]) -> Changes {
     let (recorded, live) = (Some(recorded.to_vec()), Some(live.to_vec()));
     Changes { listed: vec![Change { place: Place::default(), recorded, live }], more: 0 }

@@ -1,49 +1,49 @@
-//! Values that a server mints and a client hands back: cursors, request states, task ids.
+//! Values that a server issues and a client returns: cursors, request states, task ids.
 //!
-//! A live server mints its own, so wherever a recorded client handed one back, the live one of
-//! the same answer goes out instead.
+//! A live server issues its own, so wherever the recorded client returned one, the live value from
+//! the corresponding answer is sent instead.
 
 use std::collections::HashMap;
 
 use crate::frame::Envelope;
 use crate::json::{Edits, member, string};
 
-/// The key of `_meta` that says which task a message belongs to.
+/// The key of `_meta` that names the task a message belongs to.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// What sort of value was minted.
+/// The kind of an issued value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Token {
-    /// Where the next page of a list starts.
+    /// The start of the next page of a list.
     Cursor,
-    /// What a server wants to be told again with the answers it asked for.
+    /// The state that a server wants returned with the answers it asked for.
     State,
-    /// The name of a task.
+    /// The id of a task.
     Task,
 }
 
-/// What a live server has minted in place of recorded values.
+/// The values that a live server has issued in place of the recorded ones.
 #[derive(Debug, Default)]
 pub(super) struct Minted {
-    /// By sort, method (of cursors, which each list has its own of) and recorded value; `None`
-    /// where the live server has minted nothing.
+    /// By kind, method (for cursors, which differ by list) and recorded value; `None` if the live
+    /// server issued none.
     live: HashMap<(Token, String, String), Option<Vec<u8>>>,
 }
 
-/// What became of a recorded value.
+/// The live counterpart of a recorded value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fate<'a> {
-    /// The live server has minted this one.
+    /// The live server issued this one.
     Live(&'a [u8]),
-    /// The live server has minted none.
+    /// The live server issued none.
     Lost,
-    /// It was not minted by an answer that is known.
+    /// It was not issued by a known answer.
     Unknown,
 }
 
 impl Minted {
-    /// Learns from an answer to `method` what is said live for what was recorded. Both texts are
-    /// results; there is none where the server failed, or was not asked.
+    /// Learns the live values from an answer to `method`. Both texts are results; `live` is `None`
+    /// if the server failed or was not asked.
     pub(super) fn learn(&mut self, method: &str, recorded: &[u8], live: Option<&[u8]>) {
         let places: [(Token, &[&str]); 4] = [
             (Token::Cursor, &["nextCursor"]),
@@ -59,7 +59,7 @@ impl Minted {
         }
     }
 
-    /// What became of a value that was recorded in an answer to `method`.
+    /// The live counterpart of a value that was recorded in an answer to `method`.
     pub(super) fn fate(&self, token: Token, method: &str, recorded: &[u8]) -> Fate<'_> {
         match self.live.get(&key(token, method, recorded)) {
             Some(Some(live)) => Fate::Live(live),
@@ -68,14 +68,14 @@ impl Minted {
         }
     }
 
-    /// What became of the task that a request is about.
+    /// The live counterpart of the task that a request is about.
     pub(super) fn task(&self, said: &Envelope<'_>) -> Fate<'_> {
         let task = said.params.and_then(|params| member(params, "taskId"));
         task.map_or(Fate::Unknown, |task| self.fate(Token::Task, "", task))
     }
 
-    /// Puts live values where a recorded message has minted ones; the error is a value that the
-    /// live server has not minted.
+    /// Replaces the issued values in a recorded message by live ones; fails if the live server has
+    /// not issued one.
     pub(super) fn edit(
         &self,
         method: &str,
@@ -100,7 +100,7 @@ impl Minted {
     }
 }
 
-/// The task that a message says it belongs to.
+/// The task that a message belongs to.
 fn related_task<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {
     let body = said.params.or(said.result)?;
     at(body, &["_meta", RELATED_TASK, "taskId"])
@@ -163,7 +163,7 @@ mod tests {
         minted.learn("tools/call", br#"{"requestState":"s"}"#, None);
         assert_eq!(sent(&minted, "tools/list", r#"{"cursor":"a"}"#), Err(Token::Cursor));
         assert_eq!(sent(&minted, "tools/call", r#"{"requestState":"s"}"#), Err(Token::State));
-        // Another list has cursors of its own, and what nobody minted is the client's.
+        // Another list has cursors of its own, and a value that no server issued is the client's.
         assert!(sent(&minted, "prompts/list", r#"{"cursor":"a"}"#).is_ok());
         assert!(sent(&minted, "tools/call", r#"{"requestState":"other"}"#).is_ok());
     }

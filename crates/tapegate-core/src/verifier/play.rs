@@ -1,4 +1,4 @@
-//! One session of the tape, played to a live server.
+//! Plays one session of the tape to a live server.
 
 mod answers;
 mod ending;
@@ -32,10 +32,10 @@ use super::{Act, Cue};
 use own::is_introduced;
 use owners::Owners;
 
-/// After so much was said at once, the rest is said when there is room for it.
+/// How many bytes are sent at once; the rest is sent when there is room for it.
 const SAID_BYTES_MAX: usize = 1 << 20;
 
-/// What a session is played with.
+/// What is needed to play a session.
 pub(super) struct Kit<'a, 't> {
     pub(super) tape: &'a mut Tape<'t>,
     pub(super) judge: &'a Judge,
@@ -44,12 +44,12 @@ pub(super) struct Kit<'a, 't> {
     pub(super) report: &'a mut Report,
     pub(super) now_ns: u64,
     pub(super) act: &'a mut dyn FnMut(Act<'_>),
-    /// How many bytes were said at once.
+    /// How many bytes were sent in this step.
     pub(super) said_bytes: usize,
 }
 
 impl Kit<'_, '_> {
-    /// Says one line to the server.
+    /// Sends one line to the server.
     fn say(&mut self, line: &[u8]) {
         self.said_bytes += line.len();
         (self.act)(Act::Say(line));
@@ -61,49 +61,49 @@ pub(super) struct Play {
     /// Its number on the tape, from 1.
     number: u32,
     slots: Vec<u32>,
-    /// The next of them.
+    /// The index of the next one.
     at: usize,
-    /// Requests of the tape that were sent and are not answered, by slot.
+    /// Requests of the tape that were sent and not answered, by slot.
     asked: HashMap<u32, Asked>,
-    /// Everything that was asked, by the id it was asked with.
+    /// All pending requests, by the id they were sent with.
     waiting: HashMap<IdKey, Waiting>,
-    /// When an answer is too late, and to what.
+    /// The deadlines of answers, and their requests.
     deadlines: BTreeMap<(u64, u64), IdKey>,
-    /// How many answers stand before the next message and have not come.
+    /// How many answers must arrive before the next message is sent.
     owed: usize,
-    /// How many requests of our own are under way.
+    /// How many requests of our own are pending.
     own: usize,
-    /// How many ids were made up.
+    /// How many ids were generated.
     ids: u64,
     /// How many requests were sent.
     tickets: u64,
-    /// When something was last sent, or an answer came.
+    /// When something was last sent or answered.
     base_ns: u64,
     /// When the client's last message was recorded.
     base_us: u64,
     /// When the last message was recorded.
     passed_us: u64,
-    /// When the next message may go out, if something softer than an answer is waited for.
+    /// When the next message may be sent, if it waits for something other than an answer.
     held_until: Option<u64>,
-    /// When the session is over if nothing more comes.
+    /// When the session ends if nothing more arrives.
     quiet_until: Option<u64>,
-    /// Whether something was left out, so that what follows may be missing for that reason.
+    /// Whether a message was skipped, which may be why later ones are missing.
     left_out: bool,
-    /// Requests that stand before the next message, sent and left out, whose answer stands behind.
+    /// Requests before the next message, sent and skipped, whose answers come after it.
     open_sent: HashSet<u32>,
     open_skipped: HashMap<u32, Asking>,
-    /// How many requests in a row were not answered, with nothing else said meanwhile.
+    /// How many requests in a row were not answered, without any other message in between.
     silences: u32,
-    /// Why the server does not go on.
+    /// Why the server cannot be used any longer.
     gone: Option<String>,
     owners: Owners,
     minted: Minted,
     notices: Notices,
     questions: Questions,
     listings: Listings,
-    /// What the live server says about its tools, if that is known.
+    /// What the live server declares about its tools, if known.
     tools: Option<Tools>,
-    /// Answers on the tape that answer nothing, which the live server may repeat.
+    /// How many answers on the tape match no request; the live server may repeat them.
     strays: usize,
 }
 
@@ -112,16 +112,16 @@ struct Asked {
     key: IdKey,
     /// The id it was sent with.
     id: Vec<u8>,
-    /// Whether its answer stands before the next message.
+    /// Whether its answer must arrive before the next message is sent.
     owed: bool,
-    /// Whether something was left out before it was sent.
+    /// Whether a message was skipped before it was sent.
     after_skipped: bool,
 }
 
-/// What a request that has no live answer asked for.
+/// What a request without a live answer asked for.
 struct Asking {
     method: String,
-    /// Of a list, where its page starts, as JSON.
+    /// For a list, the start of its page, as JSON.
     cursor: Option<Vec<u8>>,
 }
 
@@ -133,24 +133,24 @@ impl Asking {
     }
 }
 
-/// What an answer is waited for with.
+/// A pending answer.
 struct Waiting {
     purpose: Purpose,
     deadline: Option<(u64, u64)>,
     sent_ns: u64,
 }
 
-/// Why something was asked.
+/// Why a request was made.
 enum Purpose {
     /// It is on the tape, in this slot.
     Recorded(u32),
-    /// To know which tools only read; what is known so far, and the request's `_meta`.
+    /// To find out which tools are read-only: what is known so far, and the request's `_meta`.
     Tools(Tools, Option<Vec<u8>>),
-    /// To know a list to its end, which began in this slot.
+    /// To read a list to its end; it started with this slot.
     Page(u32),
-    /// To introduce a client whose introduction is not on the tape.
+    /// To initialize a session whose `initialize` is not on the tape.
     Introduction,
-    /// Nobody wants to know any more.
+    /// The answer is no longer needed.
     Late,
 }
 
@@ -196,7 +196,7 @@ impl Play {
         })
     }
 
-    /// Takes what happened; true when the session is over.
+    /// Handles an event; returns true when the session is over.
     pub(super) fn handle(&mut self, kit: &mut Kit<'_, '_>, cue: Cue<'_>) -> io::Result<bool> {
         match cue {
             Cue::Opened => {
@@ -226,13 +226,13 @@ impl Play {
         Ok(over)
     }
 
-    /// When something is to be done without anything being said.
+    /// When to continue if no message arrives.
     pub(super) fn due(&self) -> Option<u64> {
         let answer = self.deadlines.keys().next().map(|(until_ns, _)| *until_ns);
         [answer, self.held_until, self.quiet_until].into_iter().flatten().min()
     }
 
-    /// How many messages are done with.
+    /// How many messages are finished.
     pub(super) fn progress(&self) -> usize {
         self.at
     }
@@ -282,12 +282,12 @@ impl Play {
         }
     }
 
-    /// Something about the session as a whole.
+    /// The reference for a finding about the session as a whole.
     fn about(&self) -> About {
         About { session: self.number, ..About::default() }
     }
 
-    /// Goes on with the tape as far as possible.
+    /// Continues with the tape as far as possible.
     fn advance(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         self.held_until = None;
         while let Some(&slot) = self.slots.get(self.at) {
@@ -303,7 +303,7 @@ impl Play {
                         return Ok(());
                     }
                 }
-                // Answers are given when they are asked for.
+                // Answers are sent when the server asks for them.
                 (Side::Client, _) => {}
             }
             self.passed_us = there.at_us;

@@ -1,7 +1,7 @@
-//! What a server asks its client, and what was answered when the tape was made.
+//! Requests of a server to its client, and the recorded answers.
 //!
-//! A live question is given the answer of a recorded one with the same method: of the one that
-//! asks the same, or else of the next in order. An answer may hold what was meant for one call
+//! A live request gets the answer of a recorded one with the same method: of one that asks the
+//! same, or else of the next in order. An answer may contain something that was meant for one call
 //! only, so it is not given before that call was made.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,34 +14,34 @@ use super::finding::Changes;
 use super::judge::Judge;
 use super::tape::Tape;
 
-/// How many recorded questions are looked at for one that asks the same.
+/// How many recorded requests are compared to find one that asks the same.
 const LOOK_MAX: usize = 64;
-/// Asked when the asker likes, and answered whatever was called.
+/// Made at any time, and answered whatever was called.
 const ANY_TIME: [&str; 2] = ["ping", "roots/list"];
-/// Asked as often as the asker likes, so that their number means nothing.
+/// Made any number of times, so that their count means nothing.
 const REPEATED: [&str; 2] = ["ping", "tasks/get"];
 
-/// The questions of a session.
+/// The server's requests in a session.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     by_method: HashMap<String, Asked>,
-    /// Slots of questions that must still be asked, and how long each is worth waiting for.
+    /// Slots of requests that are still expected, and how long to wait for each.
     wanted: BTreeMap<u32, u64>,
 }
 
-/// The recorded questions of one method, in tape order.
+/// The recorded requests with one method, in tape order.
 #[derive(Debug, Default)]
 struct Asked {
     slots: Vec<u32>,
-    /// Which of them have been asked live.
+    /// Which of them the live server has made.
     taken: Vec<bool>,
     /// Which of them may be answered.
     offered: Vec<bool>,
-    /// All before this one have been.
+    /// All before this index have been made.
     open_from: usize,
 }
 
-/// What a live question is.
+/// What a live request corresponds to.
 #[derive(Debug)]
 pub(super) enum Match {
     /// A recorded one.
@@ -51,14 +51,15 @@ pub(super) enum Match {
         /// How they differ.
         changes: Changes,
     },
-    /// One that was recorded in a call that was not made.
+    /// One that was recorded in a call that was not sent.
     Withheld,
     /// One that was not recorded.
     Unknown,
 }
 
 impl Questions {
-    /// The questions among the slots of a session; if `all` may be called, all may be answered.
+    /// The requests among the slots of a session; if `all` calls may be sent, all of them may be
+    /// answered.
     pub(super) fn read(tape: &mut Tape<'_>, slots: &[u32], all: bool) -> io::Result<Self> {
         let mut by_method: HashMap<String, Asked> = HashMap::new();
         for &slot in slots {
@@ -80,7 +81,7 @@ impl Questions {
         self.by_method.contains_key(method)
     }
 
-    /// Notes that the question in `slot` must be asked, and how long it is worth waiting for it.
+    /// Notes that the request in `slot` is expected, and how long to wait for it.
     pub(super) fn expect(&mut self, slot: u32, method: &str, patience_ns: u64) {
         let Some(asked) = self.by_method.get_mut(method) else { return };
         let Ok(at) = asked.slots.binary_search(&slot) else { return };
@@ -90,7 +91,7 @@ impl Questions {
         }
     }
 
-    /// Finds the recorded question that a live one is, and takes it.
+    /// Finds the recorded request that a live one corresponds to, and marks it as made.
     pub(super) fn take(
         &mut self,
         tape: &mut Tape<'_>,
@@ -99,7 +100,7 @@ impl Questions {
         live: &[u8],
     ) -> io::Result<Match> {
         let Some(asked) = self.by_method.get_mut(method) else { return Ok(Match::Unknown) };
-        // The one that asks the same, if it may be answered; else one that asks the same; else the
+        // Prefer one that asks the same and may be answered; then one that asks the same; then the
         // first that may be answered.
         let mut found: Option<(usize, Changes)> = None;
         let open = (asked.open_from..asked.slots.len()).filter(|at| !asked.taken[*at]);
@@ -118,7 +119,7 @@ impl Questions {
             }
         }
         let Some((at, changes)) = found else {
-            // Whoever polls gets the last answer again.
+            // A polling server gets the last answer again.
             let last = asked.taken.iter().rposition(|taken| *taken);
             let mut withheld = asked.taken.iter().zip(&asked.offered);
             return Ok(match last.filter(|_| REPEATED.contains(&method)) {
@@ -139,13 +140,14 @@ impl Questions {
         Ok(Match::Recorded { slot, changes })
     }
 
-    /// Until when it is worth waiting for a question that is to come after `base_ns`, if for any.
+    /// The earliest time until which to wait for an expected request, counted from `base_ns`, if
+    /// any.
     pub(super) fn wanted_until(&self, now_ns: u64, base_ns: u64) -> Option<u64> {
         let until = self.wanted.values().map(|patience_ns| base_ns + patience_ns);
         until.filter(|until_ns| *until_ns > now_ns).min()
     }
 
-    /// The slots of the questions that must have been asked and were not.
+    /// The slots of expected requests that the server did not make.
     pub(super) fn missing(&self) -> Vec<u32> {
         self.wanted.keys().copied().collect()
     }

@@ -1,30 +1,30 @@
-//! What came of a verification, gathered in bounded memory.
+//! The result of a verification, collected in bounded memory.
 
 use super::finding::{About, Finding, Note, NoteSort, Skipped, What, Why};
 
-/// How many findings are kept with their details; the rest is counted.
+/// How many findings are kept with their details; the rest are counted.
 const FINDINGS_MAX: usize = 10_000;
-/// How many bytes of messages they may hold: what a server says may be large.
+/// The maximum size of the messages in them, since a server may send large ones.
 const FINDINGS_BYTES_MAX: usize = 128 << 20;
-/// The same for what was not sent.
+/// The same for messages that were not sent.
 const SKIPPED_MAX: usize = 10_000;
-/// The same for what is only worth knowing.
+/// The same for notes.
 const NOTES_MAX: usize = 1_000;
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What has changed, in the order it was found.
+    /// The changes, in the order they were found.
     pub findings: Vec<Finding>,
     /// How many more changes there are.
     pub findings_more: u64,
-    /// How many bytes of messages the findings hold.
+    /// The size of the messages in the findings.
     pub findings_bytes: usize,
-    /// What was not sent.
+    /// The messages that were not sent.
     pub skipped: Vec<Skipped>,
-    /// How much more was not sent.
+    /// How many more were not sent.
     pub skipped_more: u64,
-    /// What is worth knowing and no change.
+    /// Notes that are not changes.
     pub notes: Vec<Note>,
     /// How many sessions were played.
     pub sessions: u32,
@@ -37,13 +37,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether something has changed.
+    /// Whether anything has changed.
     pub fn has_findings(&self) -> bool {
         !self.findings.is_empty() || self.findings_more > 0
     }
 
-    /// Adds a finding. What is said of a list or of the server itself is told once, however many
-    /// sessions ask for it.
+    /// Adds a finding. One about a list or the server itself is reported once, however many
+    /// sessions it occurs in.
     pub(super) fn find(&mut self, about: About, what: What) {
         if what.is_of_server() {
             let same =
@@ -53,7 +53,8 @@ impl Report {
                 return;
             }
         }
-        // What a server says unasked it can say for ever, and must not hide the rest with it.
+        // A server can send unprompted messages without limit; they must not crowd out other
+        // findings.
         let share = if what.is_unasked() { 2 } else { 1 };
         let bytes = self.findings_bytes + what.bytes();
         let fits = bytes <= FINDINGS_BYTES_MAX / share || self.findings.is_empty();
@@ -65,7 +66,7 @@ impl Report {
         }
     }
 
-    /// Adds a finding that may have its reason in what was not sent, if something was not.
+    /// Adds a finding that may be caused by a skipped message, if `left_out`.
     pub(super) fn find_after(&mut self, left_out: bool, about: About, what: What) {
         let before = self.findings.len();
         self.find(about, what);
@@ -74,7 +75,7 @@ impl Report {
         }
     }
 
-    /// Adds what was not sent.
+    /// Adds a message that was not sent.
     pub(super) fn skip(&mut self, about: About, why: Why) {
         if self.skipped.len() < SKIPPED_MAX {
             self.skipped.push(Skipped { about, why });
@@ -83,7 +84,7 @@ impl Report {
         }
     }
 
-    /// Adds what is worth knowing, the same of a session once.
+    /// Adds a note, unless the same one exists for this method.
     pub(super) fn note(&mut self, about: About, sort: NoteSort) {
         let same = |known: &Note| known.sort == sort && known.about.method == about.method;
         if self.notes.len() < NOTES_MAX && !self.notes.iter().any(same) {

@@ -1,4 +1,4 @@
-//! The tape that is played, session by session.
+//! The tape that is played, by session.
 
 use std::io;
 use std::ops::Range;
@@ -17,23 +17,23 @@ pub(super) struct Tape<'t> {
     pub(super) index: &'t Index,
     bodies: Box<dyn Bodies + 't>,
     signer: Signer,
-    /// The slots of all sessions, those of the first in front.
+    /// The slots of all sessions, one session after the other.
     slots: Vec<u32>,
-    /// Where in `slots` each session stands.
+    /// The range of each session in `slots`.
     sessions: Vec<Range<usize>>,
-    /// What the tape says about tools, once somebody has asked.
+    /// What the tape declares about tools, once it was needed.
     tools: Option<Tools>,
 }
 
 impl<'t> Tape<'t> {
-    /// A tape whose index was signed with `signer`.
+    /// A tape whose index was built with `signer`.
     pub(super) fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, signer: Signer) -> Self {
         let (slots, all) = by_session(index);
         let says = |slot: &u32| {
             let slot = index.slot(*slot);
             slot.from == Side::Client && matches!(slot.kind, Kind::Request | Kind::Notification)
         };
-        // Where no client says anything, there is nothing to play.
+        // A session without messages from a client has nothing to play.
         let sessions = all.into_iter().filter(|range| slots[range.clone()].iter().any(says));
         let sessions = sessions.collect();
         Self { index, bodies, signer, slots, sessions, tools: None }
@@ -49,7 +49,7 @@ impl<'t> Tape<'t> {
         self.sessions.get(session).map_or(&[], |range| &self.slots[range.clone()])
     }
 
-    /// What the index keeps of a message.
+    /// The index entry of a message.
     pub(super) fn slot(&self, slot: u32) -> Slot {
         self.index.slot(slot)
     }
@@ -61,7 +61,7 @@ impl<'t> Tape<'t> {
         Ok(compact(text).into_owned())
     }
 
-    /// What a finding says of the message in `slot`: of an answer, what it answers.
+    /// The reference to the message in `slot` for a finding; for an answer, to its request.
     pub(super) fn about(&mut self, slot: u32) -> io::Result<About> {
         let Slot { kind, pair, number, session, .. } = self.index.slot(slot);
         let asked = matches!(kind, Kind::Response | Kind::Error) && pair != NONE;
@@ -72,7 +72,7 @@ impl<'t> Tape<'t> {
         Ok(about)
     }
 
-    /// What all lists of tools on the tape say; nothing if it has none.
+    /// What all tool lists on the tape declare; `None` if it has none.
     pub(super) fn tools(&mut self) -> io::Result<Option<&Tools>> {
         if self.tools.is_none() {
             self.tools = Some(self.read_tools()?);
@@ -100,8 +100,8 @@ impl<'t> Tape<'t> {
     }
 }
 
-/// The slots of all sessions, one session after the other and each in tape order, and where among
-/// them each session stands.
+/// The slots of all sessions, one session after the other and each in tape order, and the range of
+/// each session.
 fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
     let count = index.len() as u32;
     let session = |slot: u32| index.slot(slot).session as usize;
@@ -123,7 +123,7 @@ fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
     (slots, ranges)
 }
 
-/// What a message says it is about.
+/// The reference to a message, by its text.
 pub(super) fn about(text: &[u8]) -> About {
     let frame = Frame::read(text);
     let Some(said) = frame.envelope() else { return About::default() };

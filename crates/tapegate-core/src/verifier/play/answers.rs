@@ -1,4 +1,4 @@
-//! Answers of the live server: those that come, those that do not, and those that cannot be read.
+//! Answers of the live server: those that arrive, those that do not, and those that cannot be read.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use super::super::judge::Verdict;
 use super::super::tools::Tools;
 use super::{Asked, Asking, Kit, Play, Purpose, Waiting};
 
-/// After so many requests in a row that a silent server has not answered, it is given up.
+/// After this many unanswered requests in a row, a silent server is given up on.
 const SILENCES_MAX: u32 = 3;
-/// What a client says when it was introduced.
+/// The notification that completes the client's initialization.
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl Play {
-    /// Takes an answer.
+    /// Handles an answer.
     pub(super) fn answered(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -26,7 +26,7 @@ impl Play {
     ) -> io::Result<()> {
         let waiting = said.id.and_then(|id| self.waiting.remove(&IdKey::new(id)));
         let Some(Waiting { purpose, deadline, .. }) = waiting else {
-            // Answers to nothing that the tape has too are no news.
+            // An unmatched answer is not a change if the tape has one too.
             match self.strays {
                 0 => kit
                     .report
@@ -71,8 +71,8 @@ impl Play {
         }
     }
 
-    /// The request in `slot` is answered, or never will be. Tells whether something was left out
-    /// before it was sent.
+    /// Notes that the request in `slot` is answered or never will be. Returns whether a message was
+    /// skipped before it was sent.
     pub(super) fn settle(&mut self, slot: u32) -> bool {
         let asked = self.asked.remove(&slot);
         self.notices.close(slot);
@@ -127,7 +127,7 @@ impl Play {
         Ok(())
     }
 
-    /// Takes note that something was not answered in time.
+    /// Handles a request that was not answered in time.
     pub(super) fn silent(&mut self, kit: &mut Kit<'_, '_>, key: &IdKey) -> io::Result<()> {
         let Some(waiting) = self.forget(key) else { return Ok(()) };
         let Waiting { purpose, sent_ns, deadline } = waiting;
@@ -174,7 +174,7 @@ impl Play {
         Ok(())
     }
 
-    /// Takes a message that was too large to keep.
+    /// Handles a message that was too large to keep.
     pub(super) fn too_large(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -208,7 +208,7 @@ impl Play {
     }
 }
 
-/// Reports what is different about an answer, which came `after_skipped` requests if there were any.
+/// Reports the differences of an answer; `after_skipped` is true if an earlier message was skipped.
 pub(super) fn tell(kit: &mut Kit<'_, '_>, about: About, verdict: Verdict, after_skipped: bool) {
     let Verdict { version, changes } = verdict;
     if let Some((recorded, live)) = version {

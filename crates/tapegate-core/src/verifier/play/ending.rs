@@ -1,4 +1,4 @@
-//! How a session ends: in order, or because the server does not go on.
+//! How a session ends: in order, or because the server is gone.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use super::super::finding::{About, Became, NoteSort, What, Why};
 use super::super::notices::{Outcome, Owner};
 use super::{Kit, Play};
 
-/// How long is listened for more when everything has come.
+/// How long to wait for further messages after everything expected has arrived.
 const QUIET_NS: u64 = 100_000_000;
 
 impl Play {
-    /// Whether nothing more is to come, or has not come in time.
+    /// Whether everything expected has arrived or timed out.
     pub(super) fn winds_up(&mut self, now_ns: u64) -> bool {
         if self.owed > 0 || self.own > 0 {
             return false;
@@ -28,7 +28,7 @@ impl Play {
         now_ns >= until_ns
     }
 
-    /// Gives up what has not been answered in time.
+    /// Gives up on requests that were not answered in time.
     pub(super) fn expire(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         while let Some((&(until_ns, _), _)) = self.deadlines.first_key_value() {
             if until_ns > kit.now_ns {
@@ -40,7 +40,7 @@ impl Play {
         Ok(())
     }
 
-    /// The server is gone or was given up: what was still to be said is left out.
+    /// Skips the remaining messages, because the server is gone or was given up on.
     pub(super) fn leave(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         let mut lost = self.owed > 0;
         lost |= self.asked.values().any(|asked| {
@@ -57,7 +57,7 @@ impl Play {
             lost |= why.is_none();
             kit.report.skip(kit.tape.about(slot)?, why.unwrap_or(Why::ServerGone));
         }
-        // A server that leaves when nothing more is wanted of it has not gone too early.
+        // A server that exits when nothing more is expected of it has not exited too early.
         self.gone = self.gone.take().filter(|_| lost);
         if let Some(why) = self.gone.clone() {
             kit.report.find(self.about(), What::Ended { why });
@@ -65,7 +65,7 @@ impl Play {
         self.conclude(kit)
     }
 
-    /// Compares what can only be compared at the end.
+    /// Makes the comparisons that are only possible at the end.
     pub(super) fn conclude(&mut self, kit: &mut Kit<'_, '_>) -> io::Result<()> {
         for (first, listing) in self.listings.rest() {
             self.compare_list(kit, first, listing)?;

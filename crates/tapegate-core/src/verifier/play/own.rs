@@ -1,4 +1,4 @@
-//! What is asked that is not on the tape, and the ids that everything is asked with.
+//! Requests that are not on the tape, and the ids of all requests.
 
 use std::io;
 
@@ -12,11 +12,11 @@ use super::super::tape::Tape;
 use super::super::tools::Tools;
 use super::{Kit, Play, Purpose, Waiting};
 
-/// The revision that a client is introduced with whose introduction is not on the tape.
+/// The protocol version of a synthetic `initialize`.
 const INTRODUCED_VERSION: &str = "2025-06-18";
 
 impl Play {
-    /// Introduces a client whose introduction is not on the tape.
+    /// Sends `initialize` for a session whose `initialize` is not on the tape.
     pub(super) fn introduce(&mut self, kit: &mut Kit<'_, '_>) {
         let able = [
             ("roots/list", "roots"),
@@ -40,7 +40,7 @@ impl Play {
         self.ask(kit, "tools/list", None, meta.as_deref(), purpose);
     }
 
-    /// Asks for a page of a list that the tape has no request for.
+    /// Requests a page of a list that the tape has no request for.
     pub(super) fn ask(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -97,7 +97,7 @@ impl Play {
         key
     }
 
-    /// Whoever answers the request is not listened to any more.
+    /// Ignores the answer to a request from now on.
     pub(super) fn forget(&mut self, key: &IdKey) -> Option<Waiting> {
         let waiting = self.waiting.get_mut(key)?;
         let late = Waiting { purpose: Purpose::Late, deadline: None, sent_ns: waiting.sent_ns };
@@ -108,7 +108,7 @@ impl Play {
         Some(before)
     }
 
-    /// The id that was recorded, or another one if it is in use, or stands for a subscription.
+    /// The recorded id, or another one if it is in use or belongs to a subscription.
     pub(super) fn free_id(&mut self, recorded: &[u8]) -> Vec<u8> {
         let key = IdKey::new(recorded);
         if !self.waiting.contains_key(&key) && !self.owners.live.contains_key(&(true, key)) {
@@ -127,13 +127,13 @@ impl Play {
         }
     }
 
-    /// Whether a request had the progress token already: what is said about that one may be late.
+    /// Whether an earlier request used the progress token, so that late progress could be confused.
     pub(super) fn is_token_used(&self, token: &[u8]) -> bool {
         self.owners.live.contains_key(&(false, IdKey::new(token)))
     }
 }
 
-/// Whether the client says on the tape who it is, in the way of either era.
+/// Whether the client introduces itself on the tape, in the way of either era.
 pub(super) fn is_introduced(tape: &mut Tape<'_>, slots: &[u32]) -> io::Result<bool> {
     /// Clients introduce themselves early.
     const REQUESTS_MAX: usize = 100;
@@ -154,7 +154,7 @@ pub(super) fn is_introduced(tape: &mut Tape<'_>, slots: &[u32]) -> io::Result<bo
     Ok(false)
 }
 
-/// `_meta` of params without what is one request's alone, for a request of our own.
+/// The `_meta` of params without the progress token, for a request of our own.
 pub(super) fn own_meta(params: &[u8]) -> Option<Vec<u8>> {
     let meta = member(params, "_meta")?;
     without(meta, "progressToken").ok()

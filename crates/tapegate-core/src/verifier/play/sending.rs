@@ -1,4 +1,4 @@
-//! What goes out: whether a recorded message may be sent, when, and with which ids.
+//! Sending: whether a recorded message may be sent, when, and with which ids.
 
 use std::io;
 
@@ -17,18 +17,18 @@ use super::super::tools::Hint;
 use super::own::own_meta;
 use super::{Asked, Asking, Kit, Play, Purpose};
 
-/// What is to be done with a client's message.
+/// What to do with a message from the client.
 enum Decision {
     Send,
-    /// Nothing: it is about a request that was not sent, or is answered already.
+    /// Ignore it: it refers to a request that was not sent or is already answered.
     Drop,
     Skip(Why),
-    /// Nothing yet.
+    /// Wait.
     Wait,
 }
 
 impl Play {
-    /// Says what a client said, or leaves it out; false if it is not its turn yet.
+    /// Sends or skips a recorded message of the client; returns false if it must wait.
     pub(super) fn speak(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -60,7 +60,7 @@ impl Play {
         Ok(true)
     }
 
-    /// Why the message in `slot` is never sent, if that can be told from it alone.
+    /// Why the message in `slot` is never sent, if the message alone shows it.
     pub(super) fn refusal(&self, kit: &mut Kit<'_, '_>, slot: u32) -> io::Result<Option<Why>> {
         if was_kept(kit, &kit.tape.slot(slot)) {
             return Ok(Some(Why::Refused));
@@ -69,7 +69,7 @@ impl Play {
         Ok(Frame::read(&text).envelope().and_then(|said| refusal(kit.calls, &text, said)))
     }
 
-    /// Whether something that stands before it on the tape is still to come.
+    /// Whether something that precedes it on the tape has yet to arrive.
     fn is_held(&mut self, kit: &Kit<'_, '_>, said: &Envelope<'_>, there: &Slot) -> bool {
         if self.owed > 0 || self.own > 0 {
             return true;
@@ -77,7 +77,7 @@ impl Play {
         let now_ns = kit.now_ns;
         let notices = self.notices.wanted_until(now_ns, self.base_ns, false);
         let questions = self.questions.wanted_until(now_ns, self.base_ns);
-        // Whoever polls does so at the pace of the tape, or would only see how fast we are.
+        // Poll at the pace of the tape; faster polling would only show how fast we are.
         let pace_us = there.at_us.saturating_sub(self.passed_us);
         let pace_ns = self.base_ns + pace_us.saturating_mul(1000).min(kit.timeout_ns);
         let pace = (said.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
@@ -88,7 +88,7 @@ impl Play {
         self.held_until.is_some()
     }
 
-    /// What is to be done with a message that may be sent as far as can be told from it alone.
+    /// Decides about a message that may be sent as far as the message alone shows.
     fn decide(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
         let all = kit.calls == Calls::All;
         Ok(match effect(said) {
@@ -105,7 +105,8 @@ impl Play {
         })
     }
 
-    /// Whether a tool only reads, by the tape and by the live server.
+    /// Decides about a tool call: it is sent if both the tape and the live server declare the tool
+    /// read-only.
     fn decide_tool(&mut self, kit: &mut Kit<'_, '_>, said: &Envelope<'_>) -> io::Result<Decision> {
         let Some(name) = said.name else { return Ok(Decision::Skip(Why::NotAskedFor)) };
         let name = name.decode();
@@ -149,7 +150,7 @@ impl Play {
     ) -> io::Result<()> {
         let method = asking.method.as_str();
         let list = List::of_method(method);
-        // Who sends lists only hands back nothing but cursors.
+        // If only lists are sent, only cursors are returned to the server.
         if kit.calls == Calls::List && list.is_none() {
             return Ok(());
         }
@@ -158,7 +159,7 @@ impl Play {
         self.minted.learn(method, result.unwrap_or_default(), None);
         let list = list.zip(asking.cursor.as_deref());
         if let Some(first) = list.and_then(|(list, cursor)| self.listings.follows(list, cursor)) {
-            // The live list may have ended earlier; what was on this page still counts.
+            // The live list may have ended earlier; the items of this page still count.
             let gone = matches!(list, Some((_, cursor)) if self.minted.fate(Token::Cursor, method, cursor) == Fate::Lost);
             self.listings.recorded(first, &text);
             if !gone {
@@ -169,7 +170,7 @@ impl Play {
         Ok(())
     }
 
-    /// Sends a request; the error is what it hands back that the live server has not minted.
+    /// Sends a request; fails if it contains a value that the live server has not issued.
     fn send_request(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -233,7 +234,7 @@ impl Play {
         Ok(())
     }
 
-    /// The request that a cancellation takes back, if it was sent and is not answered.
+    /// The request that a cancellation refers to, if it was sent and is not answered.
     fn taken_back(&self, said: &Envelope<'_>) -> Option<u32> {
         let id = said.request_id.filter(|_| said.is_method("notifications/cancelled"))?;
         let slot = self.owners.by_id.get(&IdKey::new(id))?;
@@ -241,12 +242,13 @@ impl Play {
     }
 }
 
-/// Why a message is never sent, if that can be told from it alone.
+/// Why a message is never sent, if the message alone shows it.
 fn refusal(calls: Calls, text: &[u8], said: &Envelope<'_>) -> Option<Why> {
     let effect = effect(said);
     let needed = match effect {
         Effect::Discovers | Effect::TakesBack => Calls::List,
-        // Whoever may not call has no task to ask about, which is told when its turn comes.
+        // Without calls there is no task to ask about; that is decided when it is this message's
+        // turn.
         Effect::Reads | Effect::CallsTool | Effect::FollowsTask => Calls::ReadOnly,
         Effect::Unknown => Calls::All,
     };
@@ -263,7 +265,7 @@ fn refusal(calls: Calls, text: &[u8], said: &Envelope<'_>) -> Option<Why> {
 }
 
 fn effect(said: &Envelope<'_>) -> Effect {
-    // Where readers may disagree on the method or the name, it may be anything.
+    // If readers may disagree about the method or the name, it may do anything.
     if said.repeated {
         return Effect::Unknown;
     }
@@ -274,7 +276,7 @@ fn effect(said: &Envelope<'_>) -> Effect {
     }
 }
 
-/// Whether a gate kept a message from the server: it was refused, or held and never sent.
+/// Whether a gate withheld a message from the server: it was refused, or held and never sent.
 fn was_kept(kit: &Kit<'_, '_>, there: &Slot) -> bool {
     there.gated && (there.pair == NONE || kit.tape.slot(there.pair).ours)
 }

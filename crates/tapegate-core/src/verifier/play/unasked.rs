@@ -1,4 +1,4 @@
-//! What the live server says of its own accord: notifications, and questions to the client.
+//! Unprompted messages of the live server: notifications, and requests to the client.
 
 use std::io;
 
@@ -15,13 +15,13 @@ use super::super::tape;
 use super::owners::group;
 use super::{Kit, Play};
 
-/// The error code for a method that nobody knows.
+/// The error code for an unknown method.
 const CODE_UNKNOWN_METHOD: i32 = -32601;
-/// The error code for an answer that is not given.
+/// The error code for an answer that is withheld.
 const CODE_REFUSED: i32 = -32000;
 
 impl Play {
-    /// Takes a notification.
+    /// Handles a notification.
     pub(super) fn noticed(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -36,7 +36,7 @@ impl Play {
         self.notices.hear(kit.tape, kit.judge, group, &masked)
     }
 
-    /// Takes a question, and answers it as it was answered on the tape.
+    /// Handles a request from the server, and answers it as on the tape.
     pub(super) fn questioned(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -69,7 +69,7 @@ impl Play {
         Ok(())
     }
 
-    /// Gives the recorded answer to the question in `slot`.
+    /// Sends the recorded answer to the request in `slot`.
     fn reply(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -95,7 +95,7 @@ impl Play {
         if let Some(recorded) = said.id {
             edits.replace(recorded, id);
         }
-        // A task that the live server does not have is no reason to leave a question open.
+        // Answer the request even if it refers to a task that the live server does not have.
         self.minted.edit("", said, &mut edits).ok();
         if Masked::of(said) != Masked::Nothing {
             kit.report.note(about, NoteSort::PlaceholderSent);
