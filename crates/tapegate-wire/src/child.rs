@@ -1,8 +1,8 @@
-//! The upstream server as a child process, in a process group of its own.
+//! The upstream server as a child process, in its own process group.
 //!
-//! Whatever way a session ends, nothing of the group is left behind: its input is closed, then it
-//! is asked to end, then it is killed. If we are killed ourselves, the kernel asks it to end, and a
-//! [sentry](crate::sentry) sees to it that it does.
+//! However a session ends, no process of the group is left behind: the server's input is closed,
+//! then the group gets SIGTERM, then SIGKILL. If we are killed ourselves, the kernel sends the
+//! server SIGTERM, and a [reaper](crate::sentry) ensures that the group ends.
 
 mod stderr_tail;
 
@@ -25,10 +25,10 @@ use crate::raw;
 use crate::sentry::Sentry;
 use stderr_tail::StderrTail;
 
-/// How much a pipe to or from the server holds, so that large messages take few turns.
+/// The capacity of a pipe to or from the server, so that large messages take few reads.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// A server that was started.
+/// A started server.
 #[derive(Debug)]
 pub struct Child {
     process: tokio::process::Child,
@@ -42,9 +42,9 @@ pub struct Child {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start `{program}`: {source}")]
 pub struct SpawnError {
-    /// What was to be started.
+    /// The program that was to be started.
     pub program: String,
-    /// Why it was not.
+    /// The cause.
     pub source: io::Error,
 }
 
@@ -62,32 +62,32 @@ pub struct Pipes {
 pub struct Launch {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables of ours that it does not get.
+    /// Environment variables to remove.
     pub without: Vec<OsString>,
-    /// Whether the last lines that it writes to standard error are kept. They are passed on either way.
+    /// Whether to keep its last lines on standard error. They are passed on either way.
     pub keeps_stderr: bool,
 }
 
-/// Where a program is started, and what it finds there.
+/// The environment in which a program is started.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Place<'a> {
-    /// Variables besides our own.
+    /// Additional environment variables.
     pub env: &'a [(String, String)],
-    /// Variables of our own that are kept from it.
+    /// Environment variables to remove.
     pub without: &'a [OsString],
-    /// The folder, if it is not ours.
+    /// The working directory, if it is not ours.
     pub folder: Option<&'a str>,
-    /// Whether the last lines that it writes to standard error are kept.
+    /// Whether to keep its last lines on standard error.
     pub keeps_stderr: bool,
 }
 
 impl Child {
-    /// Starts a server; its standard error is ours.
+    /// Starts a server, which inherits our standard error.
     pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
         Self::spawn_in(argv, Place::default()).map(Self::watched)
     }
 
-    /// The same, with less of our environment.
+    /// Starts a server as described by `launch`.
     pub fn launch(launch: &Launch) -> Result<(Self, Pipes), SpawnError> {
         let keeps_stderr = launch.keeps_stderr;
         let place = Place { without: &launch.without, keeps_stderr, ..Place::default() };
@@ -99,13 +99,13 @@ impl Child {
         (child, pipes)
     }
 
-    /// Starts a program that is given little time, somewhere else and without a sentry.
+    /// Starts a short-lived program in a given environment, without a reaper.
     pub fn spawn_in(argv: &[String], place: Place<'_>) -> Result<(Self, Pipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
         Self::try_spawn(argv, place).map_err(|source| SpawnError { program, source })
     }
 
-    /// Looks whether a server could be started, so that what is misspelt is told before anybody waits.
+    /// Checks that a server could be started, so that a misspelt command is reported early.
     pub fn look_for(argv: &[String]) -> Result<(), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
         let is_there = |path: &Path| access(path, Access::EXEC_OK).is_ok() && !path.is_dir();
@@ -144,15 +144,15 @@ impl Child {
         Ok((Self { process, group, sentry: None, status: None, stderr }, pipes))
     }
 
-    /// Makes sure that the server ends however we end. To be called before anything that the server
-    /// says is passed on: who hears of it may kill us.
+    /// Ensures that the server ends however we end. Call it before passing on any output of the
+    /// server, because a client that has seen output may kill us.
     pub(crate) fn guarded(&mut self) {
         if let Some(sentry) = &mut self.sentry {
             sentry.stands_by();
         }
     }
 
-    /// Waits until the server's first process has ended.
+    /// Waits until the server's first process has exited.
     pub async fn exited(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -162,12 +162,12 @@ impl Child {
         Ok(status)
     }
 
-    /// How the server's first process has ended, if it is known to have.
+    /// The exit status of the server's first process, if it is known.
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
     }
 
-    /// The last lines that an ended server wrote to standard error, once all of it is passed on.
+    /// The last lines an ended server wrote to standard error, once all of it has been passed on.
     pub(crate) async fn stderr_tail(&self) -> Vec<String> {
         match &self.stderr {
             Some(tail) => tail.lines().await,
@@ -178,16 +178,17 @@ impl Child {
     /// Sends a signal to the whole group.
     pub fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
-            // The group may be gone already, which is all that is wanted.
+            // An error means that the group has ended already.
             kill_process_group(group, signal).ok();
         }
     }
 
-    /// Ends the group: waits `grace`, asks, waits `patience`, kills. Its input must be closed.
+    /// Ends the group: waits `grace`, sends SIGTERM, waits `patience`, kills. Its input must be
+    /// closed.
     pub async fn end(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
         let status = self.end_first(grace, patience).await;
-        // Whoever the first process has left behind goes too; then the group's number is free for
-        // others, whom it must not hit.
+        // Also kill the processes that the first one left behind. Afterwards the group id may be
+        // reused, and must not be signalled again.
         self.signal(Signal::KILL);
         (self.group, self.sentry) = (None, None);
         status
@@ -212,13 +213,13 @@ impl Drop for Child {
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Larger pipes are a matter of speed only; the limit of the user may forbid them.
+    // Larger pipes only improve speed; the user's limit may forbid them.
     rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BYTES).ok();
     Ok((reader, writer))
 }
 
 fn port(fd: OwnedFd, interest: Interest) -> io::Result<Port> {
-    // Each end of a pipe has flags of its own, and this end is ours alone.
+    // Each end of a pipe has its own flags, and this end is ours alone.
     rustix::io::ioctl_fionbio(&fd, true)?;
     Port::own(fd, interest)
 }

@@ -1,10 +1,10 @@
-//! What time it is, by both clocks.
+//! The current time, by the wall clock and the monotonic clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tapegate_core::time::At;
 
-/// Reads both clocks.
+/// Reads the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
@@ -16,17 +16,17 @@ impl Clock {
         Self { start: Instant::now() }
     }
 
-    /// The moment of a monotonic reading.
+    /// The instant of a monotonic reading.
     pub fn moment(&self, mono_ns: u64) -> Instant {
         self.start + Duration::from_nanos(mono_ns)
     }
 
-    /// This moment by the monotonic clock alone, which is read faster than both.
+    /// The current time of the monotonic clock alone, which is faster than reading both.
     pub fn mono_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// This moment.
+    /// The current time by both clocks.
     pub fn now(&self) -> At {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         At { wall_us: wall.as_micros() as i64, mono_ns: self.mono_ns() }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::clock::Clock;
 use crate::stdio::Cause;
 
-/// Where decisions about held calls come from.
+/// Delivers decisions about held calls.
 pub type Settlements = mpsc::Receiver<(Ticket, Settlement)>;
 
 /// What happens when the tape cannot be written.
@@ -19,11 +19,11 @@ pub type Settlements = mpsc::Receiver<(Ticket, Settlement)>;
 pub enum OnTapeError {
     /// The session ends: nothing passes unrecorded.
     Stop,
-    /// The session goes on without a tape, and says so once.
+    /// The session continues without a tape, and reports so once.
     Continue,
 }
 
-/// One recording: who waits for what, what may pass, and the tape.
+/// One recording: pending requests, the gate, and the tape.
 pub struct Deck {
     relay: Relay,
     /// `None` if everything may pass.
@@ -35,38 +35,38 @@ pub struct Deck {
     clock: Clock,
     on_tape_error: OnTapeError,
     lost: Option<RecordError>,
-    /// Is told once that the session has come to its end.
+    /// Called once when the session ends.
     on_end: Option<OnEnd>,
     sessions: u32,
     exchanges: u64,
 }
 
-/// Is told why a session has come to its end, before the server's end is waited for.
+/// Called with the cause when a session ends, before the server's exit is awaited.
 pub type OnEnd = Box<dyn FnOnce(&Cause)>;
 
-/// A message to be sent: the one that arrived, another in its place, or one of our own.
+/// A message to be sent: the received one, a replacement, or one of our own.
 #[derive(Debug)]
 pub struct Outgoing<'e> {
-    /// The conversation.
+    /// The lane it belongs to.
     pub lane: Lane,
-    /// Where to.
+    /// The side it is sent to.
     pub to: Side,
     /// The message, with the proof that it may be sent.
     pub message: Permitted<'e>,
 }
 
-/// What becomes of a message. `F` is what is sent on; `R` is what its sender is told if it is refused.
+/// What happens to a message. `F` is what is forwarded; `R` is the answer to a refused message.
 #[derive(Debug)]
 pub enum Disposition<F, R = ()> {
-    /// It is sent on.
+    /// Forwarded.
     Forward(F),
-    /// It goes nowhere.
+    /// Not forwarded.
     Refuse(R),
-    /// It waits for a decision.
+    /// Held for a decision.
     Hold(Ticket),
 }
 
-/// Keeps nothing.
+/// Records nothing.
 struct Nowhere;
 
 impl Recorder for Nowhere {
@@ -82,7 +82,7 @@ impl Recorder for Nowhere {
 }
 
 impl Deck {
-    /// A deck that records with `recorder`.
+    /// A session recorded with `recorder`.
     pub fn new(recorder: Box<dyn Recorder>, clock: Clock, on_tape_error: OnTapeError) -> Self {
         let (sessions, exchanges) = (0, 0);
         Self {
@@ -101,8 +101,8 @@ impl Deck {
         }
     }
 
-    /// A deck that records with `recorder` and lets pass what `gate` lets pass. What people decide
-    /// about held calls comes by `settlements`.
+    /// A session recorded with `recorder`, in which only messages pass that `gate` permits.
+    /// Decisions about held calls arrive on `settlements`.
     pub fn governed(
         recorder: Box<dyn Recorder>,
         gate: Box<dyn Gate>,
@@ -114,17 +114,18 @@ impl Deck {
         Self { gate, settlements, ..Self::new(recorder, clock, on_tape_error) }
     }
 
-    /// A deck that records nothing, for a wire that needs one.
+    /// A session that records nothing, for code that requires one.
     pub fn silent(clock: Clock) -> Self {
         Self::new(Box::new(Nowhere), clock, OnTapeError::Stop)
     }
 
-    /// This moment.
+    /// The current time.
     pub fn now(&self) -> At {
         self.clock.now()
     }
 
-    /// Feeds an event and appends what is to be sent. It may be sent after [`Deck::commit`].
+    /// Feeds an event and passes the messages to send to `send`. They may be sent after
+    /// [`Deck::commit`].
     pub fn feed<'e>(&mut self, at: At, event: Event<'e>, send: &mut dyn FnMut(Outgoing<'e>)) {
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
         let (held, renamed) = (&mut self.last_held, &mut self.renamed);
@@ -142,8 +143,8 @@ impl Deck {
         }
     }
 
-    /// Has the tape take what was fed, and the gate keep what it noted. An error means that nothing
-    /// of it may be sent.
+    /// Commits what was fed to the tape, and the gate's notes. After an error, nothing of it may be
+    /// sent.
     pub fn commit(&mut self) -> Result<(), RecordError> {
         if self.lost.is_none()
             && let Err(error) = self.recorder.commit()
@@ -156,7 +157,7 @@ impl Deck {
         self.gate.as_mut().map_or(Ok(()), |gate| gate.commit())
     }
 
-    /// Feeds one event by itself and commits it.
+    /// Feeds and commits one event.
     pub fn pass<'e>(&mut self, event: Event<'e>) -> Result<Vec<Outgoing<'e>>, RecordError> {
         let mut outgoing = Vec::new();
         self.feed(self.now(), event, &mut |message| outgoing.push(message));
@@ -164,8 +165,8 @@ impl Deck {
         Ok(outgoing)
     }
 
-    /// Tells the gate of an HTTP message that can be read in more than one way, and returns whether it
-    /// is refused. What is refused is marked on the tape. Without a gate nothing is.
+    /// Reports an ambiguous HTTP message to the gate, and returns whether it is refused. Refused
+    /// messages are recorded. Without a gate, nothing is refused.
     pub(crate) fn rejects(
         &mut self,
         lane: Lane,
@@ -184,14 +185,14 @@ impl Deck {
                 }
             };
             let event = Event::Marked { lane, from, bytes, why, delivered: false };
-            // The gate has noted it already.
+            // The gate has recorded it already.
             self.relay.handle(at, event, &mut Open, &mut emit);
         }
         self.commit()?;
         Ok(refused)
     }
 
-    /// Has the gate note a request that was refused before there was a message.
+    /// Has the gate record a request that was refused before a message was read.
     pub(crate) fn note_refusal(&mut self, lane: Lane, why: &str) -> Result<(), RecordError> {
         let at = self.now();
         if let Some(gate) = &mut self.gate {
@@ -200,7 +201,7 @@ impl Deck {
         self.commit()
     }
 
-    /// Has the gate note an exchange that carried no message.
+    /// Has the gate record an exchange without a message.
     pub(crate) fn note_plain(&mut self, lane: Lane, what: &str) -> Result<(), RecordError> {
         let at = self.now();
         if let Some(gate) = &mut self.gate {
@@ -209,12 +210,12 @@ impl Deck {
         self.commit()
     }
 
-    /// Whether a gate looks for secrets in what the server says.
+    /// Whether the gate redacts secrets in server output.
     pub(crate) fn masks(&mut self) -> bool {
         self.gate.as_mut().is_some_and(|gate| gate.masks())
     }
 
-    /// Has the gate mask text of the server that is not a message; `None` if it is sent as it is.
+    /// Has the gate redact server text that is not a message; `None` if it may be sent unchanged.
     pub(crate) fn mask_text(
         &mut self,
         lane: Lane,
@@ -227,19 +228,19 @@ impl Deck {
         Ok(masked)
     }
 
-    /// A lane of its own for a new session.
+    /// A new lane for a session.
     pub fn open_session(&mut self) -> Lane {
         self.sessions += 1;
         Lane::session(self.sessions)
     }
 
-    /// A lane of its own for one exchange of a session whose ids may clash.
+    /// A new lane for one exchange of a session whose ids may clash.
     pub fn open_exchange(&mut self, session: Lane) -> Lane {
         self.exchanges += 1;
         Lane { session: session.session, exchange: self.exchanges }
     }
 
-    /// How many requests of `asker` wait for an answer that somebody still wants.
+    /// How many requests of `asker` wait for an answer that is still wanted.
     pub fn wanted(&self, asker: Side) -> usize {
         self.relay.wanted(asker)
     }
@@ -249,52 +250,52 @@ impl Deck {
         self.gate.is_some()
     }
 
-    /// Whether a gate carries out what it says by now, rather than observe.
+    /// Whether the gate currently enforces its decisions instead of only observing.
     pub(crate) fn is_enforced(&mut self) -> bool {
         self.gate.as_mut().is_some_and(|gate| gate.enforces())
     }
 
-    /// How many calls wait for somebody's decision.
+    /// How many calls are held for a decision.
     pub fn held(&self) -> usize {
         self.relay.held()
     }
 
-    /// The name of the call that was held last, told once.
+    /// The ticket of the most recently held call; returned once.
     pub(crate) fn newly_held(&mut self) -> Option<Ticket> {
         self.last_held.take()
     }
 
-    /// The names that a call had and has that is held once more, told once.
+    /// The old and new ticket of a call that was held again; returned once.
     pub(crate) fn renamed(&mut self) -> Option<(Ticket, Ticket)> {
         self.renamed.take()
     }
 
-    /// Whether a call is held by this name.
+    /// Whether a call is held under this ticket.
     pub(crate) fn is_held(&self, ticket: Ticket) -> bool {
         self.relay.is_held(ticket)
     }
 
-    /// Where decisions come from, for whoever waits for them apart from the deck.
+    /// The source of decisions, for code that awaits them separately.
     pub(crate) fn take_settlements(&mut self) -> Option<Settlements> {
         self.settlements.take()
     }
 
-    /// When something is due about held calls.
+    /// The next deadline of held calls.
     pub(crate) fn due(&self) -> Option<std::time::Instant> {
         self.relay.due_ns().map(|due_ns| self.clock.moment(due_ns))
     }
 
-    /// Whether so many calls are held that no client is to be read from.
+    /// Whether so many calls are held that no client may be read from.
     pub fn is_full(&self) -> bool {
         self.relay.held() >= HELD_MAX
     }
 
-    /// Whether so many calls of a session are held that its client is to wait.
+    /// Whether so many calls of a session are held that its client must wait.
     pub(crate) fn is_full_for(&self, lane: Lane) -> bool {
         self.relay.is_full_for(lane)
     }
 
-    /// Waits for the next thing that happens to held calls; for ever if nothing can.
+    /// Waits for the next event about held calls; never returns if there can be none.
     pub async fn stirred(&mut self) -> Event<'static> {
         let due = self.due();
         tokio::select! {
@@ -306,22 +307,22 @@ impl Deck {
         }
     }
 
-    /// Has `on_end` told when the session has come to its end.
+    /// Sets the callback for the end of the session.
     pub fn on_end(&mut self, on_end: OnEnd) {
         self.on_end = Some(on_end);
     }
 
-    /// Makes the tape whole as it is, because a session has begun to end and whoever ends it may not
-    /// wait. What comes yet is recorded too.
+    /// Completes the tape in its current state, because the session has begun to end and we may be
+    /// killed before it has. Later entries are still recorded.
     pub(crate) fn settle(&mut self) {
         let at = self.now();
         if self.lost.is_none() {
-            // What fails now fails at the next commit or at the end too, and is dealt with there.
+            // An error here recurs at the next commit or at the end, and is handled there.
             self.recorder.settle(at).ok();
         }
     }
 
-    /// Closes the books: the session is over but for the server's own end, which may take long.
+    /// Completes the recording: only the server's exit is still to come, which may take long.
     pub(crate) fn close_books(&mut self, cause: &Cause) {
         self.settle();
         if let Some(on_end) = self.on_end.take() {
@@ -329,19 +330,19 @@ impl Deck {
         }
     }
 
-    /// Why the tape was lost, if the session went on without it.
+    /// Why the tape was lost, if the session continued without it.
     pub fn lost(&self) -> Option<&RecordError> {
         self.lost.as_ref()
     }
 
-    /// Ends the tape in order.
+    /// Closes the tape in order.
     pub fn close(&mut self) -> Result<(), RecordError> {
         let at = self.now();
         self.recorder.close(at)
     }
 }
 
-/// Waits until something is due.
+/// Waits until `due`; never returns if there is no deadline.
 pub(crate) async fn tick(due: Option<std::time::Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -355,7 +356,7 @@ pub(crate) async fn settled(settlements: &mut Option<Settlements>) -> (Ticket, S
         if let Some(settled) = open.recv().await {
             return settled;
         }
-        // Nobody decides any more; what is held ends by its time.
+        // The channel is closed; held calls end by their timeouts.
         *settlements = None;
     }
     std::future::pending().await

@@ -1,24 +1,24 @@
 //! HTTP towards the client, the server, or both.
 //!
-//! Streamable HTTP of every revision and the older HTTP+SSE transport. Between two HTTP peers the
-//! proxy is transparent: it reads along and changes nothing but what belongs to the connection.
-//! Between HTTP and pipes it is a bridge, and plays the missing peer's part.
+//! Supports Streamable HTTP of every revision and the older HTTP+SSE transport. Between two HTTP
+//! peers the proxy is transparent: it inspects traffic and changes only what belongs to the
+//! connection. Between HTTP and pipes, a bridge takes the place of the missing HTTP peer.
 
-/// From HTTP clients to a server on pipes.
+/// Serves HTTP clients from MCP servers on pipes.
 pub mod bridge_in;
-/// From pipes to HTTP.
+/// Connects a client on pipes to a server over HTTP.
 pub mod bridge_out;
-/// Who may talk to a listener.
+/// Decides which requests may use a listener.
 pub mod guard;
-/// Waiting for clients.
+/// Accepts and serves client connections.
 pub mod listen;
-/// From HTTP to HTTP, unchanged.
+/// A transparent HTTP proxy.
 pub mod proxy;
-/// Whether a governed listener takes an HTTP request, by its head and body alone.
+/// Decides whether a gated listener accepts an HTTP request, by its head and body alone.
 pub mod request_check;
-/// What all exchanges of one recording share.
+/// The state shared by all exchanges of one recording.
 pub mod station;
-/// Talking to a server.
+/// The HTTP client for a server.
 pub mod upstream;
 
 pub(crate) mod body;

@@ -1,8 +1,7 @@
-//! A live server that is talked to from inside.
+//! A connection to a live server from within the process.
 //!
-//! Whatever the server is, whoever has a link sees a server on pipes: a process has them, and in
-//! front of a server by HTTP runs a bridge that plays the HTTP client. Ending a link leaves
-//! nothing behind.
+//! Every server appears as a server on pipes: a process has them already, and a bridge that acts as
+//! the HTTP client provides them for a server over HTTP. Ending a link leaves nothing behind.
 
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -20,12 +19,12 @@ use crate::port::Port;
 use crate::signals::Signals;
 use crate::stdio::{Cause, ClientPorts, EXIT_NEWS, Outcome, Patience};
 
-/// Where a server is.
+/// How to reach a server.
 #[derive(Debug, Clone)]
 pub enum Upstream {
     /// A program and its arguments.
     Command(Vec<String>),
-    /// A server by HTTP.
+    /// A server reached over HTTP.
     Http {
         /// Its URL.
         url: String,
@@ -34,14 +33,14 @@ pub enum Upstream {
     },
 }
 
-/// How a link is kept.
+/// The options of a link.
 #[derive(Clone)]
 pub struct LinkOptions {
-    /// The largest message that passes by HTTP; on pipes, whoever reads sees to it.
+    /// The largest message that passes over HTTP; on pipes, the reader enforces the limit.
     pub message_bytes_max: usize,
-    /// How long a server has to end.
+    /// How long a server may take to exit.
     pub patience: Patience,
-    /// Takes what a person may want to know.
+    /// Receives messages for the user.
     pub notice: Rc<dyn Fn(&str)>,
 }
 
@@ -49,29 +48,29 @@ pub struct LinkOptions {
 pub struct Link {
     life: Life,
     patience: Patience,
-    /// Until when the news of an exit is waited for, once the output has ended.
+    /// How long an exit status is waited for after the output has ended.
     news_until: Option<Instant>,
 }
 
 enum Life {
     Process(Box<Child>),
-    /// The bridge to a server by HTTP.
+    /// The bridge to a server over HTTP.
     Bridge(JoinHandle<Outcome>),
 }
 
-/// Why there is no link.
+/// Why a link could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// The program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The URL or a header makes no sense.
+    /// The URL or a header is not valid.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
 }
 
 impl Upstream {
-    /// Looks whether a link could be had, so that what is misspelt is told before anybody waits.
+    /// Checks that a link could be opened, so that a misspelt command or URL is reported early.
     pub fn look_for(&self) -> Result<(), LinkError> {
         match self {
             Self::Command(argv) => Ok(Child::look_for(argv)?),
@@ -81,8 +80,9 @@ impl Upstream {
 }
 
 impl Link {
-    /// Starts a server, or the bridge to one, which needs a `LocalSet`. A server by HTTP is spoken
-    /// to only when something is said, and answers for itself if it cannot be reached.
+    /// Starts a server, or a bridge to one, which needs a `LocalSet`. A server over HTTP is
+    /// contacted only when a message is sent; if it cannot be reached, the bridge answers with
+    /// errors.
     pub fn open(upstream: &Upstream, options: &LinkOptions) -> Result<(Self, Pipes), LinkError> {
         let (life, pipes) = match upstream {
             Upstream::Command(argv) => {
@@ -97,21 +97,23 @@ impl Link {
         Ok((Self { life, patience: options.patience, news_until: None }, pipes))
     }
 
-    /// Waits until the server has ended by itself. A server by HTTP never does.
+    /// Waits until the server has exited by itself. A server over HTTP never does.
     pub async fn exited(&mut self) {
         match &mut self.life {
-            // Nothing more can be learnt about a process that cannot be waited for.
+            // An error means that the process cannot be waited for; there is no more to learn about
+            // it.
             Life::Process(child) => drop(child.exited().await),
             Life::Bridge(_) => std::future::pending().await,
         }
     }
 
-    /// Why a server says no more whose output has ended.
+    /// Why the output of the server has ended.
     pub async fn farewell(&mut self) -> String {
         let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_NEWS);
         match &mut self.life {
             Life::Process(child) => {
-                // An exit that came with the end of the output makes a better reason.
+                // If the server exits right after closing its output, its status makes a better
+                // reason.
                 match tokio::time::timeout_at(until, child.exited()).await {
                     Ok(Ok(status)) => format!("the MCP server ended ({status})"),
                     _ => "the MCP server closed its output".to_owned(),
@@ -121,8 +123,8 @@ impl Link {
         }
     }
 
-    /// Ends the server, which has `grace` to do so by itself. Its pipes must be closed.
-    /// Returns how its process has ended, or why it was never reached.
+    /// Ends the server, which has `grace` to exit by itself. Its pipes must be closed. Returns how
+    /// its process has ended, or why it was never reached.
     pub async fn end(mut self, grace: Duration) -> Ended {
         let after_term = self.patience.after_term;
         match &mut self.life {
@@ -146,7 +148,7 @@ impl Link {
 pub struct Ended {
     /// How the server's process has ended.
     pub status: Option<ExitStatus>,
-    /// Why a server by HTTP was never reached, if it was tried.
+    /// Why a server over HTTP was never reached, if that was attempted.
     pub unreachable: Option<String>,
 }
 
@@ -159,7 +161,7 @@ impl Drop for Link {
     }
 }
 
-/// A bridge to a server by HTTP that records nothing.
+/// A bridge to a server over HTTP that records nothing.
 fn bridge(server: upstream::Upstream, options: &LinkOptions) -> (Life, Pipes) {
     let (from_us, input) = Port::pair();
     let (output, to_us) = Port::pair();

@@ -1,7 +1,7 @@
-//! A lister and the live server that it asks.
+//! Runs a lister against a live server.
 //!
-//! The server is started or connected to, asked for its lists, and ended. A server that does not
-//! answer in time is left; what it has said until then counts.
+//! The server is started or connected to, asked for its lists, and ended. If it does not answer in
+//! time, the answers received so far count.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::link::{Link, LinkError, LinkOptions, Upstream};
 use crate::port::{Originated, Port};
 use crate::signals::Signals;
 
-/// How a listing has ended.
+/// How a listing ended.
 #[derive(Debug)]
 pub enum End {
-    /// This is what the server has.
+    /// What the server offers.
     Listed(Listed),
-    /// It is no MCP server, or cannot be reached, for this reason.
+    /// It is not an MCP server or cannot be reached, for this reason.
     Unheard(String),
     /// A signal asked us to end.
     Signal(i32),
 }
 
-/// Asks a server what it has. Each answer may take as long as `timeout`. It needs a `LocalSet`.
+/// Lists what a server offers. Each answer may take up to `timeout`. Needs a `LocalSet`.
 pub async fn run(
     upstream: &Upstream,
     options: &LinkOptions,
@@ -64,15 +64,15 @@ pub async fn run(
     })
 }
 
-/// Why a server says no more.
+/// Why a server does not answer.
 enum Silence {
     /// It has closed its output.
     Gone,
-    /// It takes too long.
+    /// It took too long.
     Late,
 }
 
-/// Asks until there is nothing more to ask, or nobody answers.
+/// Sends requests until there are no more, or the server stops answering.
 async fn ask(
     lister: &mut Lister,
     Pipes { input, output }: Pipes,
@@ -91,7 +91,7 @@ async fn ask(
             Ok(true) => {}
         }
         while let Some(cut) = lines.cut() {
-            // What is too long to be kept is no list that anybody could use.
+            // Skip lists that are too long to be kept.
             let Cut::Line(range) = cut else { continue };
             for said in lister.hear(lines.bytes(range)) {
                 unwritten.extend_from_slice(&said);
@@ -104,7 +104,7 @@ async fn ask(
     None
 }
 
-/// Reads or writes once; false if the server says no more.
+/// Reads or writes once; false if the server's output has ended.
 async fn turn(input: &Port, output: &Port, lines: &mut Lines, unwritten: &mut Vec<u8>) -> bool {
     tokio::select! {
         biased;
@@ -118,7 +118,7 @@ async fn turn(input: &Port, output: &Port, lines: &mut Lines, unwritten: &mut Ve
         written = input.write(Originated::by_endpoint(unwritten)), if !unwritten.is_empty() => {
             match written {
                 Ok(count) => drop(unwritten.drain(..count)),
-                // That it reads no more is told by the end of what it says.
+                // If it reads no more, the end of its output will tell.
                 Err(_) => unwritten.clear(),
             }
             true

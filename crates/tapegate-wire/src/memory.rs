@@ -1,17 +1,18 @@
-//! Memory that is only needed once.
+//! Releases memory that is needed only once.
 //!
-//! Reading and checking Cedar policies touches megabytes of code and tables that deciding never needs. They
-//! stay resident until the kernel is short of memory, in every shim. Pages of the program's file that were
-//! never written can be given back at any time: they are read from the page cache again if need be. The
-//! kernel maps pages around each one that is used, so traffic brings many back that nobody needs.
+//! Parsing and validating Cedar policies touches megabytes of code and tables that evaluation never
+//! needs. They stay resident until the kernel runs short of memory, in every shim. Unmodified pages
+//! of the program's file can be released at any time: if needed, they are read again from the page
+//! cache. The kernel maps pages around each one that is used, so traffic brings back many that are
+//! not needed.
 
 use std::fs;
 use std::ops::Range;
 
 use crate::raw;
 
-/// Gives back the resident pages of the program's code and constants. Where the kernel does not tell which
-/// these are, nothing is done.
+/// Releases the resident pages of the program's code and constants. Does nothing where the kernel
+/// does not report which these are.
 pub fn release_code() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let Ok(maps) = fs::read_to_string("/proc/self/smaps") else { return };
@@ -20,7 +21,8 @@ pub fn release_code() {
     }
 }
 
-/// Gives back the program's code and constants if more than `kb_max` of files is resident. Cheap if not.
+/// Releases the program's code and constants if more than `kb_max` of files is resident. Cheap if
+/// not.
 pub fn release_code_above(kb_max: u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if resident_file_kb(&status).is_some_and(|kb| kb > kb_max) {
@@ -28,13 +30,13 @@ pub fn release_code_above(kb_max: u64) {
     }
 }
 
-/// How much of files is resident, by a process's status.
+/// How much file-backed memory is resident, from a process's status.
 fn resident_file_kb(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The mappings of a file that cannot be written and of which nothing was.
+/// The read-only mappings of a file without modified pages.
 fn unwritten(maps: &str, file: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut candidate = None;
@@ -42,7 +44,7 @@ fn unwritten(maps: &str, file: &str) -> Vec<Range<usize>> {
         if let Some(range) = mapping(line) {
             candidate = is_constant(line, file).then_some(range);
         } else if line.starts_with("Anonymous:") {
-            // Relocated constants are mapped from the file too, but are not what is in it.
+            // Relocated constants are mapped from the file too, but differ from its contents.
             let is_file_s = line.split_whitespace().nth(1) == Some("0");
             found.extend(candidate.take().filter(|_| is_file_s));
         }
@@ -50,14 +52,14 @@ fn unwritten(maps: &str, file: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The addresses at the start of a mapping's first line.
+/// The address range at the start of a mapping's first line.
 fn mapping(line: &str) -> Option<Range<usize>> {
     let (start, end) = line.split(' ').next()?.split_once('-')?;
     let address = |text: &str| usize::from_str_radix(text, 16).ok();
     Some(address(start)?..address(end)?)
 }
 
-/// Whether the first line of a mapping is that of a file's code or constants.
+/// Whether the first line of a mapping describes code or constants of `file`.
 fn is_constant(line: &str, file: &str) -> bool {
     let mut words = line.split_ascii_whitespace();
     let mode = words.nth(1).unwrap_or_default();

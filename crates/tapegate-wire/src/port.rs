@@ -1,11 +1,12 @@
-//! A descriptor that never blocks us, and whose flags are never touched.
+//! A descriptor that never blocks us, and whose flags are never changed.
 //!
-//! Standard input and output are shared with whoever started us: making them non-blocking would
-//! do so for the shell or the agent too, and a kill -9 would leave them so. Instead a socket is
-//! asked not to wait call by call, a pipe or terminal is opened again for a description of our
-//! own, and where that is not allowed a call is made only after `poll` says that it cannot block.
+//! Standard input and output are shared with the process that started us: making them non-blocking
+//! would affect the shell or the agent too, and persist after a kill -9. Instead, sockets are used
+//! with per-call non-blocking flags, and pipes and terminals are reopened to get our own file
+//! description. Where that is not permitted, calls are made only after `poll` reports that they
+//! cannot block.
 //!
-//! Both ends may also be inside the process; then there is no descriptor at all.
+//! Both ends may also be in the same process; then there is no descriptor.
 
 mod inside;
 mod unread;
@@ -26,10 +27,10 @@ use crate::raw;
 use inside::{Reader, Writer};
 pub use writable::{Originated, Writable};
 
-/// What a blocking pipe surely takes after `poll` said it is writable.
+/// How much a blocking pipe certainly accepts after `poll` reported it writable.
 const SURE_BYTES: usize = 4096;
 
-/// Tells that the other end of a socket writes no more, where the system can tell.
+/// Reports that the peer of a socket has stopped writing, where the system supports it.
 #[cfg(target_os = "linux")]
 const PEER_SHUT: PollFlags = PollFlags::RDHUP;
 #[cfg(not(target_os = "linux"))]
@@ -50,7 +51,7 @@ enum End {
 #[derive(Debug)]
 struct Outside {
     how: How,
-    /// Whether a short read has emptied it. A terminal gives one line at a time.
+    /// Whether a short read means that it is empty. A terminal returns one line at a time.
     gives_all: bool,
     /// Whether it is a pipe.
     is_pipe: bool,
@@ -59,7 +60,7 @@ struct Outside {
 
 #[derive(Debug)]
 enum Fd {
-    /// The runtime tells when it is ready.
+    /// The runtime reports when it is ready.
     Watched(AsyncFd<OwnedFd>),
     /// A regular file or the like, which is always ready.
     Ready(OwnedFd),
@@ -67,26 +68,26 @@ enum Fd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// A description of our own that does not block, or a file.
+    /// Our own non-blocking file description, or a file.
     Own,
-    /// A socket, asked not to wait.
+    /// A socket, used with per-call non-blocking flags.
     Socket,
-    /// A blocking description that others share.
+    /// A blocking file description shared with other processes.
     Shared,
 }
 
 impl Port {
-    /// A port to read from, made of a descriptor that others may share.
+    /// A port for reading from a descriptor that may be shared.
     pub fn reader(fd: OwnedFd) -> io::Result<Self> {
         Outside::shared(fd, Interest::READABLE, OpenOptions::new().read(true)).map(Self::outside)
     }
 
-    /// A port to write to, made of a descriptor that others may share.
+    /// A port for writing to a descriptor that may be shared.
     pub fn writer(fd: OwnedFd) -> io::Result<Self> {
         Outside::shared(fd, Interest::WRITABLE, OpenOptions::new().write(true)).map(Self::outside)
     }
 
-    /// A port made of a descriptor that is ours alone and does not block.
+    /// A port for a non-blocking descriptor that is ours alone.
     pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
         let port =
@@ -94,7 +95,7 @@ impl Port {
         Ok(Self::outside(port))
     }
 
-    /// A stream inside the process: what is written to the second comes out of the first.
+    /// A stream within the process: bytes written to the second port are read from the first.
     pub fn pair() -> (Self, Self) {
         let (reader, writer) = inside::pipe();
         (Self(End::Reads(reader)), Self(End::Writes(writer)))
@@ -113,7 +114,7 @@ impl Port {
         }
     }
 
-    /// Writes some of `bytes` without waiting; 0 means that it would have to.
+    /// Writes some of `bytes` without waiting; 0 means that there is no room.
     pub fn write_now<'a>(&self, bytes: impl Into<Writable<'a>>) -> io::Result<usize> {
         let bytes = bytes.into().bytes();
         match &self.0 {
@@ -133,7 +134,7 @@ impl Port {
         }
     }
 
-    /// Whether a read would give something now.
+    /// Whether a read would return at once.
     pub fn is_readable(&self) -> bool {
         match &self.0 {
             End::Outside(port) => {
@@ -144,8 +145,8 @@ impl Port {
         }
     }
 
-    /// Whether everything that can be read here was written already: its writer is gone, or it is a
-    /// file. What was written and not read does not matter.
+    /// Whether nothing more will be written to this stream: its writer is gone, or it is a file.
+    /// Unread bytes may remain.
     pub fn has_ended(&self) -> bool {
         match &self.0 {
             End::Outside(port) => port.has_ended(),
@@ -154,7 +155,7 @@ impl Port {
         }
     }
 
-    /// Whether nobody can read what is written here any more.
+    /// Whether the reader of this port is gone.
     pub fn has_hung_up(&self) -> bool {
         let gone = PollFlags::ERR | PollFlags::HUP;
         match &self.0 {
@@ -178,7 +179,7 @@ impl Outside {
             },
             _ => return Ok(Self::file(fd)),
         };
-        // Some devices, such as /dev/null, cannot be waited for and never block.
+        // Some devices, such as /dev/null, cannot be polled and never block.
         match raw::watch(fd, interest) {
             Ok(ready) => {
                 let gives_all = sort != FileType::CharacterDevice;
@@ -289,7 +290,7 @@ fn wrong_way() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// A description of our own for the same pipe or terminal.
+/// Reopens a pipe or terminal to get our own file description.
 fn reopen(fd: &OwnedFd, mut options: OpenOptions) -> io::Result<OwnedFd> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());

@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
-/// Stands for a signal's number where somebody inside the process wants the session to end.
+/// The signal number used for a request to end from within the process.
 pub const ASKED: i32 = 0;
 
 /// The signals that ask us to end.
@@ -20,17 +20,17 @@ struct Heard {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
-    /// Who is told of a hang-up, if it is no reason to end.
+    /// Notified of SIGHUP, if that is not a reason to end.
     reload: Option<Arc<Notify>>,
-    /// Asks for the end from inside.
+    /// Requests the end from within the process.
     stop: Option<Receiver<()>>,
-    /// Listened to and not heard: a tape over the user's limit for files is an error like a full
-    /// disk, not the end of us.
+    /// Caught and ignored: a tape that exceeds the user's file size limit is then an error like a
+    /// full disk, and does not kill us.
     _file_limit: Signal,
 }
 
 impl Signals {
-    /// Listens from now on.
+    /// Starts listening.
     pub fn listen() -> io::Result<Self> {
         Ok(Self(Some(Heard {
             interrupt: signal(SignalKind::interrupt())?,
@@ -42,7 +42,7 @@ impl Signals {
         })))
     }
 
-    /// Has a hang-up wake `reload` from now on, instead of ending the session.
+    /// Makes SIGHUP notify `reload` instead of ending the session.
     pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
         if let Some(heard) = &mut self.0 {
             heard.reload = Some(reload);
@@ -50,7 +50,7 @@ impl Signals {
         self
     }
 
-    /// Hears `stop` too, as the signal [`ASKED`].
+    /// Also listens to `stop`, reported as the signal [`ASKED`].
     pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
         if let Some(heard) = &mut self.0 {
             heard.stop = Some(stop);
@@ -58,7 +58,7 @@ impl Signals {
         self
     }
 
-    /// Listens to nothing, for a session that somebody inside the process ends.
+    /// Listens to nothing, for a session that is ended from within the process.
     pub fn never() -> Self {
         Self(None)
     }
@@ -84,7 +84,7 @@ impl Signals {
     }
 }
 
-/// Waits for a word; who has gone without one will never say it.
+/// Waits for a request to end; never returns if the sender is gone.
 async fn asked_by(stop: &mut Option<Receiver<()>>) {
     let asked = match stop {
         Some(stop) => stop.recv().await,

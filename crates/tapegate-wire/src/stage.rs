@@ -1,8 +1,9 @@
-//! A server that is no process, in front of its clients.
+//! An in-process server for clients.
 //!
-//! An actor plays the server: a tape, a scenario. The stage gives each client a seat, tells the
-//! actor what the client says, and sends what the actor says, many lines with one read and one
-//! write. A client that does not read is not read from either; nothing gathers without a bound.
+//! An actor plays the server, from a tape or a scenario. The host gives each client a session,
+//! passes the client's messages to the actor, and sends what the actor replies, batching many lines
+//! per read and write. A client that does not read is not read from either, so memory use is
+//! bounded.
 
 pub(crate) mod address;
 mod behind;
@@ -33,34 +34,34 @@ use crate::stdio::{Cause, ClientPorts, Patience};
 use seat::Seat;
 pub(crate) use sitting::Sitting;
 
-/// How long an actor that wants to end may go on with what it has begun.
+/// How long an actor that wants to end may continue what it has begun.
 const STOP_PATIENCE: Duration = Duration::from_secs(1);
 
-/// An actor, and what all its seats share.
+/// An actor, and the state shared by all its sessions.
 pub struct Stage {
     actor: Rc<RefCell<dyn Actor>>,
     clock: Clock,
     options: StageOptions,
-    /// How many seats were ever taken.
+    /// How many sessions were ever started.
     seats: Cell<u32>,
-    /// When the actor's time is up, once it wants to end.
+    /// The actor's deadline, once it wants to end.
     stop: Cell<Option<Instant>>,
-    /// Servers that errands went to.
+    /// Servers that handler calls were sent to.
     servers: errands::Servers,
     news: Notify,
 }
 
-/// How a stage is kept.
+/// The options of an actor host.
 pub struct StageOptions {
-    /// The largest message that is heard, of a client and of a server behind.
+    /// The largest message accepted, from a client or a passthrough server.
     pub message_bytes_max: usize,
-    /// The server behind, if the actor may ask one.
+    /// The passthrough server, if the actor may call one.
     pub behind: Option<Upstream>,
-    /// How long a server behind has to end.
+    /// How long a passthrough server may take to exit.
     pub patience: Patience,
-    /// Takes what a person may want to know.
+    /// Receives messages for the user.
     pub notice: Rc<dyn Fn(&str)>,
-    /// What a client is told whose request is not answered because the actor has ended.
+    /// The error given to a client for requests left unanswered because the actor has ended.
     pub farewell: String,
 }
 
@@ -72,7 +73,7 @@ impl StageOptions {
 }
 
 impl Stage {
-    /// A stage for `actor`, which is told the time by `clock`.
+    /// A host for `actor`, with `clock` as its source of time.
     pub fn new(actor: Rc<RefCell<dyn Actor>>, clock: Clock, options: StageOptions) -> Rc<Self> {
         Rc::new(Self {
             actor,
@@ -85,7 +86,7 @@ impl Stage {
         })
     }
 
-    /// Has the actor asked again at every seat when it wants to be woken, because it has changed.
+    /// Makes every session ask the actor again for its next deadline, because it has changed.
     pub fn wake(&self) {
         self.news.notify_waiters();
     }
@@ -107,12 +108,12 @@ impl Stage {
         }
     }
 
-    /// What a client is told whose request is not answered because the actor has ended.
+    /// The error given to a client for requests left unanswered because the actor has ended.
     pub(crate) fn farewell(&self) -> &str {
         &self.options.farewell
     }
 
-    /// Ends everything: nothing more is read at any seat.
+    /// Ends everything: no session reads any further input.
     fn stop(&self) {
         if !self.is_stopping() {
             self.stop.set(Some(Instant::now() + STOP_PATIENCE));
@@ -121,9 +122,9 @@ impl Stage {
     }
 }
 
-/// Serves one client on pipes until it leaves, the actor or a signal wants an end, or the tape fails.
+/// Serves one client on pipes until it leaves, the actor ends, a signal arrives or the tape fails.
 ///
-/// With a deck, everything is on its tape before it is sent; it must go by the clock of the stage.
+/// With `deck`, everything is recorded before it is sent; it must use the clock of the host.
 pub async fn run_stdio(
     stage: &Rc<Stage>,
     client: ClientPorts,
@@ -138,7 +139,7 @@ pub async fn run_stdio(
         };
         tokio::select! {
             () = seat.close(&cause) => {}
-            // Who signals twice has no patience left.
+            // A second signal skips the rest of the shutdown.
             _ = signals.next() => {}
         }
         cause

@@ -1,8 +1,8 @@
 //! The driver loop between a client and a server on pipes.
 //!
-//! One thread, one loop: whichever side is ready is read, what it sent is recorded, then sent on,
-//! before anything else is looked at. Neither direction waits for the other, and a side that does
-//! not read is not read from: nothing gathers in memory but one read.
+//! A single loop on one thread reads from whichever side is ready, records what it sent and then
+//! forwards it, before it handles anything else. Neither direction waits for the other, and a side
+//! that does not read is not read from, so only one read is buffered in memory.
 
 mod answered;
 mod cause;
@@ -25,27 +25,27 @@ use ending::Ending;
 pub(crate) use ending::{SERVER_ENDED, server_ended};
 use pump::{Pump, Turn};
 
-/// Takes messages for the side that a line came from.
+/// Receives our own messages for the side that a line came from.
 type Answer<'a> = dyn FnMut(Permitted<'_>) + 'a;
 
-/// The client's end of the wire.
+/// The client's ports.
 #[derive(Debug)]
 pub struct ClientPorts {
-    /// What the client writes to.
+    /// The client's output, from which we read.
     pub input: Port,
-    /// What the client reads from.
+    /// The client's input, to which we write.
     pub output: Port,
 }
 
-/// How long a server that exited may keep its output open through others.
+/// How long a server that exited may keep its output open through other processes.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
-/// How long the news of an exit may come after the end of the output.
+/// How long an exit may be reported after the end of the output.
 pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
-/// How often it is looked whether a client that has closed one end has closed the other too.
+/// How often to check whether a client that closed one end has closed the other too.
 pub(crate) const LOOK_ROUND: Duration = Duration::from_millis(100);
-/// Why what is held ends when the client leaves.
+/// The reason for ending held calls when the client leaves.
 pub(crate) const LEFT: &str = "the client left before a person had decided";
-/// How long a client that does not read is waited for at the end.
+/// How long to wait at the end for a client that does not read.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs a session until it ends, and leaves no process behind.
@@ -67,7 +67,7 @@ pub async fn run(
     while !session.is_over() {
         session.turn(&mut child, &mut signals).await;
     }
-    // An exit that came with the end of the output makes a better reason than the end alone.
+    // If the server exits right after closing its output, its status makes a better reason.
     drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
     let unanswered = session.deck.wanted(Side::Client);
     session.last_words(child.status()).await;
@@ -83,7 +83,7 @@ pub async fn run(
     Outcome { cause, status: status.ok(), unanswered, stderr_tail }
 }
 
-/// A session under way.
+/// A running session.
 struct Session<'d> {
     /// From the client to the server.
     up: Pump,
@@ -98,9 +98,10 @@ impl Session<'_> {
         self.down.is_finished() || self.ending.is_abrupt()
     }
 
-    /// Waits for the next thing to happen and deals with it.
+    /// Waits for the next event and handles it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
-        // While the server does not read, we do not, and would not hear that the client is gone.
+        // While the server does not read, neither do we, and would not notice that the client has
+        // left.
         let deaf = self.up.is_ended() || self.up.is_stuck() || self.up.waits();
         let look_round = deaf || self.down.owes_much();
         let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
@@ -127,15 +128,15 @@ impl Session<'_> {
                 if self.down.is_abandoned() {
                     self.moved(Side::Server, Turn::Broken);
                 } else if self.up.waits() && self.up.is_left() {
-                    // Its end lies behind lines that are not read while so many calls are held.
+                    // End of input follows lines that stay unread while this many calls are held.
                     self.unhold(LEFT, true);
                     self.pass(Side::Client, Pump::pass);
                 }
             }
         }
         if self.up.is_ended() {
-            // A client that has left must not have calls approved and run for nobody. What waits for a
-            // list of ours needs no person, until the list shows that it does.
+            // Calls must not be approved and run for a client that has left. Calls that wait for a
+            // tool list need no approver unless the list shows otherwise.
             self.unhold(LEFT, true);
         }
         if self.deck.held() == 0 {
@@ -147,23 +148,23 @@ impl Session<'_> {
         self.close_books();
     }
 
-    /// Sees to it that the tape and the log are whole from the moment on at which the session begins to
-    /// end: some clients kill us 40 ms after they have closed our input, and a server may take longer.
+    /// Completes the tape and the log as soon as the session begins to end: some clients kill us 40
+    /// ms after they have closed our input, and a server may take longer to exit.
     fn close_books(&mut self) {
         match self.ending.begun() {
             Some(cause) if self.ending.is_signalled() || !self.ending.may_change() => {
                 self.deck.close_books(cause);
             }
-            // Answers are still wanted, and are recorded when they come.
+            // Answers are still expected, and are recorded when they arrive.
             Some(_) => self.deck.settle(),
             None => {}
         }
     }
 
-    /// Deals with a step of the ending that took too long.
+    /// Handles a step of the shutdown that took too long.
     fn late(&mut self, child: &Child) {
         if self.down.is_stuck() && self.ending.wait_on(LINGER) {
-            // It is the client who takes its time; the server cannot end before it is heard.
+            // The client is slow to read; the server cannot exit before its output is read.
             return;
         }
         self.up.close();
@@ -172,14 +173,14 @@ impl Session<'_> {
         }
     }
 
-    /// Waits for the server no longer, but for a client that is slow to take what is there already.
+    /// Stops waiting for the server, but not for a slow client to read what is already there.
     fn let_go(&mut self) {
         if !self.down.has_more() || !self.ending.wait_on(LINGER) {
             self.down.stop_reading();
         }
     }
 
-    /// Deals with what the pump of `side` has done.
+    /// Handles what the pump of `side` has done.
     fn moved(&mut self, side: Side, turn: Turn) {
         match (turn, side) {
             (Turn::Wrote, _) => {}
@@ -190,7 +191,7 @@ impl Session<'_> {
                 self.unhold(LEFT, true);
             }
             (Turn::Broken, Side::Server) => {
-                // Nobody reads what the server says: the client is gone.
+                // The server's output has no reader: the client is gone.
                 self.down.close();
                 self.up.stop_reading();
                 self.ending.client_left(0);
@@ -202,7 +203,7 @@ impl Session<'_> {
         }
     }
 
-    /// Records what a side has sent, and only then sends it on.
+    /// Records what a side has sent, and only then forwards it.
     fn pass(&mut self, side: Side, cut: fn(&mut Pump, &mut Deck, &mut Answer<'_>)) {
         let (pump, other) = match side {
             Side::Client => (&mut self.up, &mut self.down),
@@ -212,7 +213,7 @@ impl Session<'_> {
         self.send(side);
     }
 
-    /// Has kept what was fed, and only then sends what is due to the other side of `side`.
+    /// Commits the recorded entries, and only then sends what is queued by the pump of `side`.
     fn send(&mut self, side: Side) {
         let pump = match side {
             Side::Client => &mut self.up,
@@ -230,7 +231,7 @@ impl Session<'_> {
         }
     }
 
-    /// Deals with what has happened to held calls.
+    /// Handles an event about held calls.
     fn stir(&mut self, event: Event<'_>) {
         self.feed(event);
         if !self.ending.is_abrupt() && self.up.waits() {
@@ -238,14 +239,14 @@ impl Session<'_> {
         }
     }
 
-    /// Answers what is held, because nobody's decision is waited for any longer.
+    /// Answers held calls, because their decisions are no longer awaited.
     fn unhold(&mut self, why: &str, keeps_lists: bool) {
         if self.deck.held() > 0 {
             self.feed(Event::Unheld { lane: None, why, keeps_lists });
         }
     }
 
-    /// Answers what was read and waits until fewer calls are held, because it will not be sent.
+    /// Answers lines that wait for fewer calls to be held, because they will not be sent.
     fn turn_away(&mut self, why: &str) {
         if self.up.waits() {
             let down = &mut self.down;
@@ -254,7 +255,7 @@ impl Session<'_> {
         }
     }
 
-    /// Feeds an event that is no message, and sends what comes of it.
+    /// Feeds an event that is not a message, and sends the resulting messages.
     fn feed(&mut self, event: Event<'_>) {
         let at = self.deck.now();
         let (up, down) = (&mut self.up, &mut self.down);
@@ -268,7 +269,7 @@ impl Session<'_> {
         }
     }
 
-    /// Answers for answers of the server that may not be sent, because they are not on the tape.
+    /// Sends errors in place of server answers that were not recorded and so may not be sent.
     fn owe(&mut self, unsent: &[Vec<u8>]) {
         let why = self.ending.words(None);
         for id in unsent {
@@ -276,13 +277,13 @@ impl Session<'_> {
         }
     }
 
-    /// Tells a client that still listens that its requests will not be answered, if a gate or the tape
-    /// stands between it and the server. What only records does not invent answers.
+    /// Sends a client that still reads an error for each unanswered request, if there is a gate or
+    /// the tape failed. A mere recorder does not invent answers.
     async fn last_words(&mut self, status: Option<ExitStatus>) {
         self.turn_away(&self.ending.words(status));
         if !self.down.is_heard() {
             if self.deck.held() > 0 {
-                // Nobody is told, but whoever was asked to decide need not any more.
+                // The client is not told, but approvers no longer need to decide.
                 let (lane, asker) = (Lane::ONLY, Side::Client);
                 let event = Event::Dismissed { lane, asker, bytes: None, why: None };
                 self.deck.feed(self.deck.now(), event, &mut |_| {});
@@ -291,7 +292,7 @@ impl Session<'_> {
             return;
         }
         if !self.deck.is_governed() && !self.ending.is_ours() {
-            // A client without us would see the end of its input, and nothing else.
+            // Without us, the client would see only the end of its input.
             return self.write_last().await;
         }
         let why = self.ending.words(status);
@@ -301,13 +302,13 @@ impl Session<'_> {
         let at = self.deck.now();
         let mut answers = Vec::new();
         self.deck.feed(at, event, &mut |outgoing| answers.push(outgoing.message));
-        // The tape may be what failed; the client is told all the same.
+        // Even if the tape is what failed, the client gets its errors.
         drop(self.deck.commit());
         answers.into_iter().for_each(|message| self.down.say(message));
         self.write_last().await;
     }
 
-    /// Writes what is due to a client that still listens.
+    /// Writes queued messages to a client that still reads.
     async fn write_last(&mut self) {
         let written = self.down.write_all();
         drop(tokio::time::timeout(LAST_WORDS, written).await);

@@ -1,8 +1,8 @@
-//! A verifier and the live servers it talks to, one for each session of its tape.
+//! Runs a verifier against live servers, one for each session of its tape.
 //!
-//! A session is one connection: it is opened, everything the verifier wants said is said, and it
-//! is closed; nothing of its server is left when the next one begins. A server that does not read
-//! is not read from either.
+//! A session is one connection: it is opened, all of the verifier's messages are sent, and it is
+//! closed; nothing of its server is left when the next one begins. A server that does not read is
+//! not read from either.
 
 mod ear;
 
@@ -21,38 +21,38 @@ use crate::signals::Signals;
 use crate::stdio::LINGER;
 use ear::Ear;
 
-/// While more than this waits to be written, nothing is read.
+/// While more than this is queued for writing, nothing is read.
 const UNWRITTEN_BYTES_MAX: usize = 4 << 20;
 
-/// Why nothing more is said to a server that has stalled.
+/// Why no more messages are sent to a stalled server.
 const DEAF: &str = "the MCP server does not read what it is told";
 
-/// Where a verifier finds its servers.
+/// The configuration of a verification.
 pub struct Terms<'a> {
     /// The server, started or connected to for each session.
     pub upstream: &'a Upstream,
-    /// How a link is kept.
+    /// The options of each link.
     pub link: LinkOptions,
-    /// What the verifier is told the time by.
+    /// The verifier's source of time.
     pub clock: Clock,
-    /// How long a server may take nothing of what it is told, once that is much.
+    /// How long a server may read nothing while much is queued for it.
     pub timeout: Duration,
-    /// Is told how many messages of how many are done with.
+    /// Called with the number of processed messages and the total.
     pub watch: &'a mut dyn FnMut(u64, u64),
 }
 
-/// How a verification has ended.
+/// How a verification ended.
 #[derive(Debug)]
 pub enum End {
     /// Every session was played.
     Played,
     /// A signal asked us to end.
     Signal(i32),
-    /// No server was ever heard, for this reason.
+    /// No server ever answered, for this reason.
     Unheard(String),
 }
 
-/// Why a verification could not go on.
+/// Why a verification could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// A server could not be started.
@@ -63,7 +63,7 @@ pub enum VerifyError {
     Tape(#[from] io::Error),
 }
 
-/// Plays every session of the verifier's tape. It needs a `LocalSet`.
+/// Plays every session of the verifier's tape. Needs a `LocalSet`.
 pub async fn run(
     verifier: &mut Verifier<'_>,
     mut terms: Terms<'_>,
@@ -84,7 +84,7 @@ pub async fn run(
         if let Err(signal) = ended {
             return Ok(End::Signal(signal));
         }
-        // A bridge answers for a server that it never reached.
+        // A bridge answers in place of a server that it never reached.
         let unheard = ear.why_not().filter(|_| !heard);
         if let Some(why) = farewell.unreachable.or(unheard) {
             return Ok(End::Unheard(why));
@@ -98,34 +98,34 @@ struct Session<'s, 't, 'a> {
     verifier: &'s mut Verifier<'t>,
     terms: &'s mut Terms<'a>,
     link: Link,
-    /// What the server reads, unless it reads no more.
+    /// The server's input, until it stops reading.
     input: Option<Port>,
     output: Port,
     lines: Lines,
     unwritten: Vec<u8>,
-    /// When the server last took something of it, or could begin to.
+    /// When the server last read something, or had something to read.
     taken: Instant,
-    /// Why the server is not listened to any more, if it is we who say so.
+    /// Why the server is no longer read from, if that is our decision.
     deaf: Option<&'static str>,
-    /// When the server is not listened to any more, because it has exited or reads no more.
+    /// When to stop reading from the server, because it has exited or stopped reading.
     deadline: Option<Instant>,
     over: bool,
     ear: Ear,
 }
 
-/// What has happened on a connection.
+/// An event on a connection.
 enum Turn {
-    /// The server has said this much; nothing means the end.
+    /// The server has written this many bytes; 0 means the end.
     Read(usize),
-    /// The server has taken this much.
+    /// The server has read this many bytes.
     Wrote(usize),
-    /// The server reads no more.
+    /// The server has stopped reading.
     Deaf,
-    /// The server reads nothing, and much is to be read.
+    /// The server reads nothing, although much is queued.
     Stalled,
-    /// The server's process has ended.
+    /// The server process has exited.
     Exited,
-    /// It is time for something.
+    /// A deadline has passed.
     Due,
 }
 
@@ -149,7 +149,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         })
     }
 
-    /// Closes the pipes; the link, and what was heard.
+    /// Closes the pipes; returns the link and the detector.
     fn close(self) -> (Link, Ear) {
         (self.link, self.ear)
     }
@@ -184,7 +184,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
                 Turn::Exited => self.linger(),
                 Turn::Due => {}
             }
-            // A server that never stops talking must not keep what is due from being done.
+            // A server that never stops writing must not delay what is due.
             if self.is_due() {
                 self.feed(Cue::Due)?;
             }
@@ -194,7 +194,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         Ok(())
     }
 
-    /// Whether it is time for something, and there is room for what it may lead to.
+    /// Whether a deadline has passed, and there is room for the resulting messages.
     fn is_due(&self) -> bool {
         let now_ns = self.terms.clock.now().mono_ns;
         !self.over && self.has_room() && self.verifier.due().is_some_and(|due_ns| due_ns <= now_ns)
@@ -218,7 +218,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         };
         let until = |moment: Option<Instant>| sleep_until(moment.unwrap_or_else(Instant::now));
         tokio::select! {
-            // What was said comes before what should have been.
+            // Received data is handled before deadlines.
             biased;
             count = async { output.read(lines.room()).await }, if room => {
                 Turn::Read(count.unwrap_or(0))
@@ -231,7 +231,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         }
     }
 
-    /// Tells the verifier what the server has said.
+    /// Passes the server's lines to the verifier.
     fn hear(&mut self) -> io::Result<()> {
         while !self.over
             && let Some(cut) = self.lines.cut()
@@ -242,7 +242,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         Ok(())
     }
 
-    /// Tells the verifier what was left when the server ended.
+    /// Passes the rest of the server's output to the verifier.
     fn rest(&mut self) -> io::Result<()> {
         match self.lines.finish() {
             Some(cut) if !self.over => self.tell(cut),
@@ -271,7 +271,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
             self.taken = Instant::now();
         }
         let mut act = |act: Act<'_>| match act {
-            // Nobody reads any more what a server that is deaf would be told.
+            // A server that has stopped reading is sent nothing more.
             Act::Say(line) if input.is_some() => {
                 ear.tell(line);
                 unwritten.extend_from_slice(line);
@@ -283,7 +283,7 @@ impl<'s, 't, 'a> Session<'s, 't, 'a> {
         verifier.handle(terms.clock.now(), cue, &mut act)
     }
 
-    /// Says no more to a server that does not read.
+    /// Stops sending to a server that does not read.
     fn hang_up(&mut self) {
         self.input = None;
         self.unwritten.clear();

@@ -1,7 +1,8 @@
-//! What a server writes to standard error: passed on as it comes, and its last lines kept.
+//! A server's standard error: passed on as it arrives, with its last lines kept.
 //!
-//! A thread does it, with blocking calls: a server whose errors nobody reads waits, as it would if our
-//! standard error were its own. On a terminal it is, so that the server sees one; then nothing is kept.
+//! A thread does this with blocking calls: a server whose errors are not read blocks, as if it
+//! wrote to our standard error directly. On a terminal it does, so that it can detect the terminal;
+//! then nothing is kept.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read, Write};
@@ -17,11 +18,11 @@ use tokio::time::Instant;
 /// How much is kept.
 const TAIL_BYTES_MAX: usize = 4096;
 const LINES_MAX: usize = 10;
-/// How long whoever reads our standard error is waited for at the end.
+/// How long to wait at the end for our standard error to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 128 * 1024;
 
-/// The end of what a server writes to standard error.
+/// The last part of a server's standard error.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StderrTail(Arc<Shared>);
 
@@ -32,7 +33,7 @@ struct Shared {
 }
 
 impl StderrTail {
-    /// Has `command` write to us, unless our standard error is a terminal.
+    /// Redirects the standard error of `command` to us, unless ours is a terminal.
     pub(super) fn attach(command: &mut Command) -> io::Result<Option<Self>> {
         if io::stderr().is_terminal() {
             return Ok(None);
@@ -51,7 +52,7 @@ impl StderrTail {
     fn pass_on(&self, mut from: std::fs::File) {
         let mut piece = [0; 8192];
         while let Ok(count @ 1..) = from.read(&mut piece) {
-            // If nobody reads it, the server need not know.
+            // If our standard error is closed, the server need not know.
             io::stderr().write_all(&piece[..count]).ok();
             let mut tail = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner);
             tail.extend(&piece[..count]);
@@ -61,7 +62,7 @@ impl StderrTail {
         self.0.is_done.store(true, Ordering::SeqCst);
     }
 
-    /// The last lines, once everything is passed on or that takes too long.
+    /// The last lines, once everything has been passed on or the wait has timed out.
     pub(super) async fn lines(&self) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         while !self.0.is_done.load(Ordering::SeqCst) && Instant::now() < deadline {

@@ -1,23 +1,23 @@
-//! Where a server points to, if that is a place of its own.
+//! Resolves URLs that a server names, restricted to its own origin.
 
 use http::Uri;
 use http::uri::PathAndQuery;
 
-/// The path that `target` names as seen from `base`, if it is at `origin`. Written as a place of its own
-/// it must not name another host, as `//host` would.
+/// Resolves `target` against `base` to a path at `origin`, or `None` for another origin. The path
+/// must not start with `//`, which would name another host.
 pub(super) fn resolve(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
     find(origin, base, target).filter(|path| !path.as_str().starts_with("//"))
 }
 
 fn find(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery> {
     let target = target.trim().split('#').next().unwrap_or_default();
-    // Browsers take a backslash for a slash and leave tabs out, so that `/\host` is another host.
+    // Browsers treat a backslash as a slash and ignore tabs, so `/\host` is another host.
     if target.bytes().any(|byte| byte == b'\\' || byte.is_ascii_control()) {
         return None;
     }
     let scheme = target.split(['/', '?']).next().and_then(|first| first.split_once(':'));
     if let Some((scheme, _)) = scheme {
-        // `https:host` is `https://host` to browsers.
+        // Browsers read `https:host` as `https://host`.
         let rest = target.strip_prefix(scheme)?.strip_prefix("://")?;
         let uri: Uri = format!("{}://{rest}", scheme.to_ascii_lowercase()).parse().ok()?;
         let named = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
@@ -41,7 +41,7 @@ fn find(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery>
     without_dots(&path).parse().ok()
 }
 
-/// A path as clients ask for it: without the segments `.` and `..`.
+/// Removes the segments `.` and `..` from a path, as clients do.
 fn without_dots(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let mut kept = Vec::new();
@@ -63,7 +63,7 @@ fn without_dots(target: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// An origin in lower case, without the port that goes without saying.
+/// An origin in lower case, without the default port.
 fn plain_origin(origin: &str) -> String {
     let origin = origin.to_ascii_lowercase();
     let default = if origin.starts_with("https") { ":443" } else { ":80" };

@@ -1,9 +1,9 @@
-//! Whether a governed listener takes an HTTP request, by its head and body alone.
+//! Decides whether a gated listener accepts an HTTP request, by its head and body alone.
 //!
-//! The gate reads a body as one UTF-8 JSON text at an MCP endpoint. A server may read the same bytes
-//! otherwise: in the charset that `Content-Type` names, at the path that its router folds another
-//! spelling to, or with the method that an override header names. A request that leaves room for a
-//! second reading is rejected here, before its message is judged.
+//! The gate reads a body as one UTF-8 JSON text at an MCP endpoint. A server may read the same
+//! bytes differently: in the charset named by `Content-Type`, at a path that its router normalizes,
+//! or with the method named by an override header. Ambiguous requests are rejected here, before
+//! their messages are evaluated.
 //!
 //! Everything here is pure, so that it can be tested and fuzzed without I/O.
 
@@ -23,11 +23,11 @@ pub(super) use query::without_values;
 pub use reply::{ReplyKind, read_reply};
 pub use target::{Login, Route};
 
-/// The methods that an MCP endpoint takes.
+/// The methods that an MCP endpoint accepts.
 const ENDPOINT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
-/// The JSON-RPC code of a request that is not valid.
+/// The JSON-RPC code for an invalid request.
 const CODE_INVALID: i32 = -32600;
-/// How much of a header or path is repeated in a reason.
+/// How much of a header or path is quoted in a reason.
 const SHOWN_BYTES_MAX: usize = 80;
 
 /// Why a request is refused.
@@ -39,7 +39,7 @@ pub struct Rejection {
     pub code: i32,
     /// What is wrong and what to send instead.
     pub reason: String,
-    /// The methods that are allowed, if another one was used.
+    /// The allowed methods, if another one was used.
     pub allow: Option<&'static str>,
 }
 
@@ -55,17 +55,17 @@ impl Rejection {
 pub struct RequestHead<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The target, as it was asked for.
+    /// The request target as received.
     pub target: &'a Uri,
     /// Every header line.
     pub headers: &'a HeaderMap,
-    /// Where the target leads.
+    /// What the target leads to.
     pub route: Route,
     /// Whether there is a body.
     pub has_body: bool,
 }
 
-/// Checks the head of a request: where it goes, how, and how its body is to be read.
+/// Checks the head of a request: its target, its method, and how its body is to be read.
 pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
     if head.route == Route::Unknown {
         let path = shown(head.target.path().as_bytes());
@@ -79,7 +79,7 @@ pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
     check_media_type(head)
 }
 
-/// Checks a body, once unpacked, that is not sent to where messages belong: it must not be one.
+/// Checks a decompressed body that is sent to a login step: it must not be a message.
 pub fn check_login_body(step: Login, body: &[u8]) -> Result<(), Rejection> {
     let fits = match step {
         Login::Authorize => body.is_empty(),
@@ -112,9 +112,9 @@ fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Every `Content-Type` must be plain UTF-8 without any parameter but `charset`, since some servers
-/// search the whole line for a media type. The body of a POST must be JSON, or a form where a login
-/// takes one.
+/// Checks that every `Content-Type` is UTF-8 without parameters other than `charset`, since some
+/// servers search the whole line for a media type. The body of a POST must be JSON, or a form where
+/// a login step takes one.
 fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
     let wanted = match head.route {
         Route::Login(Login::Form) => "application/x-www-form-urlencoded",
@@ -154,7 +154,7 @@ fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
     }
 }
 
-/// A header value or path as it can be shown in a reason: printable, and not too long.
+/// Escapes and shortens a header value or path for a reason.
 fn shown(bytes: &[u8]) -> String {
     let end = bytes.len().min(SHOWN_BYTES_MAX);
     let more = if end < bytes.len() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! Serving clients by HTTP until there is a reason to end.
+//! Serves HTTP clients until there is a reason to stop.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::{Outbound, Station};
 use crate::signals::Signals;
 use crate::stdio::Cause;
 
-/// How long clients are waited for that do not read their last reply.
+/// How long to wait for clients that do not read their last reply.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Serves clients until a signal comes, the tape fails or the handler has come to its end.
+/// Serves clients until a signal arrives, the tape fails or the handler ends on its own.
 pub async fn serve(
     listener: Listener,
     handler: Rc<impl Handler<Piece = Outbound> + 'static>,
@@ -30,7 +30,7 @@ pub async fn serve(
             never = listener.serve(Rc::clone(&handler)) => match never {},
         };
         let why = cause.words();
-        // If the tape is what failed, nobody is answered but by the end.
+        // If the tape itself has failed, held calls end with the session instead.
         station.pass(Event::Unheld { lane: None, why: &why, keeps_lists: false }).ok();
         station.deck().close_books(&cause);
         let end = async {
@@ -39,7 +39,7 @@ pub async fn serve(
         };
         tokio::select! {
             () = end => {}
-            // Who signals twice has no patience left.
+            // A second signal skips the rest of the shutdown.
             _ = signals.next() => {}
         }
         cause

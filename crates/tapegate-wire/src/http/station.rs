@@ -1,4 +1,4 @@
-//! What all exchanges of one recording share.
+//! The state shared by all exchanges of one recording.
 
 mod waiting;
 
@@ -16,7 +16,7 @@ use crate::deck::{Deck, Disposition, Outgoing};
 use waiting::Waiters;
 pub(crate) use waiting::{Waiting, Word};
 
-/// The answer to a request of a server that would have to be held.
+/// The answer to a server's request that would have to be held.
 const DECLINED: &[u8] = br#"{"code":-32013,"message":"a request of a server cannot be held for approval by HTTP","data":{"by":"tapegate"}}"#;
 
 /// One recording that many exchanges feed, on one thread.
@@ -28,39 +28,39 @@ pub struct Station {
     stopped: Cell<bool>,
     tape_error: RefCell<Option<RecordError>>,
     sessionless: Cell<Option<Lane>>,
-    /// How many messages of clients nobody has read.
+    /// How many client messages were too large to be read.
     unread: Cell<u64>,
     waiters: RefCell<Waiters>,
-    /// A call was held.
+    /// Notified when a call is held.
     held: Notify,
-    /// A hold has ended.
+    /// Notified when a hold ends.
     unheld: Notify,
 }
 
-/// What is to become of a message that came, and what is to be said because of it.
+/// The gate's decision on a message, and the messages that follow from it.
 #[derive(Debug)]
 pub(crate) struct Judged<'e> {
     pub(crate) disposition: Disposition<Permitted<'e>>,
-    /// Messages of our own, to whichever side.
+    /// Our own messages, to either side.
     pub(crate) said: Vec<Outgoing<'e>>,
 }
 
-/// The proof that no policy is enforced, so that bytes pass as they came, read or not.
+/// Proof that no policy is enforced, so that bytes may pass as received, parsed or not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transparent(());
 
-/// Nothing may pass any more: the tape failed.
+/// The tape failed, so nothing may pass any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("recording has stopped")]
 pub struct Stopped;
 
 impl Station {
-    /// A station that records with `deck`.
+    /// A shared session that records with `deck`.
     pub fn new(deck: Deck, message_bytes_max: usize) -> Rc<Self> {
         Self::bounded(deck, message_bytes_max, BodyBudget::new())
     }
 
-    /// A station whose clients share `bodies`.
+    /// A shared session whose clients share the budget `bodies`.
     pub fn bounded(deck: Deck, message_bytes_max: usize, bodies: BodyBudget) -> Rc<Self> {
         Rc::new(Self {
             deck: RefCell::new(deck),
@@ -82,7 +82,7 @@ impl Station {
         self.message_bytes_max
     }
 
-    /// The memory for bodies of requests.
+    /// The memory budget for request bodies.
     pub(crate) fn bodies(&self) -> &BodyBudget {
         &self.bodies
     }
@@ -92,13 +92,13 @@ impl Station {
         self.deck.borrow().is_governed()
     }
 
-    /// The proof that bytes may pass as they came, unless a gate enforces a policy by now.
+    /// The proof that bytes may pass as received, unless the gate currently enforces a policy.
     pub(crate) fn transparent(&self) -> Option<Transparent> {
         (!self.deck.borrow_mut().is_enforced()).then_some(Transparent(()))
     }
 
-    /// Judges and records a message that arrived. When this returns `Ok` it is on the tape, and what
-    /// is said may be sent.
+    /// Evaluates and records a received message. Once this returns `Ok`, the message is on the tape
+    /// and the returned messages may be sent.
     pub(crate) fn receive<'e>(
         &self,
         lane: Lane,
@@ -108,8 +108,8 @@ impl Station {
         self.judge(Event::Received { lane, from, bytes, terminated: true }, from)
     }
 
-    /// The same for a message of the server, which came on a stream that was gone on with if
-    /// `resumed`, and with its end if `terminated`.
+    /// The same for a server's message. `resumed` tells whether its stream was resumed,
+    /// `terminated` whether the message was complete.
     pub(crate) fn hear<'e>(
         &self,
         lane: Lane,
@@ -124,7 +124,7 @@ impl Station {
         self.judge(event, from)
     }
 
-    /// Feeds a message of `from`.
+    /// Feeds a message from `from`.
     pub(crate) fn judge<'e>(&self, event: Event<'e>, from: Side) -> Result<Judged<'e>, Stopped> {
         let asked = match event {
             Event::Received { lane, bytes, .. }
@@ -149,8 +149,7 @@ impl Station {
         Ok(Judged { disposition, said })
     }
 
-    /// Notes a message that its reader may take for another, for the reason `why`, and returns whether
-    /// it is refused.
+    /// Records that a message is ambiguous for the reason `why`, and returns whether it is refused.
     pub(crate) fn rejects(
         &self,
         lane: Lane,
@@ -165,7 +164,7 @@ impl Station {
         rejected.map_err(|error| self.fail(error))
     }
 
-    /// Notes a request that was refused before there was a message.
+    /// Records a request that was refused before a message was read.
     pub(crate) fn note_refusal(&self, why: &str) {
         if self.stopped.get() || !self.is_governed() {
             return;
@@ -175,8 +174,8 @@ impl Station {
         noted.map_err(|error| self.fail(error)).ok();
     }
 
-    /// Notes an exchange that carried no message, or had a query of its own: what it was and how it
-    /// ended, in words without secrets.
+    /// Records an exchange without a message, or with a query of its own: what it was and how it
+    /// ended, without secrets.
     pub(crate) fn note_plain(&self, lane: Lane, what: &str) -> Result<(), Stopped> {
         if self.stopped.get() {
             return Err(Stopped);
@@ -185,13 +184,13 @@ impl Station {
         noted.map_err(|error| self.fail(error))
     }
 
-    /// Whether secrets are looked for in what the server says to its clients.
+    /// Whether secrets are redacted in what clients receive.
     pub(crate) fn masks(&self) -> bool {
         self.deck.borrow_mut().masks()
     }
 
-    /// Masks the secrets in text of the server that is not a message, but is sent to a client; `what`
-    /// says what it is. `None` if it is sent as it is.
+    /// Redacts secrets in server text that is not a message but is sent to a client; `what`
+    /// describes it. `None` if it may be sent unchanged.
     pub(crate) fn mask_text(
         &self,
         lane: Lane,
@@ -205,7 +204,7 @@ impl Station {
         masked.map_err(|error| self.fail(error))
     }
 
-    /// Ends the recording, because the tape or the log has failed.
+    /// Ends the recording because the tape or the log has failed.
     fn fail(&self, error: RecordError) -> Stopped {
         *self.tape_error.borrow_mut() = Some(error);
         self.stopped.set(true);
@@ -213,16 +212,16 @@ impl Station {
         Stopped
     }
 
-    /// Answers a request of the server that would have to be held, and has nobody decide about it: by
-    /// HTTP there is no stream that it surely could go on by once somebody has.
+    /// Answers a server's request that would have to be held, without asking an approver: over HTTP
+    /// there may be no stream left to deliver it on after the decision.
     fn decline<'e>(&self, lane: Lane, bytes: &'e [u8]) -> Result<Vec<Outgoing<'e>>, Stopped> {
         let frame = Frame::read(bytes);
         let Some(id) = frame.envelope().and_then(|said| said.id) else { return Ok(Vec::new()) };
         self.pass(Event::Failed { lane, asker: Side::Server, id, error: DECLINED })
     }
 
-    /// Feeds an event and has it recorded; returns what is to be sent because of it, but for what
-    /// somebody waits for in front of a held call.
+    /// Feeds and records an event; returns the resulting messages, except those for exchanges that
+    /// wait for a held call.
     pub fn pass<'e>(&self, event: Event<'e>) -> Result<Vec<Outgoing<'e>>, Stopped> {
         if self.stopped.get() {
             return Err(Stopped);
@@ -233,14 +232,14 @@ impl Station {
         let due = self.deck.borrow().due();
         let passed = self.deck.borrow_mut().pass(event);
         if due.is_none() && self.deck.borrow().due().is_some() {
-            // Whoever attends waits for nothing so far.
+            // `attend` has no deadline yet and must learn about this one.
             self.held.notify_one();
         }
         let outgoing = passed.map_err(|error| self.fail(error))?;
         Ok(self.tell(outgoing))
     }
 
-    /// How many messages of clients were over the limit, so that nobody has read them.
+    /// How many client messages were over the limit, and so not read.
     pub fn unread(&self) -> u64 {
         self.unread.get()
     }
@@ -257,14 +256,14 @@ impl Station {
         self.deck.borrow_mut().open_exchange(session)
     }
 
-    /// Takes `lane` as the session of all clients without one, if there is none yet.
+    /// Uses `lane` as the session of all clients without one, if there is none yet.
     pub fn adopt(&self, lane: Lane) {
         if self.sessionless.get().is_none() {
             self.sessionless.set(Some(lane));
         }
     }
 
-    /// Waits until the tape has failed, and says why.
+    /// Waits until the tape has failed, and returns the error.
     pub async fn failed(&self) -> RecordError {
         loop {
             if let Some(error) = self.tape_error.borrow_mut().take() {
@@ -274,7 +273,7 @@ impl Station {
         }
     }
 
-    /// The deck, for whoever ends the recording.
+    /// The recorded session, for the code that ends the recording.
     pub fn deck(&self) -> std::cell::RefMut<'_, Deck> {
         self.deck.borrow_mut()
     }

@@ -1,4 +1,4 @@
-//! What the headers of a request say: who asks, in which revision, and what it takes for an answer.
+//! The MCP headers of a request: session, protocol revision, and accepted response types.
 
 use std::borrow::Cow;
 
@@ -31,13 +31,13 @@ const CODE_INVALID_PARAMS: i32 = -32602;
 const CODE_HEADER_MISMATCH: i32 = -32020;
 const CODE_UNSUPPORTED_VERSION: i32 = -32022;
 
-/// What the headers of a request say.
+/// The MCP headers of a request.
 pub(super) struct Terms {
-    /// Whether JSON is taken for an answer.
+    /// Whether a JSON response is accepted.
     pub(super) json: bool,
-    /// Whether a stream of events is.
+    /// Whether an event stream is accepted.
     pub(super) events: bool,
-    /// Whether it is by its name, so that the client surely knows what to do with one.
+    /// Whether event streams are accepted by name, so that the client certainly supports them.
     pub(super) streams: bool,
     /// The session, if one is named.
     pub(super) session: Option<String>,
@@ -45,17 +45,17 @@ pub(super) struct Terms {
     pub(super) version: Option<String>,
     method: Option<String>,
     name: Option<String>,
-    /// Whether a header that mirrors the body is there twice, so that readers may disagree.
+    /// Whether a header that mirrors the body is repeated, so that parsers may disagree.
     repeated: bool,
     /// The headers that mirror arguments.
     params: HeaderMap,
 }
 
-/// How far something is taken for an answer.
+/// How explicitly a media type is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Taken {
     No,
-    /// Among everything else.
+    /// By a wildcard, or because there is no Accept header.
     WithOthers,
     ByName,
 }
@@ -82,19 +82,19 @@ impl Terms {
         }
     }
 
-    /// Whether the headers name the revision without sessions.
+    /// Whether the headers name the sessionless revision.
     pub(super) fn is_modern(&self) -> bool {
         self.version.as_deref() == Some(MODERN)
     }
 
-    /// Whether a message is of the revision without sessions.
+    /// Whether a message belongs to the sessionless revision.
     pub(super) fn makes_modern(&self, said: &Envelope<'_>) -> bool {
         self.session.is_none()
             && (self.is_modern()
                 || (said.protocol_version.is_some() && !said.is_method("initialize")))
     }
 
-    /// Whether the client knows what to do with an event that has only an id.
+    /// Whether the client understands an event that has only an id.
     pub(super) fn knows_priming(&self, said: Option<&Envelope<'_>>) -> bool {
         let opening = said.filter(|said| said.is_method("initialize"));
         let asked = opening.and_then(|said| json::member(said.params?, "protocolVersion"));
@@ -104,7 +104,7 @@ impl Terms {
         })
     }
 
-    /// Refuses a revision that nobody knows.
+    /// Refuses an unknown protocol revision.
     pub(super) fn check_version(&self, said: Option<&Envelope<'_>>) -> Option<Response<ReplyBody>> {
         let version = self.version.as_deref()?;
         if VERSIONS.contains(&version) {
@@ -125,10 +125,10 @@ impl Terms {
         ))
     }
 
-    /// Refuses a request without a session that lacks what every such request must have.
+    /// Refuses a sessionless request that lacks required fields or headers.
     ///
-    /// A server that knows both eras takes its first message for the era of all that follow. What
-    /// might be taken for the other one must not reach a server that others share.
+    /// A server that supports both kinds of revision derives the kind of all messages from the
+    /// first. A message that might be taken for the other kind must not reach a shared server.
     pub(super) fn check_modern(&self, said: &Envelope<'_>) -> Option<Rejection> {
         if said.is_method("initialize") {
             let words = "this revision of the protocol has no initialize";
@@ -149,14 +149,14 @@ impl Terms {
         Some(rejection(400, CODE_HEADER_MISMATCH, words))
     }
 
-    /// Refuses a call whose headers do not say what its arguments do.
+    /// Refuses a call whose headers do not match its arguments.
     pub(super) fn check_params(&self, said: &Envelope<'_>, params: &Params) -> Option<Rejection> {
         let disagree = said.is_method("tools/call") && params.disagree(said, &self.params);
         let words = "the Mcp-Param headers and the arguments disagree";
         disagree.then(|| rejection(400, CODE_HEADER_MISMATCH, words))
     }
 
-    /// Refuses a call with a header that contradicts the argument it repeats.
+    /// Refuses a call with a header that contradicts the argument it mirrors.
     pub(super) fn check_contradictions(
         &self,
         said: &Envelope<'_>,
@@ -190,7 +190,7 @@ fn rejection(status: u16, code: i32, reason: &str) -> Rejection {
     Rejection { status, code, reason: reason.to_owned(), allow: None }
 }
 
-/// What the `Mcp-Name` header must repeat.
+/// The value that the `Mcp-Name` header must mirror.
 fn named<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     match said.method.map(|method| method.decode()).as_deref() {
         Some("tools/call" | "prompts/get") => said.name,
@@ -203,7 +203,7 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
 }
 
-/// How far something is acceptable. Who says nothing takes everything.
+/// How explicitly a media type is accepted. Without an Accept header, everything is.
 fn taken(headers: &HeaderMap, wanted: &str) -> Taken {
     let mut values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let Some(first) = values.next() else { return Taken::WithOthers };
@@ -225,7 +225,7 @@ fn taken(headers: &HeaderMap, wanted: &str) -> Taken {
     taken.max().unwrap_or(Taken::No)
 }
 
-/// Whether a header that is there says something else than the body.
+/// Whether a header that is present contradicts the body.
 fn differs(header: Option<&str>, body: Option<Str<'_>>) -> bool {
     let Some(header) = header else { return false };
     field::read(header).is_none_or(|meant| body.is_none_or(|body| body.decode() != meant))

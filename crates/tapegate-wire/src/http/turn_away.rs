@@ -1,4 +1,4 @@
-//! Connections that there is no room for: they are told so, in little memory, and end.
+//! Answers connections beyond the limit with an error, using little memory, and closes them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use tokio::sync::Semaphore;
 
 use super::intake::{RETRY_AFTER_S, linger};
 
-/// How many are told at once. Further ones are closed without a word.
+/// How many are answered at once. Further ones are closed without a reply.
 const ANSWERED_MAX: usize = 32;
-/// How long one of them may take.
+/// How long each may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How much of a request is kept.
+/// How much of a request is buffered.
 const BUFFER_BYTES_MAX: usize = 8192;
 const MESSAGE: &str = "too many connections are open here. Try again later\n";
 
-/// Tells clients that there is no room for their connections.
+/// Tells clients that the connection limit is reached.
 #[derive(Debug)]
 pub(super) struct TurnAway(Arc<Semaphore>);
 
@@ -36,7 +36,7 @@ impl Default for TurnAway {
 }
 
 impl TurnAway {
-    /// Answers whatever is asked by a connection, beside everything else. Must run inside a `LocalSet`.
+    /// Answers any request on a connection in the background. Must run inside a `LocalSet`.
     pub(super) fn answer(&self, stream: TcpStream) {
         let Ok(room) = Arc::clone(&self.0).try_acquire_owned() else { return };
         tokio::task::spawn_local(async move {
@@ -48,7 +48,7 @@ impl TurnAway {
                 .keep_alive(false)
                 .max_buf_size(BUFFER_BYTES_MAX)
                 .serve_connection(TokioIo::new(stream), service);
-            // A client that does not ask in time, or breaks off, is not told.
+            // A client that sends no request in time, or disconnects, gets no reply.
             tokio::time::timeout(PATIENCE, connection).await.ok();
             drop(room);
         });

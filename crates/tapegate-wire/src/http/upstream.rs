@@ -1,7 +1,7 @@
-//! Talking to a server.
+//! The HTTP client for a server.
 //!
-//! A request is sent in two steps: [`Upstream::begin`] has it on its way, so that whoever must keep
-//! an order can let the next one follow; the reply is awaited apart from that.
+//! A request is sent in two steps: [`Upstream::begin`] hands it to a connection, after which the
+//! next request of an ordered sequence may follow; the reply is awaited separately.
 
 mod connection;
 mod credentials;
@@ -21,7 +21,7 @@ use connection::Pool;
 
 pub(super) use credentials::Credentials;
 
-/// A server at an URL.
+/// A server at a URL.
 pub struct Upstream {
     pool: Pool,
     scheme: Scheme,
@@ -30,13 +30,13 @@ pub struct Upstream {
     extra: HeaderMap,
 }
 
-/// A reply that will come, to a request that is on its way.
+/// The pending reply to a request that has been handed to a connection.
 pub type Awaited = Pin<Box<dyn Future<Output = Result<Response<Incoming>, UpstreamError>>>>;
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// The URL makes no sense.
+    /// The URL is not valid.
     #[error("`{url}` is no URL of an HTTP server: {why}")]
     Url {
         /// The URL, without its secrets.
@@ -44,10 +44,10 @@ pub enum UpstreamError {
         /// What is wrong with it.
         why: String,
     },
-    /// A header makes no sense.
+    /// A header is not valid.
     #[error("`{0}` is no header; expected `Name: value`")]
     Header(String),
-    /// The system has no certificates.
+    /// The system has no root certificates.
     #[error("cannot load the system's root certificates: {0}")]
     Roots(std::io::Error),
     /// The exchange failed.
@@ -55,13 +55,13 @@ pub enum UpstreamError {
     Exchange {
         /// The server.
         authority: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
 }
 
 impl Upstream {
-    /// A server at `url` that gets the headers `extra`, each as `Name: value`, with every request.
+    /// A server at `url`. The headers `extra`, each as `Name: value`, are added to every request.
     pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
         let fault =
             |why: &str| UpstreamError::Url { url: without_secrets(url), why: why.to_owned() };
@@ -97,8 +97,8 @@ impl Upstream {
         &self.path
     }
 
-    /// A header that some servers cannot tell from one that we set, since gateways such as WSGI take
-    /// underscores for hyphens. One by the very name is replaced and does no harm.
+    /// Finds a header that some servers confuse with one of ours, since gateways such as WSGI treat
+    /// underscores as hyphens. A header of exactly the same name is replaced and harmless.
     pub(super) fn lookalike<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
         let folded = |name: &HeaderName| name.as_str().replace('_', "-");
         headers.keys().find(|name| {
@@ -141,9 +141,9 @@ impl Upstream {
         self.begin(path, request).await?.await
     }
 
-    /// Has a request to `path` on its way. Headers that belong to a connection are left out, `Host`
-    /// is the server's, and no compression is asked for, because what is compressed cannot be read
-    /// along. All others go as they came, in the spelling they came in.
+    /// Hands a request to a connection. Hop-by-hop headers are removed, `Host` is set to the
+    /// server's, and compression is not requested because compressed bodies could not be inspected.
+    /// All other headers are sent unchanged, including their spelling.
     pub async fn begin(
         &self,
         path: PathAndQuery,
@@ -152,7 +152,7 @@ impl Upstream {
         self.begin_raw(path, request.map(Bytes::from), Credentials::Added).await
     }
 
-    /// The same, with or without the credentials that were given for the server.
+    /// The same, with or without the configured credentials for the server.
     pub(super) async fn begin_with(
         &self,
         path: PathAndQuery,
@@ -174,22 +174,22 @@ impl Upstream {
         let headers = request.headers_mut();
         headers::strip_hop_by_hop(headers);
         headers.remove(http::header::CONTENT_LENGTH);
-        // The body is here already; whoever asked to be told to go on has been told.
+        // The body has been received already, so the expectation was met.
         headers.remove(http::header::EXPECT);
         let host = HeaderValue::try_from(self.authority.as_str());
         headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        // Each replaces what the client sent by its name; of several by one name, all are sent.
+        // Our headers replace the client's of the same name; several of one name are all sent.
         headers.extend(credentials.among(&self.extra));
         self.pool.begin(request).await
     }
 }
 
-/// A server that no message of a session goes to, such as a collector of telemetry.
+/// A server that receives no session messages, such as a telemetry collector.
 pub struct ApiServer(Upstream);
 
 impl ApiServer {
-    /// A server at `url` that gets the headers `extra`, each as `Name: value`, with every request.
+    /// A server at `url`. The headers `extra`, each as `Name: value`, are added to every request.
     pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
         Upstream::new(url, extra).map(Self)
     }
@@ -214,7 +214,7 @@ impl ApiServer {
 }
 
 fn header(line: &str) -> Result<(HeaderName, HeaderValue), UpstreamError> {
-    // What follows the name may be a secret, also where the colon was forgotten.
+    // The text after the name may be a secret, even if the colon is missing.
     let name = line.split([':', '=', ' ', '\t']).next().unwrap_or_default();
     let fault = || UpstreamError::Header(name.to_owned());
     let (name, value) = line.split_once(':').ok_or_else(fault)?;

@@ -1,4 +1,4 @@
-//! A stream inside the process: no descriptor, no system call, and a bound like a pipe's.
+//! A stream within the process: without descriptors or system calls, bounded like a pipe.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What it holds before its writer waits.
+/// How much it holds before its writer waits.
 const ROOM_BYTES: usize = 64 * 1024;
-/// What an empty one keeps: there may be many of them, and most are idle.
+/// The capacity an empty one keeps: there may be many, and most are idle.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
@@ -25,15 +25,15 @@ struct Half {
     waker: Option<Waker>,
 }
 
-/// The end that is read from.
+/// The reading end.
 #[derive(Debug)]
 pub(super) struct Reader(Rc<RefCell<Pipe>>);
 
-/// The end that is written to.
+/// The writing end.
 #[derive(Debug)]
 pub(super) struct Writer(Rc<RefCell<Pipe>>);
 
-/// A new stream.
+/// Creates a stream.
 pub(super) fn pipe() -> (Reader, Writer) {
     let pipe: Rc<RefCell<Pipe>> = Rc::default();
     (Reader(Rc::clone(&pipe)), Writer(pipe))
@@ -56,7 +56,7 @@ impl Reader {
     pub(super) async fn read(&self, buffer: &mut [u8]) -> usize {
         poll_fn(|context| {
             let pipe = &mut *self.0.borrow_mut();
-            // Reading from bytes cannot fail; what wraps around takes a second go.
+            // Reading from memory cannot fail; a wrapped buffer needs a second read.
             let mut count = pipe.bytes.read(buffer).unwrap_or(0);
             count += pipe.bytes.read(&mut buffer[count..]).unwrap_or(0);
             if count == 0 && !pipe.writer.gone {

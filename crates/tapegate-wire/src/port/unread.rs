@@ -4,8 +4,8 @@ use super::{End, How, Outside, Port};
 use crate::raw;
 
 impl Port {
-    /// Whether the other end has read everything that was written here. Where that cannot be told,
-    /// it counts as read.
+    /// Whether the other end has read everything written here. Where that cannot be determined,
+    /// returns true.
     pub fn is_read(&self) -> bool {
         match &self.0 {
             End::Outside(port) => port.unread().is_none_or(|count| count == 0),
@@ -15,8 +15,8 @@ impl Port {
 }
 
 impl Outside {
-    /// How much of what was written waits to be read. Only whether it is nothing is comparable: a
-    /// socket counts the memory that holds it.
+    /// How much is written but not read. Only zero is meaningful: a socket counts the memory used,
+    /// not bytes.
     fn unread(&self) -> Option<u64> {
         match self.how {
             How::Socket => raw::unread_on_socket(self.fd()).ok(),

@@ -1,9 +1,9 @@
-//! What may be written to a port.
+//! The bytes that may be written to a port.
 
 use tapegate_core::relay::Cleared;
 
-/// Bytes that may be written to a port: messages that the relay has permitted, or what this process
-/// says because it is itself one end of the session. Raw bytes are neither:
+/// Bytes that may be written to a port: messages permitted by the relay, or output that this
+/// process originates as an endpoint of the session. Raw bytes are neither:
 ///
 /// ```compile_fail,E0277
 /// use tapegate_wire::port::Port;
@@ -34,9 +34,9 @@ impl<'a> From<Cleared<'a>> for Writable<'a> {
     }
 }
 
-/// What this process says as one end of a session: an actor in the place of a server, or a verifier
-/// or lister in the place of a client. Nothing is relayed there, so there is no gate to ask. A test
-/// (`tidy`) holds that no relaying module makes one.
+/// Output that this process originates as an endpoint of a session: an actor in place of a server,
+/// or a verifier or lister in place of a client. Nothing is relayed there, so no gate is involved.
+/// A test (`tidy`) ensures that no relaying module creates one.
 #[derive(Debug, Clone, Copy)]
 pub struct Originated<'a>(&'a [u8]);
 

@@ -1,9 +1,9 @@
-//! Lines between a seat and its clients inside the process that say more than a message does: which
-//! request it belongs to, that it is no message at all, that the client is left.
+//! The line protocol between an actor session and a bridge in the same process. Lines can also name
+//! the request they belong to, carry raw bytes, or close the client's connection.
 //!
-//! No JSON begins with an address, and no id holds its end, so a line either has one or has none. A
-//! line with nothing behind its address ends the stream of the request early. Bytes that need not be
-//! a message may hold line ends, which are written in another way.
+//! JSON never starts with the address marker, and ids never contain its end, so addressed lines are
+//! unambiguous. A line with only an address ends the request's stream early. Line ends in raw bytes
+//! are escaped.
 
 use std::borrow::Cow;
 
@@ -14,48 +14,48 @@ pub(crate) use super::piece::ActorPiece;
 
 const START: u8 = 0x1e;
 const END: u8 = 0x1f;
-/// Behind a start: bytes that need not be a message, which go on or end.
+/// After a start: raw bytes, to be continued or complete.
 const RAW: u8 = 0x1d;
 const RAW_END: u8 = 0x1c;
-/// Behind a start: the client is left, in order or not.
+/// After a start: close the client's connection, gracefully or abruptly.
 const LEAVE: u8 = 0x04;
 const BREAK: u8 = 0x18;
-/// Behind a start: a message whose provenance is known, which stands before the address.
+/// After a start: a message with known provenance, which precedes the address.
 const PLAYED: u8 = 0x05;
-/// Between a provenance and an address.
+/// Separates a provenance from an address.
 const APART: u8 = b';';
-/// Before a byte that stands for another one.
+/// Precedes an escaped byte.
 const ESCAPE: u8 = 0x10;
 const LINE_FEED: u8 = b'n';
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
-    /// A message, perhaps because of a request.
+    /// A message, perhaps related to a request.
     Message {
         /// The id of the request.
         about: Option<&'a [u8]>,
         /// The message.
         text: &'a [u8],
-        /// Where it is from, if it is not said live.
+        /// Its provenance, if it is not live.
         provenance: Provenance,
     },
-    /// The stream of a request ends early.
+    /// Ends the stream of a request early.
     Part(&'a [u8]),
-    /// Bytes that need not be a message: of the body that answers a request, or of an event.
+    /// Raw bytes: part of the body that answers a request, or of an event.
     Raw {
         /// The id of the request.
         about: Option<&'a [u8]>,
         /// The bytes.
         piece: ActorPiece<'a>,
-        /// Whether this is the end.
+        /// Whether these are the last bytes.
         ends: bool,
     },
-    /// The client is left, or the one that has made a request.
+    /// Closes the client's connection; of clients that share a server, that of the given request.
     Leave {
         /// The id of the request.
         about: Option<&'a [u8]>,
-        /// Whether the connection is broken rather than closed.
+        /// Whether the connection is reset instead of closed.
         abrupt: bool,
     },
 }
@@ -66,8 +66,8 @@ pub(super) fn add(out: &mut Outbox, about: &[u8], parts: &[&[u8]]) {
     out.add(&[&address, parts].concat());
 }
 
-/// Adds a line that is played or our own, and may belong to the request with the id `about`. Returns
-/// the message.
+/// Adds a line that is played back or our own, and may belong to the request with the id `about`.
+/// Returns the message.
 pub(super) fn add_played<'a>(
     out: &'a mut Outbox,
     about: Option<&[u8]>,
@@ -88,19 +88,19 @@ pub(super) fn add_played<'a>(
     &out.add(&[address, parts].concat())[start..]
 }
 
-/// Adds bytes that need not be a message.
+/// Adds raw bytes.
 pub(super) fn add_raw(out: &mut Outbox, about: Option<&[u8]>, bytes: &[u8], ends: bool) {
     let start = [START, if ends { RAW_END } else { RAW }];
     out.add(&[&start, about.unwrap_or_default(), &[END], &escaped(bytes)]);
 }
 
-/// Adds that the client is left.
+/// Adds a line that closes the client's connection.
 pub(super) fn add_leave(out: &mut Outbox, about: Option<&[u8]>, abrupt: bool) {
     let start = [START, if abrupt { BREAK } else { LEAVE }];
     out.add(&[&start, about.unwrap_or_default(), &[END]]);
 }
 
-/// What a line says.
+/// Parses a line.
 pub(crate) fn read(line: &[u8]) -> Said<'_> {
     let message = |about, text| Said::Message { about, text, provenance: Provenance::default() };
     let Some(rest) = line.strip_prefix(&[START]) else { return message(None, line) };

@@ -1,4 +1,4 @@
-//! The server behind an actor: one for each seat, started when it is first asked.
+//! The passthrough server of an actor: one per session, started on first use.
 
 use std::time::Duration;
 
@@ -18,50 +18,50 @@ use crate::link::Link;
 use crate::port::Port;
 use crate::stdio::LINGER;
 
-/// Why nobody is behind where nobody was named.
+/// The error when no passthrough server is configured.
 const NOBODY: &str = "there is no server behind";
 
-/// The servers behind one seat: the one that runs, and those that are being ended.
+/// The passthrough servers of one session: the running one, and those being shut down.
 #[derive(Default)]
 pub(super) struct Behind {
     server: Option<Server>,
     leaving: JoinSet<()>,
 }
 
-/// A server that runs.
+/// A running server.
 struct Server {
     link: Link,
-    /// What it reads, unless it reads no more.
+    /// Its input, until it stops reading.
     input: Option<Port>,
     output: Port,
     lines: Lines,
-    /// Whether there may be lines that the actor was not told.
+    /// Whether there may be lines not yet passed to the actor.
     unheard: bool,
-    /// When its output is read no more even if it is open, because the server has exited or reads
-    /// no more itself.
+    /// When to stop reading its output even if it is open, because the server has exited or stopped
+    /// reading.
     deadline: Option<Instant>,
     /// Whether its output has ended.
     ended: bool,
-    /// Why it is gone.
+    /// Why it has ended.
     gone: Option<String>,
 }
 
-/// What a server has done.
+/// An event of the server.
 pub(super) enum Turn {
-    /// It has said this much; nothing means the end.
+    /// It has written this many bytes; 0 means the end.
     Read(usize),
-    /// It has taken this much of what it is asked.
+    /// It has read this many bytes of the actor's requests.
     Wrote(usize),
-    /// It takes no more.
+    /// It reads no more input.
     Deaf,
-    /// Its process has ended.
+    /// Its process has exited.
     Exited,
-    /// It is gone, for this reason.
+    /// It has ended, for this reason.
     Gone(String),
 }
 
 impl Behind {
-    /// Sends what the actor asks, and tells it what came of it, as far as that goes without waiting.
+    /// Sends the actor's requests and passes on the answers, as far as possible without waiting.
     pub(super) fn work(&mut self, at: At, desk: &mut Desk<'_>) {
         if desk.ask.left() > 0 && self.server.is_none() {
             match Server::start(&desk.stage) {
@@ -77,7 +77,7 @@ impl Behind {
         server.send(&mut desk.ask);
         let over = server.gone.is_some() && !server.unheard;
         if let Some(server) = self.server.take_if(|_| over) {
-            // What it was asked last it has never read.
+            // It has never read its last requests.
             desk.ask.clear();
             desk.feed(at, Cue::BehindGone { why: server.gone.as_deref().unwrap_or_default() });
             let grace = desk.stage.options.patience.grace;
@@ -86,7 +86,7 @@ impl Behind {
         }
     }
 
-    /// Whether there is something to do at once.
+    /// Whether there is work that can be done at once.
     pub(super) fn is_due(&self, desk: &Desk<'_>) -> bool {
         match &self.server {
             Some(server) => server.unheard && desk.has_room_behind(),
@@ -94,7 +94,7 @@ impl Behind {
         }
     }
 
-    /// Waits until the server has done something; it may speak only if `may_read`.
+    /// Waits for an event of the server; its output is read only if `may_read`.
     pub(super) async fn turn(&mut self, ask: &Outbox, may_read: bool) -> Turn {
         match &mut self.server {
             Some(server) => server.turn(ask, may_read).await,
@@ -102,7 +102,7 @@ impl Behind {
         }
     }
 
-    /// Deals with what the server has done.
+    /// Handles an event of the server.
     pub(super) fn moved(&mut self, turn: Turn, ask: &mut Outbox) {
         let Some(server) = &mut self.server else { return };
         match turn {
@@ -121,7 +121,7 @@ impl Behind {
         }
     }
 
-    /// Ends the servers and leaves nothing of them behind.
+    /// Ends the servers and cleans up.
     pub(super) async fn close(&mut self, grace: Duration) {
         if let Some(server) = self.server.take() {
             server.close().end(grace).await;
@@ -147,7 +147,7 @@ impl Server {
         })
     }
 
-    /// Tells the actor what the server has said, as long as there is room for what it does then.
+    /// Passes the server's output to the actor while there is room for the actor's reactions.
     fn hear(&mut self, at: At, desk: &mut Desk<'_>) {
         loop {
             if !desk.has_room_behind() {
@@ -174,7 +174,7 @@ impl Server {
         }
     }
 
-    /// Writes what the actor asks, as far as that goes without waiting.
+    /// Writes the actor's requests as far as possible without waiting.
     fn send(&mut self, ask: &mut Outbox) {
         ask.release();
         while let Some(input) = &self.input
@@ -225,7 +225,7 @@ impl Server {
     }
 }
 
-/// Deals with a message over the limit: whoever waits for it, or for an answer to it, is told.
+/// Refuses an oversized message: the side that waits for it, or for its answer, gets an error.
 fn refuse(at: At, message: Oversize, desk: &mut Desk<'_>) {
     let Some(id) = &message.said.id else { return };
     let (bytes, bytes_max) = (message.bytes_total, desk.stage.options.message_bytes_max);

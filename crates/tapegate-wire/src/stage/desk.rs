@@ -1,4 +1,4 @@
-//! Where one seat tells the actor what happens, and gathers what it wants done.
+//! Passes a session's events to the actor, and collects the resulting actions.
 
 use std::rc::Rc;
 
@@ -18,37 +18,38 @@ use super::{Stage, address};
 use crate::deck::Deck;
 use crate::stdio::answered;
 
-/// How much may wait for a client that does not read before the actor is told nothing more. A few
-/// small requests may elicit large answers, so it is looked at after every line.
+/// How much output may be queued for a client that does not read before the actor gets no more
+/// events. A few small requests may cause large answers, so this is checked after every line.
 const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How much the actor may ask of a server behind that does not read before it is told nothing more.
+/// How much may be queued for a passthrough server that does not read before the actor gets no more
+/// events.
 const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How much it may be asked before the server itself is not heard either.
+/// How much may be queued before the server's own output is not read either.
 const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
-/// How much of a line that has not ended may wait. What makes such lines makes them as they are read.
+/// How much of an incomplete line may be queued. Such lines are produced as they are read.
 const RAW_BYTES_MAX: usize = 64 * 1024;
 
-/// Where one seat tells the actor what happens.
+/// The actor's side of one session.
 pub(super) struct Desk<'d> {
     pub(super) stage: Rc<Stage>,
     number: Number,
-    /// What the client is to be told.
+    /// Output for the client.
     pub(super) out: Outbox,
-    /// What the server behind is to be asked.
+    /// Requests for the passthrough server.
     pub(super) ask: Outbox,
-    /// Where it is recorded, if it is.
+    /// The recording, if there is one.
     deck: Option<&'d mut Deck>,
-    /// Whether what is said names the request that it is said because of.
+    /// Whether output names the request it belongs to.
     pub(super) addresses: bool,
-    /// Whether the client has streams, which may end early.
+    /// Whether the client has streams, which may be ended early.
     pub(super) streams: bool,
-    /// Whether the client is a bridge inside the process, which is told more than lines.
+    /// Whether the client is a bridge in the same process, which also accepts addressed lines.
     pub(super) inside: bool,
-    /// Something that is done elsewhere for the actor.
+    /// Handler calls made for the actor.
     pub(super) errands: Errands,
     /// The line on the pipe that is sent in pieces.
     raw: RawLine,
-    /// Whether the actor has left the client.
+    /// Whether the actor has closed the connection.
     left: bool,
 }
 
@@ -70,7 +71,7 @@ impl<'d> Desk<'d> {
         }
     }
 
-    /// This moment.
+    /// The current time.
     pub(super) fn now(&self) -> At {
         self.stage.clock.now()
     }
@@ -80,19 +81,20 @@ impl<'d> Desk<'d> {
         self.stage.actor.borrow().due(self.number)
     }
 
-    /// Whether the actor has more to say by itself.
+    /// Whether the actor has more output of its own accord.
     pub(super) fn is_busy(&self) -> bool {
         self.stage.actor.borrow().busy(self.number)
     }
 
-    /// Whether the actor may be told more.
+    /// Whether the actor may get more events.
     pub(super) fn has_room(&self) -> bool {
         let bytes_max = if self.raw.is_open() { RAW_BYTES_MAX } else { OUT_BYTES_MAX };
         self.out.left() < bytes_max && self.ask.left() < ASK_BYTES_MAX
     }
 
-    /// Whether it may be told what the client says. While a line on the pipe has not ended, a client
-    /// that does not read it is not heard either, as with any server that writes before it reads.
+    /// Whether the actor may get the client's messages. While a line on the pipe is incomplete, a
+    /// client that does not read it is not read from, as with any server that writes before it
+    /// reads.
     pub(super) fn may_hear(&self) -> bool {
         self.has_room()
             && (!self.raw.is_open() || self.out.left() == 0)
@@ -101,27 +103,28 @@ impl<'d> Desk<'d> {
             && self.stage.actor.borrow().backlog(self.number) < OUT_BYTES_MAX
     }
 
-    /// Whether what was said should be sent before it is asked whether more may be heard.
+    /// Whether queued output should be sent before checking for room again.
     pub(super) fn is_in_line(&self) -> bool {
         self.raw.is_open()
     }
 
-    /// Whether the actor has left the client.
+    /// Whether the actor has closed the connection.
     pub(super) fn has_left(&self) -> bool {
         self.left
     }
 
-    /// Whether nothing more comes of what the client has said.
+    /// Whether all consequences of the client's messages are finished.
     pub(super) fn is_done(&self) -> bool {
         self.out.left() == 0 && self.errands.count() == 0 && !self.is_busy()
     }
 
-    /// Whether it may be told what the server behind says, which may be what makes that one read.
+    /// Whether the actor may get the passthrough server's output, which may be what lets that
+    /// server read on.
     pub(super) fn has_room_behind(&self) -> bool {
         self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_UTMOST
     }
 
-    /// Tells the actor what happened.
+    /// Passes an event to the actor.
     pub(super) fn feed(&mut self, at: At, cue: Cue<'_>) {
         let Self { stage, number, out, ask, deck, addresses, streams, .. } = self;
         let (inside, errands, raw, left) =
@@ -164,7 +167,8 @@ impl<'d> Desk<'d> {
             }
             Act::Run { ticket, errand } => errands.run(&stage.servers, ticket, errand),
             Act::Leave { about, abrupt } => {
-                // Clients that share a seat are left one by one, by whoever knows them apart.
+                // For clients that share a session, the bridge closes the connection of the one
+                // that is meant.
                 *left = !*addresses;
                 if abrupt && *left {
                     out.clear();
@@ -180,7 +184,7 @@ impl<'d> Desk<'d> {
         }
     }
 
-    /// Tells the actor what the client has said.
+    /// Passes a client's line to the actor.
     pub(super) fn hear(&mut self, at: At, lines: &Lines, cut: Cut) {
         let (range, terminated) = match cut {
             Cut::Line(range) => (range, true),
@@ -196,7 +200,7 @@ impl<'d> Desk<'d> {
 
     fn hear_much(&mut self, at: At, message: Oversize) {
         if let Some(deck) = &mut self.deck {
-            // It is the actor who answers, so the relay is not asked to.
+            // The actor answers, so the relay is not asked to.
             let (lane, from, bytes) = (Lane::ONLY, Side::Client, &message.head[..]);
             let event = Event::Marked { lane, from, bytes, why: TOO_LARGE, delivered: true };
             deck.feed(at, event, &mut |_| ());
@@ -204,7 +208,7 @@ impl<'d> Desk<'d> {
         self.feed(at, Cue::TooLarge { message, bytes_max: self.stage.options.message_bytes_max });
     }
 
-    /// Has the tape take what was said, so that it may be sent.
+    /// Commits the recorded entries, so that the output may be sent.
     pub(super) fn commit(&mut self) -> Result<(), RecordError> {
         if let Some(deck) = &mut self.deck {
             deck.commit()?;
@@ -213,7 +217,7 @@ impl<'d> Desk<'d> {
         Ok(())
     }
 
-    /// Records what was sent of a line that never ended.
+    /// Records the part that was sent of a line that never ended.
     pub(super) fn end_line(&mut self) {
         let at = self.now();
         if let Some(deck) = &mut self.deck {
@@ -223,7 +227,7 @@ impl<'d> Desk<'d> {
         }
     }
 
-    /// Answers everything with an error that is not answered because the tape has failed.
+    /// Answers with an error every request left unanswered because the tape has failed.
     pub(super) fn give_up(&mut self, why: &str) {
         let unsent = self.out.take_unsure();
         let mut ids = Vec::new();
@@ -251,7 +255,7 @@ impl Drop for Desk<'_> {
         if std::thread::panicking() {
             return;
         }
-        // Whatever the actor says now, nobody hears it.
+        // Any further output of the actor is discarded.
         self.deck = None;
         let at = self.now();
         self.feed(at, Cue::Empty);

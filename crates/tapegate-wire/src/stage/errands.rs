@@ -1,7 +1,7 @@
-//! Errands of an actor: other servers that are asked, programs that are run.
+//! Handler calls of an actor: HTTP requests to other servers, and programs to run.
 //!
-//! Each is a task of its seat. Nothing of it outlives the seat, and a program leaves nothing of its
-//! process group behind.
+//! Each is a task of its session. It does not outlive the session, and a program leaves nothing of
+//! its process group behind.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,27 +22,27 @@ use crate::http::body::{self, Collected};
 use crate::http::upstream::Upstream;
 use crate::port::{Originated, Port};
 
-/// How many errands may be under way at a seat before its client is not heard.
+/// How many handler calls may run in a session before its client is not read from.
 pub(super) const ERRANDS_MAX: usize = 64;
-/// How many servers are remembered, so that connections to them are used again.
+/// How many servers are remembered, so that their connections are reused.
 const SERVERS_MAX: usize = 64;
-/// How long a program that has exited may keep its output open through others.
+/// How long a program that has exited may keep its output open through other processes.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// What came of an errand, or why nothing did.
+/// The output of a handler call, or why it failed.
 pub(super) type Outcome = Result<Vec<u8>, String>;
 
-/// Servers that are asked, by their URL and headers.
+/// The servers called, by URL and headers.
 pub(super) type Servers = RefCell<HashMap<(String, Vec<String>), Rc<Upstream>>>;
 
-/// The errands of one seat.
+/// The handler calls of one session.
 #[derive(Default)]
 pub(super) struct Errands {
     tasks: JoinSet<(u64, Outcome)>,
 }
 
 impl Errands {
-    /// Sets out on an errand.
+    /// Starts a handler call.
     pub(super) fn run(&mut self, servers: &Servers, ticket: u64, errand: Errand<'_>) {
         let (body, bytes_max) = (Bytes::copy_from_slice(errand.body), errand.bytes_max);
         let limit = Duration::from_nanos(errand.timeout_ns);
@@ -66,17 +66,17 @@ impl Errands {
         }
     }
 
-    /// How many are under way, or done and not yet told.
+    /// How many are running, or finished and not yet reported.
     pub(super) fn count(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Waits for one that is done; for ever, if there is none.
+    /// Waits for the next one to finish; never returns if there is none.
     pub(super) async fn next(&mut self) -> (u64, Outcome) {
         loop {
             match self.tasks.join_next().await {
                 Some(Ok(done)) => return done,
-                // One that panicked has said so.
+                // A panicked task has reported itself.
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
@@ -89,7 +89,7 @@ async fn within(limit: Duration, work: impl Future<Output = Outcome>) -> Outcome
     timeout(limit, work).await.unwrap_or_else(late)
 }
 
-/// The server at `url`. Its connections are kept, as are its certificates.
+/// The server at `url`. Its connections and certificates are kept.
 fn server(
     servers: &Servers,
     url: &str,
@@ -129,7 +129,7 @@ async fn ask(server: &Upstream, body: &[u8], bytes_max: usize) -> Outcome {
     }
 }
 
-/// Runs a program, tells it `body`, and returns what it says. Its standard error is ours.
+/// Runs a program with `body` as its input, and returns its output. It inherits our standard error.
 async fn run(argv: &[String], place: Place<'_>, body: &[u8], bytes_max: usize) -> Outcome {
     let (mut child, pipes) = Child::spawn_in(argv, place).map_err(|error| error.to_string())?;
     let Pipes { input, output } = pipes;
@@ -139,7 +139,7 @@ async fn run(argv: &[String], place: Place<'_>, body: &[u8], bytes_max: usize) -
         while !rest.is_empty() {
             match input.write(Originated::by_endpoint(rest)).await {
                 Ok(count) => rest = &rest[count..],
-                // A program need not hear everything.
+                // A program need not read all of its input.
                 Err(_) => break,
             }
         }
@@ -153,7 +153,7 @@ async fn run(argv: &[String], place: Place<'_>, body: &[u8], bytes_max: usize) -
     };
     talk(tell, hear).await?;
     child.exited().await.map_err(|error| error.to_string())?;
-    // Whoever the program has left behind is ended with its group.
+    // Processes that the program left behind are killed with its group.
     let ended = child.end(Duration::ZERO, Duration::ZERO).await;
     let status = ended.map_err(|error| error.to_string())?;
     match status.success() {
@@ -162,7 +162,7 @@ async fn run(argv: &[String], place: Place<'_>, body: &[u8], bytes_max: usize) -
     }
 }
 
-/// Tells and hears at once. What does not read must not keep what has said everything.
+/// Writes and reads concurrently. A program that has written everything need not read its input.
 async fn talk(
     tell: impl Future<Output = ()>,
     hear: impl Future<Output = Result<(), String>>,
@@ -174,9 +174,9 @@ async fn talk(
     }
 }
 
-/// Waits until a program has exited, and a while for what it has said last.
+/// Waits until a program has exited, and a little longer for its last output.
 async fn over(child: &mut Child) {
-    // Nothing more can be learnt about a process that cannot be waited for.
+    // An error means that the process cannot be waited for; there is no more to learn about it.
     child.exited().await.ok();
     tokio::time::sleep(LINGER).await;
 }

@@ -1,11 +1,11 @@
-//! Tells notifications from other messages at a glance.
+//! A quick check whether a message is a notification.
 
 use tapegate_core::json::{Cursor, Kind};
 
-/// Whether a message is a notification of MCP. It is looked at up to the first member that tells,
-/// which nearly always stands at the start: answers may be large.
+/// Whether a message is an MCP notification. Parsing stops at the first conclusive member, which is
+/// nearly always at the start, because answers may be large.
 pub(super) fn is_notification(line: &[u8]) -> bool {
-    // What most servers begin an answer with.
+    // How most servers begin an answer.
     let answers = [&b"{\"jsonrpc\":\"2.0\",\"id\":"[..], b"{\"result\":"];
     !answers.iter().any(|start| line.starts_with(start)) && find(line).unwrap_or(false)
 }

@@ -1,35 +1,35 @@
-//! Lines that wait to be written.
+//! A queue of lines to be written.
 //!
-//! Many clients handle an answer at once and a notification a little later, or the other way round.
-//! If they read both together, the order is lost, and a request has ended before its progress is
-//! heard. So what follows a notification is held until the notification was read, and a
-//! notification until what comes before it was.
+//! Many clients process answers immediately and notifications a little later, or the other way
+//! round. If they read both together, the order is lost, and a request ends before its progress is
+//! seen. So lines after a notification are held until the notification has been read, and a
+//! notification until the lines before it have been.
 
 use std::collections::VecDeque;
 
 use crate::port::Originated;
 
-/// What an empty outbox may keep, so that a run of large messages does not allocate each time.
+/// The capacity an empty queue may keep, so that a series of large messages need not reallocate.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// Lines that wait to be written, the first of which may be.
+/// Lines to be written, of which a prefix is released.
 #[derive(Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    /// Bytes before this have been written.
+    /// The end of the bytes already written.
     written: usize,
-    /// Bytes before this may be written.
+    /// The end of the bytes that may be written.
     sure: usize,
-    /// Where the line begins that was added last.
+    /// The start of the last added line.
     last: usize,
     /// Whether that line is a notification, even if it was written long ago.
     last_notifies: Option<bool>,
-    /// Where lines begin that are held until everything before them was read.
+    /// The starts of lines that are held until everything before them has been read.
     held: VecDeque<usize>,
 }
 
 impl Outbox {
-    /// Adds a line that may not be written yet, and returns it without its end.
+    /// Adds a line that may not be written yet, and returns it without its line end.
     pub(super) fn add(&mut self, parts: &[&[u8]]) -> &[u8] {
         let start = self.bytes.len();
         self.last = start;
@@ -41,15 +41,15 @@ impl Outbox {
         &self.bytes[start..end]
     }
 
-    /// Says whether the line that was added last is a notification. Between lines of one sort
-    /// nothing is held.
+    /// Sets whether the last added line is a notification. Nothing is held between lines of the
+    /// same kind.
     pub(super) fn mark(&mut self, notifies: bool) {
         if self.last_notifies.replace(notifies).is_some_and(|before| before != notifies) {
             self.held.push_back(self.last);
         }
     }
 
-    /// Adds bytes as they are, and the end of their line if it `ends`.
+    /// Adds raw bytes, and a line end if `ends`.
     pub(super) fn add_raw(&mut self, bytes: &[u8], ends: bool) {
         self.last = self.bytes.len();
         self.mark(false);
@@ -59,38 +59,38 @@ impl Outbox {
         }
     }
 
-    /// Lets everything be written.
+    /// Allows everything to be written.
     pub(super) fn release(&mut self) {
         self.sure = self.bytes.len();
     }
 
-    /// Takes out what may not be written yet.
+    /// Removes the bytes that may not be written yet.
     pub(super) fn take_unsure(&mut self) -> Vec<u8> {
         self.held.retain(|start| *start < self.sure);
         self.bytes.split_off(self.sure)
     }
 
-    /// Whether everything was written that comes before a line that is held.
+    /// Whether the next line to write is held.
     pub(super) fn is_held(&self) -> bool {
         self.held.front() == Some(&self.written)
     }
 
-    /// Lets the line be written that is held.
+    /// Releases the next held line.
     pub(super) fn pass(&mut self) {
         self.held.pop_front();
     }
 
-    /// Lets all lines be written: the client does not read.
+    /// Releases all held lines, because the client does not read.
     pub(super) fn pass_all(&mut self) {
         self.held.clear();
     }
 
-    /// How much is to be written, now or later.
+    /// How many bytes are still to be written, now or later.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.written
     }
 
-    /// What may be written now.
+    /// The bytes that may be written now.
     pub(super) fn due(&self) -> Originated<'_> {
         Originated::by_endpoint(self.sure())
     }
@@ -100,12 +100,12 @@ impl Outbox {
         &self.bytes[self.written..end]
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Says how much of it was written.
+    /// Notes that `count` more bytes were written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.written += count;
         if self.left() == 0 {
@@ -116,7 +116,7 @@ impl Outbox {
             (self.written, self.sure, self.last) = (0, 0, 0);
             self.held.clear();
         } else if self.written > KEPT_BYTES_MAX && self.written > self.left() {
-            // Each byte is moved once at most for every byte that was written before it.
+            // Amortized, each byte is moved at most once per byte written before it.
             self.bytes.drain(..self.written);
             self.sure -= self.written;
             self.last = self.last.saturating_sub(self.written);

@@ -1,17 +1,17 @@
-//! Pieces of what an actor says through a bridge.
+//! Pieces of an actor's output on their way through a bridge.
 
 use std::borrow::Cow;
 
-/// A piece of what an actor says. It need not be a message, and only what an actor has written to its
-/// bridge is read as one.
+/// A piece of an actor's output. It need not be a message; pieces are parsed only from what an
+/// actor has written to its bridge.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ActorPiece<'a>(Cow<'a, [u8]>);
 
-/// Gives a request the name back that its client knows it by, wherever pieces begin and end.
+/// Restores the client's id of a request in output that may be split anywhere.
 pub(crate) struct Rename {
     ours: Vec<u8>,
     theirs: Vec<u8>,
-    /// How much of our name has come.
+    /// How many bytes of our id have been matched so far.
     matched: usize,
 }
 
@@ -24,7 +24,7 @@ impl<'a> ActorPiece<'a> {
         &self.0
     }
 
-    /// The same with the name that the client knows its request by.
+    /// Replaces our id with the one the client knows.
     pub(crate) fn renamed(self, rename: Option<&mut Rename>, ends: bool) -> Self {
         match rename {
             Some(rename) => Self(Cow::Owned(rename.pass(&self.0, ends))),
@@ -34,18 +34,18 @@ impl<'a> ActorPiece<'a> {
 }
 
 impl Rename {
-    /// Gives the name `theirs` to what we have named `ours`.
+    /// Replaces the id `ours` with `theirs`.
     pub(crate) fn new(ours: &[u8], theirs: Vec<u8>) -> Self {
         Self { ours: ours.to_vec(), theirs, matched: 0 }
     }
 
-    /// What is sent for a piece. A name that might have begun is held back until it is known.
+    /// The bytes to send for a piece. A partial match is held back until it is decided.
     fn pass(&mut self, bytes: &[u8], ends: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len() + self.matched);
         for byte in bytes {
             if self.ours.get(self.matched) != Some(byte) {
-                // A name begins and ends with a quote and holds no other, so only the last byte of
-                // what did not become one can begin another.
+                // Our ids begin and end with a quote and contain no other, so after a failed match
+                // only the current byte can begin another.
                 out.extend_from_slice(&self.ours[..self.matched]);
                 self.matched = 0;
             }

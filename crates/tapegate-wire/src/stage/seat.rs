@@ -1,4 +1,4 @@
-//! One client in front of the actor, from its coming to its leaving.
+//! One client's session with the actor.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,32 +18,32 @@ use crate::deck::Deck;
 use crate::port::Port;
 use crate::stdio::{Cause, ClientPorts, LAST_WORDS, LOOK_ROUND};
 
-/// How much is gathered before it is written, while there is more to hear.
+/// How many bytes are gathered before a write, while there is more input.
 const WRITE_BYTES: usize = 64 * 1024;
-/// How often the actor is woken before anything else is looked at.
+/// How often the actor is woken before other events are handled.
 const WAKES_MAX: usize = 64;
 
-/// One client in front of the actor.
+/// One client's session with the actor.
 pub(super) struct Seat<'d> {
     desk: Desk<'d>,
     behind: Behind,
-    /// What the client says; `None` once it says no more, or is not listened to.
+    /// The client's output; `None` once it has ended or is no longer read.
     input: Option<Port>,
     output: Port,
     handover: Handover,
     lines: Lines,
-    /// Whether there may be lines that the actor was not told.
+    /// Whether there may be lines not yet passed to the actor.
     unheard: bool,
-    /// Whether the actor knows that the client says no more.
+    /// Whether the actor knows that the client's output has ended.
     left: bool,
-    /// Whether the client reads no more.
+    /// Whether the client has stopped reading.
     gone: bool,
-    /// The grace of the server behind, once nobody hears what is said, even if it is read.
+    /// Set once the output is discarded even if it is read: the grace for the passthrough server.
     nobody: Rc<Cell<Option<Duration>>>,
 }
 
 impl<'d> Seat<'d> {
-    /// Takes a seat for a client. The actor learns of its end when the seat is dropped.
+    /// Starts a session for a client. The actor learns of its end when the session is dropped.
     pub(super) fn take(stage: &Rc<Stage>, client: ClientPorts, deck: Option<&'d mut Deck>) -> Self {
         Self {
             desk: Desk::new(stage, deck),
@@ -59,18 +59,18 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// For a bridge inside the process: it has measured its messages, may have streams that end
-    /// early, and tells by `nobody` that nobody hears what is said any more.
+    /// Adapts the session to a bridge in the same process, which has checked message sizes, may
+    /// have streams that end early, and sets `nobody` once output is discarded.
     pub(super) fn within(mut self, nobody: Rc<Cell<Option<Duration>>>, streams: bool) -> Self {
         self.lines = Lines::sparing(usize::MAX);
         (self.desk.inside, self.desk.streams) = (true, streams);
         Self { nobody, ..self }
     }
 
-    /// Serves the client until it has left, or the actor wants to end.
+    /// Serves the client until it has left or the actor wants to end.
     pub(super) async fn run(&mut self, shared: bool) -> Cause {
         let at = self.desk.now();
-        // Clients that share a seat are only told apart by what they ask.
+        // Clients that share a session are distinguished only by their requests.
         self.desk.addresses = shared;
         self.desk.feed(at, Cue::Taken { shared, streams: self.desk.streams });
         loop {
@@ -82,7 +82,8 @@ impl<'d> Seat<'d> {
             }
             if self.has_more() {
                 tokio::task::yield_now().await;
-                // What is due comes at once; a client that says something meanwhile is heard.
+                // Due actions come at once, but a client that sends something meanwhile is still
+                // read.
                 if !self.behind.is_due(&self.desk) {
                     self.wait().await;
                 }
@@ -92,7 +93,7 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// Writes what is left to be said, for a bounded time, and ends the server behind.
+    /// Writes the remaining output within a time limit, and ends the passthrough server.
     pub(super) async fn close(&mut self, cause: &Cause) {
         let patience = self.desk.stage.options.patience;
         let time = match cause {
@@ -107,7 +108,7 @@ impl<'d> Seat<'d> {
         if let Cause::Tape(_) = cause {
             self.desk.give_up(&cause.words());
         }
-        // Nothing more can be done for a client that does not read.
+        // Give up on a client that does not read.
         tokio::time::timeout(time, self.write_all()).await.ok();
         self.behind.close(grace).await;
     }
@@ -121,7 +122,7 @@ impl<'d> Seat<'d> {
         self.send()
     }
 
-    /// Wakes the actor as often as it wants to be woken by now.
+    /// Wakes the actor for everything that is due.
     fn wake(&mut self, at: At) {
         let mut count = 0;
         while count < WAKES_MAX
@@ -133,7 +134,7 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// Tells the actor what the client has said, as long as there is room for answers.
+    /// Passes the client's lines to the actor while there is room for answers.
     fn hear(&mut self, at: At) -> Result<(), RecordError> {
         while !self.is_stopping() {
             if self.desk.out.left() >= WRITE_BYTES || self.desk.is_in_line() {
@@ -153,7 +154,7 @@ impl<'d> Seat<'d> {
         Ok(())
     }
 
-    /// Tells the actor that the client says no more, if it does not.
+    /// Tells the actor that the client's output has ended, if it has.
     fn hear_end(&mut self, at: At) {
         if self.input.is_some() || self.left {
             return;
@@ -167,7 +168,7 @@ impl<'d> Seat<'d> {
         }
     }
 
-    /// Has what was said recorded, and writes it as far as that goes without waiting.
+    /// Commits the recorded output, and writes it as far as possible without waiting.
     fn send(&mut self) -> Result<(), RecordError> {
         self.desk.commit()?;
         while !self.gone
@@ -183,7 +184,7 @@ impl<'d> Seat<'d> {
         Ok(())
     }
 
-    /// Whether the seat's time is over, and why.
+    /// Whether the session is over, and why.
     fn over(&mut self) -> Option<Cause> {
         if self.gone {
             return Some(Cause::Client);
@@ -199,7 +200,7 @@ impl<'d> Seat<'d> {
         (self.left && (self.nobody.get().is_some() || self.desk.is_done())).then_some(Cause::Client)
     }
 
-    /// Whether there is something to do at once.
+    /// Whether there is work that can be done at once.
     fn has_more(&self) -> bool {
         let is_past = |due: u64| due <= self.desk.now().mono_ns;
         (self.desk.has_room() && self.desk.due().is_some_and(is_past))
@@ -228,14 +229,14 @@ impl<'d> Seat<'d> {
                 desk.feed(desk.now(), Cue::Done { ticket, outcome });
             }
             () = sleep(alarm), if alarm.is_some() => {
-                // Whoever is not read from may have gone unnoticed.
+                // A client that is not being read from may have left unnoticed.
                 *gone = !reads && output.has_hung_up();
             }
             () = stage.news.notified(), if stage.stop.get().is_none() => {}
         }
     }
 
-    /// When something is to be done even if nothing happens.
+    /// When to wake up even if nothing happens.
     fn alarm(&self, look_round: bool) -> Option<Instant> {
         let stage = &self.desk.stage;
         let due = self.desk.due().filter(|_| self.desk.has_room());
@@ -245,7 +246,7 @@ impl<'d> Seat<'d> {
         due.into_iter().chain(stage.stop.get()).chain(look).chain(held).min()
     }
 
-    /// Writes everything that is to be said.
+    /// Writes all remaining output.
     async fn write_all(&mut self) {
         self.handover.hurry();
         while !self.gone {
@@ -268,9 +269,9 @@ impl<'d> Seat<'d> {
     }
 }
 
-/// Reads what is there; `None` means the end.
+/// Reads available input; `None` means the end.
 async fn read(input: Option<&Port>, lines: &mut Lines) -> Option<usize> {
-    // A terminal or socket that was hung up reads as an error; it is an end all the same.
+    // A hung-up terminal or socket reads as an error; treat it as end of input.
     input?.read(lines.room()).await.ok().filter(|count| *count > 0)
 }
 

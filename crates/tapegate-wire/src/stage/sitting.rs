@@ -1,4 +1,4 @@
-//! A seat whose client is inside the process.
+//! An actor session for a client in the same process.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,21 +12,21 @@ use crate::child::Pipes;
 use crate::port::Port;
 use crate::stdio::ClientPorts;
 
-/// How much longer than the server behind it a seat may take to end.
+/// How much longer than its passthrough server a session may take to end.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// A seat that is taken. Dropping it empties the seat.
+/// A handle to a running actor session. Dropping it ends the session.
 pub(crate) struct Sitting {
     stage: Rc<Stage>,
     task: JoinHandle<()>,
-    /// The grace of the server behind, once nobody hears what is said.
+    /// Set once the output is discarded: the grace for the passthrough server.
     unheard: Rc<Cell<Option<Duration>>>,
 }
 
 impl Stage {
-    /// Takes a seat for a bridge inside the process, which sees a server on pipes, and has streams
-    /// for answers or not. Must run inside a `LocalSet`. Messages are not measured: whoever passes
-    /// them on has.
+    /// Starts a session for a bridge in the same process, to which it looks like a server on pipes.
+    /// `streams` tells whether the bridge has streams for answers. Must run inside a `LocalSet`.
+    /// Message sizes are not checked: the bridge has done that.
     pub(crate) fn seat(self: &Rc<Self>, shared: bool, streams: bool) -> (Sitting, Pipes) {
         let (from_client, input) = Port::pair();
         let (output, to_client) = Port::pair();
@@ -43,13 +43,13 @@ impl Stage {
 }
 
 impl Sitting {
-    /// What clients are told whose requests are not answered because the seat is empty.
+    /// The error given for requests left unanswered because the session has ended.
     pub(crate) fn farewell(&self) -> String {
         self.stage.farewell().to_owned()
     }
 
-    /// Has the actor hear what was said already, and waits until the seat is empty. The input must
-    /// be closed, and the output be read.
+    /// Lets the actor process the remaining input, and waits for the session to end. The input must
+    /// be closed, and the output must be read meanwhile.
     pub(crate) async fn end(&mut self, grace: Duration) {
         self.unheard.set(Some(grace));
         let patience = grace + self.stage.options.patience.after_term + SLACK;

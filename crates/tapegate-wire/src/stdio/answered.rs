@@ -1,8 +1,8 @@
-//! Which requests a text answers.
+//! Finds the requests that a message answers.
 
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
 
-/// Gathers the ids that a frame answers. A batch within a batch answers nothing.
+/// Collects the ids that a frame answers. A batch within a batch answers nothing.
 pub(crate) fn answered(frame: &Frame<'_>, ids: &mut Vec<Vec<u8>>) {
     let mut gather = |frame: &Frame<'_>| {
         let answers = |said: &&Envelope<'_>| matches!(said.kind(), Kind::Response | Kind::Error);

@@ -10,26 +10,25 @@ use crate::signals::ASKED;
 /// How long each step of ending a session may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// What the server has to end by itself after its input was closed.
+    /// How long the server may take to exit by itself after its input was closed.
     pub grace: Duration,
-    /// The same after a signal, when whoever sent it is about to lose patience too; nothing if no
-    /// answer is awaited.
+    /// The same after a signal, when its sender may soon kill us; zero if no answer is awaited.
     pub grace_on_signal: Duration,
-    /// What it has to end after it was asked to.
+    /// How long it may take to exit after SIGTERM.
     pub after_term: Duration,
-    /// Whether it has the grace after a signal though no answer is awaited.
+    /// Whether the grace after a signal applies even if no answer is awaited.
     pub orderly: bool,
 }
 
 impl Patience {
-    /// Gives every server the time to end by itself, whatever the reason.
+    /// Gives every server time to exit by itself, whatever the reason.
     pub fn orderly() -> Self {
         let grace = Duration::from_secs(5);
         let after_term = Duration::from_secs(2);
         Self { grace, grace_on_signal: grace, after_term, orderly: true }
     }
 
-    /// What a server has to end by itself for this reason.
+    /// How long a server may take to exit by itself, for this cause.
     pub(crate) fn grace_after(&self, cause: &Cause) -> Duration {
         match cause {
             Cause::Signal(number) if *number != ASKED => self.grace_on_signal,
@@ -54,11 +53,11 @@ impl Default for Patience {
 pub enum Cause {
     /// The server closed its output or exited.
     Server,
-    /// What played the server has asked for the end.
+    /// The actor in place of the server asked to end.
     Actor,
     /// The client closed its end.
     Client,
-    /// A signal asked us to, or somebody inside the process ([`ASKED`]).
+    /// A signal, or a request from within the process ([`ASKED`]).
     Signal(i32),
     /// The client left without ever having reached the server, for this reason.
     Unreachable(String),
@@ -67,7 +66,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What a client is told whose requests are not answered.
+    /// The reason given to a client for unanswered requests.
     pub fn words(&self) -> String {
         match self {
             Self::Tape(error) => format!("recording stopped: {error}"),
@@ -91,14 +90,14 @@ pub struct Outcome {
     pub cause: Cause,
     /// How the server's process ended.
     pub status: Option<ExitStatus>,
-    /// How many requests of the client the server has left unanswered.
+    /// How many client requests the server has left unanswered.
     pub unanswered: usize,
-    /// The last lines that the server wrote to standard error, if they were kept.
+    /// The last lines the server wrote to standard error, if they were kept.
     pub stderr_tail: Vec<String>,
 }
 
 impl Outcome {
-    /// The end of a session without a process of its own.
+    /// The end of a session without a server process.
     pub fn new(cause: Cause) -> Self {
         Self { cause, status: None, unanswered: 0, stderr_tail: Vec::new() }
     }

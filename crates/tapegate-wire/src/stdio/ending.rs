@@ -1,4 +1,4 @@
-//! How a session comes to its end: who began it, and how long each step may take.
+//! The shutdown of a session: what caused it, and how long each step may take.
 
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Cause, Patience};
 use crate::child::Child;
 use crate::signals::ASKED;
 
-/// The state of an ending.
+/// The state of a shutdown.
 pub(super) struct Ending {
     patience: Patience,
     cause: Option<Cause>,
@@ -21,18 +21,18 @@ pub(super) struct Ending {
     signalled: bool,
 }
 
-/// What was done last to end the server.
+/// The last step taken to end the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// Nothing.
+    /// None.
     Running,
-    /// Its input is closed, and somebody still waits for answers.
+    /// Its input is closed, and the client still waits for answers.
     Answering,
     /// Its input is closed.
     Grace,
-    /// It was asked to end.
+    /// It was sent SIGTERM.
     Asked,
-    /// It was killed, or is not waited for any longer.
+    /// It was killed, or is no longer waited for.
     Over,
 }
 
@@ -42,7 +42,7 @@ impl Ending {
         Self { patience, cause: None, step: Step::Running, deadline: None, child_exited, signalled }
     }
 
-    /// The client has closed its end and wants `wanted` more answers.
+    /// The client has closed its end and waits for `wanted` more answers.
     pub(super) fn client_left(&mut self, wanted: usize) {
         self.cause.get_or_insert(Cause::Client);
         match (wanted, self.step) {
@@ -52,7 +52,7 @@ impl Ending {
         }
     }
 
-    /// The server takes no more input.
+    /// The server accepts no more input.
     pub(super) fn server_left(&mut self) {
         self.cause.get_or_insert(Cause::Server);
         if self.step < Step::Grace {
@@ -60,16 +60,16 @@ impl Ending {
         }
     }
 
-    /// A signal came: the first begins the end, a further one hastens it. True when nothing is
-    /// waited for any longer.
+    /// Handles a signal: the first begins the shutdown, a further one hastens it. Returns true when
+    /// nothing is waited for any longer.
     ///
     /// A client may kill us some 40 ms after it has asked us to end. So the server is given time
-    /// only if `wanted` more answers may come of it, or if it is to be orderly; else it is asked too,
-    /// as it would be if the client had started it itself.
+    /// only if `wanted` more answers may arrive, or if the shutdown is to be orderly; otherwise it
+    /// is sent SIGTERM at once, as if the client had started it directly.
     pub(super) fn signalled(&mut self, number: i32, wanted: usize, child: &Child) -> bool {
         let grace = self.patience.grace_after(&Cause::Signal(number));
         self.cause.get_or_insert(Cause::Signal(number));
-        // Who asks from inside is in no hurry.
+        // A request from within the process is not urgent.
         self.signalled |= number != ASKED;
         let patient = wanted > 0 || self.patience.orderly || number == ASKED;
         match self.step {
@@ -88,7 +88,7 @@ impl Ending {
         self.step = Step::Over;
     }
 
-    /// The server's process has ended; its output is read to the end, but not for ever.
+    /// The server process has exited; its output is read to the end, but for at most `linger`.
     pub(super) fn exited(&mut self, linger: Duration) {
         self.child_exited = true;
         self.cause.get_or_insert(Cause::Server);
@@ -117,8 +117,8 @@ impl Ending {
         }
     }
 
-    /// Waits a little longer for a client that has yet to take what the server left; false if
-    /// somebody is in a hurry.
+    /// Waits a little longer for a client that has not read all of the server's output; false after
+    /// a signal.
     pub(super) fn wait_on(&mut self, time: Duration) -> bool {
         if !self.signalled {
             self.deadline = Some(Instant::now() + time);
@@ -143,12 +143,12 @@ impl Ending {
         self.child_exited
     }
 
-    /// Why the session ends, if it does.
+    /// The cause, if the session is ending.
     pub(super) fn begun(&self) -> Option<&Cause> {
         self.cause.as_ref()
     }
 
-    /// Whether it is us who ended the session: the tape failed.
+    /// Whether we ended the session because the tape failed.
     pub(super) fn is_ours(&self) -> bool {
         matches!(self.cause, Some(Cause::Tape(_)))
     }
@@ -168,7 +168,7 @@ impl Ending {
         matches!(self.cause, Some(Cause::Tape(_))) || (self.signalled && self.step == Step::Over)
     }
 
-    /// The grace that is left, and the patience after it.
+    /// The remaining grace, and the time allowed after SIGTERM.
     pub(super) fn rest(&self) -> (Duration, Duration) {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let grace = match self.step {
@@ -183,7 +183,7 @@ impl Ending {
         self.cause.unwrap_or(Cause::Server)
     }
 
-    /// What a client is told whose requests are not answered.
+    /// The reason given to a client for unanswered requests.
     pub(super) fn words(&self, status: Option<ExitStatus>) -> String {
         match (&self.cause, status) {
             (Some(cause @ (Cause::Tape(_) | Cause::Signal(_))), _) => cause.words(),
@@ -191,17 +191,17 @@ impl Ending {
         }
     }
 
-    /// The `error_type` of these answers; none where the server is not what failed.
+    /// The `error_type` of these answers; `None` where the server is not what failed.
     pub(super) fn error_type(&self) -> Option<&'static str> {
         let is_server = !matches!(self.cause, Some(Cause::Tape(_) | Cause::Signal(_)));
         is_server.then_some(SERVER_ENDED)
     }
 }
 
-/// The `error_type` of answers in the place of a server that has ended.
+/// The `error_type` of answers in place of a server that has ended.
 pub(crate) const SERVER_ENDED: &str = "upstream_connection_failed";
 
-/// What a client is told whose requests are not answered because the server has ended.
+/// The reason given for requests left unanswered because the server has ended.
 pub(crate) fn server_ended(status: Option<ExitStatus>) -> String {
     match status {
         Some(status) => format!(

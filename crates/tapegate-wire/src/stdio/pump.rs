@@ -1,4 +1,4 @@
-//! One direction of a session: reads lines, has them recorded, writes them.
+//! One direction of a session: reads lines, has them recorded, and writes them.
 
 use tapegate_core::frame::Frame;
 use tapegate_core::lines::Cut;
@@ -11,7 +11,7 @@ use super::answered::answered;
 use crate::deck::Deck;
 use crate::port::Port;
 
-/// How many answers of our own may wait for a peer that does not read.
+/// How many of our own answers may be queued for a peer that does not read.
 const OWED_MAX: usize = 256;
 
 /// One direction of a session.
@@ -19,23 +19,23 @@ pub(super) struct Pump {
     from: Side,
     input: Option<Port>,
     output: Option<Port>,
-    /// What was read, and what of it may be written.
+    /// The bytes read, and the lines that may be written.
     queue: LineQueue,
     message_bytes_max: usize,
-    /// Whether lines that were read wait until fewer calls are held.
+    /// Whether lines already read wait for fewer calls to be held.
     waits: bool,
 }
 
 /// What a pump has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It has read something.
+    /// Read some bytes.
     Read,
-    /// It has written something, and may have more to write.
+    /// Wrote some bytes, and may have more to write.
     Wrote,
-    /// Its input has ended.
+    /// Reached the end of its input.
     Ended,
-    /// Its output takes nothing any more.
+    /// Found its output closed.
     Broken,
 }
 
@@ -46,8 +46,8 @@ impl Pump {
         Self { from, input, output, queue, message_bytes_max, waits: false }
     }
 
-    /// Whether there is anything to write, or to read while the pump `back` can take answers and
-    /// no line that was read `waits`.
+    /// Whether there is something to write, or whether it may read: the pump `back` must be able to
+    /// take answers, and no line may be waiting.
     pub(super) fn moves(&self, back: &Self) -> bool {
         match self.queue.is_empty() {
             true => self.input.is_some() && !self.waits && !back.owes_much(),
@@ -55,23 +55,23 @@ impl Pump {
         }
     }
 
-    /// Whether a peer that does not read is owed so many answers of our own that it must not be
-    /// read from.
+    /// Whether so many of our own answers are queued for a peer that does not read that it must not
+    /// be read from.
     pub(super) fn owes_much(&self) -> bool {
         self.queue.len() >= OWED_MAX
     }
 
-    /// Whether the input has ended, by itself or by our will.
+    /// Whether the input has ended, or we stopped reading it.
     pub(super) fn is_ended(&self) -> bool {
         self.input.is_none()
     }
 
-    /// Whether everything that came in has gone out, and nothing more comes.
+    /// Whether all input has been written and no more follows.
     pub(super) fn is_finished(&self) -> bool {
         self.input.is_none() && (self.queue.is_empty() || self.output.is_none())
     }
 
-    /// Writes what is due, or else reads.
+    /// Writes queued bytes, or reads if there are none.
     pub(super) async fn turn(&mut self) -> Turn {
         if self.queue.is_empty() {
             return self.read().await;
@@ -93,7 +93,7 @@ impl Pump {
                 self.queue.filled(count);
                 Turn::Read
             }
-            // A terminal or socket that was hung up reads as an error; it is an end all the same.
+            // A hung-up terminal or socket reads as an error; treat it as end of input.
             Ok(_) | Err(_) => {
                 self.input = None;
                 Turn::Ended
@@ -101,8 +101,8 @@ impl Pump {
         }
     }
 
-    /// Has every complete line judged and recorded, and makes due what may pass. Answers of our own
-    /// to the sender are handed to `answer`. A client's lines wait while too many calls are held.
+    /// Evaluates and records every complete line, and queues what may pass. Our own answers to the
+    /// sender go to `answer`. A client's lines wait while too many calls are held.
     pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
         let at = deck.now();
         loop {
@@ -115,7 +115,7 @@ impl Pump {
         }
     }
 
-    /// Has the lines that wait recorded and answered as not sent, for this reason.
+    /// Records the waiting lines as not sent, and answers them with this reason.
     pub(super) fn turn_away(&mut self, deck: &mut Deck, why: &str, answer: &mut Answer<'_>) {
         let at = deck.now();
         while let Some(cut) = self.queue.cut() {
@@ -124,7 +124,7 @@ impl Pump {
         self.waits = false;
     }
 
-    /// The same for what is left without a line end.
+    /// Passes on the rest of the input that has no line end.
     pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
         if let Some(cut) = self.queue.finish() {
             let at = deck.now();
@@ -132,12 +132,12 @@ impl Pump {
         }
     }
 
-    /// Whether lines that were read wait until fewer calls are held.
+    /// Whether lines already read wait for fewer calls to be held.
     pub(super) fn waits(&self) -> bool {
         self.waits
     }
 
-    /// Feeds a line, which goes nowhere if there is a reason against it.
+    /// Feeds a line; with a reason `against`, it is not forwarded.
     fn pass_cut(
         &mut self,
         deck: &mut Deck,
@@ -172,12 +172,12 @@ impl Pump {
         });
     }
 
-    /// Makes a message due that did not come by this pump.
+    /// Queues a message that was not read by this pump.
     pub(super) fn say(&mut self, message: Permitted<'_>) {
         self.queue.push(message);
     }
 
-    /// Writes what is due as far as that goes without waiting.
+    /// Writes queued bytes as far as possible without waiting.
     pub(super) fn write_now(&mut self) -> Turn {
         while let (Some(output), Some(cleared)) = (&self.output, self.queue.front()) {
             match output.write_now(cleared) {
@@ -190,7 +190,7 @@ impl Pump {
         Turn::Wrote
     }
 
-    /// Writes everything that is due.
+    /// Writes everything that is queued.
     pub(super) async fn write_all(&mut self) {
         while !self.queue.is_empty() && self.output.is_some() {
             if self.turn().await == Turn::Broken {
@@ -204,33 +204,33 @@ impl Pump {
         Turn::Wrote
     }
 
-    /// Whether something waits to be written.
+    /// Whether bytes wait to be written.
     pub(super) fn is_stuck(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Whether anybody may still read what is written.
+    /// Whether the output is still open.
     pub(super) fn is_heard(&self) -> bool {
         self.output.is_some()
     }
 
-    /// Whether there is something to write, or to read at once and then to write.
+    /// Whether there is something to write, or input that can be read at once.
     pub(super) fn has_more(&self) -> bool {
         let readable = || self.input.as_ref().is_some_and(Port::is_readable);
         self.output.is_some() && (!self.queue.is_empty() || readable())
     }
 
-    /// Whether nobody reads what is written any more.
+    /// Whether the reader of the output has hung up.
     pub(super) fn is_abandoned(&self) -> bool {
         self.output.as_ref().is_some_and(Port::has_hung_up)
     }
 
-    /// Whether nobody writes to the input any more, though it may not be read to its end.
+    /// Whether the writer of the input has closed it, though it may not be read to its end.
     pub(super) fn is_left(&self) -> bool {
         self.input.as_ref().is_some_and(Port::has_ended)
     }
 
-    /// Reads no more; what is due is still written.
+    /// Stops reading; queued bytes are still written.
     pub(super) fn stop_reading(&mut self) {
         self.input = None;
     }
@@ -249,8 +249,8 @@ impl Pump {
         }
     }
 
-    /// Forgets what was to be sent, because it could not be recorded, and returns the ids of the
-    /// answers among it.
+    /// Discards queued lines that could not be recorded, and returns the ids of the answers among
+    /// them.
     pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
         self.queue.clear(|bytes| {

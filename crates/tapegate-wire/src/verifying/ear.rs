@@ -1,44 +1,44 @@
-//! Whether whoever is spoken to is an MCP server at all.
+//! Detects whether the peer is an MCP server at all.
 //!
-//! A page of HTML is not the word of one, nor is the greeting of some other program, nor the error
-//! that the bridge gives in place of an answer, nor what we said ourselves, as `cat` sends it back.
-//! Whoever says nothing else was never heard.
+//! Not counted as messages of a server are an HTML page, the greeting of another program, an error
+//! that the bridge gives in place of an answer, and our own messages echoed back, as `cat` does. A
+//! peer that sends nothing else is not an MCP server.
 
 use std::borrow::Cow;
 
 use tapegate_core::frame::{Body, Frame, Kind};
 use tapegate_core::json;
 
-/// How much of what is no message is quoted.
+/// How much of the output that is not a message is quoted.
 const QUOTE_CHARS_MAX: usize = 80;
-/// How many of the first lines that the server is told are kept, to know them when they come back.
+/// How many of the first lines sent to the server are kept, to recognize an echo.
 const TOLD_MAX: usize = 64;
 
-/// Why nothing was heard of a program that answers like `cat`.
+/// The reason given for a program that echoes like `cat`.
 const ECHO: &str =
     "this is not an MCP server: it sends every message back as it came, as `cat` does";
 
-/// What was heard on one connection.
+/// What was received on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Ear {
-    /// Whether the server was asked anything.
+    /// Whether a request was sent to the server.
     asked: bool,
-    /// The first lines that it was told.
+    /// The first lines sent to it.
     told: Vec<Vec<u8>>,
-    /// Whether it has sent one of them back.
+    /// Whether it has echoed one of them.
     echoes: bool,
-    /// Whether it has said a message of its own.
+    /// Whether it has sent a message of its own.
     heard: bool,
-    /// What the bridge has said in its place.
+    /// The error that the bridge gave in its place.
     refusal: Option<String>,
-    /// The start of what it said that is no message.
+    /// The start of its output that is not a message.
     noise: Option<String>,
-    /// Why it says no more.
+    /// Why its output ended.
     ended: Option<String>,
 }
 
 impl Ear {
-    /// Takes what the server is told.
+    /// Notes a line sent to the server.
     pub(super) fn tell(&mut self, line: &[u8]) {
         let is_request =
             |frame: Frame<'_>| frame.envelope().is_some_and(|said| said.kind() == Kind::Request);
@@ -48,7 +48,7 @@ impl Ear {
         }
     }
 
-    /// Takes what the server has said.
+    /// Examines a line from the server.
     pub(super) fn hear(&mut self, line: &[u8]) {
         if self.heard {
             return;
@@ -71,22 +71,22 @@ impl Ear {
         }
     }
 
-    /// The server has said something that is too large to be looked at.
+    /// Notes a message that is too large to be examined.
     pub(super) fn hear_much(&mut self) {
         self.heard = true;
     }
 
-    /// The server says no more.
+    /// Notes the end of the server's output.
     pub(super) fn end(&mut self, why: String) {
         self.ended = Some(why);
     }
 
-    /// Whether a server was heard.
+    /// Whether a server was detected.
     pub(super) fn has_heard(&self) -> bool {
         self.heard
     }
 
-    /// Why none was heard, as far as that is known.
+    /// Why none was detected, as far as that is known.
     pub(super) fn why_not(self) -> Option<String> {
         let Self { asked, echoes, refusal, noise, ended, .. } = self;
         if echoes {

@@ -1,4 +1,4 @@
-//! The server behind an actor: a process or a server by HTTP.
+//! The passthrough server of an actor: a process or a server over HTTP.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ fn the_actor_learns_that_a_server_cannot_be_started() {
 
 #[test]
 fn a_server_that_takes_its_time_is_not_asked_more_than_fits() {
-    // A shell takes what it reads byte by byte.
+    // A shell reads its input byte by byte.
     let mut house = shell("while read -r line; do echo \"${#line}\"; done");
     let (count, bytes) = (200, 60_000);
     let mut input = house.input.take().unwrap();

@@ -1,4 +1,4 @@
-//! A gate on bridges between HTTP and pipes, both ways.
+//! A gate on bridges between HTTP and pipes, in both directions.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::net::TcpStream;
@@ -33,11 +33,11 @@ pub(crate) fn answer(id: u64, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"got":"{name}"}}}}"#)
 }
 
-/// HTTP clients in front of servers that are processes.
+/// HTTP clients in front of server processes.
 pub(crate) struct Inward {
     pub(crate) port: u16,
     pub(crate) desk: Desk,
-    /// Where a server notes all it gets.
+    /// The file in which a server logs everything it receives.
     heard: PathBuf,
 }
 
@@ -47,7 +47,7 @@ impl Inward {
         let (told, port) = mpsc::channel();
         let heard = std::env::temp_dir().join(format!("tapegate-{name}-{}", std::process::id()));
         std::fs::remove_file(&heard).ok();
-        // What is answered must have been noted before, and `tee` hands on first.
+        // A message must be logged before it is answered, and `tee` passes it on first.
         let script = format!(
             r#"while IFS= read -r line; do
                    printf '%s\n' "$line" >> '{}'; printf '%s\n' "$line"
@@ -80,7 +80,7 @@ impl Inward {
         web::reply(&mut self.send(headers, body))
     }
 
-    /// Opens a session, and returns the header line that names it.
+    /// Opens a session, and returns its session header line.
     fn session(&self) -> String {
         let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#;
         let opened = self.post(JSON, body);
@@ -88,7 +88,7 @@ impl Inward {
         format!("mcp-session-id: {id}")
     }
 
-    /// The names of the tools that a server was asked for.
+    /// The names of the tools that were called at a server.
     pub(crate) fn heard(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.heard).unwrap_or_default();
         let names = text.split("\"name\":\"").skip(1);
@@ -211,7 +211,7 @@ fn clients_that_share_a_server_are_held_and_answered_apart() {
     assert_eq!(bridge.heard(), ["x", "hold"]);
 }
 
-/// A client on pipes in front of a server by HTTP.
+/// A client on pipes in front of a server over HTTP.
 struct Outward {
     input: Option<PipeWriter>,
     output: BufReader<PipeReader>,
@@ -290,7 +290,7 @@ fn a_call_on_pipes_to_a_server_by_http_is_judged_both_ways() {
     bridge.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}"#);
     bridge.say(&call(9, "hold"));
     let (last, _) = bridge.desk.held();
-    // Who has said all still gets what is decided later.
+    // A client that has closed its output still gets later decisions.
     bridge.input.take();
     bridge.desk.approve(last);
     assert_eq!(bridge.line(), answer(9, "hold"));
@@ -311,7 +311,7 @@ fn headers_must_describe_every_message_of_a_batch_and_each_request_is_answered()
     let refused = bridge.post(&wrong, &batch);
     assert!(refused.head.starts_with("HTTP/1.1 400"), "{refused:?}");
     assert!(ids(&refused.body) == [true, true] && refused.body.starts_with('['), "{refused:?}");
-    // A body that is no message holds two requests.
+    // A body that is not a message contains two requests.
     let headers = [JSON, &[&session]].concat();
     let two = format!("{}{}", call(1, "deny"), call(2, "deny"));
     assert_eq!(ids(&bridge.post(&headers, &two).body), [true, true]);

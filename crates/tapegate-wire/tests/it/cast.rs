@@ -1,4 +1,4 @@
-//! An actor for tests, which does what it is told word by word.
+//! An actor for tests that follows textual commands.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex};
 use tapegate_core::actor::{Act, Actor, Cue, Errand, Helper, Seat};
 use tapegate_core::time::At;
 
-/// Everything an actor was told, one line each.
+/// All events of an actor, one line each.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-/// Does what it is told: `say WORD`, `huge BYTES`, `later MS WORD`, `stop`, `ask WORD`, `piece WORD`,
-/// `end WORD`, `fill PIECES`, `hoard BYTES`, `run PROGRAM…`, `post URL`, `leave`, `break`. Whatever else it hears it says
-/// again.
+/// Executes commands: `say WORD`, `huge BYTES`, `later MS WORD`, `stop`, `ask WORD`, `piece WORD`,
+/// `end WORD`, `fill PIECES`, `hoard BYTES`, `run PROGRAM…`, `post URL`, `leave`, `break`. Anything
+/// else is echoed.
 #[derive(Default)]
 pub(crate) struct Parrot {
     log: Log,
@@ -23,12 +23,12 @@ pub(crate) struct Parrot {
     count: usize,
     /// How many pieces of a line are still to be sent.
     pieces: usize,
-    /// How many bytes it says it holds back.
+    /// How large a backlog it reports.
     hoard: usize,
 }
 
 impl Parrot {
-    /// A parrot that writes down what it hears, and counts what clients say.
+    /// A parrot that logs its events and counts the clients' lines.
     pub(crate) fn new(log: &Log, heard: &Arc<AtomicUsize>) -> Rc<RefCell<Self>> {
         let (log, heard) = (Arc::clone(log), Arc::clone(heard));
         Rc::new(RefCell::new(Self { log, heard, ..Self::default() }))
@@ -81,7 +81,7 @@ impl Parrot {
     }
 }
 
-/// An errand with time enough on any machine, unless it is known to take longer than that.
+/// A handler call with enough time on any machine, unless it is known to take longer.
 fn errand(by: Helper<'_>) -> Errand<'_> {
     let is_endless = matches!(by, Helper::Command { argv, .. } if argv[..] == ["sleep", "600"]);
     let timeout_ns = if is_endless { 500_000_000 } else { 60_000_000_000 };

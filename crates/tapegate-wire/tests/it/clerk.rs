@@ -11,11 +11,11 @@ use tapegate_core::time::At;
 
 use crate::cast::Log;
 
-/// Answers requests: `late` after a while, `never` not at all, `progress` with a notification
-/// first, `ask` with a question first, `news` with a notification for nobody in particular,
-/// `part` after the end of its stream, `behind` with what the server behind says, `stop` as the last,
-/// `drip` a few bytes at a time, `endless` without an end, `batch` and `twice` after events that are no
-/// single message, `leave` and `break` before it leaves, and all others at once.
+/// Answers requests: `late` after a while, `never` not at all, `progress` after a notification,
+/// `ask` after a request of its own, `news` with a notification that belongs to no request, `part`
+/// after the end of its stream, `behind` with the passthrough server's answer, `stop` as the last,
+/// `drip` a few bytes at a time, `endless` without an end, `batch` and `twice` after events that
+/// are not single messages, `leave` and `break` before it disconnects, and all others at once.
 #[derive(Default)]
 pub(crate) struct Clerk {
     log: Log,
@@ -25,7 +25,7 @@ pub(crate) struct Clerk {
     count: u32,
 }
 
-/// An answer that drips: the request, and what is left.
+/// An answer sent in small pieces: the request, and the rest of the answer.
 type Drip = (Vec<u8>, Vec<u8>);
 
 const DRIP_NS: u64 = 2_000_000;

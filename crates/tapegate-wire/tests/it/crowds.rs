@@ -1,4 +1,4 @@
-//! Many clients at once: what they take together has a bound, and those beyond it are told so.
+//! Many clients at once: their memory is bounded, and clients beyond the limits get an error.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -19,12 +19,12 @@ use crate::guard::{JSON, PATIENCE, call};
 use crate::web::{self, Seen, Server};
 
 const MIB: usize = 1 << 20;
-/// Long enough for what must not happen meanwhile.
+/// Longer than any test, for timeouts that must not expire.
 const LONG: Duration = Duration::from_secs(600);
-/// Longer than a busy machine keeps a peer waiting for its turn.
+/// Longer than a busy machine delays a peer.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// A proxy whose clients share `bodies` and as many connections.
+/// A proxy whose clients share the budget `bodies` and a limited number of connections.
 fn bounded(server: &Server, connections_max: usize, bodies: BodyBudget) -> u16 {
     let (told, port) = mpsc::channel();
     let url = server.url();
@@ -74,7 +74,7 @@ fn a_large_body_that_finds_no_room_is_told_to_come_again_and_small_ones_pass() {
     let stalled = begin(port, &length, &vec![b' '; MIB]);
     is_busy(&post(port, &large(1, 2 * MIB)));
     assert!(post(port, &call(2, "x")).body.contains("\"id\":2"));
-    // Without a length a body takes its part as it comes.
+    // A body without a length takes its share as it arrives.
     let mut chunked = begin(port, "transfer-encoding: chunked", b"");
     let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
     (0..2).for_each(|_| drop(chunked.write_all(&chunk)));
@@ -91,13 +91,13 @@ fn bodies_of_more_than_a_share_take_turns_and_leave_the_budget_to_others() {
     let server = answering("{}");
     let bodies = BodyBudget::bounded(2 * MIB, SHORT, LONG).sharing(MIB);
     let port = bounded(&server, 64, bodies);
-    // With nothing else under way, a body may be larger than the budget.
+    // With nothing else in progress, a body may be larger than the budget.
     assert!(post(port, &large(1, 3 * MIB)).body.contains("\"id\":1"));
     let length = format!("content-length: {}", 3 * MIB);
     let stalled = begin(port, &length, &vec![b' '; 2 * MIB]);
     is_busy(&post(port, &large(2, 3 * MIB)));
     assert!(post(port, &large(3, MIB / 2)).body.contains("\"id\":3"));
-    // One whose length is not told has its turn when it turns out to be large.
+    // A body of undeclared length takes its turn when it turns out to be large.
     let mut chunked = begin(port, "transfer-encoding: chunked", b"");
     let chunk = [format!("{MIB:x}\r\n").as_bytes(), &vec![b' '; MIB], b"\r\n"].concat();
     (0..3).for_each(|_| drop(chunked.write_all(&chunk)));
@@ -139,7 +139,7 @@ fn a_connection_that_finds_no_room_is_told_so_and_later_there_is_room() {
     for body in [call(2, "x"), large(2, 2 * MIB)] {
         is_busy(&post(port, &body));
     }
-    // Nor does somebody who says nothing keep anybody out.
+    // A client that sends nothing does not block others either.
     let mut silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
     drop(held);
     let begin = std::time::Instant::now();

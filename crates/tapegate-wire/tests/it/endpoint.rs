@@ -1,4 +1,4 @@
-//! What reaches the endpoint of a governed server by HTTP, at which path, and that it does.
+//! Which requests reach the endpoint of a server behind a gate, and at which path.
 
 use std::io::{BufReader, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use crate::gates::{Gate, answering};
 use crate::guard::{BOTH, JSON, PATIENCE, call};
 use crate::web::{self, Seen, Server};
 
-/// Waits until the server has got all that the gate has let through.
+/// Waits until the server has received everything that the gate permitted.
 fn wait_for_permitted(gate: &Gate, server: &Server) {
     let begin = std::time::Instant::now();
     loop {
@@ -23,7 +23,7 @@ fn wait_for_permitted(gate: &Gate, server: &Server) {
     }
 }
 
-/// A server that answers each request with the head that `status` makes of its path.
+/// A server that answers each request with the head that `status` returns for its path.
 fn redirecting(status: impl Fn(&str) -> String + Send + 'static) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

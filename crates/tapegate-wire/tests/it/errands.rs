@@ -1,4 +1,4 @@
-//! Errands: programs that are run and servers that are asked for an actor.
+//! Handler calls: programs run and servers called for an actor.
 
 use std::time::Instant;
 
@@ -53,7 +53,7 @@ fn a_program_that_leaves_others_behind_is_done_when_it_is_and_they_go_with_it() 
     wait_for_the_end_of(&std::fs::read_to_string(&file).unwrap());
 }
 
-/// Waits until a process runs no more. Whoever adopts it may take a while to bury it.
+/// Waits until a process has ended. Its new parent may take a while to reap it.
 fn wait_for_the_end_of(pid: &str) {
     let status = format!("/proc/{}/stat", pid.trim());
     let begin = Instant::now();
@@ -112,7 +112,7 @@ fn redirects_are_not_followed_and_faults_are_told() {
     assert!(line.starts_with("done 8 failed cannot reach 127.0.0.1"), "{line}");
 }
 
-/// A server that sends its only client elsewhere.
+/// A server that redirects its only client.
 fn redirecting() -> u16 {
     use std::io::{BufRead, BufReader, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -124,7 +124,7 @@ fn redirecting() -> u16 {
         let head =
             "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();
-        // The client closes the connection when it has no use for it.
+        // The client closes the connection when it no longer needs it.
         while lines.next().is_some() {}
     });
     port

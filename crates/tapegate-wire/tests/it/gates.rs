@@ -1,4 +1,4 @@
-//! A gate on every way that a message can take by HTTP. The server remembers all it gets.
+//! A gate on every path that a message can take over HTTP. The server logs everything it receives.
 
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ impl Gate {
     }
 }
 
-/// Answers whatever has an id with `result`, and remembers all.
+/// Answers everything that has an id with `result`, and logs all requests.
 pub(crate) fn answering(result: &'static str) -> Server {
     Server::start(move |seen| {
         let id = seen.body.split("\"id\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
@@ -79,7 +79,7 @@ fn a_refused_call_is_an_error_of_the_protocol_and_the_server_hears_nothing() {
     let denied = gate.post(&call(1, "deny"));
     assert!(denied.head.starts_with("HTTP/1.1 200"), "{denied:?}");
     assert_eq!(denied.body, refused(1, "denied"));
-    // The protocol wants an error status for a notification that is not accepted.
+    // The protocol requires an error status for a notification that is not accepted.
     assert!(gate.post(r#"{"jsonrpc":"2.0","method":"deny"}"#).head.contains(" 400 "));
     let events = &["content-type: application/json", "accept: text/event-stream"];
     let denied = web::reply(&mut gate.send("POST /mcp", events, &call(3, "deny")));
@@ -122,7 +122,7 @@ fn no_path_method_or_content_type_leads_around_the_gate() {
     for line in ["POST /", "POST /mcp?x=1"] {
         assert_eq!(go(line, "application/json", &denied).body, refused(1, "denied"), "{line}");
     }
-    // Some readers do not mind how `method` is spelt, or whether the version is told.
+    // Some parsers ignore how `method` is spelled, or whether the version is given.
     for text in [
         r#"{"id":1,"Method":"tools/call","params":{"name":"deny"}}"#,
         r#"{"id":1,"\u006dETHOD":"tools/call","params":{"name":"deny"}}"#,
@@ -163,7 +163,7 @@ fn what_cannot_be_read_is_refused_and_what_was_judged_is_what_is_sent() {
     assert!(post(&["gzip"], &web::gzip(&call(2, "x"))).body.contains("result"));
     let seen = server.wait("POST");
     assert_eq!((seen.body.as_str(), seen.header("content-encoding")), (&*call(2, "x"), None));
-    // Chunks hide nothing.
+    // Chunked encoding hides nothing.
     let mut stream = TcpStream::connect(("127.0.0.1", gate.port)).unwrap();
     let text = call(3, "deny");
     let (one, two) = text.split_at(30);
@@ -212,7 +212,8 @@ fn replies_are_judged_and_rewritten_replies_have_their_own_length() {
     assert_eq!(gate.post(&call(1, "x")).body, refused(1, "spoilt"));
 }
 
-/// A server that answers each request with these bytes, and then waits until its client leaves.
+/// A server that answers each request with these bytes, and then waits until its client
+/// disconnects.
 pub(crate) fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -289,7 +290,7 @@ fn a_client_that_takes_events_sees_that_its_held_call_is_not_forgotten() {
     let gate = Gate::before(&server.url());
     let mut reader = gate.send("POST /mcp", BOTH, &call(1, "hold"));
     let (ticket, _) = gate.desk.held();
-    // The reply begins while nobody has decided.
+    // The reply begins before a decision is made.
     let head = web::head(&mut reader);
     assert_eq!(head.header("content-type"), Some("text/event-stream"));
     gate.desk.approve(ticket);
@@ -343,7 +344,7 @@ fn when_too_many_calls_are_held_further_requests_wait_and_the_rest_passes() {
         (0..HELD_MAX as u64).map(|id| gate.send("POST /mcp", JSON, &call(id, "hold"))).collect();
     let first = (0..HELD_MAX).map(|_| gate.desk.held().0).next().unwrap();
     let mut late = gate.send("POST /mcp", JSON, &call(99, "x"));
-    // A message that asks nothing is not kept waiting.
+    // A notification is not delayed.
     let told = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     gate.post(told);
     assert_eq!(server.bodies(), [told]);

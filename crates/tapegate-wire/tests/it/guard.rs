@@ -1,8 +1,8 @@
-//! A gate that goes by words, and whoever decides about what it holds.
+//! A gate controlled by words in messages, and the approver of what it holds.
 //!
-//! Of a client: `deny` is refused, `hold` is held for a minute, `short` for no time at all. Of a
-//! server: `cut` is taken out, `spoil` is refused. A word is a JSON string of its own, or the first
-//! part of one that goes on with `-`.
+//! From a client, `deny` is refused, `hold` is held for a minute, and `short` for no time at all.
+//! From a server, `cut` is removed and `spoil` is refused. A word is a whole JSON string, or its
+//! first part if it continues with `-`.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -21,29 +21,29 @@ use tapegate_wire::deck::{Deck, OnTapeError};
 /// How long something that must happen may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a client says of itself that takes JSON.
+/// The headers of a client that accepts JSON.
 pub(crate) const JSON: &[&str] = &["content-type: application/json", "accept: application/json"];
-/// What one says that takes events too.
+/// The headers of a client that accepts events too.
 pub(crate) const BOTH: &[&str] =
     &["content-type: application/json", "accept: application/json, text/event-stream"];
 
 /// What the gate has done.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Every text of a client that was let through, when it came or when it was approved.
+    /// Every client text that was permitted, on arrival or by approval.
     pub(crate) permitted: Vec<String>,
     pub(crate) ended: Vec<HoldEnd>,
-    /// Whether nothing can be noted.
+    /// Whether the log cannot be written.
     pub(crate) broken: bool,
-    /// How often it was asked about messages of the client.
+    /// How often it was asked about client messages.
     pub(crate) judged: usize,
-    /// What was noted of exchanges without a message.
+    /// The notes on exchanges without a message.
     pub(crate) plain: Vec<String>,
-    /// What is on the tape.
+    /// The entries on the tape.
     pub(crate) tape: Vec<String>,
 }
 
-/// The gate's other end.
+/// The test's handle on the gate.
 pub(crate) struct Desk {
     pub(crate) done: Arc<Mutex<Done>>,
     holds: Receiver<(Ticket, String)>,
@@ -59,7 +59,7 @@ struct Guard {
 
 struct Tape(Arc<Mutex<Done>>);
 
-/// A gate for a deck that is made on another thread.
+/// A gate for a session that is created on another thread.
 pub(crate) fn guarded() -> (Desk, impl FnOnce(Clock) -> Deck + Send + 'static) {
     let done = Arc::<Mutex<Done>>::default();
     let (holds_in, holds) = channel();
@@ -73,12 +73,12 @@ pub(crate) fn guarded() -> (Desk, impl FnOnce(Clock) -> Deck + Send + 'static) {
 }
 
 impl Desk {
-    /// The next call that is held.
+    /// Waits for the next held call.
     pub(crate) fn held(&self) -> (Ticket, String) {
         self.holds.recv_timeout(PATIENCE).expect("a call is held")
     }
 
-    /// Whether another call is held already.
+    /// The next held call, if there is one already.
     pub(crate) fn try_held(&self) -> Option<(Ticket, String)> {
         self.holds.try_recv().ok()
     }
@@ -97,12 +97,12 @@ impl Desk {
     }
 }
 
-/// A call of a tool.
+/// A tool call.
 pub(crate) fn call(id: u64, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
 }
 
-/// What the gate answers in place of the server.
+/// The gate's answer in place of the server's.
 pub(crate) fn refused(id: u64, message: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32099,"message":"{message}","data":{{"gate":"guard"}}}}}}"#

@@ -1,4 +1,4 @@
-//! A stage on a thread of its own, with clients that come by HTTP.
+//! An actor host on its own thread, with clients over HTTP.
 
 use std::rc::Rc;
 use std::sync::mpsc;
@@ -21,11 +21,11 @@ use crate::guard::PATIENCE;
 use crate::house::{MESSAGE_BYTES_MAX, options};
 use crate::web::{self, Seen};
 
-/// What every POST says of itself.
+/// The headers of every POST.
 const PLAIN: &[&str] =
     &["content-type: application/json", "accept: application/json, text/event-stream"];
 
-/// A clerk that clients reach by HTTP.
+/// An actor that clients reach over HTTP.
 pub(crate) struct Hall {
     pub(crate) port: u16,
     pub(crate) log: Log,
@@ -37,12 +37,12 @@ impl Hall {
         Self::open_with(None, Deck::silent)
     }
 
-    /// Opens with a server behind.
+    /// Opens with a passthrough server.
     pub(crate) fn open_before(behind: Upstream) -> Self {
         Self::open_with(Some(behind), Deck::silent)
     }
 
-    /// Opens with a deck.
+    /// Opens with a recording.
     pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
         Self::open_with(None, deck)
     }
@@ -72,31 +72,31 @@ impl Hall {
         Self { port: port.recv().unwrap(), log, thread }
     }
 
-    /// Posts a message with more header lines, and reads the reply.
+    /// Posts a message with additional header lines, and reads the reply.
     pub(crate) fn post(&self, headers: &[&str], body: &str) -> Seen {
         let headers = [PLAIN, headers].concat();
         web::reply(&mut web::send(self.port, "POST /mcp", &headers, body))
     }
 
-    /// Posts a request with nothing but a method, in a session, and reads the reply.
+    /// Posts a request with only a method, in a session, and reads the reply.
     pub(crate) fn ask(&self, session: &str, id: u32, method: &str) -> Seen {
         let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}");
         self.post(&[session], &body)
     }
 
-    /// Opens a session, and returns the header line that names it.
+    /// Opens a session, and returns its session header line.
     pub(crate) fn session(&self) -> String {
         let opened = self.post(&[], r#"{"jsonrpc":"2.0","id":0,"method":"initialize"}"#);
         let id = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
         format!("mcp-session-id: {id}")
     }
 
-    /// Waits until the actor was told this.
+    /// Waits until the actor has logged exactly this event.
     pub(crate) fn wait(&self, told: &str) {
         self.wait_until(told, |line| line == told);
     }
 
-    /// Waits until the actor was told something with this in it.
+    /// Waits until the actor has logged an event that contains this.
     pub(crate) fn wait_for(&self, told: &str) {
         self.wait_until(told, |line| line.contains(told));
     }
@@ -110,7 +110,7 @@ impl Hall {
         }
     }
 
-    /// Waits for the end, and returns its cause and what the actor was told.
+    /// Waits for the end, and returns its cause and the actor's log.
     pub(crate) fn end(self) -> (String, Vec<String>) {
         let cause = self.thread.join().unwrap();
         let told = self.log.lock().unwrap().clone();

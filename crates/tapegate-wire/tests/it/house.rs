@@ -1,4 +1,4 @@
-//! A stage on a thread of its own, with a client on pipes in front of it.
+//! An actor host on its own thread, with a client on pipes.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::cast::{Log, Parrot};
 /// The largest message of these tests.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// How the stages of these tests are kept.
+/// The options of the hosts in these tests.
 pub(crate) fn options(behind: Option<Upstream>) -> StageOptions {
     StageOptions {
         message_bytes_max: MESSAGE_BYTES_MAX,
@@ -31,28 +31,28 @@ pub(crate) fn options(behind: Option<Upstream>) -> StageOptions {
     }
 }
 
-/// A client on pipes, and the parrot it talks to.
+/// A client on pipes, and the actor it talks to.
 pub(crate) struct House {
     pub(crate) input: Option<PipeWriter>,
     pub(crate) output: Option<BufReader<PipeReader>>,
     pub(crate) log: Log,
-    /// How many lines of the client the actor has heard.
+    /// How many client lines the actor has received.
     pub(crate) heard: Arc<AtomicUsize>,
     thread: Option<JoinHandle<String>>,
 }
 
 impl House {
-    /// Opens with nobody behind and nothing recorded.
+    /// Opens without a passthrough server or a recording.
     pub(crate) fn open() -> Self {
         Self::open_with(None, |_| None)
     }
 
-    /// Opens with a server behind.
+    /// Opens with a passthrough server.
     pub(crate) fn open_before(behind: Upstream) -> Self {
         Self::open_with(Some(behind), |_| None)
     }
 
-    /// Opens with a deck.
+    /// Opens with a recording.
     pub(crate) fn open_recorded(deck: impl FnOnce(Clock) -> Deck + Send + 'static) -> Self {
         Self::open_with(None, |clock| Some(deck(clock)))
     }
@@ -91,7 +91,7 @@ impl House {
         }
     }
 
-    /// Says something.
+    /// Writes to the actor.
     pub(crate) fn say(&mut self, text: &str) {
         self.input.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
@@ -103,7 +103,7 @@ impl House {
         line.trim_end().to_owned()
     }
 
-    /// Waits for the end, and returns its cause and what the actor was told.
+    /// Waits for the end, and returns its cause and the actor's log.
     pub(crate) fn end(mut self) -> (String, Vec<String>) {
         let cause = self.thread.take().unwrap().join().unwrap();
         let told = self.log.lock().unwrap().clone();
@@ -114,7 +114,7 @@ impl House {
 impl Drop for House {
     fn drop(&mut self) {
         (self.input, self.output) = (None, None);
-        // A test that has failed says why by itself.
+        // A failed test has reported its own error.
         self.thread.take().map(JoinHandle::join);
     }
 }

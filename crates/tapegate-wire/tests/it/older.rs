@@ -1,4 +1,4 @@
-//! Clients of the older transport: one stream, and messages that are posted beside it.
+//! Clients of the older transport: one stream, and messages posted separately.
 
 use std::io::BufReader;
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::gates::{EVENTS, Gate, raw};
 use crate::guard::{Desk, JSON, PATIENCE, call, refused};
 use crate::web;
 
-/// A client that has its stream and knows where to post.
+/// A client that has opened its stream and received its endpoint.
 struct Older {
     port: u16,
     path: String,
@@ -39,7 +39,7 @@ impl Older {
         assert!(event.contains(text), "{event}");
     }
 
-    /// Has a call denied, another one rejected, and a third one approved.
+    /// Makes three calls: one denied, one rejected by the approver, one approved.
     fn calls(&mut self, desk: &Desk) {
         self.post(&call(1, "deny"));
         self.hears(&refused(1, "denied"));
@@ -51,7 +51,7 @@ impl Older {
     }
 }
 
-/// A gate before a server of the older transport, which never answers.
+/// A gate in front of a server of the older transport that never answers.
 fn gate() -> Gate {
     let port = raw(|seen| match seen.head.starts_with("GET") {
         true => format!("{EVENTS}event: endpoint\ndata: /post?s=1\n\n"),

@@ -1,4 +1,4 @@
-//! An actor's answers by stream: what there is to come back with, and what is there to come back for.
+//! Streamed answers of an actor: closing early, and resuming.
 
 use tapegate_wire::deck::{Deck, OnTapeError};
 
@@ -14,7 +14,7 @@ const PROGRESS: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t"}}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":5,"result":{"seat":1}}"#;
 
-/// The events of a body: the id, and what comes with it.
+/// The events of a body: each id, with its content.
 fn events(body: &str) -> Vec<(String, String)> {
     let events = body.split("\n\n").filter(|event| !event.is_empty() && !event.starts_with(':'));
     let field = |event: &str, name: &str| {
@@ -67,7 +67,7 @@ fn who_does_not_name_streams_gets_json() {
             let body = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"{method}"}}"#);
             let reply = web::reply(&mut web::send(hall.port, "POST /mcp", &headers, &body));
             assert!(reply.message().starts_with(r#"{"jsonrpc":"2.0","id":5,"result":"#));
-            // What comes before an answer makes a stream all the same, where that is acceptable.
+            // A message before the answer requires a stream, where that is acceptable.
             let streams = method == "part" && accept != "accept: application/json";
             let expected = if streams { "text/event-stream" } else { "application/json" };
             assert_eq!(reply.header("content-type"), Some(expected), "{accept} {method}");
@@ -83,7 +83,7 @@ fn a_stream_ends_early_and_the_rest_is_there_for_who_comes_back() {
     let said = pairs(&[("2-1", ""), ("2-2", PROGRESS), ("", "retry 100")]);
     assert_eq!(events(&first.body), said);
     let rest = pairs(&[("2-3", PROGRESS), ("2-4", ANSWER)]);
-    // At once, while the answer is under way, and again when it is long there.
+    // At once, while the answer is pending, and again long after it has arrived.
     for (last, count) in [("2-2", 2), ("2-2", 2), ("2-3", 1), ("2-4", 0)] {
         assert_eq!(events(&come_back(&hall, &session, last).body), rest[2 - count..], "{last}");
     }

@@ -1,4 +1,4 @@
-//! A stage by HTTP whose actor sends more or less than messages.
+//! An actor over HTTP that sends partial or non-message data.
 
 use std::io::{BufReader, Read};
 use std::net::TcpStream;
@@ -24,7 +24,8 @@ fn post(hall: &Hall, session: &str, body: &str) -> BufReader<TcpStream> {
     web::send(hall.port, "POST /mcp", &[JSON, &[session]].concat(), body)
 }
 
-/// The same for a client that takes no events, so that no answer becomes a stream, however late it is.
+/// The same for a client that accepts no events, so that even a late answer does not become a
+/// stream.
 fn post_plainly(hall: &Hall, session: &str, body: &str) -> BufReader<TcpStream> {
     let headers = ["content-type: application/json", "accept: application/json", session];
     web::send(hall.port, "POST /mcp", &headers, body)
@@ -37,7 +38,7 @@ fn listen(hall: &Hall, session: &str) -> BufReader<TcpStream> {
     reader
 }
 
-/// What the next event of a stream carries.
+/// The data of the next event of a stream.
 fn event(reader: &mut BufReader<TcpStream>) -> String {
     let mut text = String::new();
     while !text.ends_with("\n\n") {

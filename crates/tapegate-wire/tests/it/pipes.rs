@@ -1,5 +1,5 @@
-//! A gate between a client and a server on pipes. The server says back all it hears, so what
-//! comes back is what has reached it.
+//! A gate between a client and a server on pipes. The server echoes its input, so the client sees
+//! what has reached it.
 
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ struct Gatehouse {
 }
 
 impl Gatehouse {
-    /// In front of a server that says back all it hears.
+    /// In front of a server that echoes its input.
     fn open() -> Self {
         Self::before(&["cat"])
     }
@@ -66,7 +66,7 @@ impl Gatehouse {
         line.trim_end().to_owned()
     }
 
-    /// Leaves, and returns what comes after that and why the session ended.
+    /// Closes the input, and returns the remaining output and why the session ended.
     fn leave(mut self) -> (Vec<String>, String) {
         self.input.take();
         let lines = self.output.take().unwrap().lines().map(Result::unwrap).collect();
@@ -167,7 +167,7 @@ fn when_too_many_calls_are_held_the_client_is_not_read_from_and_the_rest_goes_on
     house.say(&call(99, "x"));
     let mut held: Vec<_> = (0..HELD_MAX).map(|_| house.desk.held()).collect();
     assert_eq!(house.desk.try_held(), None);
-    // The server's direction and decisions go on; each makes room for one call more.
+    // The server's direction and decisions continue; each decision makes room for another call.
     for id in 1..=8 {
         house.desk.approve(held.remove(0).0);
         assert_eq!(house.line(), call(id, "hold"));
@@ -177,7 +177,7 @@ fn when_too_many_calls_are_held_the_client_is_not_read_from_and_the_rest_goes_on
     house.desk.deny(held[0].0);
     assert_eq!(house.line(), refused(9, "rejected"));
     assert_eq!(house.line(), call(99, "x"), "the line behind them was kept");
-    // A client that leaves ends what is held, so it waits for what was approved.
+    // A client that leaves ends held calls, so it waits for the approved ones.
     for (ticket, _) in held.drain(1..) {
         house.desk.approve(ticket);
         let line = house.line();
@@ -196,7 +196,7 @@ fn when_the_client_closes_its_input_held_calls_end_at_once() {
     let answer = house.line();
     assert!(answer.contains(r#""id":1,"error""#), "{answer}");
     assert!(answer.contains("the client left before a person had decided"), "{answer}");
-    // An approval that comes too late sends nothing.
+    // An approval that arrives too late sends nothing.
     house.desk.approve(ticket);
     assert_eq!(house.leave().0, Vec::<String>::new());
 }
@@ -239,7 +239,7 @@ fn when_nothing_can_be_noted_nothing_is_sent() {
     assert!(rest.iter().any(|line| line.contains("\"id\":2,")), "{rest:?}");
 }
 
-/// Numbers that look random and are the same each time.
+/// Reproducible pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -251,7 +251,7 @@ impl Dice {
     }
 }
 
-/// Both directions at once, any verdict, any chunking.
+/// Both directions at once, with any verdict and any chunking.
 fn storm(seed: u64) {
     const CALLS: u64 = 400;
     let mut dice = Dice(seed);

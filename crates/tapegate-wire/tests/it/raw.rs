@@ -1,4 +1,4 @@
-//! A stage on pipes whose actor sends more or less than messages.
+//! An actor on pipes that sends partial or non-message data.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn read(house: &mut House, count: usize) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Waits until nothing more is heard.
+/// Waits until the actor receives no more lines.
 fn quiet(house: &House) -> usize {
     let (mut heard, mut since) = (0, Instant::now());
     while since.elapsed() < Duration::from_millis(200) {
@@ -55,7 +55,7 @@ fn ec_trans_002_a_client_that_does_not_read_a_line_to_its_end_is_not_heard() {
     let lines = 1_000_000;
     let mut input = house.input.take().unwrap();
     let writer = std::thread::spawn(move || input.write_all(&b"\n".repeat(lines)).unwrap());
-    // What is between the two holds some of it, and then nobody moves.
+    // The buffers in between hold some of it, and then both sides are blocked.
     let heard = quiet(&house);
     assert!(heard < lines / 2, "{heard}");
     let mut rest = Vec::new();

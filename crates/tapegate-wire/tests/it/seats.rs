@@ -1,4 +1,4 @@
-//! A stage by HTTP: every transport and revision works for an actor as for a process.
+//! An actor over HTTP: every transport and revision works as it does for a process.
 
 use std::io::Write;
 use std::path::Path;

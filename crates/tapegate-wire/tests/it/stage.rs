@@ -1,4 +1,4 @@
-//! A stage on pipes: what the actor hears and when, and what the client gets.
+//! An actor on pipes: which events the actor gets and when, and what the client receives.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_client_that_has_closed_its_input_gets_what_is_still_to_be_said() {
     let (cause, mut told) = house.end();
     assert_eq!(cause, "Client");
     assert_eq!(told.pop().unwrap(), "1 Empty");
-    // On a busy machine it may be noticed late that the client has left.
+    // On a busy machine, it may be noticed late that the client has left.
     told[3..].sort();
     assert_eq!(told[3..], ["1 Due", "1 Due", "1 Left"]);
 }
@@ -85,7 +85,7 @@ fn a_stop_with_nothing_begun_ends_at_once() {
 fn a_client_that_does_not_read_is_not_told_more_than_fits() {
     let mut house = House::open();
     let (count, answer) = (100, 1_000_003);
-    // Each asks for a million bytes, and all of them come with one read.
+    // Each requests a million bytes, and all of them arrive with one read.
     house.say(&"huge 1000000\n".repeat(count));
     house.input = None;
     let mut piece = vec![0; 64 * 1024];
@@ -129,7 +129,7 @@ fn without_a_server_behind_the_actor_is_told_so() {
     assert_eq!(house.line(), "gone: there is no server behind");
 }
 
-/// Writes entries into a pipe, and fails when told to.
+/// Writes entries into a pipe, and fails on demand.
 struct Tape {
     to: std::io::PipeWriter,
     waiting: Vec<u8>,

@@ -1,14 +1,15 @@
-//! HTTP as these tests need it: a server that answers by one function, and a client that shows all.
+//! A minimal HTTP server and client for tests: one function answers, and the client shows
+//! everything.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// How long anything may take before the test is given up.
+/// How long anything may take before the test fails.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// A request or a reply: its head, and its body.
+/// A request or a reply: its head and its body.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) head: String,
@@ -22,7 +23,7 @@ impl Seen {
         lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
-    /// The last message: the body, or what the last event of a stream carries.
+    /// The last message: the body, or the data of the last event of a stream.
     pub(crate) fn message(&self) -> String {
         let mut data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         let streams = self.header("content-type") == Some("text/event-stream");
@@ -31,14 +32,14 @@ impl Seen {
     }
 }
 
-/// A server that answers every request by one function, and remembers what it was asked.
+/// A server that answers every request with one function, and logs the requests.
 pub(crate) struct Server {
     pub(crate) port: u16,
     seen: Arc<(Mutex<Vec<Seen>>, Condvar)>,
 }
 
 impl Server {
-    /// Starts a server; `reply` makes header lines and a body of JSON.
+    /// Starts a server; `reply` returns header lines and a JSON body.
     pub(crate) fn start(reply: impl Fn(&Seen) -> (String, String) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -57,18 +58,18 @@ impl Server {
         format!("http://127.0.0.1:{}/mcp", self.port)
     }
 
-    /// What has come in bodies.
+    /// The bodies of all requests.
     pub(crate) fn bodies(&self) -> Vec<String> {
         self.seen.0.lock().unwrap().iter().map(|one| one.body.clone()).collect()
     }
 
-    /// The request lines of what has come.
+    /// The request lines of all requests.
     pub(crate) fn lines(&self) -> Vec<String> {
         let first = |one: &Seen| one.head.lines().next().unwrap_or_default().to_owned();
         self.seen.0.lock().unwrap().iter().map(first).collect()
     }
 
-    /// Waits until a request has come that starts like this.
+    /// Waits for a request whose head starts like this.
     pub(crate) fn wait(&self, start: &str) -> Seen {
         let (lock, more) = &*self.seen;
         let find = |seen: &Vec<Seen>| seen.iter().find(|one| one.head.starts_with(start)).cloned();
@@ -114,7 +115,7 @@ pub(crate) fn read(reader: &mut impl BufRead) -> Option<Seen> {
     Some(seen)
 }
 
-/// Sends a request of these header lines and this body, and leaves the reply to the caller.
+/// Sends a request with these header lines and this body; the caller reads the reply.
 pub(crate) fn send(
     port: u16,
     line: &str,

@@ -1,4 +1,4 @@
-//! The places that a server names: redirects, and endpoints of legacy sessions. Clients are kept at ours.
+//! Keeps redirects and legacy endpoints that a server names at our own origin.
 
 use http::header::LOCATION;
 use http::uri::PathAndQuery;
@@ -11,15 +11,15 @@ use super::super::station::Transparent;
 use super::super::{Outbound, ReplyBody, redirect};
 use super::{Exchange, Scope};
 
-/// How many answers of our own may wait for a client that does not read its stream.
+/// How many of our own messages may be queued for a client that does not read its stream.
 const INBOX_MAX: usize = 1024;
 
 impl Exchange {
-    /// Refuses a redirect of messages or of a stream to another place than the server, and learns where
-    /// else at the server its endpoint is.
+    /// Refuses a redirect of messages or streams away from the server, and learns alternative
+    /// endpoint paths at the server.
     pub(super) fn check_redirect(&mut self, headers: &HeaderMap) -> Option<Response<ReplyBody>> {
         if self.route != Route::Endpoint && self.asked.is_none() {
-            // A login may lead anywhere.
+            // A login may redirect anywhere.
             return None;
         }
         let targets: Vec<&HeaderValue> = headers.get_all(LOCATION).iter().collect();
@@ -34,10 +34,10 @@ impl Exchange {
         }
     }
 
-    /// A redirect to the server's own origin would lead past the recorder.
+    /// Rewrites a redirect to the server's own origin, which would bypass the recorder.
     pub(super) fn keep_redirect_here(&self, headers: &mut HeaderMap) {
         let target = headers.get(LOCATION).and_then(|value| value.to_str().ok());
-        // A relative one is seen from the server's path, which need not be ours.
+        // A relative target is resolved against the server's path, which may differ from ours.
         let unlike = target.filter(|target| !target.starts_with('/') || target.contains("//"));
         let path = unlike.and_then(|target| self.path_at_server(target));
         if let Some(value) = path.and_then(|path| HeaderValue::try_from(path.as_str()).ok()) {
@@ -45,18 +45,18 @@ impl Exchange {
         }
     }
 
-    /// Whether a redirect stays with us.
+    /// Whether a redirect leads to us.
     fn is_here(&self, target: &HeaderValue) -> bool {
         let target = target.to_str().ok();
         target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
     }
 
-    /// The path of a place at the server, or `None` for any other place.
+    /// The path of a URL at the server, or `None` for any other origin.
     pub(super) fn path_at_server(&self, target: &str) -> Option<PathAndQuery> {
         redirect::resolve(&self.proxy.upstream.origin(), &self.path, target)
     }
 
-    /// Learns where a legacy client is told to post, and keeps that place at our origin.
+    /// Learns the endpoint a legacy client is told to post to, and keeps it at our origin.
     pub(super) fn pass_endpoint(
         &mut self,
         piece: &Piece,
@@ -65,10 +65,10 @@ impl Exchange {
     ) -> Outbound {
         let told = String::from_utf8_lossy(data);
         let path = self.path_at_server(&told);
-        // A path may hold what some readers of events take for a line end.
+        // A non-ASCII path may contain what some event parsers treat as a line end.
         let path = path.filter(|path| transparent.is_some() || path.as_str().is_ascii());
         let Some(path) = path else {
-            // Whoever posts elsewhere posts past the gate.
+            // A POST to another origin would bypass the gate.
             return match transparent.filter(|_| !self.proxy.station.is_governed()) {
                 Some(transparent) => Outbound::as_received(piece, transparent),
                 None => Outbound::event_without_data(piece),

@@ -1,14 +1,14 @@
-//! Bodies that carry no message.
+//! Bodies that do not carry a message.
 
 use bytes::Bytes;
 
-/// The body of a request or reply that carries no message, such as OAuth metadata, a web page or an
-/// error of HTTP. Only the proxy makes one, after it has looked whether the body is, or may be
-/// taken for, a message; what it says of a message is never a `PlainBody`.
+/// The body of a request or reply that does not carry a message, such as OAuth metadata, a web page
+/// or an HTTP error. Only the proxy creates one, after checking that the body is not a message and
+/// cannot be mistaken for one.
 pub(in crate::http) struct PlainBody(Bytes);
 
 impl PlainBody {
-    /// A body that is not a message by what [`super::Exchange`] knows of it.
+    /// A body that is not a message as far as [`super::Exchange`] knows.
     pub(super) fn new(body: Bytes) -> Self {
         Self(body)
     }

@@ -1,4 +1,4 @@
-//! The way back: replies and event streams, read along and passed on.
+//! Replies and event streams from the server: inspected, recorded and passed on.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use super::{Exchange, PlainBody, Scope, asking, ended};
 use crate::deck::{Disposition, Outgoing};
 
 impl Exchange {
-    /// Passes on what the server replied, and has it recorded first.
+    /// Passes on the server's reply after recording it.
     pub(super) async fn reply(mut self, response: Response<Incoming>) -> Response<ReplyBody> {
         let (mut parts, mut body) = response.into_parts();
         headers::strip_hop_by_hop(&mut parts.headers);
@@ -55,7 +55,7 @@ impl Exchange {
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
         let carries_messages = self.asked.is_some() || kind == ReplyKind::Json;
-        // At its endpoint whatever a server says may be read as a message.
+        // At the endpoint, clients may read any reply as a message.
         let may_carry = self.route == Route::Endpoint && self.proxy.station.is_governed();
         if !may_carry && (!carries_messages || self.lane.is_none()) {
             return self.pass_plain(parts, body).await;
@@ -71,7 +71,7 @@ impl Exchange {
         }
     }
 
-    /// What a reply carries. One that clients may read otherwise than the gate is refused.
+    /// The kind of a reply. A reply that clients may read differently from the gate is refused.
     fn kind_of(
         &mut self,
         parts: &http::response::Parts,
@@ -87,7 +87,7 @@ impl Exchange {
             return Ok(kind);
         }
         let why = match read_reply(&parts.headers) {
-            // A client that opens a stream may read events from it without looking at its type.
+            // A client that opens a stream may read events from it without checking the type.
             Ok(ReplyKind::Json | ReplyKind::Other)
                 if self.is_get && parts.status.is_success() && !body.is_end_stream() =>
             {
@@ -102,7 +102,7 @@ impl Exchange {
         }
     }
 
-    /// Notes why a reply should be refused, and refuses it if the gate does more than observe.
+    /// Records why a reply should be refused, and refuses it unless the gate only observes.
     pub(super) fn rejects_reply(&mut self, body: &[u8], why: &str) -> Option<Response<ReplyBody>> {
         let station = &self.proxy.station;
         let lane = self.lane.unwrap_or_else(|| station.open_exchange());
@@ -125,13 +125,13 @@ impl Exchange {
         let read = ReadBody::new(&parts.headers, &body);
         let text = read.text();
         let frame = Frame::read(text);
-        // "Accepted" and the like, as legacy servers answer a post, is not worth a mark.
+        // Plain texts such as "Accepted", which legacy servers reply to a POST, are not recorded.
         let json = headers::is_type(&parts.headers, "application/json");
         let pleasantry = parts.status.is_success() && !json;
-        // What is no message to us may be one to a client that forgives more.
+        // A more lenient client may accept what we do not parse as a message.
         let garbage = matches!(frame.body(), Body::Garbage(_)) && !text.is_empty();
         let odd = garbage && (json || (parts.status.is_success() && may_be_message(&frame)));
-        // What was judged is what is sent: others may unpack it otherwise than we do.
+        // Send exactly the bytes that were evaluated: others may decompress the body differently.
         let unpacks = governed && read.is_unpacked();
         let judged = is_message(&frame) || (odd && governed) || self.may_answer(&parts, &frame);
         let mut is_masked = false;
@@ -149,7 +149,7 @@ impl Exchange {
                 }
                 (Disposition::Forward(message), _) => (Outbound::unchanged(message, &read), false),
                 (_, Some(message)) => (Outbound::message(message), true),
-                // Whoever waits for it gets an error, if the gate has not made one.
+                // The client gets an error of ours, since the gate has not made one.
                 (_, None) => return self.unreachable("the server's reply was refused"),
             }
         } else {
@@ -169,8 +169,8 @@ impl Exchange {
             };
             (Outbound::plain(PlainBody::new(plain)), false)
         };
-        // Whatever the reply was, no other will come for this request on this connection; in a
-        // session it may still come on another, if the server only accepted the message.
+        // No further reply to this request will come on this connection. After a 202, the answer
+        // may still come on another stream of the session.
         if parts.status.as_u16() != 202 {
             self.dismiss(None).ok();
         }
@@ -183,9 +183,9 @@ impl Exchange {
         Response::from_parts(parts, ReplyBody::full(body))
     }
 
-    /// Whether an object is judged though it is not a message to us, while a policy is enforced: it
-    /// comes where a client waits for an answer, or careless readers take it for a message. Errors of
-    /// HTTP and of OAuth are neither.
+    /// Whether to evaluate an object that is not a message to us, while a policy is enforced: it
+    /// arrives where a client expects an answer, or lenient parsers take it for a message. HTTP and
+    /// OAuth errors are neither.
     fn may_answer(&self, parts: &http::response::Parts, frame: &Frame<'_>) -> bool {
         if self.route != Route::Endpoint
             || !matches!(frame.body(), Body::Message(_))
@@ -193,20 +193,20 @@ impl Exchange {
         {
             return false;
         }
-        // What a server says when it accepts something is not read as an answer.
+        // The body of an acceptance is not read as an answer.
         let accepts = self.older || parts.status == StatusCode::ACCEPTED;
         (parts.status.is_success() && !accepts && self.asks())
             || names_any(frame.bytes(), &["jsonrpc", "method", "result"])
     }
 
-    /// Whether a request was asked, rather than something told.
+    /// Whether the client's message contains a request.
     fn asks(&self) -> bool {
         let asked = self.asked.as_deref().map(Frame::read);
         let envelopes = asked.map(|asked| envelopes(&asked)).unwrap_or_default();
         envelopes.iter().any(|said| said.kind() == Kind::Request)
     }
 
-    /// Learns from a list of tools which arguments are repeated in headers.
+    /// Learns from a tool list which arguments are mirrored in headers.
     pub(super) fn learn(&self, text: &[u8]) {
         let asked = self.asked.as_deref().map(Frame::read);
         let lists =
@@ -223,7 +223,7 @@ impl Exchange {
         }
     }
 
-    /// Tells the server what is for it, and returns what the client is told.
+    /// Sends the messages meant for the server, and returns those for the client.
     pub(super) fn tell_apart<'e>(&mut self, said: Vec<Outgoing<'e>>) -> Vec<Permitted<'e>> {
         let mut told = Vec::new();
         for Outgoing { to, message, .. } in said {
@@ -235,7 +235,7 @@ impl Exchange {
         told
     }
 
-    /// Marks a body that is no message, but passed on, on the tape.
+    /// Records a delivered body that is not a message.
     fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
         let (lane, from, delivered) = (self.lane(), Side::Server, true);
         self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).map(drop)
@@ -249,7 +249,7 @@ impl Exchange {
         }
     }
 
-    /// Marks an oversize message of the server, and returns what its asker is told.
+    /// Records an oversized server message, and returns the error for the client.
     pub(super) fn too_large(
         &mut self,
         message: Oversize,
@@ -261,7 +261,7 @@ impl Exchange {
         Ok(self.tell_apart(outgoing).pop().map(Permitted::into_owned))
     }
 
-    /// Tells the server something of our own, as its client would: by a POST in the same session.
+    /// Sends our own message to the server as the client would: by a POST in the same session.
     pub(super) fn post(&mut self, message: Permitted<'_>) {
         if asking::request(message.bytes()).is_some() {
             return self.ask(message.into_owned());
@@ -270,12 +270,12 @@ impl Exchange {
         let (path, headers) = self.own_head();
         let proxy = Rc::clone(&self.proxy);
         tokio::task::spawn_local(async move {
-            // A server that does not take it has waited in vain, as it would without us.
+            // If the server does not accept it, it waits on, as it would without us.
             proxy.upstream.send(Method::POST, path, headers, body).await.ok();
         });
     }
 
-    /// Learns the session that a request has opened, and forgets one that was ended.
+    /// Learns the session that a request has opened, and forgets one that was deleted.
     fn note_session(&mut self, headers: &HeaderMap, success: bool) {
         let mut sessions = self.proxy.sessions.borrow_mut();
         if let (Some(id), true) = (&self.deletes, success)
@@ -294,7 +294,7 @@ impl Exchange {
     }
 }
 
-/// Whether a reply's body is a message, rather than an error of HTTP or of OAuth in JSON.
+/// Whether a reply's body is a message rather than an HTTP or OAuth error in JSON.
 pub(super) fn is_message(frame: &Frame<'_>) -> bool {
     match frame.body() {
         Body::Batch => true,

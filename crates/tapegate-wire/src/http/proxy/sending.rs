@@ -1,4 +1,4 @@
-//! The way of a request to the server, once it may go there.
+//! Sends permitted requests to the server.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use super::super::upstream::Credentials;
 use super::super::{Outbound, ReplyBody, headers};
 use super::{Exchange, ended};
 
-/// How often a redirect of the server to its own endpoint is followed for one request.
+/// How many redirects of the server to its own endpoint are followed for one request.
 const REDIRECTS_MAX: usize = 3;
-/// How long a request goes on whose client has left, from when a connection has taken it: long enough
-/// for its bytes to leave.
+/// How long a request continues after its client has left, counted from when a connection has
+/// accepted it: long enough for its bytes to be sent.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Exchange {
-    /// Sends a request that may pass, and passes on the reply. A message that is recorded as sent is
-    /// sent, also if its client leaves meanwhile; a little later the server feels that it has left.
+    /// Sends a permitted request and passes on the reply. A message recorded as sent is sent even
+    /// if its client leaves meanwhile; the server notices the disconnect a little later.
     pub(super) async fn send_surely(self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
         if self.asked.is_none() {
             return self.send(parts, body).await;
         }
-        // This end is dropped with the request of a client that leaves.
+        // Dropped with this future when the client leaves.
         let (_stays, left) = oneshot::channel::<()>();
         let begun = Rc::clone(&self.begun);
         let sending = tokio::task::spawn_local(async move {
@@ -45,7 +45,7 @@ impl Exchange {
         sending.await.unwrap_or_else(broken)
     }
 
-    /// Sends a request that may pass, and passes on the reply.
+    /// Sends a permitted request and passes on the reply.
     async fn send(mut self, parts: Parts, body: Outbound) -> Response<ReplyBody> {
         let seen = self.worth_a_note(&parts);
         let mut response = self.begin(parts.clone(), body.clone()).await;
@@ -84,8 +84,8 @@ impl Exchange {
         };
         let sending = async {
             let awaited = {
-                // What a session sends reaches the server in the order it came, or a call could run
-                // before the stream is open that its questions are asked on.
+                // The messages of a session must reach the server in order: otherwise a call could
+                // run before the stream is open that its server requests arrive on.
                 let turnstile = proxy.sessions.borrow_mut().turnstile(self.lane);
                 let _turn = turnstile.lock().await;
                 let request = Request::from_parts(parts, body);
@@ -100,8 +100,8 @@ impl Exchange {
         }
     }
 
-    /// Whether a server redirects its endpoint to a path that clients reach by the one they used, such
-    /// as from `/mcp/` to `/mcp`: they would come back for ever. The request then goes there itself.
+    /// Whether the server redirects its endpoint to a path that we map back to the one used, such
+    /// as from `/mcp/` to `/mcp`: clients would loop. The request is then sent there directly.
     fn leads_back(&mut self, response: &Response<Incoming>) -> bool {
         let again = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
         if !again.contains(&response.status()) || self.route != Route::Endpoint {
@@ -118,15 +118,15 @@ impl Exchange {
         comes_back
     }
 
-    /// The only place that a redirect names, if it is at the server.
+    /// The target of a redirect, if it is the only one and at the server.
     fn redirected(&self, headers: &HeaderMap) -> Option<http::uri::PathAndQuery> {
         let mut targets = headers.get_all(LOCATION).iter();
         let target = targets.next().filter(|_| targets.next().is_none())?;
         self.path_at_server(target.to_str().ok()?)
     }
 
-    /// How a request is logged that carries no message, or a query of the client's: its method and
-    /// target, but nothing that may be a secret. Streams and metadata are only read.
+    /// The log text for a request without a message, or with a query from the client: method and
+    /// target without values that may be secret. Streams and metadata are read-only and not logged.
     fn worth_a_note(&self, parts: &Parts) -> Option<String> {
         let is_read = [Method::GET, Method::HEAD].contains(&parts.method);
         let worth = match self.route {

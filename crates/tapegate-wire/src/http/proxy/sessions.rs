@@ -1,4 +1,4 @@
-//! Which session an exchange belongs to.
+//! Maps exchanges to sessions.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -9,19 +9,19 @@ use http::uri::PathAndQuery;
 use tapegate_core::side::Lane;
 use tokio::sync::Mutex;
 
-/// How many sessions are told apart. A server that never ends one is forgotten piece by piece,
-/// at the price of a new number on the tape for a session that comes back.
+/// How many sessions are remembered. If a server never ends any, arbitrary ones are forgotten; a
+/// forgotten session that comes back gets a new number on the tape.
 const SESSIONS_MAX: usize = 16 * 1024;
 
 /// The longest session id that is remembered.
 const ID_BYTES_MAX: usize = 1024;
 
-/// The sessions that are known, by what names them on the wire.
+/// The known sessions, by their identifiers on the wire.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_id: HashMap<Vec<u8>, Lane>,
     by_endpoint: HashMap<PathAndQuery, Lane>,
-    /// Where the server has redirected a request of its endpoint to.
+    /// The paths that the server has redirected endpoint requests to.
     redirects: HashMap<PathAndQuery, ()>,
     turnstiles: HashMap<u32, Rc<Mutex<()>>>,
 }
@@ -37,23 +37,24 @@ impl Sessions {
         lane
     }
 
-    /// Learns the id of a session.
+    /// Remembers the id of a session.
     pub(super) fn bind(&mut self, id: &[u8], lane: Lane) {
-        // An id of such a length is no id that a server would give.
+        // No server assigns an id of such a length.
         if id.len() <= ID_BYTES_MAX {
             make_room(&mut self.by_id, id);
             self.by_id.insert(id.to_vec(), lane);
         }
     }
 
-    /// Forgets a session that was ended, and returns its lane.
+    /// Forgets an ended session, and returns its lane.
     pub(super) fn unbind(&mut self, id: &[u8]) -> Option<Lane> {
         let lane = self.by_id.remove(id)?;
         self.turnstiles.remove(&lane.session);
         Some(lane)
     }
 
-    /// What the requests of a session go through one by one. Others need not wait for each other.
+    /// The lock that serializes the requests of a session. Requests without a session are not
+    /// serialized.
     pub(super) fn turnstile(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
         match lane {
             Some(Lane { session, exchange: 0 }) => {
@@ -64,17 +65,17 @@ impl Sessions {
         }
     }
 
-    /// The lane of a legacy session whose client posts to this path.
+    /// The lane of the legacy session whose client posts to this path.
     pub(super) fn posting_to(&self, path: &PathAndQuery) -> Option<Lane> {
         self.by_endpoint.get(path).copied()
     }
 
-    /// Where the client of a legacy session posts to.
+    /// The path that the client of a legacy session posts to.
     pub(super) fn endpoint_of(&self, lane: Lane) -> Option<PathAndQuery> {
         self.by_endpoint.iter().find(|(_, of)| **of == lane).map(|(path, _)| path.clone())
     }
 
-    /// Learns where the client of a legacy session posts to.
+    /// Remembers the path that the client of a legacy session posts to.
     pub(super) fn bind_endpoint(&mut self, path: PathAndQuery, lane: Lane) {
         make_room(&mut self.by_endpoint, &path);
         self.by_endpoint.insert(path, lane);
@@ -82,24 +83,24 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Whether the server has told its clients of this path, in one way or the other.
+    /// Whether the server has named this path to its clients, as an endpoint or by a redirect.
     pub(super) fn is_told(&self, path: &PathAndQuery) -> bool {
         self.by_endpoint.contains_key(path) || self.is_announced(path)
     }
 
-    /// Whether the server itself has sent clients to this path.
+    /// Whether the server has redirected clients to this path.
     pub(super) fn is_announced(&self, path: &PathAndQuery) -> bool {
         self.redirects.contains_key(path)
     }
 
-    /// Learns where the server sends its clients by a redirect, such as from `/mcp` to `/mcp/`.
+    /// Remembers a redirect target of the server, such as from `/mcp` to `/mcp/`.
     pub(super) fn announce(&mut self, path: PathAndQuery) {
         make_room(&mut self.redirects, &path);
         self.redirects.insert(path, ());
     }
 }
 
-/// Makes room for `key`, if it is new and there is none.
+/// Removes an arbitrary entry if the map is full and `key` is new.
 fn make_room<K, V, Q>(map: &mut HashMap<K, V>, key: &Q)
 where
     K: Clone + Eq + Hash + Borrow<Q>,

@@ -1,4 +1,4 @@
-//! Bodies of replies that are passed on as they come.
+//! Response bodies that are passed on as they arrive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub(super) struct EventStream {
     events: Events,
     ready: Vec<Outbound>,
     ended: bool,
-    /// Comes when the recording ends.
+    /// Resolves when the recording ends.
     ending: Pin<Box<dyn Future<Output = String>>>,
 }
 
@@ -31,7 +31,7 @@ impl EventStream {
         Self { exchange, body, events, ready: Vec::new(), ended: false, ending }
     }
 
-    /// Takes bytes of the stream; what may be sent of them gathers in `ready`.
+    /// Parses bytes of the stream, and adds the events to send to `ready`.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
         self.events.feed(bytes);
         while let Some(next) = self.events.next() {
@@ -50,10 +50,10 @@ impl EventStream {
         Ok(())
     }
 
-    /// Ends the stream before the server does; whoever waits for an answer on it is told `why`.
+    /// Ends the stream before the server does; pending requests are answered with `why`.
     fn give_up(&mut self, why: &str) {
         self.ended = true;
-        // If the tape is what failed, all that is left is to end.
+        // If the tape itself has failed, there are no answers; the stream just ends.
         for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
             self.ready.push(Outbound::event(&answer, None));
         }
@@ -66,7 +66,8 @@ impl EventStream {
             self.send(sent);
         }
         if self.exchange.has_dropped {
-            // An answer may have been in it, and whoever waits would wait for ever.
+            // A withheld event may have been the answer; without an error the client would wait
+            // indefinitely.
             self.give_up("the server's reply held no answer that may be passed on");
         }
         Ok(())
@@ -114,10 +115,10 @@ impl Pieces for EventStream {
     }
 }
 
-/// A body that is passed on as it comes.
+/// A body that is passed on as it arrives.
 pub(super) struct PlainStream {
     body: Incoming,
-    /// Who looks at it once it has passed.
+    /// Inspects the body as it passes.
     watch: Option<BodyWatch>,
 }
 

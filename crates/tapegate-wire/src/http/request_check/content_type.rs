@@ -1,18 +1,18 @@
-//! `Content-Type` values that have one reading only.
+//! Unambiguous `Content-Type` values.
 
-/// A `Content-Type` that every reader takes apart alike.
+/// A `Content-Type` that all parsers read alike.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContentType {
     /// Type and subtype, in lower case.
     pub(super) essence: String,
     charset: Option<String>,
-    /// Whether there are parameters besides `charset`.
+    /// Whether there are parameters other than `charset`.
     pub(super) has_others: bool,
 }
 
 impl ContentType {
-    /// Reads a value. `None` if it is malformed, or if a careless reader could find another charset in
-    /// it than a strict one does.
+    /// Parses a value. `None` if it is malformed, or if a lenient parser could find a different
+    /// charset in it than a strict one.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(value).ok().filter(|text| text.is_ascii())?;
         let mut rest = text.trim_matches([' ', '\t']);
@@ -32,7 +32,7 @@ impl ContentType {
                 return None;
             }
         }
-        // A reader that searches the value for `charset=` must find that parameter, or nothing.
+        // A parser that searches the value for `charset=` must find that parameter, or nothing.
         let mentions = text.to_ascii_lowercase().matches("charset").count();
         (mentions == usize::from(charset.is_some())).then_some(Self {
             essence,
@@ -41,13 +41,14 @@ impl ContentType {
         })
     }
 
-    /// Whether text of this type is UTF-8. That is what JSON and forms are unless a charset says otherwise.
+    /// Whether text of this type is UTF-8, which JSON and forms are unless a charset says
+    /// otherwise.
     pub(super) fn is_utf8(&self) -> bool {
         matches!(self.charset.as_deref(), None | Some("utf-8" | "utf8"))
     }
 }
 
-/// The next `; name=value`, with the name in lower case. The outer `None` means that it is malformed.
+/// The next `; name=value`, with the name in lower case. The outer `None` means malformed.
 #[expect(clippy::option_option, reason = "malformed and at the end are different things")]
 fn next_parameter<'a>(rest: &mut &'a str) -> Option<Option<(String, &'a str)>> {
     loop {
@@ -57,7 +58,7 @@ fn next_parameter<'a>(rest: &mut &'a str) -> Option<Option<(String, &'a str)>> {
         }
         let text = text.strip_prefix(';')?.trim_start_matches([' ', '\t']);
         if text.is_empty() || text.starts_with(';') {
-            // An empty parameter says nothing.
+            // Skip an empty parameter.
             *rest = text;
             continue;
         }
@@ -66,7 +67,7 @@ fn next_parameter<'a>(rest: &mut &'a str) -> Option<Option<(String, &'a str)>> {
             Some(quoted) => {
                 let (value, after) = quoted.split_once('"')?;
                 *rest = after;
-                // Readers differ in what a backslash means.
+                // Parsers differ in what a backslash means.
                 if value.contains('\\') || !value.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                     return None;
                 }

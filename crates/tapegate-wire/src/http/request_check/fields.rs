@@ -1,4 +1,4 @@
-//! Header lines that change how a request is read.
+//! Checks headers that change how a request is read.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use http::header::{
 
 use super::{Rejection, shown};
 
-/// Headers that make a server take another method or path than those of the request line.
+/// Headers that make a server use a method or path other than that of the request line.
 const OVERRIDES: [&str; 5] = [
     "x-http-method-override",
     "x-http-method",
@@ -18,10 +18,11 @@ const OVERRIDES: [&str; 5] = [
     "x-original-url",
     "x-rewrite-url",
 ];
-/// Headers that say how a body is read or whom a request belongs to. `Content-*` and `Mcp-*` count too.
+/// Headers that determine how a body is read or whose request it is, besides `Content-*` and
+/// `Mcp-*`.
 const DECISIVE: [&str; 6] =
     ["transfer-encoding", "host", "expect", "authorization", "last-event-id", "connection"];
-/// The JSON-RPC code for headers that do not describe the message.
+/// The JSON-RPC code for headers that do not match the message.
 const CODE_HEADER_MISMATCH: i32 = -32020;
 
 /// Checks the header lines of a request.
@@ -44,7 +45,8 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
         let reason = format!("the expectation `{}` cannot be met", shown(value.as_bytes()));
         return Err(Rejection::new(417, reason));
     }
-    // Clients offer HTTP/2 this way and go on without it. Any other protocol would bypass the gate.
+    // Clients offer HTTP/2 this way and continue without it. Any other protocol would bypass the
+    // gate.
     if let Some(value) = other(UPGRADE, "h2c") {
         let reason = format!("an upgrade to `{}` is not possible here", shown(value.as_bytes()));
         return Err(Rejection::new(400, reason));
@@ -53,7 +55,7 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
 }
 
 fn check_name(name: &str) -> Result<(), Rejection> {
-    // Gateways such as WSGI cannot tell an underscore from a hyphen.
+    // Gateways such as WSGI do not distinguish underscores from hyphens.
     let folded = match name.contains('_') {
         true => Cow::Owned(name.replace('_', "-")),
         false => Cow::Borrowed(name),
@@ -70,7 +72,7 @@ fn check_name(name: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// A header that decides something must be there once, and MCP's own must be plain text.
+/// Decisive headers must occur only once and be plain ASCII.
 fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> {
     if !is_decisive(name.as_str()) || *name == CONNECTION {
         return Ok(());
@@ -92,7 +94,7 @@ fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> 
     Ok(())
 }
 
-/// `Connection` names headers that are not sent on. It must not name one that decides something.
+/// `Connection` lists headers that are not forwarded. It must not list a decisive one.
 fn check_connection(headers: &HeaderMap) -> Result<(), Rejection> {
     for value in headers.get_all(CONNECTION) {
         let Ok(text) = value.to_str() else {
@@ -114,7 +116,7 @@ fn is_decisive(name: &str) -> bool {
     DECISIVE.contains(&name) || name.starts_with("mcp-") || name.starts_with("content-")
 }
 
-/// Whether a header repeats something of the message.
+/// Whether a header mirrors a part of the message.
 fn is_mirror(name: &str) -> bool {
     name.starts_with("mcp-") && name != "mcp-session-id"
 }

@@ -1,13 +1,13 @@
-//! Names in queries and in forms, as the most careless reader takes them.
+//! Checks parameter names in queries and forms, as the most lenient parser reads them.
 
 use super::{Rejection, shown};
 
-/// The members of a message.
+/// The members of a JSON-RPC message.
 const MEMBERS: [&str; 6] = ["jsonrpc", "method", "params", "id", "result", "error"];
-/// How often a text may have been encoded.
+/// How many layers of percent-encoding are decoded.
 const ENCODED_MAX: usize = 3;
 
-/// Refuses a query that overrides the method or holds a message.
+/// Refuses a query that overrides the method or contains a message.
 pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
     let decoded = decoded_wholly(query).to_lowercase();
     let names: Vec<&str> = names(&decoded).collect();
@@ -35,8 +35,8 @@ pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Refuses a query that names a parameter of the server's own URL again, in any spelling: readers
-/// differ in which of two they take.
+/// Refuses a query that repeats a parameter of the server's own URL in any spelling: parsers differ
+/// in which of two they use.
 pub fn check_own_query(own: Option<&str>, asked: Option<&str>) -> Result<(), Rejection> {
     let (Some(own), Some(asked)) = (own, asked) else { return Ok(()) };
     if own == asked {
@@ -56,8 +56,8 @@ pub fn check_own_query(own: Option<&str>, asked: Option<&str>) -> Result<(), Rej
     }
 }
 
-/// Whether an encoded form is one of a login: plain names only, none of them that of a member of a
-/// message. A reader that builds objects from brackets or dots finds none.
+/// Whether a body is an encoded login form: simple names only, none of which is a member of a
+/// JSON-RPC message. Parsers that build objects from brackets or dots find none.
 pub(super) fn is_login_form(body: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(body) else { return false };
     let decoded = decoded_wholly(text).to_lowercase();
@@ -74,12 +74,12 @@ pub(super) fn is_login_form(body: &[u8]) -> bool {
     text.bytes().all(is_form_byte) && text.split('&').all(fits) && !decoded.contains("jsonrpc")
 }
 
-/// Bytes of an encoded form. No JSON text consists of them alone.
+/// Bytes of an encoded form. They do not suffice to write a JSON object or array.
 fn is_form_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"%&+=-._~*".contains(&byte)
 }
 
-/// A path and its query, as they may be logged: without the values of parameters.
+/// A path and query for the log, without the values of parameters.
 pub(in crate::http) fn without_values(path: &str, query: Option<&str>) -> String {
     let path = shown(path.as_bytes());
     let Some(query) = query.filter(|query| !query.is_empty()) else { return path };
@@ -88,18 +88,18 @@ pub(in crate::http) fn without_values(path: &str, query: Option<&str>) -> String
     format!("{path}?{}", names.join("&"))
 }
 
-/// The names of a query's parameters, whichever separator its reader knows.
+/// The parameter names of a query, split at either separator.
 fn names(query: &str) -> impl Iterator<Item = &str> {
     query.split(['&', ';']).map(|pair| pair.split('=').next().unwrap_or_default())
 }
 
-/// The part of a name in front of its brackets or dots, if it is not all in brackets.
+/// The part of a name before its brackets or dots; leading brackets are skipped.
 fn base(name: &str) -> &str {
     let name = name.trim().trim_start_matches('[');
     &name[..name.find(['[', ']', '.']).unwrap_or(name.len())]
 }
 
-/// A name without what readers drop, replace or cut off.
+/// A name without the characters that parsers drop, replace or cut off.
 fn plain(name: &str) -> String {
     let base = name.trim().trim_start_matches('[');
     let base = &base[..base.find(['[', ']']).unwrap_or(base.len())];
@@ -107,7 +107,7 @@ fn plain(name: &str) -> String {
     base.to_lowercase().replace('ſ', "s").chars().filter(dropped).collect()
 }
 
-/// A text without percent-encoding, however often it was encoded.
+/// Decodes up to [`ENCODED_MAX`] layers of percent-encoding.
 fn decoded_wholly(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..ENCODED_MAX {
@@ -120,7 +120,7 @@ fn decoded_wholly(text: &str) -> String {
     text
 }
 
-/// A query without percent-encoding. What is not UTF-8 then is replaced.
+/// Decodes percent-encoding. Bytes that are not valid UTF-8 are replaced.
 fn percent_decoded(query: &str) -> String {
     let bytes = query.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,25 +1,25 @@
-//! How the reply of a governed server is read.
+//! Classifies replies of a server behind a gate.
 
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
 use super::content_type::ContentType;
 
-/// What a reply carries, by its headers.
+/// The kind of a reply, by its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyKind {
-    /// A stream of events.
+    /// An event stream.
     Events,
     /// One JSON text.
     Json,
-    /// Something that no client takes for a message.
+    /// A type that no client reads as a message.
     Other,
 }
 
-/// What a reply carries, if all clients read it alike; otherwise why they may not.
+/// The kind of a reply if all clients read it alike; otherwise the reason why they may not.
 ///
-/// Clients look for the media type in different ways: some compare it, some search the header for it. And
-/// some decode text in the charset that is named.
+/// Clients check the media type in different ways: some compare it, some search the header for it.
+/// Some decode text in the named charset.
 pub fn read_reply(headers: &HeaderMap) -> Result<ReplyKind, &'static str> {
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
     let Some(value) = lines.next() else { return Ok(ReplyKind::Other) };

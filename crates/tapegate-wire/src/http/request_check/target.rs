@@ -1,22 +1,22 @@
-//! Paths that a governed listener knows.
+//! The paths that a gated listener knows.
 
 use tapegate_core::frame::{Body, Frame};
 use tapegate_core::json::{Cursor, Kind};
 
-/// Where a request leads.
+/// What a request's path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// An MCP endpoint, where messages belong.
+    /// An MCP endpoint, which accepts messages.
     Endpoint,
-    /// Metadata below `/.well-known/`, which is only read.
+    /// Read-only metadata below `/.well-known/`.
     Metadata,
     /// A step of an OAuth login at a server that is its own authorization server.
     Login(Login),
-    /// Anywhere else.
+    /// Any other path.
     Unknown,
 }
 
-/// A step of a login, at the paths that the authorization part of MCP gives them.
+/// A login step, at the paths that MCP's authorization specification defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
     /// `/authorize`, which a browser opens.
@@ -28,9 +28,9 @@ pub enum Login {
 }
 
 impl Route {
-    /// Where a path leads in front of a server with its endpoint at `own`. Only exact spellings are
-    /// known: whatever else a server's router would fold to one of its paths leads nowhere, unless the
-    /// server has `announced` it.
+    /// The route of a path at a server whose endpoint is `own`. Only exact spellings match: other
+    /// paths that the server's router might normalize are unknown, unless the server has
+    /// `announced` them.
     pub fn of(path: &str, own: &str, announced: bool) -> Self {
         match path {
             "/" | "/mcp" => Self::Endpoint,
@@ -44,7 +44,7 @@ impl Route {
     }
 }
 
-/// Whether a path has a segment `.well-known` and no spelling that a router could fold.
+/// Whether a path has a segment `.well-known` and nothing that a router could normalize.
 fn is_metadata(path: &str) -> bool {
     let plain = |segment: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -55,13 +55,13 @@ fn is_metadata(path: &str) -> bool {
     known && segments.all(plain)
 }
 
-/// Whether a body is client metadata: one JSON object that cannot be taken for a message.
+/// Whether a body is client metadata: one JSON object that cannot be mistaken for a message.
 pub(super) fn is_registration(body: &[u8]) -> bool {
     let frame = Frame::read(body);
     matches!(frame.body(), Body::Message(_)) && !has_member(body, &["method", "jsonrpc", "params"])
 }
 
-/// Whether an object has one of these members, in any case. What cannot be read to its end counts.
+/// Whether an object has one of these members, in any case. Malformed objects count as having one.
 fn has_member(object: &[u8], names: &[&str]) -> bool {
     let Ok(mut cursor) = Cursor::new(object) else { return true };
     if !matches!(cursor.kind(), Ok(Kind::Object)) || cursor.open().is_err() {
@@ -73,7 +73,7 @@ fn has_member(object: &[u8], names: &[&str]) -> bool {
             Ok(None) => return false,
             Ok(Some(key)) => {
                 let key = key.decode();
-                // The long s is an `s` to readers that fold case by Unicode.
+                // Parsers that fold case by Unicode read the long s as `s`.
                 let key = key.replace('ſ', "s");
                 if names.iter().any(|name| key.trim().eq_ignore_ascii_case(name)) {
                     return true;

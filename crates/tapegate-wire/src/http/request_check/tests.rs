@@ -1,4 +1,4 @@
-//! What a governed listener takes and refuses, by the head of a request.
+//! Tests for which request heads a gated listener accepts.
 
 use super::*;
 use http::HeaderValue;
@@ -35,7 +35,7 @@ fn what_real_clients_send_is_taken() {
         &[JSON, ("mcp-method", "tools/call"), ("mcp-name", "=?base64?eA==?=")],
         &[("content-type", "application/json; charset=utf-8"), ("expect", "100-continue")],
         &[JSON, ("transfer-encoding", "chunked"), ("connection", "keep-alive")],
-        // The HTTP client of Java offers HTTP/2 with every request.
+        // Java's HTTP client offers HTTP/2 with every request.
         &[
             JSON,
             ("connection", "Upgrade, HTTP2-Settings"),
@@ -131,7 +131,7 @@ fn only_json_in_utf8_is_taken() {
         );
     }
     assert_eq!(status("POST /mcp", &[], true), 415);
-    // The official SDK for TypeScript searches the line for `application/json`.
+    // The official TypeScript SDK searches the line for `application/json`.
     for parameter in
         ["; x=\"application/json\"", "; application/json=1", "; charset=utf-7", "; a=b"]
     {

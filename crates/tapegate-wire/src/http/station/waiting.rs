@@ -1,4 +1,4 @@
-//! Exchanges that wait in front of a held call, and how they learn what became of it.
+//! Exchanges that wait for held calls, and how they are notified.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,30 +11,30 @@ use tapegate_core::side::{Lane, Side};
 use super::Station;
 use crate::deck::{Outgoing, settled, tick};
 
-/// Who waits, by numbers of their own: a call may come to be held by another name.
+/// The waiting exchanges, by sequence number: the ticket of a held call may change.
 #[derive(Default)]
 pub(super) struct Waiters {
     count: u64,
     waiting: BTreeMap<u64, (Ticket, Listener)>,
 }
 
-/// Hears what becomes of a held call.
+/// Called with updates about a held call.
 type Listener = Rc<dyn Fn(Word)>;
 
-/// What becomes of a held call.
+/// An update about a held call.
 #[derive(Debug)]
 pub(crate) enum Word {
-    /// It may be sent: this.
+    /// The call may be sent, in this form.
     Send(Permitted<'static>),
-    /// It is answered, with this.
+    /// The call is answered with this.
     Answer(Permitted<'static>),
-    /// Its caller is told something meanwhile.
+    /// A message for the caller while the call stays held.
     Tell(Permitted<'static>),
-    /// It was taken back; nobody is answered.
+    /// The call was withdrawn; there is no answer.
     Over,
 }
 
-/// Somebody who waits in front of a held call. If it is dropped, the call is taken back.
+/// A registered waiter for a held call. Dropping it withdraws the call.
 pub(crate) struct Waiting {
     station: Rc<Station>,
     number: u64,
@@ -44,7 +44,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let waiter = self.station.waiters.borrow_mut().waiting.remove(&self.number);
         if let Some((ticket, _)) = waiter {
-            // If the tape has failed, everything ends anyway.
+            // If the tape has failed, the session ends anyway.
             self.station.pass(Event::Withdrawn { ticket }).ok();
             self.station.unheld.notify_waiters();
         }
@@ -52,7 +52,8 @@ impl Drop for Waiting {
 }
 
 impl Station {
-    /// Has `listener` hear what becomes of a held call. The last word is any but [`Word::Tell`].
+    /// Registers `listener` for updates about a held call. Any update but [`Word::Tell`] is the
+    /// last.
     pub(crate) fn wait(
         self: &Rc<Self>,
         ticket: Ticket,
@@ -66,22 +67,22 @@ impl Station {
         Waiting { station: Rc::clone(self), number }
     }
 
-    /// Waits until a call of this session could be held, if `bytes` are one that might have to be. Other
-    /// sessions need not wait for it.
+    /// If `bytes` contain a request, waits until another call of this session may be held. Other
+    /// sessions are not affected.
     pub(crate) async fn room_for(&self, lane: Lane, bytes: &[u8]) {
         while self.deck.borrow().is_full_for(lane) && asks(bytes) {
             self.unheld.notified().await;
         }
     }
 
-    /// Waits until another call could be held.
+    /// Waits until another call may be held.
     pub(crate) async fn room(&self) {
         while self.deck.borrow().is_full() {
             self.unheld.notified().await;
         }
     }
 
-    /// Deals with decisions about held calls and with the time they take, for ever.
+    /// Processes decisions and timeouts of held calls; never returns.
     pub(crate) async fn attend(&self) {
         if !self.is_governed() {
             return std::future::pending().await;
@@ -97,13 +98,13 @@ impl Station {
                 () = self.held.notified() => continue,
             };
             if self.pass(event).is_err() {
-                // The tape has failed, which whoever ends the session learns from the station.
+                // The tape has failed; the session's owner learns that from `Station::failed`.
                 return std::future::pending().await;
             }
         }
     }
 
-    /// Tells those who wait in front of held calls what became of them; returns the rest.
+    /// Notifies the waiters of held calls; returns the messages that are for no waiter.
     pub(super) fn tell<'e>(&self, outgoing: Vec<Outgoing<'e>>) -> Vec<Outgoing<'e>> {
         if self.waiters.borrow().waiting.is_empty() {
             return outgoing;
@@ -136,7 +137,7 @@ impl Station {
     }
 }
 
-/// Whether there is a request among the messages of a text.
+/// Whether a text contains a request.
 fn asks(bytes: &[u8]) -> bool {
     let frame = Frame::read(bytes);
     let is_request =
@@ -156,7 +157,7 @@ impl Waiters {
         self.waiting.values_mut().filter(|one| one.0 == was).for_each(|one| one.0 = now);
     }
 
-    /// The word that a message is to whoever waits; the last one ends the waiting.
+    /// Turns a message into an update for a waiter; the last update removes the waiter.
     fn word(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Connections to one server, kept for a while and used again.
+//! A pool of reusable connections to one server.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,12 +22,12 @@ use tokio_rustls::TlsConnector;
 
 use super::{Awaited, UpstreamError};
 
-/// Servers commonly close a connection after five idle seconds; we must be the first to stop
-/// using it, or a request could be lost on a connection that is being closed.
+/// Servers commonly close a connection after five idle seconds; we must stop using it earlier, or a
+/// request could be lost on a connection that is being closed.
 const IDLE_MAX: Duration = Duration::from_secs(3);
 /// How many idle connections are kept.
 const IDLE_COUNT_MAX: usize = 64;
-/// How long a connection may take to come about.
+/// How long a connection attempt may take.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -46,13 +46,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
 impl Pool {
     pub(super) fn new(scheme: &Scheme, authority: &Authority) -> Result<Self, UpstreamError> {
-        // Roots take time and memory to load, so they are loaded only where they are needed.
+        // Root certificates take time and memory to load, so load them only for HTTPS.
         let tls = if *scheme == Scheme::HTTPS { Some(connector()?) } else { None };
         Ok(Self { authority: authority.clone(), tls, idle: Rc::default() })
     }
 
-    /// Has a request on its way: it is in the hands of a connection, whose task writes it before
-    /// that of any connection that is given a request later.
+    /// Hands a request to a connection, whose task writes it before that of any connection that is
+    /// given a request later.
     pub(super) async fn begin(
         &self,
         request: Request<Full<Bytes>>,
@@ -71,8 +71,8 @@ impl Pool {
                 }
                 Err(error) => error,
             };
-            // A connection that was closed meanwhile gives the request back if nothing of it was
-            // written; anything else may have run, and is never sent twice.
+            // A connection that was closed meanwhile returns the request if nothing of it was
+            // written; otherwise it may have been processed, and is never sent twice.
             let Some(request) = error.take_message() else {
                 return Err(pool.failed(error.error()));
             };
@@ -84,7 +84,7 @@ impl Pool {
         }))
     }
 
-    /// What went wrong, with every cause.
+    /// The error, with all its causes.
     pub(super) fn failed(&self, error: &dyn Error) -> UpstreamError {
         let mut why = error.to_string();
         let mut cause = error.source();
@@ -105,7 +105,7 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection for later, once its reply has been read to the end.
+    /// Returns a connection to the pool once its reply has been read to the end.
     fn keep(&self, mut sender: Sender) {
         let idle = Rc::clone(&self.idle);
         tokio::task::spawn_local(async move {
@@ -131,7 +131,7 @@ impl Pool {
         let opened = tokio::time::timeout(CONNECT_MAX, connecting).await.map_err(late).flatten();
         let (sender, connection) = opened.map_err(|error| self.failed(&error))?;
         tokio::task::spawn_local(async move {
-            // Whoever waits for a reply is told of a connection that breaks; nobody else minds.
+            // The pending reply, if there is one, gets the error too.
             connection.await.ok();
         });
         Ok(sender)
@@ -149,7 +149,7 @@ impl Pool {
     }
 }
 
-/// TLS that trusts the system's roots.
+/// A TLS connector that trusts the system's root certificates.
 fn connector() -> Result<TlsConnector, UpstreamError> {
     let loaded = rustls_native_certs::load_native_certs();
     let mut roots = rustls::RootCertStore::empty();

@@ -1,12 +1,13 @@
-//! Which of the headers that were given for a server prove who the user is.
+//! Decides which of the configured headers for a server are credentials.
 //!
-//! Whoever reaches the listener could otherwise have a login granted in the user's name: a server that is
-//! its own authorization server answers `/authorize` with a code for the user whose credentials it sees.
+//! Without this, any client of the listener could obtain a login in the user's name: a server that
+//! is its own authorization server answers `/authorize` with a code for the user whose credentials
+//! it sees.
 
 use http::HeaderMap;
 use http::header::HeaderName;
 
-/// Whether a request gets the credentials among the headers that were given for the server.
+/// Whether the credentials among the configured headers are added to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Credentials {
     Added,
@@ -15,7 +16,7 @@ pub(in crate::http) enum Credentials {
 }
 
 impl Credentials {
-    /// The headers that a request gets.
+    /// The headers to add to a request.
     pub(super) fn among(self, extra: &HeaderMap) -> HeaderMap {
         let mut sent = extra.clone();
         if self == Self::LeftOut {
