@@ -1,9 +1,9 @@
-//! Holding policies against a call.
+//! Evaluates policies for a call.
 //!
-//! Nothing that goes wrong opens the gate: a `forbid` that cannot be evaluated, or that reads an
-//! argument that is not what it should be, counts as a refusal, and a `permit` of that sort does
-//! not hold, though it still has people asked if it says so. Arguments that servers may read in
-//! several ways are asked about by each: one reading is enough to stop, and all must pass.
+//! No failure permits a call: a `forbid` that cannot be evaluated, or that reads an argument of the
+//! wrong kind, counts as a refusal. A `permit` of that sort does not apply, though an approval that
+//! it requires is still required. Arguments that servers may read in several ways are evaluated for
+//! each reading: one reading is enough to deny, and all must pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::scene::Scene;
 use crate::value::{Arguments, Misfit, arguments, record};
 use crate::{Answer, Cedar, Kept, Question};
 
-/// The policies that are asked, and what is known before.
+/// The policies to evaluate, and what is known beforehand.
 struct Asked<'a> {
     policies: &'a PolicySet,
-    /// Whether none was left out.
+    /// Whether no policy was left out.
     whole: bool,
     errors: Vec<String>,
-    /// Policies that have people asked, whatever the others say.
+    /// Policies that require approval, whatever the others decide.
     asking: BTreeSet<String>,
 }
 
-/// What policies say by one reading of the arguments.
+/// The decision of the policies for one reading of the arguments.
 #[derive(Default)]
 struct Held {
     /// Those that permit.
     permits: BTreeSet<String>,
-    /// Those that have people asked.
+    /// Those that require approval.
     asking: BTreeSet<String>,
-    /// Those that refuse, and why.
+    /// Those that deny, and why.
     refusal: Option<(Vec<String>, String)>,
     errors: Vec<String>,
 }
 
 impl Cedar {
-    /// What the policies say of a call.
+    /// Evaluates the policies for a call.
     pub fn ask(&self, question: &Question<'_>) -> Answer {
         let (action, kind) = self.dialect.action(question.method, question.name);
         let called = action == "tools/call";
@@ -60,8 +60,8 @@ impl Cedar {
         self.ask_around(question, made, (action, kind))
     }
 
-    /// Some arguments are not what they should be: policies that read them are left out of it, or
-    /// refuse.
+    /// Evaluates a call with arguments of the wrong kind: permits that read them are left out,
+    /// forbids that read them deny.
     fn ask_around(
         &self,
         question: &Question<'_>,
@@ -82,7 +82,7 @@ impl Cedar {
             }
             whole = false;
             if kept.approval.is_some() {
-                // It may be about this call, so people are asked.
+                // The policy may apply to this call, so approval is required.
                 people.insert(id.clone());
             }
         }
@@ -137,7 +137,7 @@ impl Cedar {
         self.answer(permits, &asking, errors)
     }
 
-    /// What policies say by one reading of the arguments: as they are written, or by these.
+    /// Evaluates the policies for one reading of the arguments; `None` means as they are written.
     fn held(
         &self,
         asked: &Asked<'_>,
@@ -152,7 +152,7 @@ impl Cedar {
             None => written.clone(),
         };
         let context = self.context(question, written, readings, &made.folders)?;
-        // The short way knows nothing of policies that were left out.
+        // The plan includes policies that were left out here.
         if let Some(plan) = scene.plan(&self.policies).filter(|_| asked.whole)
             && let Short::Permits(deciding) = plan.ask(scene, context.clone())
         {
@@ -161,7 +161,7 @@ impl Cedar {
         Some(self.judge(&plan::ask(asked.policies, scene, context)?))
     }
 
-    /// Nothing forbids, and these permit.
+    /// The answer if nothing forbids the call.
     fn answer(
         &self,
         permits: BTreeSet<String>,
@@ -179,7 +179,7 @@ impl Cedar {
         Answer { permit: true, approval, reason, policies: policies.into_iter().collect(), errors }
     }
 
-    /// What a response of Cedar comes to.
+    /// Interprets a response of Cedar.
     fn judge(&self, response: &Response) -> Held {
         let (mut errors, mut failed, mut asking) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
@@ -229,7 +229,7 @@ impl Cedar {
 }
 
 impl Held {
-    /// These policies hold, and none forbids.
+    /// The result if these policies apply and none forbids.
     fn of(deciding: BTreeSet<String>) -> Self {
         let mut held = Self::default();
         for id in deciding {
@@ -243,7 +243,7 @@ impl Held {
 }
 
 impl Kept {
-    /// Whether it concerns the policy that an argument is not as it should be.
+    /// Whether the policy is affected by an argument of the wrong kind.
     fn minds(&self, misfit: &Misfit) -> bool {
         let arguments = &self.reads.arguments;
         match misfit.climbs {

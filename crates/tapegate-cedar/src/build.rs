@@ -1,4 +1,4 @@
-//! From policies that were read and checked to those that are asked.
+//! Builds the policy set that is evaluated from the policies that were read and checked.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,22 @@ use crate::typing::Types;
 use crate::wanted::{AllWanted, gather};
 use crate::{Cedar, Kept};
 
-/// What the second policy is called that has people asked for whatever may be read so. No `@id` begins
-/// like this by chance, and one that does on purpose has people asked.
+/// The name prefix of the second copy of a policy that requires approval, which applies to every
+/// reading. No `@id` starts like this by accident, and one that does so on purpose only adds an
+/// approval.
 const ASKING: &str = "\u{1}asks ";
 
-/// The name of the policy that has people asked as `id` does, for all readings.
+/// The name of the copy of `id` that requires approval for all readings.
 fn asking(id: &str) -> String {
     format!("{ASKING}{id}")
 }
 
-/// Whom the policy with this name asks people for.
+/// The policy for which the policy with this name requires approval.
 pub(crate) fn asks_for(id: &str) -> Option<&str> {
     id.strip_prefix(ASKING)
 }
 
-/// Makes the policies as they are asked, of such as were checked.
+/// Builds the policy set from checked policies.
 pub(crate) fn build(all: &[Read], dialect: Dialect, types: Types) -> Option<Cedar> {
     let mut policies = PolicySet::new();
     let mut kept = BTreeMap::new();

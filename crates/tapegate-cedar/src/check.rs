@@ -1,4 +1,4 @@
-//! Checking one policy against the types of what it can be about, in Cedar's strict mode.
+//! Checks a policy against the types of the calls it can apply to, in Cedar's strict mode.
 
 use cedar_policy::{Policy, PolicySet, Schema, ValidationError, ValidationMode, Validator};
 use miette::Diagnostic;
@@ -7,16 +7,16 @@ use crate::reads::Reads;
 use crate::selector::Selector;
 use crate::types::{Record, Type};
 
-/// Something found in a policy.
+/// A problem found in a policy.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Where, from the start of the policy; `None` if it is about the whole of it.
+    /// The offset from the start of the policy; `None` for the whole policy.
     pub(crate) at: Option<usize>,
     pub(crate) error: bool,
     pub(crate) words: String,
 }
 
-/// Checks a policy. `common` is what the tools it can be about have in common.
+/// Checks a policy. `common` is the arguments that all tools it can apply to have in common.
 pub(crate) fn check(policy: &Policy, schema: Schema, common: Option<&Record>) -> Vec<Found> {
     let mut set = PolicySet::new();
     if let Err(error) = set.add(policy.clone()) {
@@ -27,11 +27,11 @@ pub(crate) fn check(policy: &Policy, schema: Schema, common: Option<&Record>) ->
     let mut found: Vec<Found> = errors
         .map(|error| Found { at: place(error), error: true, words: explain(error, common) })
         .collect();
-    // One place is wrong for many requests at once, which come in any order; once is enough.
+    // The same place is reported once per request type, in any order; once is enough.
     found.sort_by(|one, two| (one.at, &one.words).cmp(&(two.at, &two.words)));
     found.dedup_by_key(|found| found.at);
     if found.is_empty() {
-        // The first says why; others follow from it.
+        // The first warning gives the reason; others follow from it.
         let warning = result.validation_warnings().next().map(|warning| {
             let words = unprefixed(&warning.to_string());
             Found { at: place(warning), error: false, words }
@@ -41,8 +41,8 @@ pub(crate) fn check(policy: &Policy, schema: Schema, common: Option<&Record>) ->
     found
 }
 
-/// Checks that the arguments a policy reads are ones that the tools it is about have in common.
-/// Cedar itself takes a test for something that cannot be there as a test that fails.
+/// Checks that the tools a policy applies to have the arguments it reads. Cedar itself treats a
+/// test for an impossible attribute as one that is false.
 pub(crate) fn known(
     statement: &str,
     reads: &Reads,
@@ -65,7 +65,7 @@ pub(crate) fn known(
             },
             None => {
                 let near = near(&parts, common).map(|near| format!("; did you mean `{near}`?"));
-                // A prompt may have what no tool has.
+                // A prompt may have arguments that no tool has.
                 let error = !selector.takes_others();
                 let near = near.unwrap_or_default();
                 let words = format!("no tool that the policy can be about has `{name}`{near}");
@@ -76,7 +76,7 @@ pub(crate) fn known(
     missing.into_iter().map(say).collect()
 }
 
-/// A member whose name is much like the last of a path.
+/// A member whose name is similar to the last one of a path.
 fn near<'a>(path: &[&str], record: &'a Record) -> Option<&'a str> {
     match path {
         [] => None,
@@ -96,7 +96,7 @@ fn near<'a>(path: &[&str], record: &'a Record) -> Option<&'a str> {
     }
 }
 
-/// How many letters have to be put in, taken out or changed.
+/// The edit distance: insertions, deletions and replacements.
 fn distance(one: &str, two: &str) -> usize {
     let two: Vec<char> = two.chars().collect();
     let mut row: Vec<usize> = (0..=two.len()).collect();
@@ -111,7 +111,7 @@ fn distance(one: &str, two: &str) -> usize {
     row[two.len()]
 }
 
-/// Where a name stands in a policy, as a word of its own.
+/// The offset of a name in a policy, as a whole word.
 pub(crate) fn word(statement: &str, name: &str) -> Option<usize> {
     let part = |one: char| one.is_alphanumeric() || one == '_';
     statement.match_indices(name).map(|(at, _)| at).find(|at| {
@@ -121,12 +121,12 @@ pub(crate) fn word(statement: &str, name: &str) -> Option<usize> {
     })
 }
 
-/// Where Cedar points to.
+/// The offset that Cedar reports.
 pub(crate) fn place(diagnostic: &dyn Diagnostic) -> Option<usize> {
     diagnostic.labels()?.next().map(|label| label.offset())
 }
 
-/// Cedar's words, with the way out.
+/// Cedar's message, with a hint on how to fix the error.
 fn explain(error: &ValidationError, common: Option<&Record>) -> String {
     let words = unprefixed(&error.to_string());
     match (error, argument(&words)) {
@@ -152,7 +152,7 @@ fn explain(error: &ValidationError, common: Option<&Record>) -> String {
     }
 }
 
-/// `context.arguments has a && context.arguments.a has b`, for `a.b`.
+/// Formats the checks for `a.b`: `context.arguments has a && context.arguments.a has b`.
 fn guards(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').collect();
     let mut so_far = "context.arguments".to_owned();
@@ -164,13 +164,13 @@ fn guards(path: &str) -> String {
     format!("`{} && …`", guards.join(" && "))
 }
 
-/// Cedar says first which policy it is about, which the place says too.
+/// Removes the policy's name from Cedar's message, because the position gives it too.
 fn unprefixed(words: &str) -> String {
     let rest = words.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, "));
     rest.map_or(words, |(_, rest)| rest).to_owned()
 }
 
-/// The path of the argument that an error is about, out of Cedar's words.
+/// Extracts the path of an argument from Cedar's message.
 fn argument(words: &str) -> Option<String> {
     let (_, rest) = words.split_once("attribute `")?;
     let (path, _) = rest.split_once('`')?;

@@ -1,28 +1,28 @@
-//! Readings of several arguments, put together in every way.
+//! Combinations of the readings of several arguments.
 
 use cedar_policy::RestrictedExpression;
 
 use crate::value::{Alternatives, Arguments, Members, Misfit, Shown, record};
 
-/// In how many ways the arguments of one call are read at most.
+/// The maximum number of combinations for one call.
 const COMBINATIONS_MAX: usize = 256;
-/// How much of a reading is told to people.
+/// How many characters of a reading a message shows.
 const WORDS_MAX: usize = 80;
 
-/// The ways to read the arguments of a call, besides as they are written.
+/// All combinations of readings, except the one in which every argument is read as written.
 pub(crate) struct Combinations<'a> {
     alternatives: &'a [Alternatives],
     next: usize,
     count: usize,
 }
 
-/// One way to read them: the number of the reading of each argument, 0 for as it is written.
+/// One combination: the arguments that are read differently, each with its reading.
 pub(crate) struct Combination<'a> {
     chosen: Vec<(&'a [String], &'a (String, RestrictedExpression))>,
 }
 
 impl<'a> Combinations<'a> {
-    /// Takes alternatives away that are too many to go through, and says where.
+    /// Removes all alternatives if they have too many combinations, and returns them as misfits.
     pub(crate) fn limit(alternatives: &mut Vec<Alternatives>) -> Vec<Misfit> {
         let count = count(alternatives);
         if count <= COMBINATIONS_MAX {
@@ -64,7 +64,7 @@ impl<'a> Iterator for Combinations<'a> {
 }
 
 impl Combination<'_> {
-    /// The arguments by this reading.
+    /// The arguments in this combination.
     pub(crate) fn readings(&self, made: &Arguments) -> Option<RestrictedExpression> {
         let mut members = made.members.clone();
         for (path, (_, value)) in &self.chosen {
@@ -73,7 +73,7 @@ impl Combination<'_> {
         record(members)
     }
 
-    /// What is read differently, in words that follow "as".
+    /// What is read differently, as text to follow "as".
     pub(crate) fn words(&self) -> String {
         let say = |(path, (words, _)): &(&[String], &(String, RestrictedExpression))| {
             let words: String = words.chars().take(WORDS_MAX).collect();
@@ -83,7 +83,7 @@ impl Combination<'_> {
     }
 }
 
-/// Puts a value at a path, in place of what is there.
+/// Sets the value at a path, replacing what is there.
 pub(crate) fn put(members: &mut Members, path: &[String], value: RestrictedExpression) {
     let [name, rest @ ..] = path else { return };
     let at = members.iter().position(|(own, _)| own == name).unwrap_or_else(|| {

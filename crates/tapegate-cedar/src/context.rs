@@ -1,4 +1,4 @@
-//! What policies see besides who calls what.
+//! The context of a request: everything but the caller, the action and the resource.
 
 use cedar_policy::{Context, RestrictedExpression};
 
@@ -44,7 +44,7 @@ impl Cedar {
         Context::from_pairs(pairs).ok()
     }
 
-    /// The folders of every argument that some policy asks for folders of: none if it is not there.
+    /// The folders of every argument that a policy tests for folders; empty if it is missing.
     fn folders(
         &self,
         found: &[FolderFacts],

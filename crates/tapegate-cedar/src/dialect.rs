@@ -1,30 +1,30 @@
-//! How policies spell the names of what they are about.
+//! The spelling of names in policies.
 //!
-//! They may be written without a namespace, with `Tapegate::`, or with `ThoughtGate::` as older
-//! files are; a tool is a `Tool` or, as it used to be, a `ToolCall`. Requests are made in whatever
-//! way the policies use. One set of policies uses one way.
+//! Policies may use no namespace, `Tapegate::`, or `ThoughtGate::` as older files do; a tool is a
+//! `Tool` or, formerly, a `ToolCall`. Requests are built in the spelling that the policies use. All
+//! policies of a set must use the same one.
 
 use cedar_policy::pst::{
     ActionConstraint, Clause, EntityOrSlot, EntityType, EntityUID, Expr, Literal, Policy,
     PrincipalConstraint, ResourceConstraint,
 };
 
-/// The namespaces that mean us.
+/// The namespaces that are ours.
 const NAMESPACES: [&str; 3] = ["", "Tapegate", "ThoughtGate"];
 
-/// The way one set of policies spells names.
+/// The spelling of names in a set of policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dialect {
     /// The namespace; empty for none.
     pub(crate) namespace: &'static str,
-    /// What a tool is called.
+    /// The type name of a tool.
     pub(crate) tool: &'static str,
-    /// Whether there are only the two actions that older files know: `tools/call`, and
-    /// `mcp/method` for everything else.
+    /// Whether only the two actions of older files exist: `tools/call`, and `mcp/method` for
+    /// everything else.
     pub(crate) two_actions: bool,
 }
 
-/// A name in a policy.
+/// A type or entity named in a policy.
 #[derive(Debug)]
 pub(crate) struct Mention {
     namespace: String,
@@ -32,13 +32,13 @@ pub(crate) struct Mention {
     id: Option<String>,
 }
 
-/// The last part of the name of a type.
+/// The type's name without its namespace.
 pub(crate) fn base(kind: &EntityType) -> &str {
     kind.0.id.as_str()
 }
 
 impl Dialect {
-    /// The way that policies use, or what is wrong with it and which policy shows it first.
+    /// The dialect of the policies; on failure, the first offending policy and the error message.
     pub(crate) fn of(policies: &[&[Mention]]) -> Result<Self, (usize, String)> {
         let mut namespace = None;
         let mut tool = None;
@@ -77,7 +77,7 @@ impl Dialect {
         }
     }
 
-    /// The action for a method, and the type of what it is done to.
+    /// The action for a method, and the type of its resource.
     pub(crate) fn action(&self, method: &str, name: &str) -> (&'static str, &'static str) {
         match method {
             "tools/call" => ("tools/call", self.tool),
@@ -85,7 +85,7 @@ impl Dialect {
             "resources/read" => ("resources/read", "Resource"),
             "resources/subscribe" | "subscriptions/listen" => ("resources/subscribe", "Resource"),
             "prompts/get" => ("prompts/get", "Prompt"),
-            // A reference is to a prompt, by name, or to a resource, by URI.
+            // The reference is to a prompt by name, or to a resource by URI.
             "completion/complete" if name.contains("://") => ("completion/complete", "Resource"),
             "completion/complete" => ("completion/complete", "Prompt"),
             _ => ("mcp/method", "McpMethod"),
@@ -100,7 +100,7 @@ impl Mention {
         Self { namespace, kind: base(kind).to_owned(), id: id.map(str::to_owned) }
     }
 
-    /// Whether older files cannot have it.
+    /// Whether it cannot occur in older files.
     fn is_new(&self) -> bool {
         match self.kind.as_str() {
             "Action" => {
@@ -111,7 +111,7 @@ impl Mention {
         }
     }
 
-    /// What is to be known about an action that meant something else once.
+    /// The warning for an action whose meaning has changed.
     pub(crate) fn warning(&self, dialect: &Dialect) -> Option<String> {
         let action = self.id.as_deref().filter(|_| self.kind == "Action")?;
         match action {
@@ -129,7 +129,7 @@ impl Mention {
     }
 }
 
-/// Every name of a type or an entity in a policy.
+/// Every type and entity that a policy names.
 pub(crate) fn mentions(policy: &Policy) -> Vec<Mention> {
     let mut found = Vec::new();
     let body = policy.body();

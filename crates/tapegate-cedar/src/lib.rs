@@ -1,7 +1,7 @@
-//! Cedar policies about calls: the schema they are checked by, and what they decide.
+//! Cedar policies for calls: the schema they are checked against, and their evaluation.
 //!
-//! This crate is the only one that knows Cedar, which is slow to build; others hand in texts and
-//! calls and get decisions. It reads no clock, no file and no environment.
+//! This is the only crate that depends on Cedar, which is slow to build; other crates pass in texts
+//! and calls and get decisions. It reads no clock, no file and no environment.
 
 mod ask;
 mod build;
@@ -37,27 +37,27 @@ use scene::{Names, Scenes};
 use selector::Selector;
 use typing::Types;
 
-/// A text of Cedar and the name it goes by in errors.
+/// A Cedar text and its name in error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// A file's name, or the like.
+    /// The file name or a similar label.
     pub name: String,
     /// The policies.
     pub text: String,
 }
 
-/// Something wrong in a text, or worth knowing about it.
+/// An error in a text, or a warning about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The text, by its place in the list.
+    /// The index of the text.
     pub text: usize,
-    /// The line, from 1; 0 if it is about the whole text.
+    /// The line, from 1; 0 if it concerns the whole text.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// Whether it keeps the policies from running.
+    /// Whether the policies cannot be used.
     pub error: bool,
-    /// What is wrong, and the way out.
+    /// The message: the problem, and how to fix it.
     pub words: String,
 }
 
@@ -72,25 +72,25 @@ pub struct Tool {
     pub input_schema: String,
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller<'a> {
     /// The application or user.
     pub name: &'a str,
-    /// Where it runs.
+    /// The namespace it runs in.
     pub namespace: &'a str,
-    /// What it runs as.
+    /// The service account it runs as.
     pub service_account: &'a str,
-    /// What it may act as.
+    /// Its roles.
     pub roles: &'a [String],
     /// The agent, as it called itself.
     pub client: Option<&'a str>,
 }
 
-/// A call.
+/// A call to be decided.
 #[derive(Debug, Clone, Default)]
 pub struct Question<'a> {
-    /// Who calls.
+    /// The caller.
     pub caller: Caller<'a>,
     /// The server.
     pub server: &'a str,
@@ -100,37 +100,38 @@ pub struct Question<'a> {
     pub name: &'a str,
     /// The raw JSON of the arguments.
     pub arguments: Option<&'a [u8]>,
-    /// What `context.policy_id` says.
+    /// The value of `context.policy_id`.
     pub policy_id: &'a str,
     /// Microseconds since 1970.
     pub wall_us: i64,
-    /// How servers read URLs, if that is to be seen to.
+    /// How servers read URLs, if that is to be taken into account.
     pub url_reader: Option<UrlReader>,
 }
 
-/// What a text may be read as if it is a URL, besides as it is written; `None` if that is too much.
+/// The readings of a text as a URL, besides the text itself; `None` if there are too many.
 pub type UrlReader = fn(&str) -> Option<Vec<String>>;
 
-/// What Cedar says of a call.
+/// Cedar's decision on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Whether it is permitted.
     pub permit: bool,
-    /// The policies that decided, by `@id` or by their place.
+    /// The policies that decided, by `@id` or by position.
     pub policies: Vec<String>,
-    /// The workflow that a permitting policy asks for by `@approval`.
+    /// The workflow that a permitting policy requires by `@approval`.
     pub approval: Option<String>,
-    /// What went wrong in policies while they were held against the call.
+    /// Errors in policies during evaluation.
     pub errors: Vec<String>,
-    /// Why, in words.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// Cedar policies that were checked.
+/// A set of checked Cedar policies.
 #[derive(Debug)]
 pub struct Cedar {
-    /// As they are asked: each test reads what it is there for, and each policy that has people asked
-    /// stands twice, the second time for whatever may be read so.
+    /// The policies in the form in which they are evaluated: each test reads the arguments in the
+    /// way that suits its purpose, and each policy that requires approval has a second copy for all
+    /// readings.
     policies: PolicySet,
     kept: BTreeMap<String, Kept>,
     reads: Reads,
@@ -140,7 +141,7 @@ pub struct Cedar {
     scenes: Scenes,
 }
 
-/// What is kept of a policy besides the policy.
+/// Facts about a policy besides the policy itself.
 #[derive(Debug)]
 struct Kept {
     effect: Effect,
@@ -150,8 +151,8 @@ struct Kept {
 }
 
 impl Cedar {
-    /// Reads and checks policies. `schema` replaces the schema that is made from `tools`; a fault
-    /// in it has the text number after the last of `texts`.
+    /// Reads and checks policies. `schema` replaces the schema generated from `tools`; for a fault
+    /// in it, the text index is one past the last of `texts`.
     pub fn load(
         texts: &[Text],
         schema: Option<&Text>,
@@ -160,8 +161,9 @@ impl Cedar {
         load::load(texts, schema, tools)
     }
 
-    /// Whether these policies surely permit nothing that `old` did not: every forbid is still there,
-    /// no permit is new, and none is gone that asked for approval. Types and names must be the same.
+    /// Whether these policies provably permit nothing that `old` did not: every forbid is still
+    /// there, no permit is new, and none that required approval is gone. Types and names must be
+    /// the same.
     pub fn tightens(&self, old: &Self) -> bool {
         let of = |cedar: &Self, effect: Effect| -> BTreeSet<String> {
             let policies = cedar.policies.policies().filter(|policy| policy.effect() == effect);
@@ -194,7 +196,7 @@ impl Cedar {
         self.kept.is_empty()
     }
 
-    /// The workflows that policies ask for by `@approval`, in order and each once.
+    /// The workflows that policies require by `@approval`, sorted and without duplicates.
     pub fn workflows(&self) -> Vec<String> {
         let all: BTreeSet<&String> =
             self.kept.values().filter_map(|kept| kept.approval.as_ref()).collect();

@@ -1,4 +1,4 @@
-//! Reading and checking policies: everything that is wrong, at once, with its place.
+//! Reads and checks policies, and reports all errors at once with their positions.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::types::{Clash, Record, Type};
 use crate::typing::Types;
 use crate::{Cedar, Fault, Text, Tool, own_schema};
 
-/// A policy and where it stands.
+/// A policy and its position.
 pub(crate) struct Read {
     text: usize,
     offset: usize,
@@ -113,7 +113,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Says of every test in a policy what it is there for.
+    /// Splits a policy's conditions by the purpose of each test.
     fn split(&mut self, mut read: Read, statement: &str) -> Read {
         let aim = match read.policy.effect() {
             Effect::Forbid => Aim::Stop,
@@ -133,7 +133,7 @@ impl Loader<'_> {
         read
     }
 
-    /// Warns of patterns that were meant to say where a path lies.
+    /// Warns of `like` patterns that were meant to match a folder.
     fn warn_of_patterns(&mut self, read: &Read, split: &Split, statement: &str) {
         for PathPattern { path, text } in &split.path_patterns {
             let key = path.last().map_or("", String::as_str);
@@ -141,7 +141,7 @@ impl Loader<'_> {
             let folder = match folder {
                 MeantFolder::Absolute(folder) => folder,
                 MeantFolder::Home(rest) => format!("/home/NAME{rest}"),
-                // Folders are absolute, so there is nothing better to write.
+                // Folders are absolute, so there is nothing better to suggest.
                 MeantFolder::Relative(_) => continue,
             };
             let words = format!(
@@ -154,7 +154,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Gives every policy the name it goes by, and reads its annotations.
+    /// Gives every policy its name, and reads its annotations.
     fn name(&mut self, all: &mut [Read]) {
         let mut taken: BTreeMap<String, String> = BTreeMap::new();
         for read in all {
@@ -168,7 +168,7 @@ impl Loader<'_> {
                     place.clone()
                 }
                 Some(id) => id.to_owned(),
-                // Two policies may stand on one line.
+                // Two policies may be on one line.
                 None if taken.contains_key(&place) => format!("{place}:{column}"),
                 None => place.clone(),
             };
@@ -227,7 +227,7 @@ impl Loader<'_> {
         if let Some(own) = &own {
             types.fix(own.arguments.clone());
         }
-        // What is wrong with the others was said.
+        // Errors in the others were already reported.
         for read in all.iter().filter(|read| read.split.is_some()) {
             let found = match &own {
                 Some(own) => check::check(&read.policy, own.schema.clone(), None),
@@ -245,7 +245,7 @@ impl Loader<'_> {
         build(all, dialect, types)
     }
 
-    /// Checks a policy by the schema that is made for it.
+    /// Checks a policy against the schema generated for it.
     fn check_one(&mut self, read: &Read, dialect: &Dialect, types: &Types) -> Vec<Found> {
         for words in read.mentions.iter().filter_map(|mention| mention.warning(dialect)) {
             self.fault(read.text, Some(read.offset), false, words);
@@ -307,7 +307,7 @@ fn words(clash: &Clash) -> String {
     )
 }
 
-/// The type of `context.folders`, or which argument cannot be a path.
+/// The type of `context.folders`; on failure, which argument cannot be a path.
 fn folder_types(reads: &Reads, tool: &Record) -> Result<Record, String> {
     let mut folders = Record::default();
     for path in reads.folders.keys() {

@@ -1,6 +1,6 @@
-//! What `context.time` says.
+//! The value of `context.time`.
 
-/// A moment as policies see it, in UTC.
+/// A point in time as policies see it, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// 0 to 23.
@@ -12,7 +12,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// A moment by its microseconds since 1970, which was a Thursday.
+    /// Converts microseconds since 1970, which started on a Thursday.
     pub(crate) fn new(wall_us: i64) -> Self {
         const DAY: i64 = 86_400;
         const THURSDAY: i64 = 4;

@@ -1,4 +1,4 @@
-//! A schema that the user wrote, in place of the one that is made.
+//! A schema written by the user, in place of the generated one.
 
 use cedar_policy::{Schema, SchemaFragment};
 use serde_json::Value;
@@ -8,17 +8,17 @@ use crate::check::place;
 use crate::dialect::Dialect;
 use crate::types::{Member, Record, Type};
 
-/// How deep types are followed.
+/// How deeply types are followed.
 const DEPTH_MAX: usize = 24;
 
-/// A schema, read.
+/// A parsed schema.
 pub(crate) struct Own {
     pub(crate) schema: Schema,
-    /// What it says calls of tools carry.
+    /// The type of the arguments of tool calls.
     pub(crate) arguments: Record,
 }
 
-/// Reads a schema, in Cedar's syntax or as JSON, and has the dialect follow it.
+/// Parses a schema, in Cedar's syntax or as JSON, and adapts the dialect to it.
 pub(crate) fn read(text: &Text, dialect: &mut Dialect) -> Result<Own, (Option<usize>, String)> {
     let fragment = if text.text.trim_start().starts_with('{') {
         SchemaFragment::from_json_str(&text.text).map_err(|error| (None, error.to_string()))?
@@ -65,7 +65,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// A type as a schema writes it; `Any` where it is none that JSON has.
+    /// Converts a type of the schema; `Any` if JSON has no such type.
     fn kind(&self, value: &Value, depth: usize) -> Type {
         let (Some(depth), Some(name)) = (depth.checked_sub(1), value["type"].as_str()) else {
             return Type::Any;

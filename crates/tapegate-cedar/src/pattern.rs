@@ -1,17 +1,17 @@
-//! Patterns of `like`, compared as Cedar does and as careless readers would.
+//! Patterns of `like`, matched as Cedar does and as lenient servers would.
 
 use cedar_policy::pst::PatternElem;
 use tapegate_core::lenient::spelling::{form_decode, nfkc, percent_decoded, unicode_decode};
 
-/// A pattern.
+/// A `like` pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     elements: Vec<PatternElem>,
-    /// What stands between its stars. Without a star there is one piece.
+    /// The literal pieces between its wildcards; without a wildcard, one piece.
     pieces: Vec<String>,
     /// The pieces in lower case.
     folded: Vec<String>,
-    /// The pieces as readers decode them, in each way that makes a difference, in lower case.
+    /// The pieces as servers may decode them, in each way that differs, in lower case.
     decoded: Vec<Vec<String>>,
 }
 
@@ -38,14 +38,13 @@ impl Pattern {
         Self { elements: elements.to_vec(), pieces, folded, decoded }
     }
 
-    /// Whether a text is like it, as Cedar compares them.
+    /// Whether a text matches, by Cedar's rules.
     pub(crate) fn is_like(&self, text: &str) -> bool {
         is_like(&self.elements, text)
     }
 
-    /// A text that is like the pattern, if `text` is like it without its escapes: what the pattern says is
-    /// spelled as the pattern has it, and the rest as in the text.
-    /// The case of letters does not count.
+    /// A text that matches the pattern, if `text` matches it after decoding and ignoring case: the
+    /// literal pieces are spelled as in the pattern, and the rest as in the text.
     pub(crate) fn respell(&self, text: &str) -> Option<String> {
         if self.is_like(text) {
             return None;
@@ -80,11 +79,11 @@ fn decode(piece: &str) -> String {
     nfkc(unicode_decode(piece).as_deref().unwrap_or(piece)).into_owned()
 }
 
-/// Whether a text is like a pattern, as Cedar compares them.
+/// Whether a text matches a pattern, by Cedar's rules.
 fn is_like(pattern: &[PatternElem], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut place) = (0, 0);
-    // Where to go on if what follows the last star does not fit.
+    // Where to continue if the part after the last wildcard does not match.
     let mut star: Option<(usize, usize)> = None;
     while place < text.len() {
         match pattern.get(at) {

@@ -1,9 +1,9 @@
-//! The short way to an answer, for a caller and a thing that are asked about again and again.
+//! A faster evaluation for a caller and a resource that occur repeatedly.
 //!
-//! What a policy says of who calls what does not change from call to call. It is looked at once;
-//! what is left are conditions, those of all `forbid`s made into one. If anything at all comes of
-//! that one, or an error of any other, the whole set is asked instead: the short way only ever
-//! says that nothing forbids and which policies permit.
+//! The scope of a policy does not depend on the arguments, so it is evaluated once. Only conditions
+//! remain, those of all `forbid`s combined into one. If that one applies, or any policy fails, the
+//! whole set is evaluated instead: a plan only ever finds that nothing forbids, and which policies
+//! permit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use cedar_policy::{Authorizer, Context, Decision, PolicyId, PolicySet, Request, 
 
 use crate::scene::Scene;
 
-/// The policies of a scene, shortened.
+/// The policies reduced to those that apply to a scene.
 #[derive(Debug)]
 pub(crate) struct Plan {
     policies: PolicySet,
 }
 
-/// What the short way has found.
+/// The result of a plan.
 pub(crate) enum Short {
-    /// These permit, and nothing forbids; nothing at all if there are none.
+    /// These permit, and nothing forbids; if empty, nothing permits.
     Permits(BTreeSet<String>),
-    /// The whole set must be asked.
+    /// The whole set must be evaluated.
     Unsure,
 }
 
 impl Plan {
-    /// Shortens policies for a scene; `None` if that cannot be done.
+    /// Reduces the policies for a scene; `None` if that is not possible.
     pub(crate) fn new(policies: &PolicySet, scene: &Scene) -> Option<Self> {
         let mut scopes = PolicySet::new();
         let mut all = Vec::new();
@@ -59,13 +59,13 @@ impl Plan {
             }
         }
         if let Some(any) = any_of(&forbids) {
-            // No name that a policy can have: `@id` is never empty.
+            // No policy can have this name: `@id` is never empty.
             short.add(made(anything("", Effect::Forbid, vec![Clause::When(any)])?)?).ok()?;
         }
         Some(Self { policies: short })
     }
 
-    /// Goes the short way.
+    /// Evaluates the plan.
     pub(crate) fn ask(&self, scene: &Scene, context: Context) -> Short {
         let Some(response) = ask(&self.policies, scene, context) else { return Short::Unsure };
         let diagnostics = response.diagnostics();
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Holds policies against a scene.
+/// Evaluates policies for a scene.
 pub(crate) fn ask(policies: &PolicySet, scene: &Scene, context: Context) -> Option<Response> {
     let (principal, resource) = (scene.principal.clone(), scene.resource.clone());
     let request = Request::new(principal, scene.action.clone(), resource, context, None).ok()?;
@@ -91,7 +91,7 @@ pub(crate) fn made(body: Template) -> Option<cedar_policy::Policy> {
     cedar_policy::Policy::from_pst(policy).ok()
 }
 
-/// A policy about everything.
+/// A policy with an unrestricted scope.
 fn anything(id: &str, effect: Effect, clauses: Vec<Clause>) -> Option<Template> {
     let id = cedar_policy::pst::PolicyID(id.into());
     let (principal, resource) = (PrincipalConstraint::Any, ResourceConstraint::Any);
@@ -112,7 +112,7 @@ fn condition(body: &Template) -> Expr {
     all.map_or(Expr::Literal(Literal::Bool(true)), |all| all.as_ref().clone())
 }
 
-/// Whether any of these holds, as a tree that is no deeper than it must be.
+/// The disjunction of the expressions, as a balanced tree.
 fn any_of(all: &[Arc<Expr>]) -> Option<Arc<Expr>> {
     match all {
         [] => None,

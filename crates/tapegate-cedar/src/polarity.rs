@@ -1,10 +1,10 @@
-//! Which reading of an argument each test in a policy is held against.
+//! Decides which reading of an argument each test in a policy uses.
 //!
-//! What helps to stop a call counts if some server could read the arguments so; what helps to let it pass
-//! counts only as it is written. In a `forbid` a test stops, behind `!`, `!=` or `unless` it lets pass; in a
-//! `permit` it is the other way round. Tests that stop are made to read `context.readings` and
-//! `context.possible_folders`, which go through all readings, in place of `context.arguments` and
-//! `context.folders`.
+//! A test that helps to stop a call counts if any server could read the arguments that way; one
+//! that helps to let it pass counts only as written. In a `forbid` a test stops, and after `!`,
+//! `!=` or `unless` it lets pass; in a `permit` it is the other way round. Tests that stop are
+//! rewritten to read `context.readings` and `context.possible_folders`, which cover all readings,
+//! in place of `context.arguments` and `context.folders`.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use tapegate_core::lenient::folder::Folder;
 
 use crate::reads::chain;
 
-/// The arguments by one of their readings, for tests that stop.
+/// The arguments in one of their readings, for tests that stop.
 pub(crate) const READINGS: &str = "readings";
-/// The folders that arguments surely lie in.
+/// The folders that certainly contain an argument.
 pub(crate) const FOLDERS: &str = "folders";
-/// The folders that arguments may lie in, for tests that stop.
+/// The folders that may contain an argument, for tests that stop.
 pub(crate) const POSSIBLE_FOLDERS: &str = "possible_folders";
 
-/// How often conditions of `if` may be nested in each other: each is asked in both ways.
+/// How deeply conditions of `if` may be nested: each one is duplicated, once per branch.
 const CONDITIONS_MAX: usize = 6;
 
-/// What a test is there for.
+/// The purpose of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Aim {
     #[default]
@@ -31,33 +31,33 @@ pub(crate) enum Aim {
     Pass,
 }
 
-/// A folder test: which argument, and which folders it is held against.
+/// A folder test: the argument, and the folders it is tested for.
 #[derive(Debug)]
 pub(crate) struct FolderTest {
     pub(crate) path: Vec<String>,
     pub(crate) folders: Vec<Folder>,
 }
 
-/// A test that an argument is like a path.
+/// A test of an argument against a path pattern.
 #[derive(Debug)]
 pub(crate) struct PathPattern {
     pub(crate) path: Vec<String>,
-    /// The pattern, with a star for each of its wildcards.
+    /// The pattern, with a star for each wildcard.
     pub(crate) text: String,
 }
 
-/// A policy's conditions, by what each test is there for.
+/// The conditions of a policy, split by the purpose of each test.
 #[derive(Debug)]
 pub(crate) struct Split {
     pub(crate) clauses: Vec<Clause>,
     pub(crate) folders: Vec<FolderTest>,
-    /// Whether some test stops, and so reads all readings.
+    /// Whether some test stops, and so needs all readings.
     pub(crate) reads_readings: bool,
-    /// Arguments that must be like a path in order to pass, or not to be stopped.
+    /// Arguments that must match a path pattern for a call to pass.
     pub(crate) path_patterns: Vec<PathPattern>,
 }
 
-/// Splits the conditions of a policy that has this aim. What is wrong with it is told in words.
+/// Splits the conditions of a policy with this aim; on failure, the error message.
 pub(crate) fn split(body: &Template, aim: Aim) -> Result<Split, String> {
     let mut splitter = Splitter { aim, ..Splitter::default() };
     let mut clauses = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn split(body: &Template, aim: Aim) -> Result<Split, String> {
 
 #[derive(Default)]
 struct Splitter {
-    /// What the policy as a whole is there for.
+    /// The purpose of the policy as a whole.
     aim: Aim,
     folders: Vec<FolderTest>,
     path_patterns: Vec<PathPattern>,
@@ -91,7 +91,7 @@ impl Aim {
 }
 
 impl Splitter {
-    /// Turns an expression that is true or false.
+    /// Rewrites a boolean expression.
     fn turn(&mut self, expr: &Arc<Expr>, aim: Aim) -> Result<Arc<Expr>, String> {
         match &**expr {
             Expr::BinaryOp { op: op @ (BinaryOp::And | BinaryOp::Or), left, right } => {
@@ -147,7 +147,7 @@ impl Splitter {
         }
     }
 
-    /// An expression that reads all readings.
+    /// Rewrites an expression to use all readings.
     fn redirected(&self, expr: &Expr) -> Expr {
         let again = |expr: &Arc<Expr>| Arc::new(self.redirected(expr));
         match expr {
@@ -157,7 +157,8 @@ impl Splitter {
                 (Expr::Var(Var::Context), FOLDERS) => of_context(POSSIBLE_FOLDERS),
                 _ => Expr::GetAttr { expr: again(expr), attr: attr.clone() },
             },
-            // Something that is `null` is there for who stops, and not for who lets pass.
+            // A `null` member counts as present in a policy that stops, and as absent in one that
+            // permits.
             Expr::HasAttr { .. } if self.aim == Aim::Pass => expr.clone(),
             Expr::HasAttr { expr, attrs } => {
                 Expr::HasAttr { expr: again(expr), attrs: attrs.clone() }
@@ -192,13 +193,13 @@ fn of_context(name: &str) -> Expr {
     Expr::GetAttr { expr: Arc::new(Expr::Var(Var::Context)), attr: name.into() }
 }
 
-/// Whether what is not so is a test of its own: `>` may be written as not `<=`, and false as not true.
+/// Whether the negation is itself a single test: `>` is parsed as not `<=`, false as not true.
 fn is_negated_test(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOp::Less | BinaryOp::LessEq, .. })
         || chain(expr).is_some()
 }
 
-/// Whether the path of an argument must be like a pattern that looks like a folder.
+/// The test of an argument against a pattern that contains a path, if `expr` is one.
 fn path_pattern(expr: &Expr) -> Option<PathPattern> {
     use cedar_policy::pst::PatternElem::{Char, Wildcard};
     let Expr::Like { expr, pattern } = expr else { return None };
@@ -216,7 +217,7 @@ fn path_pattern(expr: &Expr) -> Option<PathPattern> {
     Some(PathPattern { path, text: pattern.iter().map(letter).collect() })
 }
 
-/// The folders that a test wants an argument to lie in, if it is such a test.
+/// The folders that a test requires an argument to be in, if `expr` is a folder test.
 fn folder_test(expr: &Expr) -> Result<Option<FolderTest>, String> {
     let Expr::BinaryOp { op, left, right } = expr else { return Ok(None) };
     let Some((Var::Context, names)) = chain(left) else { return Ok(None) };
@@ -255,7 +256,7 @@ fn mentions_arguments(expr: &Expr) -> bool {
     })
 }
 
-/// Whether something is part of an expression.
+/// Whether some subexpression satisfies `is`.
 fn mentions(expr: &Expr, is: &dyn Fn(&Expr) -> bool) -> bool {
     if is(expr) {
         return true;

@@ -1,7 +1,7 @@
-//! What a policy reads of a call: which arguments, as what type, and whether the time.
+//! The parts of a call that a policy reads: arguments with their types, the time, and ids.
 //!
-//! Only what some policy reads is made into values of Cedar, and where no definition of a tool is
-//! known, how a policy uses an argument says what type it takes it for.
+//! Only arguments that some policy reads are converted to Cedar values. If a tool's definition is
+//! not known, the way a policy uses an argument determines its type.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use crate::types::Type;
 use crate::wanted::AllWanted;
 
-/// What is read.
+/// The parts of a call that are read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reads {
     /// The arguments.
@@ -22,7 +22,7 @@ pub(crate) struct Reads {
     pub(crate) readings: bool,
     /// Whether they are read as `resource.arguments`.
     pub(crate) by_resource: bool,
-    /// The folders that arguments are held against, by their paths.
+    /// The folders that arguments are tested for, by path.
     pub(crate) folders: BTreeMap<Vec<String>, Vec<Folder>>,
     /// Whether `context.time` is.
     pub(crate) time: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// What a policy reads.
+    /// The parts that a policy reads.
     pub(crate) fn of(policy: &Policy) -> Self {
         let mut reads = Self::default();
         for clause in policy.body().clauses() {
@@ -40,13 +40,13 @@ impl Reads {
         reads
     }
 
-    /// What one clause reads.
+    /// Adds the parts that a clause reads.
     pub(crate) fn clause(&mut self, clause: &Clause) {
         let (Clause::When(expr) | Clause::Unless(expr)) = clause;
         self.walk(expr, Some(Type::Bool));
     }
 
-    /// Adds what another policy reads.
+    /// Adds the parts that another policy reads.
     pub(crate) fn add(&mut self, other: &Self) {
         self.arguments.add(&other.arguments);
         for (path, folders) in &other.folders {
@@ -58,7 +58,7 @@ impl Reads {
         self.ids |= other.ids;
     }
 
-    /// Adds which folders and patterns of paths a policy holds arguments against.
+    /// Adds the folders and path patterns that a policy tests arguments for.
     pub(crate) fn take(&mut self, split: &Split) {
         self.readings |= split.reads_readings;
         for test in &split.folders {
@@ -71,14 +71,14 @@ impl Reads {
         }
     }
 
-    /// Adds what policies that stop look for.
+    /// Adds the values that tests which stop compare arguments with.
     pub(crate) fn want(&mut self, all: &AllWanted) {
         for (path, wanted) in all {
             self.arguments.at(path).wanted.get_or_insert_default().add(wanted);
         }
     }
 
-    /// Goes through an expression that is taken for a `want`.
+    /// Walks an expression that is used as type `want`.
     pub(crate) fn walk(&mut self, expr: &Expr, want: Option<Type>) {
         if self.path(expr, want.clone()) {
             return;
@@ -128,7 +128,7 @@ impl Reads {
             BinaryOp::Eq | BinaryOp::NotEq => (type_of(right), type_of(left)),
             BinaryOp::And | BinaryOp::Or => (Some(Type::Bool), Some(Type::Bool)),
             BinaryOp::Less | BinaryOp::LessEq | BinaryOp::Greater | BinaryOp::GreaterEq => {
-                // Dates and durations are compared so too, and are no type that JSON has.
+                // Dates and durations are compared this way too, but JSON has no such types.
                 let long = !is_extension(left) && !is_extension(right);
                 (long.then_some(Type::Long), long.then_some(Type::Long))
             }
@@ -150,7 +150,7 @@ impl Reads {
         self.walk(right, right_want);
     }
 
-    /// Whether an expression is a path from `context` or `resource.arguments`; if so it is noted.
+    /// Records the path if an expression starts at `context` or `resource.arguments`; else false.
     fn path(&mut self, expr: &Expr, want: Option<Type>) -> bool {
         let (expr, tested): (&Expr, Vec<&str>) = match expr {
             Expr::HasAttr { expr, attrs } => (expr, attrs.iter().map(|name| &**name).collect()),
@@ -179,7 +179,7 @@ impl Reads {
     }
 }
 
-/// `a.b.c` as the variable `a` and the names after it.
+/// Splits `a.b.c` into the variable `a` and the names after it.
 pub(crate) fn chain(expr: &Expr) -> Option<(&Var, Vec<&str>)> {
     match expr {
         Expr::Var(var) => Some((var, Vec::new())),
@@ -192,7 +192,7 @@ pub(crate) fn chain(expr: &Expr) -> Option<(&Var, Vec<&str>)> {
     }
 }
 
-/// The type of an expression, if it shows without a schema.
+/// The type of an expression, if it is evident without a schema.
 fn type_of(expr: &Expr) -> Option<Type> {
     match expr {
         Expr::Literal(Literal::Bool(_)) => Some(Type::Bool),

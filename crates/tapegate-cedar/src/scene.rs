@@ -1,4 +1,4 @@
-//! Who calls and what is called, as entities. They are made once for each caller and thing, and kept.
+//! The caller, action and resource as Cedar entities, cached for each combination.
 
 use std::collections::{HashMap, HashSet, hash_map::RandomState};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -14,9 +14,9 @@ use crate::plan::Plan;
 use crate::schema::ACTIONS;
 use crate::{Caller, Question};
 
-/// How many scenes are kept.
+/// How many scenes are cached.
 const KEPT_MAX: usize = 1_024;
-/// How often a scene is asked about before a plan is made for it.
+/// How often a scene is evaluated before a plan is made for it.
 const ASKED_MIN: u8 = 2;
 
 /// The entities of a request.
@@ -27,12 +27,12 @@ pub(crate) struct Scene {
     pub(crate) resource: EntityUid,
     pub(crate) entities: Entities,
     key: Key,
-    /// How often it was asked about, up to what makes a plan worth its while.
+    /// How often it was evaluated, up to `ASKED_MIN`.
     asked: AtomicU8,
     plan: OnceLock<Option<Plan>>,
 }
 
-/// What a scene was made from.
+/// The parts of a request that a scene is made from.
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
     caller: [String; 3],
@@ -43,14 +43,14 @@ struct Key {
     name: String,
 }
 
-/// The scenes that were made.
+/// The cache of scenes.
 #[derive(Debug, Default)]
 pub(crate) struct Scenes {
     hasher: RandomState,
     kept: Mutex<HashMap<u64, Arc<Scene>>>,
 }
 
-/// The names of types, parsed once.
+/// The type and action names, parsed once.
 #[derive(Debug)]
 pub(crate) struct Names {
     types: HashMap<&'static str, EntityTypeName>,
@@ -58,7 +58,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The names in a dialect; `None` if Cedar does not take them, which does not happen.
+    /// The names in a dialect; `None` if Cedar rejects them, which does not happen.
     pub(crate) fn new(dialect: &Dialect) -> Option<Self> {
         let kinds =
             ["App", "Role", "Server", "Tool", "ToolCall", "Resource", "Prompt", "McpMethod"];
@@ -77,7 +77,7 @@ impl Names {
 }
 
 impl Scenes {
-    /// The scene of a question, made now or before.
+    /// The scene of a question, from the cache or new.
     pub(crate) fn get(
         &self,
         names: &Names,
@@ -137,7 +137,7 @@ impl Key {
 }
 
 impl Scene {
-    /// Makes a scene. `arguments` are given only if policies read them from the resource.
+    /// Builds a scene. `arguments` are given only if policies read them from the resource.
     pub(crate) fn new(
         names: &Names,
         question: &Question<'_>,
@@ -163,7 +163,7 @@ impl Scene {
         }
         attributes.extend(arguments.map(|arguments| ("arguments".to_owned(), arguments)));
         all.push(Entity::new(resource.clone(), attributes, [server].into()).ok()?);
-        // A role may be named twice; one entity is enough.
+        // A role may be listed twice, but entities must be unique.
         let mut known = HashSet::new();
         all.retain(|entity| known.insert(entity.uid()));
         Some(Self {
@@ -177,7 +177,7 @@ impl Scene {
         })
     }
 
-    /// The short way, once the scene has been asked about often enough.
+    /// The plan, once the scene was evaluated often enough.
     pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&Plan> {
         if self.asked.load(Ordering::Relaxed) < ASKED_MIN {
             self.asked.fetch_add(1, Ordering::Relaxed);

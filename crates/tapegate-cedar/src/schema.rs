@@ -1,4 +1,4 @@
-//! The schema that policies are checked by: who calls, what is called, and with what.
+//! The schema that policies are checked against: callers, resources, actions and context.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::dialect::Dialect;
 use crate::polarity::FOLDERS;
 use crate::types::Record;
 
-/// The actions and the types of what each is done to.
+/// The actions, and the types of their resources.
 pub(crate) const ACTIONS: [(&str, &[&str]); 6] = [
     ("tools/call", &["Tool"]),
     ("resources/read", &["Resource"]),
@@ -16,8 +16,8 @@ pub(crate) const ACTIONS: [(&str, &[&str]); 6] = [
     ("mcp/method", &["McpMethod"]),
 ];
 
-/// The schema in a dialect, as JSON. `tool` is what calls of tools carry, `other` what all else
-/// carries, `folders` the arguments that folders are known of.
+/// The schema in a dialect, as JSON. `tool` is the type of the arguments of tool calls, `other`
+/// that of all other calls, `folders` the arguments whose folders are known.
 pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record, folders: &Record) -> Value {
     let actions = ACTIONS
         .iter()
@@ -30,7 +30,7 @@ pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record, folders: 
         });
     let mut actions: serde_json::Map<String, Value> = actions.collect();
     if dialect.namespace == "ThoughtGate" {
-        // Older files have policies for these. Nothing is ever asked by them.
+        // Older files have policies for these actions, which never occur.
         for name in ["Forward", "Approve"] {
             actions.insert(name.to_owned(), action(&[dialect.tool, "McpMethod"], tool, folders));
         }

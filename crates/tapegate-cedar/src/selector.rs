@@ -1,4 +1,4 @@
-//! Which tools a policy can be about, by what it asks before it looks at any argument.
+//! The tools that a policy can apply to, by the conditions that precede any argument.
 
 use std::collections::BTreeSet;
 
@@ -11,25 +11,25 @@ use crate::dialect::base;
 use crate::reads::{Reads, chain};
 use crate::schema::ACTIONS;
 
-/// The tools a policy can be about; `None` stands for all.
+/// The tools that a policy can apply to; `None` means all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
     pub(crate) names: Option<BTreeSet<String>>,
     pub(crate) servers: Option<BTreeSet<String>>,
-    /// The actions, by name; `None` stands for all.
+    /// The actions, by name; `None` means all.
     actions: Option<BTreeSet<String>>,
     /// The type of the resource, if the policy names one.
     kind: Option<String>,
 }
 
-/// What one condition narrows the resource down to.
+/// A restriction of the resource by one condition.
 enum Narrowed {
     Names(BTreeSet<String>),
     Servers(BTreeSet<String>),
 }
 
 impl Selector {
-    /// Reads the scope of a policy and the conditions that come before the first argument.
+    /// Reads the scope of a policy and the conditions before the first argument.
     pub(crate) fn of(policy: &Policy) -> Self {
         let body = policy.body();
         let mut selector = Self { actions: actions(&body.action), ..Self::default() };
@@ -71,7 +71,8 @@ impl Selector {
         }
     }
 
-    /// Takes what the conjuncts of a condition say, in their order; false at the first argument.
+    /// Applies the conjuncts of a condition in order; false at the first one that reads an
+    /// argument.
     fn conditions(&mut self, expr: &Expr) -> bool {
         if let Expr::BinaryOp { op: BinaryOp::And, left, right } = expr {
             return self.conditions(left) && self.conditions(right);
@@ -98,20 +99,20 @@ impl Selector {
         });
     }
 
-    /// Whether the policy can be about this action on something of this type.
+    /// Whether the policy can apply to this action on this resource.
     pub(crate) fn may_be_about(&self, action: &str, kind: &str, server: &str, name: &str) -> bool {
         self.actions.as_ref().is_none_or(|actions| actions.contains(action))
             && self.kind.as_deref().is_none_or(|own| own == kind)
             && self.takes(server, name)
     }
 
-    /// Whether the policy can be about calls of tools at all.
+    /// Whether the policy can apply to tool calls.
     pub(crate) fn takes_tools(&self) -> bool {
         self.actions.as_ref().is_none_or(|actions| actions.contains("tools/call"))
             && self.kind.as_deref().is_none_or(|kind| matches!(kind, "Tool" | "ToolCall"))
     }
 
-    /// Whether the policy can be about anything but calls of tools.
+    /// Whether the policy can apply to anything but tool calls.
     pub(crate) fn takes_others(&self) -> bool {
         let tools_only =
             |actions: &BTreeSet<String>| actions.iter().all(|action| action == "tools/call");
@@ -119,15 +120,15 @@ impl Selector {
             && self.kind.as_deref().is_none_or(|kind| !matches!(kind, "Tool" | "ToolCall"))
     }
 
-    /// Whether a tool of a server is among them.
+    /// Whether it includes a tool of a server.
     pub(crate) fn takes(&self, server: &str, name: &str) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(name))
             && self.servers.as_ref().is_none_or(|servers| servers.contains(server))
     }
 }
 
-/// The actions of a scope. `in` may name a group of a schema of the user's own, of which nothing
-/// is known here.
+/// The actions of a scope. `in` may name a group of the user's own schema, whose members are not
+/// known here.
 fn actions(constraint: &ActionConstraint) -> Option<BTreeSet<String>> {
     let own = |uid: &EntityUID| ACTIONS.iter().any(|(name, _)| *name == uid.eid);
     match constraint {
@@ -175,7 +176,7 @@ fn equal(left: &Expr, right: &Expr) -> Option<Narrowed> {
     attribute(left, [text(right)?].into())
 }
 
-/// `resource.name` or `resource.server`, and what it is.
+/// The restriction by `resource.name` or `resource.server`.
 fn attribute(expr: &Expr, texts: BTreeSet<String>) -> Option<Narrowed> {
     let (Var::Resource, names) = chain(expr)? else { return None };
     match names[..] {

@@ -1,7 +1,7 @@
-//! From the JSON Schema of a tool's arguments to types of Cedar.
+//! Converts the JSON Schema of a tool's arguments to Cedar types.
 //!
-//! What has no counterpart is left out with the reason, never guessed: a policy that reads it is
-//! told so when it is loaded.
+//! Anything without a counterpart is left out with the reason, never guessed: a policy that reads
+//! it gets an error when it is loaded.
 
 use std::cell::Cell;
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::types::{Member, Record, Type};
 
-/// How deep schemas are followed, references included.
+/// How deeply schemas are followed, references included.
 const DEPTH_MAX: usize = 24;
-/// How many schemas within a schema are looked at: references may branch without end.
+/// How many subschemas are visited, because references may branch without end.
 const VISITS_MAX: u32 = 20_000;
 
-/// The record that an `inputSchema` describes; `None` if it does not say what there is in it.
+/// The record that an `inputSchema` describes; `None` if it does not list any members.
 pub(crate) fn arguments(input_schema: &str) -> Option<Record> {
     let root = serde_json::from_str::<Value>(input_schema).ok()?;
     let shape = Shape { root: &root, visits: Cell::new(0) };
@@ -30,7 +30,7 @@ struct Shape<'a> {
 }
 
 impl Shape<'_> {
-    /// The type a schema describes and whether `null` is among its values, or why there is none.
+    /// The type of a schema and whether it allows `null`; on failure, why it has none.
     fn kind(&self, schema: &Value, depth: usize) -> Result<(Type, bool), String> {
         self.visits.set(self.visits.get() + 1);
         let depth = depth.checked_sub(1).filter(|_| self.visits.get() <= VISITS_MAX);
@@ -85,7 +85,7 @@ impl Shape<'_> {
         }
     }
 
-    /// A schema without `type`: what its other keywords say.
+    /// The type of a schema without `type`, from its other keywords.
     fn unnamed(&self, schema: &Map<String, Value>, depth: usize) -> Result<(Type, bool), String> {
         if schema.contains_key("properties") {
             return Ok((Type::Record(self.object(schema, depth)), false));
@@ -145,7 +145,7 @@ impl Shape<'_> {
         for (name, property) in properties {
             match self.kind(property, depth) {
                 Ok((kind, nullable)) => {
-                    // A null is left out of what Cedar sees.
+                    // A null member is not passed to Cedar.
                     let required = required.contains(&name.as_str()) && !nullable;
                     record.members.insert(name.clone(), Member { kind, required });
                 }

@@ -1,9 +1,9 @@
-//! Cutting a text into its policies, and finding lines and columns in it.
+//! Splits a text into policies, and converts offsets to lines and columns.
 
 use std::ops::Range;
 
-/// The places of the policies in a text: each up to and with its semicolon. What follows the last
-/// one is left out, so a text that does not end in a semicolon must be parsed whole first.
+/// The ranges of the policies in a text, each including its semicolon. Text after the last one is
+/// ignored, so the caller must parse the whole text first.
 pub(crate) fn statements(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The line and the column, in characters, of a place in a text; both from 1.
+/// The line and the column, in characters, of an offset; both from 1.
 pub(crate) fn spot(text: &str, offset: usize) -> (u32, u32) {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! Policies as people write them, and what they say.
+//! Loading and evaluating policies.
 
 mod answers;
 mod dialects;
@@ -9,27 +9,27 @@ mod words;
 
 use crate::{Answer, Caller, Cedar, Fault, Question, Text, Tool};
 
-/// Loads one text, called `p.cedar`.
+/// Loads one text named `p.cedar`.
 fn load(text: &str, tools: &[Tool]) -> (Option<Cedar>, Vec<Fault>) {
     let text = Text { name: "p.cedar".to_owned(), text: text.to_owned() };
     Cedar::load(&[text], None, tools)
 }
 
-/// Loads one text that is fine.
+/// Loads one text that must have no faults.
 fn fine(text: &str, tools: &[Tool]) -> Cedar {
     let (cedar, faults) = load(text, tools);
     assert!(faults.is_empty(), "{faults:#?}");
     cedar.unwrap()
 }
 
-/// Loads one text that there are only warnings about.
+/// Loads one text that may have warnings only.
 fn usable(text: &str, tools: &[Tool]) -> Cedar {
     let (cedar, faults) = load(text, tools);
     assert!(!faults.iter().any(|fault| fault.error), "{faults:#?}");
     cedar.unwrap()
 }
 
-/// What is wrong with a text, as `line:column: words`.
+/// The faults of a text, as `line:column: message`.
 fn faults(text: &str, tools: &[Tool]) -> Vec<String> {
     let (cedar, faults) = load(text, tools);
     assert_eq!(cedar.is_none(), faults.iter().any(|fault| fault.error));
@@ -44,7 +44,7 @@ fn tool(server: &str, name: &str, input_schema: &str) -> Tool {
     Tool { server: server.to_owned(), name: name.to_owned(), input_schema: input_schema.to_owned() }
 }
 
-/// A call of a tool of the server `files` by somebody.
+/// A call of a tool of the server `files`.
 fn call(cedar: &Cedar, name: &str, arguments: &str) -> Answer {
     ask(cedar, "tools/call", name, Some(arguments))
 }
@@ -68,7 +68,7 @@ fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answ
         url_reader: None,
     };
     let answer = cedar.ask(&question);
-    // From the third time on, answers come by the short way.
+    // From the third time on, answers come from the plan.
     for _ in 0..3 {
         assert_eq!(cedar.ask(&question), answer);
     }

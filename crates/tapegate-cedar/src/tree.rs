@@ -1,4 +1,4 @@
-//! Which members of arguments are read, and for what.
+//! The members of arguments that policies read, and how they use them.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::wanted::Wanted;
 pub(crate) struct Tree {
     /// Whether it is read as a whole.
     pub(crate) whole: bool,
-    /// Whether it is read at all, if only to see whether it is there.
+    /// Whether it is read at all, even if only to test for its presence.
     pub(crate) read: bool,
-    /// What it is taken for.
+    /// The types it is used as.
     pub(crate) uses: Vec<Type>,
-    /// What policies that stop look for in it, if they look into it.
+    /// The values that tests which stop compare it with, if there are any.
     pub(crate) wanted: Option<Wanted>,
-    /// The folders it is held against.
+    /// The folders it is tested for.
     pub(crate) folders: Vec<Folder>,
-    /// Whether some policy wants it to be like a path.
+    /// Whether some policy tests it against a path pattern.
     pub(crate) path_pattern: bool,
-    /// The name of it as careless readers of keys compare it.
+    /// Its name, folded as lenient servers compare keys.
     pub(crate) folded: String,
     pub(crate) members: BTreeMap<String, Tree>,
 }
@@ -47,12 +47,12 @@ impl Tree {
         self.members.entry(name.to_owned()).or_insert_with(new)
     }
 
-    /// What is read at a path.
+    /// The node at a path, if it is read.
     pub(crate) fn get(&self, path: &[String]) -> Option<&Self> {
         path.iter().try_fold(self, |tree, name| tree.members.get(name))
     }
 
-    /// What is at a path, made if need be.
+    /// The node at a path, created if necessary.
     pub(crate) fn at(&mut self, path: &[String]) -> &mut Self {
         path.iter().fold(self, |tree, name| tree.member(name))
     }
@@ -68,7 +68,7 @@ impl Tree {
         }
     }
 
-    /// Whether what is at a path, or anything under or above it, is read.
+    /// Whether the value at a path, or anything below or above it, is read.
     pub(crate) fn touches(&self, path: &[String]) -> bool {
         match path {
             _ if self.whole => true,
@@ -79,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// Whether all that is in it is read.
+    /// Whether everything in it is read.
     pub(crate) fn takes_all(&self) -> bool {
         self.whole || self.is_leaf()
     }
@@ -88,7 +88,7 @@ impl Tree {
         self.members.is_empty()
     }
 
-    /// The paths that are read and that a record has not.
+    /// The paths that are read but that a record does not have.
     pub(crate) fn missing_in(&self, record: &Record) -> Vec<Vec<String>> {
         let mut missing = Vec::new();
         for (name, tree) in &self.members {
@@ -104,7 +104,7 @@ impl Tree {
         missing
     }
 
-    /// The types that the uses imply; nothing is required.
+    /// The types implied by the uses; all members are optional.
     pub(crate) fn implied(&self) -> Result<Record, Clash> {
         let mut record = Record::default();
         for (name, tree) in &self.members {

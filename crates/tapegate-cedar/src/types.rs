@@ -1,13 +1,13 @@
-//! The types that arguments have for Cedar, and how several of them become one.
+//! Cedar types of arguments, and how they are combined.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A type of Cedar, as far as JSON has values of it.
+/// A Cedar type that JSON values can have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Type {
-    /// Nobody said. A value is taken as what it looks like.
+    /// Not declared; the type follows from the value.
     Any,
     String,
     Long,
@@ -17,11 +17,11 @@ pub(crate) enum Type {
     Record(Record),
 }
 
-/// What an object holds.
+/// The members of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) members: BTreeMap<String, Member>,
-    /// Members that have no type here, and why not.
+    /// Members without a type, with the reason.
     pub(crate) left_out: BTreeMap<String, String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Member {
     pub(crate) required: bool,
 }
 
-/// Something that is taken for two different things.
+/// A value that is used as two different types.
 #[derive(Debug)]
 pub(crate) struct Clash {
     pub(crate) path: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Clash {
 }
 
 impl Clash {
-    /// The same, seen from the object that holds it.
+    /// The clash as seen from the containing object.
     pub(crate) fn within(mut self, name: &str) -> Self {
         self.path.insert(0, name.to_owned());
         self
@@ -49,7 +49,7 @@ impl Clash {
 }
 
 impl Type {
-    /// What it is called in Cedar.
+    /// The name of the type in Cedar.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Any => "anything".to_owned(),
@@ -62,12 +62,12 @@ impl Type {
         }
     }
 
-    /// What it holds, if it is a record.
+    /// The record, if it is one.
     pub(crate) fn record(&self) -> Option<&Record> {
         if let Self::Record(record) = self { Some(record) } else { None }
     }
 
-    /// The one type that both uses of a value agree on.
+    /// The single type that both uses of a value agree on.
     pub(crate) fn unify(self, other: Self) -> Result<Self, Clash> {
         match (self, other) {
             (Self::Any, known) | (known, Self::Any) => Ok(known),
@@ -83,7 +83,7 @@ impl Type {
         }
     }
 
-    /// As a schema of Cedar writes it.
+    /// The type in Cedar's schema format.
     pub(crate) fn to_schema(&self) -> Value {
         match self {
             Self::Any | Self::String => json!({ "type": "String" }),
@@ -97,7 +97,7 @@ impl Type {
 }
 
 impl Record {
-    /// Adds an optional member, or narrows the one there is.
+    /// Adds an optional member, or narrows the existing one.
     pub(crate) fn add(&mut self, name: String, kind: Type) -> Result<(), Clash> {
         let kind = match self.members.remove(&name) {
             Some(known) => known.kind.unify(kind).map_err(|clash| clash.within(&name))?,
@@ -107,8 +107,8 @@ impl Record {
         Ok(())
     }
 
-    /// What all of these have in common: a member that one of them lacks is optional, and one that
-    /// has not the same type everywhere is left out. Each comes with a name for people.
+    /// The members that all records have in common: one that some record lacks is optional, and one
+    /// whose types differ is left out. Each record comes with a name for messages.
     pub(crate) fn common<'a>(all: impl IntoIterator<Item = (String, &'a Self)>) -> Self {
         let mut all = all.into_iter();
         let Some((first_name, first)) = all.next() else { return Self::default() };
@@ -160,7 +160,7 @@ impl Record {
         }
     }
 
-    /// As a schema of Cedar writes it.
+    /// The record in Cedar's schema format.
     pub(crate) fn to_schema(&self) -> Value {
         let members = self.members.iter().map(|(name, member)| {
             let mut kind = member.kind.to_schema();
@@ -172,7 +172,7 @@ impl Record {
         json!({ "type": "Record", "attributes": Value::Object(members.collect()) })
     }
 
-    /// The type of what is at a path, if it is known.
+    /// The type at a path, if it is known.
     pub(crate) fn kind_at(&self, path: &[String]) -> Option<&Type> {
         let [name, rest @ ..] = path else { return None };
         match (&self.members.get(name)?.kind, rest) {
@@ -182,7 +182,7 @@ impl Record {
         }
     }
 
-    /// Adds a member that is always there, and the records on the way to it.
+    /// Adds a required member, and the records on its path.
     pub(crate) fn require(&mut self, path: &[String], kind: Type) {
         let [name, rest @ ..] = path else { return };
         if rest.is_empty() {
@@ -197,7 +197,7 @@ impl Record {
         }
     }
 
-    /// Why the member at a path has no type, if it was left out.
+    /// Why the member at a path was left out, if it was.
     pub(crate) fn why_left_out(&self, path: &[&str]) -> Option<&str> {
         let [name, rest @ ..] = path else { return None };
         if let Some(why) = self.left_out.get(*name) {

@@ -1,5 +1,4 @@
-//! Which type which argument of which tool has, when policies are checked and when they are held
-//! against a call.
+//! The types of each tool's arguments, for checking policies and for evaluating them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,30 +12,30 @@ use crate::value::MemberTypes;
 /// The types of arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    /// Of tools that are known: by server, then by name.
+    /// Those of known tools, by server, then by name.
     tools: BTreeMap<String, BTreeMap<String, Record>>,
-    /// The names of tools that are known but do not say what they take.
+    /// The names of known tools that do not declare their arguments.
     silent: BTreeSet<String>,
-    /// Of other tools.
+    /// Those of other tools.
     unknown: Implied,
-    /// Of everything that is no tool.
+    /// Those of everything but tools.
     other: Implied,
-    /// Of all tools, as a schema says that came with the policies.
+    /// Those of all tools, if a schema came with the policies.
     fixed: Option<Record>,
 }
 
-/// Types that follow from how policies use what they read: for each name and each server that some
-/// policy is about, and for all others.
+/// Types implied by how policies use arguments: for each name and each server that some policy
+/// names, and for all others.
 #[derive(Debug, Default)]
 struct Implied {
     names: BTreeMap<String, usize>,
     servers: BTreeMap<String, usize>,
-    /// By name, then by server; 0 stands for those that no policy names.
+    /// By name, then by server; index 0 is for those that no policy names.
     cells: Vec<Record>,
 }
 
 impl Types {
-    /// The types of the tools that are known, and nothing else yet.
+    /// The types of the known tools only.
     pub(crate) fn new(tools: &[Tool]) -> Self {
         let mut types = Self::default();
         for tool in tools {
@@ -49,12 +48,12 @@ impl Types {
         types
     }
 
-    /// All tools have these types, whatever their definitions say.
+    /// Sets the types of all tools, whatever their definitions say.
     pub(crate) fn fix(&mut self, record: Record) {
         self.fixed = Some(record);
     }
 
-    /// Adds what follows from the policies about things of which no definition is known.
+    /// Adds the types implied by policies, for calls without a known definition.
     pub(crate) fn imply(&mut self, policies: &[(&Reads, &Selector)]) -> Result<(), Clash> {
         self.unknown = Implied::of(policies, Selector::takes_tools)?;
         self.other = Implied::of(policies, Selector::takes_others)?;
@@ -67,12 +66,12 @@ impl Types {
             return MemberTypes { declared: None, implied: self.other.of_name(server, name) };
         }
         let known = self.tools.get(server).and_then(|tools| tools.get(name));
-        // A tool may be sent what its definition does not say, and take it.
+        // A tool may receive and accept arguments that its definition does not declare.
         let implied = self.unknown.of_name(server, name);
         MemberTypes { declared: self.fixed.as_ref().or(known), implied }
     }
 
-    /// What the tools that a policy can be about have in common; `None` if none of them is known.
+    /// The arguments that the tools a policy can apply to have in common; `None` if none is known.
     pub(crate) fn common(&self, selector: &Selector) -> Option<Record> {
         let mut chosen = self.tools().filter(|(server, name, _)| selector.takes(server, name));
         let first = chosen.next()?;
@@ -80,7 +79,7 @@ impl Types {
         Some(Record::common(std::iter::once(first).chain(chosen).map(named)))
     }
 
-    /// The names that a policy gives of tools that are not known, though others are.
+    /// The tools that a policy names but that are unknown, although others are known.
     pub(crate) fn strangers<'a>(&self, selector: &'a Selector) -> Vec<&'a str> {
         let servers: BTreeSet<&str> = self.tools.keys().map(String::as_str).collect();
         let elsewhere = match &selector.servers {
@@ -142,7 +141,7 @@ impl Implied {
     }
 }
 
-/// A tool's name for people.
+/// A tool's name for messages.
 fn say(server: &str, name: &str) -> String {
     format!("`{name}` of `{server}`")
 }

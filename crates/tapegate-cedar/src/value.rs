@@ -1,9 +1,9 @@
-//! From JSON to values of Cedar.
+//! Converts JSON to Cedar values.
 //!
-//! This cannot fail. A value that does not fit the type it is declared to have is a [`Misfit`]: it
-//! is not made at all, and policies that read it are not asked. So is what different readers of
-//! JSON understand differently: members that stand twice, or twice but for their spelling. Where a
-//! value fits but may be read as another, the others are given too.
+//! This cannot fail. A value that does not match its declared type is a [`Misfit`]: it is not
+//! converted, and policies that read it are not evaluated. The same goes for values that JSON
+//! parsers understand differently, such as members that occur twice, or twice up to spelling. If a
+//! value matches but may be read differently, the other readings are returned too.
 
 mod leaf;
 mod made;
@@ -22,10 +22,10 @@ pub(crate) use made::{
     Alternatives, Arguments, FolderFacts, MemberTypes, Members, Misfit, Shown, record,
 };
 
-/// How deep values may be nested.
+/// How deeply values may be nested.
 const DEPTH_MAX: usize = 64;
 
-/// Makes values of those arguments that are read.
+/// Converts those arguments that are read.
 pub(crate) fn arguments(
     raw: Option<&[u8]>,
     reads: &Tree,
@@ -57,7 +57,7 @@ impl<'a> MemberTypes<'a> {
 struct Maker {
     path: Vec<String>,
     made: Arguments,
-    /// Whether texts that may be read as others do not fit.
+    /// Whether texts with more than one reading are misfits.
     plain_only: bool,
     url_reader: Option<UrlReader>,
 }
@@ -129,7 +129,7 @@ impl Maker {
         Ok(members)
     }
 
-    /// A key that nobody reads, but that a careless server takes for one that is read.
+    /// Reports a key that no policy reads, but that a lenient server takes for one that is read.
     fn lookalike(&mut self, tree: &Tree, declared: Option<&Record>, key: Str<'_>, name: &str) {
         if tree.members.is_empty() || declared.is_some_and(|own| own.members.contains_key(name)) {
             return;
@@ -251,7 +251,7 @@ impl Maker {
         Ok(Some(Shown::Record(members)))
     }
 
-    /// The depth that is left; beyond it, the value is passed over.
+    /// The remaining depth; at zero, the value is skipped.
     fn deeper(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Option<usize>, Fault> {
         let left = depth.checked_sub(1);
         if left.is_none() {
@@ -262,13 +262,13 @@ impl Maker {
     }
 }
 
-/// What is known of the place that a value stands at.
+/// The facts about the place of a value.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// What is read of it.
+    /// How it is read.
     tree: Option<&'a Tree>,
     kind: &'a Type,
-    /// What policies take it for.
+    /// The type that policies use it as.
     implied: Option<&'a Type>,
 }
 
@@ -284,7 +284,7 @@ impl Place<'_> {
     }
 }
 
-/// A text as it is; `None` if half of a surrogate pair is in it, which is no UTF-8.
+/// The exact text; `None` if it contains a lone surrogate, which UTF-8 cannot encode.
 fn exact(text: Str<'_>) -> Option<String> {
     if !text.escaped {
         return Some(text.text().to_owned());

@@ -1,4 +1,4 @@
-//! What policies that stop look for in an argument, and which readings of a text make a difference to them.
+//! The values that tests which stop look for, and the readings of a text that matter to them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -18,40 +18,40 @@ mod kept;
 
 use kept::Kept;
 
-/// How many readings of one text are asked about.
+/// The maximum number of readings of one text.
 pub(crate) const READINGS_MAX: usize = 64;
-/// How many texts of JSON in a text are looked at, how deep, and how often in a text of such JSON again.
+/// Limits for JSON embedded in a text: the number of texts, the depth, and embedding in embedding.
 const EMBEDDED_MAX: usize = 4_096;
 const DEPTH_MAX: usize = 64;
 const NESTED_MAX: usize = 4;
 
-/// What is looked for in one argument.
+/// The values that one argument is compared with.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// The texts it is compared with.
     texts: BTreeMap<String, Arc<WantedText>>,
-    /// The patterns it must be like.
+    /// The patterns it is matched against.
     patterns: Vec<Arc<Pattern>>,
     /// Whether it is compared with something that is not known before the call.
     pub(crate) other: bool,
 }
 
-/// A text that an argument is compared with, and all that readers make of it.
+/// A text that an argument is compared with, and all of its readings.
 #[derive(Debug)]
 struct WantedText {
     forms: TextForms,
-    /// What it is read as if it is a URL, found out when the first URL is compared with it.
+    /// Its readings as a URL, computed when the first URL is compared with it.
     urls: OnceLock<Option<Vec<String>>>,
 }
 
-/// What is looked for, by the path of the argument.
+/// The compared values, by the path of the argument.
 pub(crate) type AllWanted = BTreeMap<Vec<String>, Wanted>;
 
-/// Too many readings to ask about.
+/// There are too many readings to evaluate.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// Adds what clauses look for in the readings of arguments.
+/// Collects the values that clauses compare the readings of arguments with.
 pub(crate) fn gather(clauses: &[Clause], all: &mut AllWanted) {
     for clause in clauses {
         let (Clause::When(expr) | Clause::Unless(expr)) = clause;
@@ -72,7 +72,7 @@ fn walk(expr: &Expr, all: &mut AllWanted) {
             }
             None => walk(expr, all),
         },
-        // That something is there is the same by every reading.
+        // Whether a member is present is the same in every reading.
         Expr::HasAttr { expr, .. } if path(expr).is_some() => {}
         Expr::UnaryOp { expr, .. } | Expr::GetAttr { expr, .. } | Expr::HasAttr { expr, .. } => {
             walk(expr, all);
@@ -111,7 +111,7 @@ fn binary(op: BinaryOp, left: &Expr, right: &Expr, all: &mut AllWanted) {
     }
 }
 
-/// The texts that a literal consists of; nothing of numbers, `None` if it is no literal.
+/// The texts of a literal, none for a number; `None` if it is not a literal.
 fn texts(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Literal(Literal::String(text)) => Some(vec![text.to_string()]),
@@ -125,7 +125,7 @@ fn texts(expr: &Expr) -> Option<Vec<String>> {
     }
 }
 
-/// The path of an argument that is read by all its readings.
+/// The path of an argument that is tested in all its readings.
 fn path(expr: &Expr) -> Option<Vec<String>> {
     let (Var::Context, names) = chain(expr)? else { return None };
     let [READINGS, path @ ..] = &names[..] else { return None };
@@ -133,7 +133,7 @@ fn path(expr: &Expr) -> Option<Vec<String>> {
 }
 
 impl Wanted {
-    /// Adds what another policy looks for.
+    /// Adds the values of another policy.
     pub(crate) fn add(&mut self, other: &Self) {
         self.texts
             .extend(other.texts.iter().map(|(text, wanted)| (text.clone(), Arc::clone(wanted))));
@@ -141,13 +141,13 @@ impl Wanted {
         self.other |= other.other;
     }
 
-    /// Whether the empty text is looked for, which `null` may be read as.
+    /// Whether the empty text is compared with; `null` may be read as that.
     pub(crate) fn takes_empty(&self) -> bool {
         self.texts.contains_key("")
     }
 
-    /// The readings of a text that are not the same to policies as the text is, and each of which is
-    /// not the same as another. `url_reader` says what it is read as if it is a URL.
+    /// The readings of a text that policies can distinguish from the text and from each other.
+    /// `url_reader` gives its readings as a URL.
     pub(crate) fn readings(
         &self,
         text: &str,
@@ -170,7 +170,8 @@ impl Wanted {
         if too_many || !all_kept { Err(TooMany) } else { Ok(kept.found) }
     }
 
-    /// What policies can tell of a text: which of their texts it is, and which patterns it is like.
+    /// Everything policies can observe of a text: which of their texts it equals, and which
+    /// patterns match.
     fn seen_as(&self, text: &str) -> (Option<String>, Vec<bool>) {
         let same = self.texts.contains_key(text).then(|| text.to_owned());
         (same, self.patterns.iter().map(|pattern| pattern.is_like(text)).collect())
@@ -182,8 +183,8 @@ impl WantedText {
         Self { forms: TextForms::of(text), urls: OnceLock::new() }
     }
 
-    /// Whether it is a URL that leads to the same place as `text`, which is read as `urls`. What has too
-    /// many readings may lead there.
+    /// Whether it is a URL that leads to the same place as `text`, whose readings are `urls`. A URL
+    /// with too many readings counts as one.
     fn is_url_of(&self, own: &str, read: UrlReader, text: &str, urls: &[String]) -> bool {
         let own = self.urls.get_or_init(|| read(own));
         own.as_ref().is_none_or(|own| own.iter().any(|one| one == text || urls.contains(one)))
@@ -195,8 +196,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
     !any_within(text, &Budget::new(text.len()), NESTED_MAX, &mut |reading| reading != text)
 }
 
-/// Whether some reading of a text, or of a text in it, is what `is` looks for. What cannot be followed
-/// counts.
+/// Whether some reading of a text, or of a text embedded in it, satisfies `is`. Input beyond the
+/// limits counts as satisfying it.
 fn any_within(
     text: &str,
     budget: &Budget,
@@ -225,7 +226,7 @@ fn any_within(
     inner.iter().any(|text| any_within(text, budget, nested, is))
 }
 
-/// Gathers the texts in a JSON value; false if it is nested too deep.
+/// Collects the texts in a JSON value; false if it is nested too deeply.
 fn strings(cursor: &mut Cursor<'_>, depth: usize, all: &mut Vec<String>) -> Result<bool, Fault> {
     let kind = cursor.kind()?;
     match kind {

@@ -1,4 +1,4 @@
-//! What policies say of calls, by the kind of thing that can go wrong.
+//! Decisions on calls, by the kind of thing that can go wrong.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_forbid_wins_over_every_permit() {
     assert!(call(&cedar, "ls", "{}").permit);
 }
 
-/// The defect: a forbid that could not be evaluated was passed over, and the call went through.
+/// Regression: a forbid that could not be evaluated was ignored, and the call went through.
 #[test]
 fn a_forbid_that_fails_counts_as_a_refusal_and_is_reported() {
     let text = format!(
@@ -52,8 +52,8 @@ fn a_permit_that_fails_does_not_hold_and_is_reported() {
     assert_eq!(answer.errors.len(), 1);
 }
 
-/// A comparison of different types is false and no error, so an array in place of text would slip
-/// past a forbid, or through a permit, were it shown to Cedar at all.
+/// A comparison of different types is false, not an error, so an array in place of text would get
+/// past a forbid, or through a permit, if it were passed to Cedar.
 #[test]
 fn a_value_of_another_type_opens_neither_a_forbid_nor_a_permit() {
     let forbid = format!(
@@ -113,7 +113,7 @@ fn one_permit_that_asks_for_approval_is_enough_and_the_first_by_id_names_the_wor
     assert_eq!(call(&plain, "x", "{}").approval, None);
 }
 
-/// The defect: policies saw only the method, never which resource or prompt.
+/// Regression: policies saw only the method, never which resource or prompt.
 #[test]
 fn resources_and_prompts_are_seen_by_uri_and_name() {
     let cedar = fine(
@@ -214,7 +214,7 @@ fn arguments_are_typed_by_the_tools_schema() {
     assert!(!permits("null", "\"no\""));
 }
 
-/// The defect: a policy that named an argument did not load at all.
+/// Regression: a policy that named an argument did not load at all.
 #[test]
 fn policies_about_arguments_work_without_any_tool_known() {
     let text = "permit(principal, action, resource) when { \

@@ -1,8 +1,8 @@
-//! The ways in which names are written, and schemas of users.
+//! The spellings of names, and schemas written by users.
 
 use super::*;
 
-/// The defect: policies had to spell `ThoughtGate::`, though most examples did not.
+/// Regression: policies had to spell `ThoughtGate::`, though most examples did not.
 #[test]
 fn policies_may_be_written_without_a_namespace_and_with_either() {
     for space in ["", "Tapegate::", "ThoughtGate::"] {
@@ -38,7 +38,7 @@ fn ways_of_writing_names_are_not_mixed() {
     );
 }
 
-/// An old forbid about `mcp/method` must go on forbidding what it forbade.
+/// An old forbid of `mcp/method` must still forbid what it forbade.
 #[test]
 fn in_older_files_mcp_method_stands_for_everything_but_tools() {
     let text = "permit(principal, action, resource);\n\

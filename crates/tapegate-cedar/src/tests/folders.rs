@@ -1,4 +1,4 @@
-//! `context.folders`: which folders an argument lies in, for those who let pass and those who stop.
+//! `context.folders`: the folders an argument is in, for tests that let pass and tests that stop.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn path(path: &str) -> String {
 
 const INSIDE: [&str; 4] = ["/data", "/data/", "/data/a/b.txt", "/data/a/../b"];
 const OUTSIDE: [&str; 16] = [
-    // Where `/x` is a link, this is elsewhere.
+    // If `/x` is a symbolic link, this is elsewhere.
     "/x/../data/a",
     "file:///data/a",
     "",
@@ -73,7 +73,7 @@ fn a_permit_takes_a_path_that_lies_in_the_folder_whoever_reads_it() {
     }
 }
 
-/// A server that wants paths takes a URI for a relative one, so the folder says what the texts are.
+/// A server that expects paths reads a URI as a relative one, so the folder's form decides.
 #[test]
 fn a_folder_that_is_written_as_a_uri_takes_such_uris() {
     let uri = PERMIT.replace("\"/data\"", "\"file:///data\"");

@@ -1,4 +1,4 @@
-//! Whatever the arguments, the answer is never more open than a plain and slow one.
+//! For any arguments, the decision is never more permissive than a simple, slow evaluation.
 
 use cedar_policy::{Authorizer, Context, Decision, Effect, Request, RestrictedExpression};
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn policies() -> impl Strategy<Value = String> {
     })
 }
 
-/// Any JSON, now and then with the keys that policies read.
+/// Any JSON, sometimes with the keys that policies read.
 fn json_values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -71,14 +71,14 @@ fn json_values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object without members that are null, which may be read as false or as zero.
+/// An object without null members, which may be read as false or as zero.
 fn without_nulls(value: Value) -> Value {
     let Value::Object(members) = value else { return value };
     let kept = members.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(kept.map(|(name, value)| (name, without_nulls(value))).collect())
 }
 
-/// Arguments that are what the schema says they are.
+/// Arguments that match the schema.
 fn fitting() -> impl Strategy<Value = Value> {
     let text = || prop::option::of("[ab]{0,2}");
     let list = prop::option::of(prop::collection::vec("[ab]", 0..3));
@@ -87,7 +87,7 @@ fn fitting() -> impl Strategy<Value = Value> {
         .prop_map(without_nulls)
 }
 
-/// A permit for all and forbids with tests that stop.
+/// An unconditional permit, and forbids with tests that stop.
 fn policies_that_stop() -> impl Strategy<Value = String> {
     prop::collection::vec(0..6_usize, 1..4).prop_map(|conditions| {
         let forbid = |at: usize| {
@@ -98,7 +98,7 @@ fn policies_that_stop() -> impl Strategy<Value = String> {
     })
 }
 
-/// The same arguments to a careless server.
+/// Arguments that a lenient server takes for the same.
 fn respelled(value: &Value, how: u8) -> Value {
     let text = |text: &str| match how {
         0 => format!(" {text}\n"),
@@ -120,7 +120,7 @@ fn respelled(value: &Value, how: u8) -> Value {
     }
 }
 
-/// A value the plain way; null is left out.
+/// A value converted the simple way; null is left out.
 fn plain(value: &Value) -> Option<RestrictedExpression> {
     Some(match value {
         Value::Null => return None,
@@ -141,7 +141,7 @@ fn plain(value: &Value) -> Option<RestrictedExpression> {
     })
 }
 
-/// Whether Cedar itself, asked the plain way, permits a call; a forbid that fails refuses.
+/// Whether Cedar itself, called the simple way, permits a call; a forbid that fails denies.
 fn reference(cedar: &Cedar, name: &str, arguments: &Value) -> bool {
     let question = Question { server: "files", method: "tools/call", name, ..Question::default() };
     let scene = Scene::new(&cedar.names, &question, "tools/call", "Tool", None).unwrap();
@@ -197,7 +197,7 @@ proptest! {
         }
     }
 
-    /// What is stopped stays stopped when it is spelled as careless servers take for the same.
+    /// A denied call stays denied in any spelling that lenient servers take for the same.
     #[test]
     fn no_spelling_turns_a_refusal_into_a_permit(
         text in policies_that_stop(), pinned in any::<bool>(), arguments in fitting(), how in 0..6_u8

@@ -1,4 +1,4 @@
-//! What servers may read otherwise than it is written: one reading is enough to stop, all must pass.
+//! Values that servers may read differently: one reading is enough to stop, all must pass.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn forbid(name: &str, test: &str) -> String {
     )
 }
 
-/// Checks which arguments a policy stops, whether the tool's definition is known or not.
+/// Checks which arguments a policy stops, whether or not the tool's definition is known.
 fn check(text: &str, stopped: &[&str], passed: &[&str]) {
     for tools in [vec![], vec![tool("files", "x", SCHEMA)]] {
         let cedar = usable(text, &tools);
@@ -160,7 +160,7 @@ fn a_forbid_stops_keys_that_careless_servers_take_for_others() {
     check(&nested, &stopped, &[r#"{"o":{"mode":"one"}}"#]);
 }
 
-/// An allowlist inside a forbid is held against what is written, or ordinary work would be stopped.
+/// An allowlist inside a forbid is compared as written, or ordinary work would be stopped.
 #[test]
 fn what_a_forbid_spares_must_be_spelled_exactly() {
     let unless = format!(
@@ -229,8 +229,8 @@ fn a_permit_takes_only_what_is_written_and_no_reading_that_it_excludes() {
     );
 }
 
-/// The defect: a permit that asks people did not hold for another type or spelling, and one that asks
-/// nobody let the call pass.
+/// Regression: a permit with an approval did not apply to another type or spelling, and one without
+/// an approval let the call pass.
 #[test]
 fn people_are_asked_about_whatever_may_be_read_so() {
     let text = format!(
@@ -277,7 +277,7 @@ fn several_arguments_are_read_in_every_combination_or_refused() {
     );
 }
 
-/// What a tool's definition does not name is taken for what policies take it for.
+/// Arguments that a tool's definition lacks get the types that policies use them as.
 #[test]
 fn an_argument_that_the_tool_does_not_declare_is_held_to_how_policies_use_it() {
     let tools = [

@@ -1,4 +1,4 @@
-//! What is said about policies that are not right, with its place.
+//! The messages about invalid policies, with their positions.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn pins() -> [Tool; 2] {
     [tool("files", "read", READ), tool("files", "write", WRITE)]
 }
 
-/// Checks what is said about `permit(SCOPE) when { CONDITION };` with tools known.
+/// Checks the faults of `permit(SCOPE) when { CONDITION };` with known tools.
 fn check(scope: &str, condition: &str, expected: &[&str]) {
     assert_eq!(faults(&format!("permit({scope}) when {{\n{condition} }};"), &pins()), expected);
 }
@@ -76,7 +76,7 @@ fn a_pattern_of_a_path_that_lets_pass_is_told_with_the_test_that_was_meant() {
     for other in ["*.txt", "/tmp/a", "src/*", "https://a.example/*"] {
         check(PINNED, &format!("context.arguments.path like \"{other}\""), &[]);
     }
-    // What stops goes through all spellings.
+    // Tests that stop cover all spellings.
     check(PINNED, "!(context.arguments.path like \"/tmp/*\")", &[]);
     let forbid = "forbid(principal, action, resource == Tool::\"read\") when { \
                   context.arguments.path like \"/tmp/*\" };";

@@ -1,4 +1,4 @@
-//! What else a value may be read as, and which folders it lies in.
+//! The other readings of a value, and the folders it is in.
 
 use cedar_policy::RestrictedExpression;
 use tapegate_core::json::{Cursor, Fault, Kind};
@@ -16,7 +16,7 @@ impl Maker {
         }
     }
 
-    /// Nothing at all may be read as false, as zero or as an empty text.
+    /// A null may be read as false, as zero or as an empty text.
     pub(super) fn null(&mut self, tree: Option<&Tree>, kind: &Type) {
         let Some(wanted) = tree.and_then(|tree| tree.wanted.as_ref()) else { return };
         let value = match kind {
@@ -29,7 +29,7 @@ impl Maker {
         self.alternatives(vec![("nothing".to_owned(), value)]);
     }
 
-    /// Looks at a text that policies read.
+    /// Examines a text that policies read.
     pub(super) fn text(&mut self, text: &str, tree: Option<&Tree>) {
         if self.plain_only && !is_plain(text) {
             self.misfit("it holds a text that may be read as another");
@@ -48,7 +48,7 @@ impl Maker {
         }
     }
 
-    /// Looks at the elements of a list that policies read.
+    /// Examines the elements of a list that policies read.
     pub(super) fn elements(
         &mut self,
         raw: &[u8],
@@ -60,7 +60,7 @@ impl Maker {
             return Ok(());
         }
         let mut texts = Vec::new();
-        // All readings of all elements, and each element by its first other reading.
+        // All readings of all elements, and each element in its first other reading.
         let (mut every, mut first_readings) = (elements.to_vec(), Vec::new());
         let mut differs = false;
         let mut cursor = Cursor::new(raw)?;
@@ -102,7 +102,7 @@ impl Maker {
         Ok(())
     }
 
-    /// The readings of a text that make a difference to policies that stop.
+    /// The readings of a text that make a difference to tests that stop.
     fn readings(&mut self, text: &str, wanted: Option<&Wanted>) -> Option<Vec<String>> {
         let wanted = wanted?;
         let found = wanted.readings(text, self.url_reader);
@@ -112,7 +112,7 @@ impl Maker {
         found.ok()
     }
 
-    /// Which folders paths lie in: all of them for sure, or one of them perhaps.
+    /// The folders that contain all paths for certain, and those that may contain one of them.
     fn folders(&mut self, paths: &[String], tree: &Tree) {
         let mut facts =
             FolderFacts { path: self.path.clone(), sure: Vec::new(), possible: Vec::new() };

@@ -1,39 +1,39 @@
-//! What is made of the arguments of a call.
+//! The converted arguments of a call.
 
 use cedar_policy::RestrictedExpression;
 
 use crate::types::Record;
 
-/// An argument that Cedar cannot be shown as what it should be.
+/// An argument that cannot be converted to its declared type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// Where it is; empty for the arguments as a whole.
+    /// Its path; empty for the arguments as a whole.
     pub(crate) path: Vec<String>,
-    /// What is wrong with it.
+    /// The reason.
     pub(crate) why: String,
-    /// Whether it concerns only policies that want a path there.
+    /// Whether it affects only policies with a path pattern.
     pub(crate) climbs: bool,
 }
 
-/// What else an argument may be read as.
+/// The other readings of an argument.
 #[derive(Debug)]
 pub(crate) struct Alternatives {
     pub(crate) path: Vec<String>,
-    /// The readings, each in words and as a value.
+    /// The readings, each as text and as a value.
     pub(crate) readings: Vec<(String, RestrictedExpression)>,
 }
 
-/// The folders that an argument lies in, of those that policies ask for.
+/// The folders that an argument is in, of those that policies test for.
 #[derive(Debug)]
 pub(crate) struct FolderFacts {
     pub(crate) path: Vec<String>,
-    /// Those it lies in whoever reads it.
+    /// Those it is in by every reading.
     pub(crate) sure: Vec<String>,
-    /// Those it lies in for some reader.
+    /// Those it is in by some reading.
     pub(crate) possible: Vec<String>,
 }
 
-/// A value, of which parts can still be replaced.
+/// A value whose members can still be replaced.
 #[derive(Debug, Clone)]
 pub(crate) enum Shown {
     One(RestrictedExpression),
@@ -42,7 +42,7 @@ pub(crate) enum Shown {
 
 pub(crate) type Members = Vec<(String, Shown)>;
 
-/// The types of an object's members: what is declared, and what policies take the rest for.
+/// The types of an object's members: the declared ones, and those implied for the rest.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MemberTypes<'a> {
     pub(crate) declared: Option<&'a Record>,
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     pub(crate) folders: Vec<FolderFacts>,
 }
 
-/// A record of Cedar; `None` if a name stands in it twice.
+/// A Cedar record; `None` if a name occurs twice.
 pub(crate) fn record(members: Members) -> Option<RestrictedExpression> {
     let members: Option<Vec<(String, RestrictedExpression)>> = members
         .into_iter()

@@ -1,4 +1,4 @@
-//! Numbers of JSON as values of Cedar.
+//! JSON numbers as Cedar values.
 
 use cedar_policy::RestrictedExpression;
 use tapegate_core::json::Number;
@@ -6,10 +6,10 @@ use tapegate_core::lenient::numbers;
 
 use crate::types::Type;
 
-/// The digits after the point that a decimal of Cedar has.
+/// The number of decimal places of a Cedar decimal.
 const DECIMAL_DIGITS: i64 = 4;
 
-/// What else a number may be read as: in floating point, cut off, in 32 bits.
+/// The other readings of a number: in floating point, truncated, in 32 bits.
 pub(super) fn readings(text: &[u8], kind: &Type) -> Vec<(String, RestrictedExpression)> {
     let own = Number::read(text);
     let others = numbers::of_number(text).numbers.into_iter();
@@ -17,8 +17,8 @@ pub(super) fn readings(text: &[u8], kind: &Type) -> Vec<(String, RestrictedExpre
     others.filter_map(|other| number(other.as_bytes(), kind).map(|made| (other, made))).collect()
 }
 
-/// A number as the type it should have; of none, a whole number is a `Long`, one that a decimal can
-/// hold is that, and all others are text.
+/// A number as the given type. If the type is not known, it is a `Long` if whole, a decimal if that
+/// can hold it, and otherwise text.
 pub(super) fn number(text: &[u8], kind: &Type) -> Option<RestrictedExpression> {
     let long = || scaled(text, 0).map(RestrictedExpression::new_long);
     let decimal = || scaled(text, DECIMAL_DIGITS).map(decimal);
@@ -31,7 +31,7 @@ pub(super) fn number(text: &[u8], kind: &Type) -> Option<RestrictedExpression> {
     }
 }
 
-/// A number times a power of ten, if that is a whole number of 64 bits.
+/// A number times a power of ten, if the result is a whole number of 64 bits.
 fn scaled(text: &[u8], power: i64) -> Option<i64> {
     const DIGITS_MAX: i64 = 19;
     let number = Number::read(text);

@@ -1,9 +1,9 @@
-//! JSON becomes Cedar, and never something that opens a gate.
+//! JSON converts to Cedar values, and never to one that permits by mistake.
 
 use super::*;
 use cedar_policy::Context;
 
-/// The arguments as Cedar shows them, without any type known.
+/// The arguments as Cedar sees them, without any known type.
 fn shown(json: &str) -> (serde_json::Value, usize) {
     let whole = Tree { whole: true, ..Tree::default() };
     let made = arguments(Some(json.as_bytes()), &whole, MemberTypes::default(), None);

@@ -1,8 +1,8 @@
-//! Which readings of a text are not the same to policies.
+//! The readings of a text that policies can distinguish.
 
 use super::{READINGS_MAX, Wanted};
 
-/// The readings of a text that make a difference.
+/// The readings of a text that policies can distinguish.
 pub(super) struct Kept<'w> {
     wanted: &'w Wanted,
     text: &'w str,
@@ -15,8 +15,8 @@ impl<'w> Kept<'w> {
         Self { wanted, text, found: Vec::new(), known: vec![wanted.seen_as(text)] }
     }
 
-    /// Keeps a reading, and how patterns and texts spell it, if that is not the same as another to policies;
-    /// false if there are too many.
+    /// Adds a reading, and its spellings in patterns and texts, if policies can distinguish it from
+    /// the others; false if there are too many.
     pub(super) fn add(&mut self, reading: &str) -> bool {
         let wanted = self.wanted;
         let respelled = wanted.patterns.iter().filter_map(|pattern| pattern.respell(reading));
