@@ -1,4 +1,4 @@
-//! A trial judges as a warden does, and what is counted is what was said.
+//! A trial judges like a live gate, and the counts match the notes.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn said(from: Side, bytes: &[u8]) -> Said<'_> {
     Said { wall_us: 0, from, session: None, bytes, terminated: true }
 }
 
-/// Messages of every sort, sound and not.
+/// Messages of every kind, valid and malformed.
 const MESSAGES: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","arguments":{"a":1}}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bad"}}"#,

@@ -1,4 +1,4 @@
-//! The policy as Cedar.
+//! Writes the generated policy in Cedar.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ use super::uses::{Server, Uris, Use};
 use super::words::{calls, cedar, cedar_under, comment, is_name};
 use crate::gated::Offer;
 
-/// Cedar policies, one for each thing that is used, and what they are less strict about than rules.
+/// One Cedar policy for each thing that was used, and a list of where they are less strict than
+/// rules.
 pub(super) fn write(servers: &[Server], head: &[String]) -> (String, Vec<String>) {
     let (mut out, mut less) = (String::new(), Vec::new());
     for line in head {
@@ -63,7 +64,7 @@ fn thing(server: &Server, method: &str, kind: &str, one: &Use, out: &mut String)
 }
 
 fn resources(server: &Server, method: &str, out: &mut String) {
-    // A subscription is one, whichever way it is asked for.
+    // Both methods subscribe.
     let same = |uris: &&Uris| {
         uris.method == method
             || method == "resources/subscribe" && uris.method == "subscriptions/listen"
@@ -112,16 +113,16 @@ fn when(conditions: &[String], out: &mut String) {
     out.push_str(";\n");
 }
 
-/// What Cedar can say of an argument.
+/// What Cedar can express about an argument.
 enum Said {
-    /// These conditions, as strict as the test of a rule.
+    /// These conditions, as strict as a rule's test.
     Conditions(Vec<String>),
-    /// Less than a rule can: why.
+    /// Less than a rule can, for this reason.
     Less(&'static str),
 }
 
 impl Row {
-    /// What must hold of the place, or why that cannot be said in Cedar.
+    /// The conditions on the value, or why Cedar cannot express them.
     fn conditions(&self) -> Said {
         let declared = self.declared.as_deref();
         if declared.is_some_and(|kind| {
@@ -143,7 +144,7 @@ impl Row {
         let Some(names) = names else {
             return Said::Less("Cedar cannot look into lists of objects");
         };
-        // What a tool declares in another way than by plain types may have none in Cedar.
+        // Arguments that a tool does not declare with plain types may have no type in Cedar.
         let nested = names.len() > 1 || each || matches!(declared, Some("array" | "object"));
         if nested && declared.is_some() && !(each && names.len() == 1) {
             return Said::Less("Cedar has no type for what the tool declares here");
@@ -179,7 +180,7 @@ impl Row {
     }
 }
 
-/// The tests that something is there, and how it is read.
+/// The tests that a value exists, and the expression that reads it.
 fn path(names: &[&str]) -> (Vec<String>, String) {
     let mut place = "context.arguments".to_owned();
     let mut guards = Vec::new();
@@ -195,7 +196,7 @@ fn path(names: &[&str]) -> (Vec<String>, String) {
     (guards, place)
 }
 
-/// What must hold of what is at a place; `numbers` is how numbers there are written.
+/// The condition on the value at a place; `numbers` is how numbers are written there.
 fn test(
     limit: &Limit,
     each: bool,
@@ -210,7 +211,7 @@ fn test(
                 [one] => format!("{known}.contains({one})"),
                 all => format!("{known}.containsAny([{}])", all.join(", ")),
             };
-            // Where no definition is known, this says that it is one path and not a list.
+            // Without a definition, this requires a single path rather than a list.
             let is_text = format!("{place} like \"*\"");
             Some(if each { inside } else { format!("({is_text} && {inside})") })
         }
@@ -268,7 +269,7 @@ fn test(
     }
 }
 
-/// What keeps a path where it begins, whoever reads it.
+/// The condition that a path cannot lead out of the folder it starts with.
 fn stays(place: &str) -> String {
     let odd = ["*..*", "*%*", "*\\\\*", "*~*"].map(|odd| format!("{place} like \"{odd}\""));
     format!("!({})", odd.join(" || "))
@@ -285,7 +286,7 @@ fn one_of(values: &[String], place: &str) -> String {
     }
 }
 
-/// A number as a decimal of Cedar.
+/// A number as a Cedar decimal.
 fn decimal(number: &str) -> String {
     let point = if number.contains('.') { "" } else { ".0" };
     format!("decimal(\"{number}{point}\")")

@@ -1,9 +1,9 @@
-//! From paths that were used to the folders that they are kept in.
+//! Derives the permitted folders from the paths that were used.
 
 use std::collections::BTreeSet;
 
-/// Folders that hold much more than any one job needs. A path right in one of them stands for
-/// itself; below them, each folder stands for itself.
+/// Folders that hold much more than a single task needs. A path directly inside one of them is
+/// listed by itself, and so is each folder below.
 const BROAD: &[&str] = &[
     "/",
     "/bin",
@@ -33,12 +33,12 @@ const BROAD: &[&str] = &[
     "/private/etc",
     "/private/var",
 ];
-/// How many folders a test lists.
+/// The maximum number of folders in a test.
 const FOLDERS_MAX: usize = 12;
 
-/// The fewest folders that hold all of these paths without being broad or the user's own; `None` if a
-/// text is not a path that means one place, if a broad folder was used itself, or if there are too
-/// many.
+/// The fewest folders that contain all of these paths without being broad or the user's home;
+/// `None` if a text is not an unambiguous path, if a broad folder was used itself, or if there are
+/// too many.
 pub(super) fn folders(paths: &BTreeSet<String>, home: Option<&str>) -> Option<Vec<String>> {
     let home = home.and_then(parts).unwrap_or_default();
     let mut all = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn folders(paths: &BTreeSet<String>, home: Option<&str>) -> Option<Ve
     (found.len() <= FOLDERS_MAX).then_some(found)
 }
 
-/// Whether a text can only be a path: where names say nothing, its form does.
+/// Whether a text can only be a path; used where the argument's name says nothing.
 pub(super) fn looks_like_path(text: &str) -> bool {
     text.starts_with('/')
         && text.len() > 1
@@ -67,7 +67,7 @@ pub(super) fn looks_like_path(text: &str) -> bool {
         && !text.contains(char::is_whitespace)
 }
 
-/// The parts of a path, the root as `/`; `None` if it could lead elsewhere than it says.
+/// The parts of a path, the root as `/`; `None` if it could lead elsewhere.
 fn parts(path: &str) -> Option<Vec<String>> {
     let odd = |one: char| one.is_control() || "\\%~$`*?".contains(one);
     if path.is_empty() || path.contains(odd) || path.contains("://") {
@@ -87,14 +87,16 @@ fn parts(path: &str) -> Option<Vec<String>> {
     Some(parts)
 }
 
-/// Writes the folders that hold `paths`, which are sorted; false if a broad folder was used itself.
+/// Collects the folders that contain `paths`, which are sorted; false if a broad folder was used
+/// itself.
 fn cover(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> bool {
     let Some((first, last)) = paths.first().zip(paths.last()) else { return true };
-    // Of sorted lists the first and the last share the least.
+    // In sorted order, the first and the last share the shortest prefix.
     let shared = first.iter().zip(last).take_while(|(one, two)| one == two).count();
     let shared = &first[..shared];
     if first == last {
-        // One path stands for itself: if it is a folder, its neighbours were never asked for.
+        // A single path is listed by itself: even if it is in a folder, its neighbours were never
+        // used.
         found.push(text(shared));
         return !is_broad(shared, home);
     }
@@ -118,7 +120,7 @@ fn cover(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> boo
 
 fn is_broad(folder: &[String], home: &[String]) -> bool {
     let text = text(folder);
-    // What lies above the user's folder holds it.
+    // A folder above the user's home contains it.
     if !folder.is_empty() && home.starts_with(folder) {
         return true;
     }

@@ -1,7 +1,7 @@
-//! What the name of an argument says about the values that belong there.
+//! What the name of an argument says about its values.
 //!
-//! Values alone do not tell free text from a choice: after one session a message was sent once and
-//! a branch was named once. Names do, and they are stable across servers.
+//! Values alone do not distinguish free text from a choice: in one session a message may occur
+//! once, and a branch name too. Names do, and they are stable across servers.
 
 /// The words of a name, in lower case: `filePath`, `file_path` and `file-path` are `file`, `path`.
 fn words(name: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// A word without the `s` of a plural: `paths` is `path`.
+/// A word without a plural `s`: `paths` is `path`.
 fn singular(word: &str) -> &str {
     match word.strip_suffix('s') {
         Some(stem) if stem.len() > 2 && !stem.ends_with('s') => stem,
@@ -39,7 +39,7 @@ fn any_is(name: &str, list: &[&str]) -> bool {
     words(name).iter().any(|word| list.contains(&singular(word)) || list.contains(&word.as_str()))
 }
 
-/// A place in a file system.
+/// A path in a file system.
 pub(super) fn is_path(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "path",
@@ -59,7 +59,7 @@ pub(super) fn is_path(name: &str) -> bool {
         "dst",
         "uri",
     ];
-    // Both ends of a copy are paths, but only if they look like ones: `source` is many things.
+    // Both ends of a copy are paths, but only if they look like one: `source` can mean many things.
     last_is(name, WORDS)
 }
 
@@ -71,7 +71,7 @@ pub(super) fn is_url(name: &str) -> bool {
     )
 }
 
-/// Text that a person or a model makes up.
+/// Text that a person or a model composes.
 pub(super) fn is_free_text(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "content",
@@ -113,7 +113,7 @@ pub(super) fn is_free_text(name: &str) -> bool {
     last_is(name, WORDS) || is_program(name)
 }
 
-/// Text that is run: as free as other text, and worth a warning.
+/// Text that is executed: as free as other text, and worth a warning.
 pub(super) fn is_program(name: &str) -> bool {
     last_is(
         name,
@@ -133,7 +133,7 @@ pub(super) fn is_program(name: &str) -> bool {
     )
 }
 
-/// A switch that makes a call do more harm when it is on.
+/// A switch that makes a call more dangerous when it is on.
 pub(super) fn is_risky_switch(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "force",
@@ -184,7 +184,7 @@ pub(super) fn is_risky_switch(name: &str) -> bool {
     any_is(name, WORDS)
 }
 
-/// A switch that makes a call do less harm when it is on.
+/// A switch that makes a call less dangerous when it is on.
 pub(super) fn is_safety_switch(name: &str) -> bool {
     let name = words(name).concat();
     [
@@ -203,7 +203,7 @@ pub(super) fn is_safety_switch(name: &str) -> bool {
     .contains(&name.as_str())
 }
 
-/// A number that stands for money or for how much is done.
+/// A number that is an amount of money or work.
 pub(super) fn is_quantity(name: &str) -> bool {
     any_is(
         name,
@@ -214,7 +214,7 @@ pub(super) fn is_quantity(name: &str) -> bool {
     )
 }
 
-/// One of a few things that a server knows.
+/// One of a few values that a server knows.
 pub(super) fn is_choice(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "mode",

@@ -1,8 +1,8 @@
-//! From what was seen of an argument to what is allowed there.
+//! Derives what is permitted in an argument from the values that were seen.
 //!
-//! A policy that holds every argument to its observed values stops the next session at once, and
-//! is thrown away. So an argument is limited where the limit protects something (a path, a host, a
-//! choice, a dangerous switch, an amount), and left open otherwise.
+//! A policy that restricts every argument to its observed values would stop the next session at
+//! once and be discarded. So an argument is restricted where that protects something (a path, a
+//! host, a choice, a dangerous switch, an amount), and left open otherwise.
 
 use std::collections::BTreeSet;
 
@@ -15,23 +15,23 @@ use super::seen::{Digits, Kind, Members, Seen, members};
 use super::urls;
 use crate::redact::{Key, Redactor, Rules};
 
-/// How many values are listed one by one.
+/// How many values are listed individually.
 const LISTED_MAX: usize = 6;
-/// How long a text may be that is one of a few.
+/// How long a text may be to count as a choice.
 const CHOICE_CHARS_MAX: usize = 64;
-/// How often each value of a choice comes, at least, where the name does not tell that it is one.
+/// How often each value must occur to count as a choice if the name does not say so.
 const REPEATS_MIN: usize = 3;
 
-/// A place in the arguments and what may be there.
+/// A place in the arguments, and its permitted values.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) path: Vec<Step>,
-    /// Whether it must be there.
+    /// Whether it must be present.
     pub(super) required: bool,
     pub(super) limit: Limit,
-    /// What numbers there can be for Cedar.
+    /// How Cedar can represent the numbers there.
     pub(super) digits: Digits,
-    /// The `type` that the tool's schema gives it.
+    /// The `type` in the tool's schema.
     pub(super) declared: Option<String>,
 }
 
@@ -41,41 +41,41 @@ pub(super) enum Step {
     Each,
 }
 
-/// What may be at a place.
+/// The permitted values at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Limit {
     /// One of these JSON texts.
     OneOf(Vec<String>),
     /// A path in one of these folders.
     Under(Vec<String>),
-    /// A relative path in one of these folders, `.` among them.
+    /// A relative path in one of these folders, which may include `.`.
     Relative(Vec<String>),
     /// A URL with one of these origins: scheme, host and port.
     Origins(Vec<String>),
-    /// A number from one to the other.
+    /// A number between the two, inclusive.
     Range(String, String),
-    /// Nothing: the tool takes it, but it was never used.
+    /// Absent: the tool accepts it, but it was never used.
     Absent,
 }
 
-/// What is said of the arguments of a tool.
+/// The restrictions on the arguments of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     pub(super) rows: Vec<Row>,
-    /// Arguments that were used and may be anything.
+    /// Arguments that were used and are not restricted.
     pub(super) open: Vec<String>,
-    /// Those of them that deserve a second look, and why.
+    /// Those of them that should be reviewed, and why.
     pub(super) risks: Vec<(String, &'static str)>,
 }
 
-/// Decides what may stand in the arguments of one tool.
+/// Decides what is permitted in the arguments of a tool.
 pub(super) struct Limiter {
     redactor: Option<Redactor>,
-    /// The user's own folder, which no test opens.
+    /// The user's home folder, which no test permits as a whole.
     home: Option<String>,
 }
 
-/// What may be at a place, or why anything may.
+/// The restriction of a place, or why there is none.
 enum Decision {
     Limit(Limit),
     Open,
@@ -89,14 +89,14 @@ impl Limiter {
         Self { redactor, home: home.map(str::to_owned) }
     }
 
-    /// Whether a text may stand in a policy: it is no secret, and no placeholder of one, in whose
-    /// place something else comes live.
+    /// Whether a text may be written to a policy: it is neither a secret nor the placeholder of
+    /// one, which would not match the live value.
     fn may_show(&self, text: &str) -> bool {
         !text.contains("[REDACTED")
             && self.redactor.as_ref().is_some_and(|redactor| redactor.text(text) == text)
     }
 
-    /// What may stand in arguments like these, of a tool with this input schema.
+    /// The restrictions derived from these arguments, for a tool with this input schema.
     pub(super) fn limits(&self, seen: &Members, schema: Option<&str>) -> Limits {
         let properties = schema.and_then(|schema| member(schema.as_bytes(), "properties"));
         let properties = properties.and_then(members).unwrap_or_default();
@@ -117,8 +117,8 @@ impl Limiter {
             if seen.members.contains_key(name) {
                 continue;
             }
-            // An argument that the work did not need is no part of what is let through: a harmless
-            // name says nothing about what a server does with it.
+            // An argument that was never needed is not permitted: a harmless name says nothing
+            // about what a server does with it.
             let (path, limit) = (vec![Step::Key(name.clone())], Limit::Absent);
             let declared = member(property, "type").and_then(string).map(String::from);
             let digits = Digits::Long;
@@ -158,7 +158,7 @@ impl Limiter {
             limits.rows.push(Row { path, required, limit, digits, declared: None });
         };
         match decision {
-            // A protective switch must be there, and a place where work is done must be named.
+            // Required if every call had it: a missing safety switch or path would get a default.
             Decision::Limit(limit) => row(limit, place.always && !seen.null),
             Decision::Open => limits.open.push(place.text()),
             Decision::Risk(why) => {
@@ -231,14 +231,14 @@ impl Limiter {
     }
 }
 
-/// Where a value stands.
+/// The position of a value.
 struct Place<'a> {
     path: Vec<Step>,
-    /// The last name on the way.
+    /// The last key on the way to it.
     name: &'a str,
-    /// What the tool's schema says of it.
+    /// Its part of the tool's schema.
     property: Option<&'a [u8]>,
-    /// Whether it was there in every call.
+    /// Whether it was present in every call.
     always: bool,
     /// Whether the tool's definition was seen.
     is_defined: bool,
@@ -250,7 +250,7 @@ impl Place<'_> {
     }
 }
 
-/// A path as rules write it.
+/// A path in the syntax of rules.
 pub(super) fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -276,18 +276,18 @@ fn quoted(text: &str) -> String {
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// Text with words in it, as people write it.
+/// Whether one of the texts is prose.
 fn is_sentence(texts: &BTreeSet<String>) -> bool {
     texts.iter().any(|text| text.contains('\n') || text.split_whitespace().count() > 6)
 }
 
-/// One word that can be a choice.
+/// Whether a text is a single word that can be a choice.
 fn is_word(text: &str) -> bool {
     text.chars().count() <= CHOICE_CHARS_MAX
         && !text.contains(|one: char| one.is_whitespace() || one.is_control())
 }
 
-/// A switch is held to its value where that is the harmless one of two that differ.
+/// Restricts a switch to the value it had if only that one is harmless.
 fn switch(place: &Place<'_>, values: &BTreeSet<bool>) -> Decision {
     let name = place.name;
     let only = |value| values.len() == 1 && values.contains(&value);
@@ -297,7 +297,7 @@ fn switch(place: &Place<'_>, values: &BTreeSet<bool>) -> Decision {
     if only(false) && names::is_risky_switch(name) && !names::is_safety_switch(name) {
         return Decision::Limit(Limit::OneOf(vec!["false".to_owned()]));
     }
-    // Without a definition nobody knows what the other value does.
+    // Without a definition, the effect of the other value is unknown.
     match values.len() == 1 && !place.is_defined {
         true => Decision::Risk("it had one value only, and the tape does not say what it does"),
         false => Decision::Open,

@@ -1,9 +1,9 @@
-//! Bounds of numbers that people would choose.
+//! Rounds the bounds of numbers to values that a person would choose.
 
-/// Numbers above this are not rounded: digits would be lost.
+/// Larger numbers are not rounded, because digits would be lost.
 const ROUNDED_MAX: f64 = 1e15;
 
-/// The least and the most, rounded away from each other; `None` if they cannot be.
+/// The minimum and maximum, rounded outwards; `None` if they cannot be.
 pub(super) fn widened(least: &str, most: &str) -> Option<(String, String)> {
     let (least, most): (f64, f64) = (least.parse().ok()?, most.parse().ok()?);
     if !(least.abs() <= ROUNDED_MAX && most.abs() <= ROUNDED_MAX) {
@@ -14,7 +14,7 @@ pub(super) fn widened(least: &str, most: &str) -> Option<(String, String)> {
     Some((low, high))
 }
 
-/// The next of 1, 2, 5, 10, 20, 50, … from a number on.
+/// The smallest of 1, 2, 5, 10, 20, 50, … that is not below a number.
 fn above(number: f64) -> String {
     let (mut step, mut power) = (1.0, 1.0);
     let mut factors = [2.0, 5.0, 10.0].into_iter().cycle();

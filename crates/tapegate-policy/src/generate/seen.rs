@@ -1,4 +1,4 @@
-//! What values were seen at one place of the arguments of a tool.
+//! The values that were seen at one place in the arguments of a tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +9,26 @@ use crate::predicate::is_less;
 
 /// How many different texts are remembered.
 const TEXTS_MAX: usize = 4096;
-/// How long a text may be to be remembered; what is longer is no path and no choice.
+/// The longest text that is remembered; longer ones are neither paths nor choices.
 const TEXT_CHARS_MAX: usize = 400;
-/// How deep values are looked into.
+/// How deep values are examined.
 const DEPTH_MAX: usize = 6;
 
-/// What was seen at a place.
+/// The values seen at one place.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// How often there was anything.
+    /// How often there was a value.
     pub(super) count: usize,
     pub(super) texts: BTreeSet<String>,
-    /// Whether there were texts that are not among `texts`: too many, or too long.
+    /// Whether some texts are missing from `texts`: too many, or too long.
     pub(super) more_texts: bool,
-    /// The least and the most number, as they were written.
+    /// The smallest and the largest number, as written.
     pub(super) range: Option<(String, String)>,
-    /// What all numbers can be for Cedar.
+    /// How Cedar can represent all of these numbers.
     pub(super) digits: Digits,
     pub(super) bools: BTreeSet<bool>,
     pub(super) null: bool,
-    /// Values that nothing can be said of: too deep, or texts with half a character in them.
+    /// Whether some values cannot be analysed: too deep, or texts with unpaired surrogates.
     pub(super) odd: bool,
     pub(super) objects: Option<Members>,
     pub(super) elements: Option<Box<Seen>>,
@@ -36,7 +36,7 @@ pub(super) struct Seen {
     pub(super) empty_list: bool,
 }
 
-/// What numbers can be for Cedar, as they are written.
+/// How Cedar can represent numbers, by their spelling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Digits {
     #[default]
@@ -46,16 +46,16 @@ pub(super) enum Digits {
     Odd,
 }
 
-/// What was seen in objects.
+/// The members seen in objects.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// How many objects there were.
+    /// The number of objects.
     pub(super) total: usize,
     pub(super) members: BTreeMap<String, Seen>,
 }
 
 impl Members {
-    /// Takes the arguments of one call into account.
+    /// Adds the arguments of a call.
     pub(super) fn call(&mut self, arguments: Option<&[u8]>, times: usize) {
         self.object(arguments.unwrap_or(b"{}"), times, DEPTH_MAX);
     }
@@ -68,7 +68,7 @@ impl Members {
     }
 }
 
-/// The members of an object, in their order; numbers keep every digit.
+/// The members of an object, in order; numbers keep every digit.
 pub(super) fn members(text: &[u8]) -> Option<Vec<(String, &[u8])>> {
     let mut cursor = Cursor::new(text).ok()?;
     if cursor.open().ok()? != json::Kind::Object {
@@ -81,7 +81,7 @@ pub(super) fn members(text: &[u8]) -> Option<Vec<(String, &[u8])>> {
     Some(found)
 }
 
-/// What a JSON string means, unless half a character is in it.
+/// The decoded text of a JSON string, unless it has unpaired surrogates.
 fn whole_text(json: &[u8]) -> Option<String> {
     let mut bytes = Vec::new();
     Cursor::new(json).ok()?.string().ok()?.exact(&mut bytes);
@@ -135,7 +135,7 @@ impl Seen {
         }
     }
 
-    /// The kind of all values but `null`, which stands for a value that is not given.
+    /// The kind of all values, ignoring `null`, which counts as absent.
     pub(super) fn kind(&self) -> Kind {
         let kinds = [
             (!self.texts.is_empty() || self.more_texts, Kind::Text),
@@ -154,7 +154,7 @@ impl Seen {
     }
 }
 
-/// What sort of values were seen at a place.
+/// The kind of values seen at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -174,7 +174,7 @@ impl Digits {
         let whole = whole.trim_start_matches('-');
         let plain = digits(whole) && digits(fraction);
         match number.parse::<i64>() {
-            // What is to be a decimal as well must not be too large for one.
+            // Numbers that may also be written as decimals must not be too large for one.
             Ok(_) if whole.len() <= WHOLE_MAX => Self::Long,
             _ if plain && fraction.len() <= 4 && whole.len() <= WHOLE_MAX => Self::Decimal,
             _ => Self::Odd,

@@ -1,4 +1,4 @@
-//! What was observed passes, and what differs from it does not.
+//! Observed calls pass, and calls that differ do not.
 
 mod sample;
 
@@ -13,7 +13,7 @@ fn wish(cedar: bool) -> Wish {
     Wish { head, cedar: cedar.then(|| "observed.cedar".to_owned()), home: None }
 }
 
-/// What a policy that was made says of a call of a tool of `files`.
+/// The decision of a generated policy about a call of a tool of `source`.
 fn outcome(made: &Generated, wish: &Wish, source: &str, name: &str, arguments: &str) -> Outcome {
     of_policy(&tried(made, wish).unwrap(), source, name, arguments)
 }
@@ -24,7 +24,7 @@ fn of_policy(policy: &Policy, source: &str, name: &str, arguments: &str) -> Outc
     decide(policy, Profile::Production, &call, &Facts::default()).strict
 }
 
-/// Whether each call passes, under rules and under Cedar.
+/// Asserts whether each call passes, under rules and under Cedar.
 fn assert_passes(traffic: &Traffic, expected: bool, calls: &[(&str, &str)]) {
     for cedar in [false, true] {
         let wish = wish(cedar);
@@ -83,7 +83,7 @@ fn attacks_do_not_pass() {
         false,
         &[
             ("rm", "{}"),
-            // The schema has it, and the work never used it.
+            // In the schema, but never used.
             ("read", r#"{"path":"/srv/b.txt","head":3}"#),
             ("reads", r#"{"path":"/srv/a.txt"}"#),
             ("read", "{}"),
@@ -172,7 +172,7 @@ fn calls_that_the_server_refused_do_not_count() {
     say(Side::Server, r#"{"jsonrpc":"2.0","id":3,"result":{"isError":true,"content":[]}}"#);
     say(Side::Server, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}"#);
     say(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"isError":false,"content":[]}}"#);
-    // The fourth is never answered, and another session has the same ids.
+    // The fourth is never answered; the other session uses the same ids.
     traffic.hear("files", b"2", Side::Server, br#"{"jsonrpc":"2.0","id":4,"error":{}}"#);
     traffic.end_tape();
     assert_eq!((traffic.count(), traffic.refused()), (2, 2));
@@ -269,7 +269,7 @@ fn many_uris_become_a_folder_that_nothing_leads_out_of() {
     }
 }
 
-/// Values of all kinds, some of them odd.
+/// Values of all kinds, some of them unusual.
 fn json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -281,7 +281,8 @@ fn json() -> impl Strategy<Value = String> {
         Just("\"\\ud800\\u0000\\n\"".to_owned()),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
-        // No blanks: keys that differ in blanks only are one to some servers, and never pass.
+        // No blanks: some servers ignore blanks in keys, so keys that differ only in blanks never
+        // pass.
         let key = "[a-c'.\\[\\]*$]{0,3}";
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4)

@@ -1,8 +1,8 @@
-//! What was observed: calls that were answered, each once, and how tools were defined.
+//! Observed traffic: successful calls without duplicates, and the definitions of tools.
 //!
-//! A call that the server refused is no example of what an agent needs, and a policy must not be
-//! made from somebody's attempts. So a call counts only once its answer is known to be no error, or
-//! when the tape ends without one.
+//! A call that the server refused does not show what an agent needs, and a policy must not be
+//! derived from failed attempts. So a call counts only once its response is known not to be an
+//! error, or when the tape ends without a response.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,27 +15,27 @@ use tapegate_core::side::Side;
 use crate::gated::Gated;
 use crate::inspect::{Target, targets};
 
-/// What was called: server, method, name.
+/// The target of a call: server, method, name.
 type Thing = (String, String, String);
 
-/// A call that waits for its answer: what it was, and with which arguments.
+/// A call that waits for its response: its target and arguments.
 type Waiting = (Thing, Option<Vec<u8>>);
 
-/// What servers were asked, and what they said of their tools.
+/// The calls to servers, and the tools that they define.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
-    /// The arguments that each thing was called with, and how often.
+    /// The arguments of all calls by target, with the number of calls.
     things: BTreeMap<Thing, BTreeMap<Option<Vec<u8>>, usize>>,
-    /// The `inputSchema` of each tool by server and name, as it was said last.
+    /// The last `inputSchema` of each tool, by server and name.
     tools: BTreeMap<(String, String), String>,
-    /// Calls without an answer yet, by session and id.
+    /// Calls without a response so far, by session and id.
     waiting: BTreeMap<(Vec<u8>, Vec<u8>), Vec<Waiting>>,
-    /// How many calls the server refused.
+    /// The number of calls that the server refused.
     refused: usize,
 }
 
 impl Traffic {
-    /// Takes a message of a session into account.
+    /// Adds a message of a session.
     pub fn hear(&mut self, server: &str, session: &[u8], from: Side, message: &[u8]) {
         let frame = Frame::read(message);
         match frame.body() {
@@ -51,7 +51,7 @@ impl Traffic {
         }
     }
 
-    /// Ends a tape: what has no answer by now gets none.
+    /// Ends a tape: calls still without a response count as successful.
     pub fn end_tape(&mut self) {
         for (thing, arguments) in std::mem::take(&mut self.waiting).into_values().flatten() {
             self.count_call(thing, arguments);
@@ -79,7 +79,7 @@ impl Traffic {
         match said.id {
             Some(id) => {
                 let key = (session.to_owned(), id.to_owned());
-                // An id that is used again before it is answered: the earlier call got no answer.
+                // The id is reused before it was answered, so the earlier call has no response.
                 let earlier = self.waiting.insert(key, called);
                 earlier
                     .into_iter()
@@ -122,24 +122,24 @@ impl Traffic {
         self.things.is_empty()
     }
 
-    /// How many calls there were.
+    /// The number of calls.
     pub fn count(&self) -> usize {
         self.things.values().flat_map(BTreeMap::values).sum()
     }
 
-    /// How many calls were left out because the server answered them with an error.
+    /// The number of calls left out because the server responded with an error.
     pub fn refused(&self) -> usize {
         self.refused
     }
 
-    /// The servers that something was called of.
+    /// The servers that were called.
     pub fn servers(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = self.things.keys().map(|(server, ..)| &**server).collect();
         servers.dedup();
         servers
     }
 
-    /// Every call that differs from the others: server, method, name, arguments.
+    /// Every distinct call: server, method, name, arguments.
     pub fn calls(&self) -> impl Iterator<Item = (&str, &str, &str, Option<&[u8]>)> {
         self.things.iter().flat_map(|((server, method, name), all)| {
             all.keys().map(move |arguments| {
@@ -148,14 +148,14 @@ impl Traffic {
         })
     }
 
-    /// What was called, and with what, how often.
+    /// All targets, with the arguments and the number of calls.
     pub(super) fn things(
         &self,
     ) -> impl Iterator<Item = (&Thing, &BTreeMap<Option<Vec<u8>>, usize>)> {
         self.things.iter()
     }
 
-    /// How a tool was defined.
+    /// The input schema of a tool.
     pub(super) fn schema(&self, server: &str, name: &str) -> Option<&str> {
         self.tools.get(&(server.to_owned(), name.to_owned())).map(String::as_str)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// How many origins a test lists.
+/// The maximum number of origins in a test.
 const ORIGINS_MAX: usize = 6;
 
 /// Whether a text is a URL with a host.
@@ -10,14 +10,14 @@ pub(super) fn is_url(text: &str) -> bool {
     origin(text).is_some()
 }
 
-/// The origins of URLs, if they are few.
+/// The origins of URLs, if there are not too many.
 pub(super) fn origins(texts: &BTreeSet<String>) -> Option<Vec<String>> {
     let found: Option<BTreeSet<&str>> = texts.iter().map(|text| origin(text)).collect();
     let found = found.filter(|all| !all.is_empty() && all.len() <= ORIGINS_MAX)?;
     Some(found.into_iter().map(str::to_owned).collect())
 }
 
-/// Scheme, host and port of a URL that every reader reads alike.
+/// The scheme, host and port of a URL that all readers parse alike.
 fn origin(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once("://")?;
     if !["http", "https", "ws", "wss"].contains(&scheme) {
@@ -25,7 +25,7 @@ fn origin(text: &str) -> Option<&str> {
     }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let host = &rest[..end];
-    // A user name or a backslash before the host is where readers disagree.
+    // Readers disagree about user names and backslashes before the host.
     let plain =
         |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || ".-:[]".contains(one);
     let is_plain = !host.is_empty() && host.chars().all(plain);

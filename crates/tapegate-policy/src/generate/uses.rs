@@ -1,4 +1,4 @@
-//! What is used of each server, and what may be in its arguments.
+//! What was used of each server, and the permitted arguments.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use super::seen::Members;
 use super::traffic::Traffic;
 use crate::gated::{Gated, Offer};
 
-/// How many URIs of one folder are listed; if there are more, the folder stands for them.
+/// How many URIs of a folder are listed; if there are more, the folder is permitted instead.
 const URIS_MAX: usize = 3;
 
-/// What is used of one server.
+/// What was used of one server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) id: String,
     pub(super) tools: Vec<Use>,
     pub(super) prompts: Vec<Use>,
-    /// What is completed, without a look at arguments.
+    /// What was completed; arguments are not examined.
     pub(super) completed: Vec<Use>,
     /// URIs by method.
     pub(super) resources: Vec<Uris>,
 }
 
-/// Something that is called by its name.
+/// Something that is called by name.
 #[derive(Debug)]
 pub(super) struct Use {
     pub(super) name: String,
@@ -32,17 +32,17 @@ pub(super) struct Use {
     pub(super) limits: Limits,
 }
 
-/// Resources that are read or watched.
+/// Resources that are read or subscribed to.
 #[derive(Debug)]
 pub(super) struct Uris {
     pub(super) method: &'static str,
     pub(super) count: usize,
     pub(super) uris: Vec<String>,
-    /// The folder that stands for them, if they are many.
+    /// The folder that is permitted instead, if there are many.
     pub(super) folder: Option<String>,
 }
 
-/// What is used, server by server.
+/// What was used, by server.
 pub(super) fn uses(traffic: &Traffic, home: Option<&str>) -> Vec<Server> {
     let limiter = Limiter::new(home);
     let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) fn uses(traffic: &Traffic, home: Option<&str>) -> Vec<Server> {
             Gated::Call => known.tools.push(thing(traffic.schema(server, name))),
             Gated::Prompt => {
                 let mut prompt = thing(None);
-                // A prompt only puts its arguments into a text.
+                // A prompt only inserts its arguments into a text.
                 prompt.limits.risks.clear();
                 prompt.is_closed = members.members.is_empty();
                 known.prompts.push(prompt);
@@ -105,7 +105,7 @@ impl Server {
         }
     }
 
-    /// Drops all tests of a tool or prompt; whether there were any.
+    /// Drops all tests of a tool or prompt; returns whether there were any.
     pub(super) fn open(&mut self, id: &str, name: &str) -> bool {
         let here = self.id == id;
         let things = self.tools.iter_mut().chain(&mut self.prompts);
@@ -122,14 +122,14 @@ impl Server {
         opened
     }
 
-    /// What is completed of a kind.
+    /// The names completed for a kind of item.
     pub(super) fn completed(&self, offer: Offer) -> impl Iterator<Item = &str> {
         let of = move |one: &&Use| Gated::Complete.offer(&one.name) == offer;
         self.completed.iter().filter(of).map(|one| one.name.as_str())
     }
 }
 
-/// The folder of a URI, if a text is one that leads nowhere else.
+/// The folder of a URI, if the text is an unambiguous one.
 fn folder(text: &str) -> Option<&str> {
     let start = text.find("://")? + 3;
     let plain = !text.contains("..") && !text.contains(['\n', '\0', '\\', '%']);
@@ -137,7 +137,7 @@ fn folder(text: &str) -> Option<&str> {
     Some(&text[..=end])
 }
 
-/// The folder that two folders lie in, unless that is all there is.
+/// The common parent of two folders, unless they share only the scheme.
 fn common(one: &str, two: &str) -> Option<String> {
     let mut end = 0;
     for (at, (left, right)) in one.bytes().zip(two.bytes()).enumerate() {
@@ -150,6 +150,6 @@ fn common(one: &str, two: &str) -> Option<String> {
     }
     let common = &one[..end];
     let (_, path) = common.split_once("://")?;
-    // `https://` and `file:///` have nothing in common but the scheme.
+    // `https://` and `file:///` share only the scheme.
     (!path.trim_matches('/').is_empty()).then(|| common.to_owned())
 }

@@ -1,4 +1,4 @@
-//! How texts are written into policies so that they mean themselves.
+//! Quotes and escapes texts for policies.
 
 use tapegate_core::json::string;
 
@@ -11,7 +11,7 @@ pub(super) fn literal(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// A text as YAML, in quotes unless everybody takes it for a word.
+/// A text as YAML, quoted unless every parser reads it as a plain word.
 pub(super) fn yaml(text: &str) -> String {
     let plain = |one: char| one.is_ascii_alphanumeric() || "_/-.".contains(one);
     let begins = text.chars().next().is_some_and(|one| one.is_ascii_alphabetic() || one == '/');
@@ -20,7 +20,7 @@ pub(super) fn yaml(text: &str) -> String {
     if begins && text.chars().all(plain) && !reserved.contains(&word.as_str()) {
         return text.to_owned();
     }
-    // A variable of the environment is not meant.
+    // Must not be read as an environment variable.
     format!("\"{}\"", escaped(&text.replace("${", "$${")))
 }
 
@@ -44,7 +44,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// A text in Cedar's quotes.
+/// A text as a Cedar string.
 pub(super) fn cedar(text: &str) -> String {
     let letter = |one: char| match one {
         '"' => "\\\"".to_owned(),
@@ -55,14 +55,14 @@ pub(super) fn cedar(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-/// A pattern of Cedar for texts that begin so.
+/// A Cedar pattern for texts with this prefix.
 pub(super) fn cedar_under(start: &str) -> String {
     let text = cedar(start);
     let inner = text[1..text.len() - 1].replace('*', "\\*");
     format!("\"{inner}*\"")
 }
 
-/// Whether something is a name in Cedar and in paths, without quotes.
+/// Whether a text is an identifier in Cedar and in paths, without quotes.
 pub(super) fn is_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|one| one.is_ascii_alphabetic() || one == '_')
@@ -71,7 +71,7 @@ pub(super) fn is_name(text: &str) -> bool {
             .contains(&text)
 }
 
-/// One line for a comment.
+/// A text as one line of a comment.
 pub(super) fn comment(text: &str) -> String {
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }

@@ -1,4 +1,4 @@
-//! The policy as YAML that people read.
+//! Writes the generated policy as readable YAML.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::uses::{Server, Uris, Use};
 use super::words::{calls, comment, literal, yaml, yaml_value};
 use crate::gated::Offer;
 
-/// The policy.
+/// The text of the policy.
 pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
     let mut out = String::new();
     for line in &wish.head {
@@ -53,7 +53,7 @@ fn source(server: &Server, out: &mut String) {
 }
 
 impl Uris {
-    /// What matches them.
+    /// The globs that match these resources.
     fn globs(&self) -> Vec<String> {
         match &self.folder {
             Some(folder) => vec![format!("{}*", literal(folder))],
@@ -98,7 +98,7 @@ fn rules(server: &Server, out: &mut String) {
     }
 }
 
-/// The rule about one thing.
+/// Writes the rule for one item.
 fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     let shown = comment(&one.name);
     let _ = writeln!(out, "\n    # `{shown}` of `{}`: {}", comment(&server.id), calls(one.count));
@@ -111,7 +111,7 @@ fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     }
     let _ = writeln!(out, "    - match: {}\n      action: forward", yaml(&literal(&one.name)));
     scope(server, method, out);
-    // What is not named may not be there, so arguments that were never used need no test.
+    // A closed rule refuses arguments that it does not name, so unused ones need no test.
     let is_said = |row: &&Row| !(one.is_closed && row.limit == Limit::Absent);
     let rows: Vec<&Row> = one.limits.rows.iter().filter(is_said).collect();
     if !rows.is_empty() {
@@ -137,7 +137,7 @@ fn scope(server: &Server, method: &str, out: &mut String) {
 }
 
 impl Row {
-    /// The test that lets a call through.
+    /// The test that permits a value.
     fn test(&self) -> String {
         let test = match &self.limit {
             Limit::OneOf(values) => match &values[..] {
@@ -169,7 +169,7 @@ impl Row {
     }
 }
 
-/// Relative paths below folders, by an expression: no step goes up, none is absolute.
+/// A regular expression for relative paths below folders: no step is `..`, and none is absolute.
 fn relative(folders: &[String]) -> String {
     const STEP: &str = r"\.?[^./\\%~$\x00-\x1f][^/\\%\x00-\x1f]*";
     let folder = |folder: &String| match folder.as_str() {

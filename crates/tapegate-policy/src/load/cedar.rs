@@ -1,4 +1,4 @@
-//! The Cedar policies that a policy names.
+//! Loads the Cedar policies that a policy names.
 
 use tapegate_cedar::{Cedar, Fault, Text};
 use tapegate_yaml::field::Fields;
@@ -10,22 +10,22 @@ use super::language::CEDAR;
 use super::read::Known;
 use crate::pins::Lock;
 
-/// A text of Cedar and where it stands.
+/// A Cedar text and its position.
 struct Place {
     text: Text,
     stands: Stands,
 }
 
-/// Where a text of Cedar stands.
+/// The position of a Cedar text.
 enum Stands {
     /// In a file of its own.
     File(u16),
-    /// In the policy, its first line here and every line this far in.
+    /// In the policy, with the position of its first line and the indentation of all lines.
     Inline { first: Spot, indent: u32 },
 }
 
 impl Loader<'_> {
-    /// Reads and checks the Cedar policies; `asked` if anything asks them.
+    /// Loads and checks the Cedar policies; `asked` says whether any rule uses them.
     pub(super) fn cedar(
         &mut self,
         (top, main): (&Node, &str),
@@ -83,7 +83,7 @@ impl Loader<'_> {
             self.findings
                 .error(node.spot, "there are no policies here; give `policies` or `inline`");
         }
-        // What is missing would only make for faults that are none.
+        // With a file missing, checking would only report spurious errors.
         if !whole || places.is_empty() {
             return None;
         }
@@ -137,7 +137,7 @@ impl Loader<'_> {
 }
 
 impl Place {
-    /// Where a line and column of the text stand, as people see it.
+    /// The position that people see for a line and column of the text.
     fn spot(&self, line: u32, column: u32) -> Spot {
         match self.stands {
             Stands::File(file) => Spot { file, line, column },
@@ -149,12 +149,12 @@ impl Place {
     }
 }
 
-/// Whether all keys of the section are known; if not, that is what is wrong with it.
+/// Whether all keys of the section are known; if not, that is already reported.
 fn is_known(entries: &[(Key, Node)]) -> bool {
     entries.iter().all(|(key, _)| CEDAR.entry(&key.name).is_some())
 }
 
-/// Where a text stands that is part of the policy. A block is at its first line that is not empty.
+/// The position of a text inside the policy. A block starts at its first line that is not empty.
 fn inline(spot: Spot, text: &str, main: &str) -> Stands {
     let line = main.lines().nth(spot.line.saturating_sub(1) as usize).unwrap_or_default();
     let begins = line.chars().nth(spot.column.saturating_sub(1) as usize);
@@ -165,7 +165,7 @@ fn inline(spot: Spot, text: &str, main: &str) -> Stands {
     Stands::Inline { first, indent: spot.column.saturating_sub(1) + u32::from(quote) }
 }
 
-/// Where `@approval` names this workflow.
+/// The position where `@approval` names this workflow.
 fn annotated(workflow: &str, places: &[Place], node: &Node) -> Spot {
     let quoted = format!("\"{workflow}\"");
     for place in places {

@@ -1,8 +1,8 @@
-//! Variables of the environment in the values of a policy: `${VAR}` and `${VAR:-default}`.
+//! Environment variables in the values of a policy: `${VAR}` and `${VAR:-default}`.
 //!
-//! They are put into values after YAML has been read, so nothing in a variable can become a key, a
-//! list or another rule. What is put in is not looked through again, and stays text unless a number
-//! or a yes or no is wanted in its place. Every variable that is missing is told.
+//! They are substituted after YAML has been parsed, so a variable cannot introduce a key, a list or
+//! another rule. A substituted value is not expanded again, and stays text unless a number or a
+//! boolean is expected in its place. Every missing variable is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,35 @@ use tapegate_yaml::node::{Node, Value};
 use tapegate_yaml::shape::{self, Shape};
 use tapegate_yaml::yaml;
 
-/// The variables that were asked for, and what they were.
+/// The variables that were looked up, and their values.
 pub(super) type Asked = BTreeMap<String, Option<String>>;
 
-/// Stands around what marks a variable; see [`Variables::Marked`]. No text of a policy that is
-/// compared may contain it.
+/// Delimits the mark of a variable; see [`Variables::Marked`]. Texts of policies that are compared
+/// must not contain it.
 pub(crate) const MARK: char = '\u{f8ff}';
 
-/// What is put in the place of a variable.
+/// What replaces a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variables {
     /// Its value.
     Filled,
-    /// Its value and a mark of how it was written, so that two values are the same only if they are
-    /// the same in every environment.
+    /// Its value and a mark of how it was written, so that two values are equal only if they are
+    /// equal in every environment.
     Marked,
 }
 
-/// What variables are put in by.
+/// The state of substituting variables.
 pub(super) struct Env<'a> {
     pub(super) files: &'a dyn Files,
     pub(super) put_in: Variables,
     pub(super) asked: Asked,
-    /// The variables with their defaults, as they are written.
+    /// The variables with their defaults, as written.
     pub(super) written: BTreeSet<String>,
     pub(super) findings: &'a mut Findings,
 }
 
 impl Env<'_> {
-    /// Puts variables into every text under `node`, which should be of this shape.
+    /// Substitutes variables in every text under `node`, which should have this shape.
     pub(super) fn fill(&mut self, node: &mut Node, shape: &Shape) {
         match &mut node.value {
             Value::Text(text) if self.put_in == Variables::Marked && text.contains(MARK) => {
@@ -74,7 +74,7 @@ impl Env<'_> {
         }
     }
 
-    /// Puts variables into the value of a key of a map that should be of this shape.
+    /// Substitutes variables in the value of a key of a map that should have this shape.
     pub(super) fn fill_entry(&mut self, name: &str, value: &mut Node, shape: &Shape) {
         let inner = inner(shape, |shape| match shape {
             Shape::MapOf(inner) => Some(**inner),
@@ -86,7 +86,7 @@ impl Env<'_> {
         self.findings.leave();
     }
 
-    /// A text with its variables put in; `None` if that cannot be done, which has been told.
+    /// A text with its variables substituted; `None` if that failed, which has been reported.
     fn text(&mut self, text: &str, node: &Node) -> Option<String> {
         let mut out = String::with_capacity(text.len());
         let (mut rest, mut whole) = (text, true);
@@ -122,14 +122,14 @@ impl Env<'_> {
 
     fn mark(&mut self, inside: &str, out: &mut String) {
         if self.put_in == Variables::Marked {
-            // The hash has no character that a glob or an expression would take for its own.
+            // The hash has no characters that are special in globs or expressions.
             let hash = blake3::hash(inside.as_bytes()).to_hex();
             out.extend([MARK.to_string().as_str(), &hash[..16], MARK.to_string().as_str()]);
         }
         self.written.insert(format!("${{{inside}}}"));
     }
 
-    /// What stands for what is between the braces.
+    /// The value for the text between the braces.
     fn variable(&mut self, inside: &str) -> Result<String, String> {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -156,7 +156,7 @@ impl Env<'_> {
     }
 }
 
-/// What is inside of a shape, or of one of several.
+/// The shape inside a shape, or inside one of several.
 fn inner(shape: &Shape, find: impl Fn(&Shape) -> Option<Shape> + Copy) -> Shape {
     let found = match shape {
         Shape::Either(shapes) => shapes.iter().find_map(find),
@@ -165,7 +165,7 @@ fn inner(shape: &Shape, find: impl Fn(&Shape) -> Option<Shape> + Copy) -> Shape 
     found.unwrap_or(Shape::Any)
 }
 
-/// Lets a text be the number or the yes or no that is wanted in its place.
+/// Converts a text to a number or a boolean if one is expected in its place.
 fn settle(node: &mut Node, shape: &Shape) {
     if shape::takes(shape, node) {
         return;

@@ -1,11 +1,11 @@
-//! Regular expressions of policies.
+//! Regular expressions in policies.
 
 use regex::{Regex, RegexBuilder};
 
-/// How large an expression may be once it is compiled.
+/// The maximum size of a compiled expression.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Compiles an expression, or says what is wrong with it.
+/// Compiles an expression; the error describes what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).size_limit(BYTES_MAX).build().map_err(|error| {
         let words = error.to_string();

@@ -1,4 +1,4 @@
-//! The tables of the language of policies, a flat list: which keys there are, what they take and what they mean.
+//! The tables of the policy language, a flat list: its keys, their values and their meaning.
 
 use tapegate_yaml::shape::Shape::{
     Any, Bool, Bytes, Choice, Either, List, MapOf, Name, Number, Text, Whole,
@@ -9,7 +9,7 @@ use super::{expression, time, url};
 use crate::glob::Glob;
 use tapegate_core::lenient::folder::Folder;
 
-/// The schemas of files that this build reads.
+/// The schema versions that this build reads.
 const SCHEMA: Shape = Whole(1, 1);
 const GLOB_SHAPE: Shape = Shape::Word(&GLOB);
 const GLOBS: Shape = Either(&[GLOB_SHAPE, List(&GLOB_SHAPE)]);
@@ -29,7 +29,7 @@ const EMBEDDED: Shape = Choice(&["log", "refuse"]);
 const ON_DRIFT: Shape = Choice(&["deny", "approve", "warn", "ignore"]);
 const TEST_SHAPE: Shape = Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)]);
 
-/// Keys that other documents have, and what they are here.
+/// Keys of other formats, and their equivalents here.
 pub const STRAYS: Strays = &[
     ("pattern", "there is no key `pattern` here; what a rule is about is `match`"),
     ("adapter", "there is no key `adapter` here; where people are asked is `destination`"),
@@ -68,7 +68,7 @@ pub static TIME: Word = Word {
     pattern: || r"^\s*(P.+|([0-9]+\s*[A-Za-zµ]+\s*)+)$".to_owned(),
 };
 
-/// Where something is reached.
+/// A URL.
 pub static URL: Word = Word {
     name: "a URL",
     numbers: false,
@@ -173,7 +173,7 @@ pub static SOURCE: Table = Table {
     ]],
 };
 
-/// What may be seen and used.
+/// Which items are visible and callable.
 pub static EXPOSE: Table = Table {
     name: "expose",
     about: "What of a server may be seen and used. If only `tools` is given, it is also held against the names of prompts and the URIs of resources; else each kind has its own list, and a kind without one has an empty list.",
@@ -196,7 +196,7 @@ pub static EXPOSE: Table = Table {
     ]],
 };
 
-/// What is done with calls.
+/// The rules for calls.
 pub static GOVERNANCE: Table = Table {
     name: "governance",
     about: "What is done with calls.",
@@ -232,7 +232,7 @@ pub static BUILTIN: Table = Table {
     .ours()]],
 };
 
-/// What is done when no rule matches.
+/// The action when no rule matches.
 pub static DEFAULTS: Table = Table {
     name: "defaults",
     about: "What is done when no rule matches.",
@@ -269,7 +269,7 @@ pub static RULE: Table = Table {
     ]],
 };
 
-/// What the pinned definition of a tool must say about it.
+/// Tests on the pinned definition of a tool.
 pub static ANNOTATIONS: Table = Table {
     name: "annotations",
     about: "Hints that a tool gives about itself, from its definition in `tapegate.lock`, never from the wire. `true`, `false`, `unknown` or a list of these. A hint is unknown if the tool is not pinned, has drifted, or pins are ignored; a pinned definition without the hint has MCP's default. An unknown hint matches in `deny` and `approve` rules whatever is wanted, in `forward` rules only `unknown`.",
@@ -298,7 +298,7 @@ pub static ANNOTATIONS: Table = Table {
     ]],
 };
 
-/// What must be at a path.
+/// A test of the value at a path.
 pub static TEST: Table = Table {
     name: "test",
     about: "What must be at a path of the arguments. A text alone is a glob, a number, true or false alone must be equal. If there is nothing at the path, no test holds but `exists: false`.",
@@ -322,7 +322,7 @@ pub static TEST: Table = Table {
     ]],
 };
 
-/// A way of asking people.
+/// An approval workflow.
 pub static WORKFLOW: Table = Table {
     name: "workflow",
     about: "A way of asking people.",
@@ -362,7 +362,7 @@ pub static WORKFLOW: Table = Table {
     ]],
 };
 
-/// Where a question is put.
+/// Where a request for approval is sent.
 pub static DESTINATION: Table = Table {
     name: "destination",
     about: "Where a question is put.",
@@ -388,7 +388,7 @@ pub static CEDAR: Table = Table {
     ]],
 };
 
-/// What is taken out.
+/// What is redacted.
 pub static REDACTION: Table = Table {
     name: "redaction",
     about: "What is taken out of tapes, approvals and logs.",
@@ -401,7 +401,7 @@ pub static REDACTION: Table = Table {
     ]],
 };
 
-/// How definitions are held to what was accepted.
+/// How definitions are compared with the accepted ones.
 pub static PINS: Table = Table {
     name: "pins",
     about: "How definitions of servers are held to what was accepted, which is kept in the lock file.",
@@ -413,7 +413,7 @@ pub static PINS: Table = Table {
     ]],
 };
 
-/// What is kept on tape.
+/// What is recorded on tape.
 pub static RECORDING: Table = Table {
     name: "recording",
     about: "What is kept on tape.",
@@ -451,7 +451,7 @@ pub static ACTIVITY: Table = Table {
     ]],
 };
 
-/// Who calls.
+/// The caller.
 pub static PRINCIPAL: Table = Table {
     name: "principal",
     about: "Who calls, as Cedar sees it. What is left out is found out by whoever runs the gate.",
@@ -469,7 +469,7 @@ pub static PRINCIPAL: Table = Table {
     ]],
 };
 
-/// What is otherwise under a profile.
+/// The settings that profiles override.
 pub static PROFILES: Table = Table {
     name: "profiles",
     about: "What is otherwise under a profile.",
@@ -485,7 +485,7 @@ pub static PROFILES: Table = Table {
     ]],
 };
 
-/// What is otherwise.
+/// The settings that one profile overrides.
 pub static OVERRIDES: Table = Table {
     name: "overrides",
     about: "What is otherwise under a profile. What is left out is as the policy says elsewhere.",
@@ -509,7 +509,7 @@ pub static OVERRIDES: Table = Table {
     ]],
 };
 
-/// What is otherwise in workflows.
+/// Overrides for workflows.
 pub static OVERRIDES_APPROVAL: Table = Table {
     name: "overrides_approval",
     about: "What is otherwise in every workflow.",
@@ -521,7 +521,7 @@ pub static OVERRIDES_APPROVAL: Table = Table {
     ]],
 };
 
-/// What is otherwise in redaction.
+/// Overrides for redaction.
 pub static OVERRIDES_REDACTION: Table = Table {
     name: "overrides_redaction",
     about: "What is otherwise in redaction.",
@@ -534,7 +534,7 @@ pub static OVERRIDES_REDACTION: Table = Table {
     .ours()]],
 };
 
-/// What is otherwise in pins.
+/// Overrides for pins.
 pub static OVERRIDES_PINS: Table = Table {
     name: "overrides_pins",
     about: "What is otherwise in pins.",
@@ -542,7 +542,7 @@ pub static OVERRIDES_PINS: Table = Table {
     groups: &[&[Entry::new("on_drift", ON_DRIFT, "What becomes of drift.").ours()]],
 };
 
-/// Something that is on or off.
+/// A section that is on or off.
 pub static SWITCH: Table = Table {
     name: "switch",
     about: "Something that is on or off.",
@@ -550,7 +550,7 @@ pub static SWITCH: Table = Table {
     groups: &[&[Entry::new("enabled", Bool, "Whether it is on.").ours()]],
 };
 
-/// What is exported.
+/// What telemetry is exported.
 pub static TELEMETRY: Table = Table {
     name: "telemetry",
     about: "What is exported.",
@@ -568,7 +568,7 @@ pub static TELEMETRY: Table = Table {
     ]],
 };
 
-/// Where to.
+/// The destination of telemetry.
 pub static OTLP: Table = Table {
     name: "otlp",
     about: "Where telemetry is sent.",
@@ -584,7 +584,7 @@ pub static OTLP: Table = Table {
     ]],
 };
 
-/// How much.
+/// How many traces are kept.
 pub static SAMPLING: Table = Table {
     name: "sampling",
     about: "Of how many calls a trace is kept.",
@@ -599,7 +599,7 @@ pub static SAMPLING: Table = Table {
     ]],
 };
 
-/// How it is gathered.
+/// How spans are batched.
 pub static BATCH: Table = Table {
     name: "batch",
     about: "How telemetry is gathered.",

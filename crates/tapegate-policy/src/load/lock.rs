@@ -1,4 +1,4 @@
-//! The lock file that a policy holds servers to.
+//! Loads the lock file of a policy.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::files::FileError;
@@ -9,7 +9,7 @@ use crate::model::{OnDrift, Pins};
 use crate::pins::Lock;
 
 impl Loader<'_> {
-    /// Reads the lock file. That there is none is worth a word only if the policy speaks of pins.
+    /// Reads the lock file. A missing file is reported only if the policy has a section `pins`.
     pub(super) fn lock(&mut self, top: &Node, pins: &Pins) -> Lock {
         if !self.pinned {
             return Lock::default();

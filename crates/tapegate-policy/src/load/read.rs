@@ -1,7 +1,7 @@
-//! From a tree to a policy, once the tables have been held against it.
+//! Converts a tree that was checked against the tables to a policy.
 //!
-//! What the tables have told already is not told again: what cannot be read here is left out, and
-//! an error that stands keeps the whole policy from being used.
+//! Errors that the tables have reported are not reported again: what cannot be converted is
+//! skipped, and any error keeps the whole policy from being used.
 
 mod approval;
 mod governance;
@@ -28,11 +28,11 @@ use super::{Loader, time};
 use crate::glob::Glob;
 use crate::model::{OnDrift, Pins, Policy, Rule, Workflow};
 
-/// What people are asked by when the policy names no way of asking them.
+/// The workflow that is used when the policy defines none.
 const BUILT_IN: &str = "default";
 
 impl Loader<'_> {
-    /// Reads a policy; `text` is what it was written as.
+    /// Converts a policy; `text` is its source text.
     pub(super) fn policy(&mut self, node: &Node, text: &str) -> Option<Policy> {
         let workflows = approval::workflows(node, &mut self.findings);
         let known = Known { names: workflows.keys().map(String::as_str).collect() };
@@ -41,7 +41,7 @@ impl Loader<'_> {
         let profiles = rest::profiles(node, &mut self.findings);
         let mut pins = rest::pins(node, &known, &profiles, &mut self.findings);
         pins.lock = self.lock(node, &pins);
-        // Whoever writes the pins does without what is made from them.
+        // A caller that is about to write the pins does not need what is derived from them.
         let cedar = match self.pinned {
             true => {
                 unpinned(&governance.rules, &pins, &mut self.findings);
@@ -77,7 +77,7 @@ impl Loader<'_> {
     }
 }
 
-/// Warns if rules test annotations and there are no pins to take them from.
+/// Warns if rules test annotations although there are no pins to read them from.
 fn unpinned(rules: &[Rule], pins: &Pins, findings: &mut Findings) {
     let Some(rule) = rules.iter().find(|rule| !rule.hints.is_empty()) else { return };
     let words = if pins.on_drift == OnDrift::Ignore {
@@ -90,13 +90,13 @@ fn unpinned(rules: &[Rule], pins: &Pins, findings: &mut Findings) {
     findings.warning(Spot { line: rule.line, column: 1, ..Spot::default() }, words);
 }
 
-/// The workflows that there are.
+/// The workflows that are defined.
 pub(super) struct Known<'a> {
     names: Vec<&'a str>,
 }
 
 impl Known<'_> {
-    /// The workflow that people are asked by: the one that is named, or the only one there is.
+    /// The workflow that is used: the one that is named, or the only one.
     fn choose(&self, fields: &Fields<'_>, spot: Spot, findings: &mut Findings) -> Option<String> {
         if fields.get("approval").is_some() {
             return self.named(fields, findings);
@@ -104,7 +104,7 @@ impl Known<'_> {
         self.only(spot, findings)
     }
 
-    /// The only workflow there is.
+    /// The only workflow, if there is just one.
     fn only(&self, spot: Spot, findings: &mut Findings) -> Option<String> {
         match self.names.as_slice() {
             [only] => Some((*only).to_owned()),
@@ -118,7 +118,7 @@ impl Known<'_> {
         }
     }
 
-    /// The workflow that is named, if one is.
+    /// The workflow that is named, if there is a name.
     fn named(&self, fields: &Fields<'_>, findings: &mut Findings) -> Option<String> {
         let name = fields.text("approval", findings)?;
         if let Err(words) = self.check(name) {
@@ -128,7 +128,7 @@ impl Known<'_> {
         Some(name.to_owned())
     }
 
-    /// Why a name is none of a workflow, if it is none.
+    /// Checks that a workflow of this name exists.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         if self.names.contains(&name) {
             return Ok(());
@@ -141,18 +141,18 @@ impl Known<'_> {
     }
 }
 
-/// The workflows of a policy that defines none: people are asked at the terminal.
+/// The workflows of a policy that defines none: approvers are asked at the terminal.
 fn built_in() -> BTreeMap<String, Workflow> {
     BTreeMap::from([(BUILT_IN.to_owned(), Workflow::default())])
 }
 
-/// Names for people.
+/// Names, quoted for people.
 fn quoted(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-/// Reads what stands under a key, as a step down.
+/// Reads the value of a key, with the key added to the path of findings.
 fn under<T>(
     node: &Node,
     key: &str,
@@ -163,7 +163,7 @@ fn under<T>(
     Some(findings.within(key, |findings| read(node, findings)))
 }
 
-/// Tells elements of a list that say the same under a key that must tell them apart.
+/// Reports elements of a list with the same value under a key that must be unique.
 fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, node) in list.iter().enumerate() {
@@ -181,7 +181,7 @@ fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
     }
 }
 
-/// A time under a key.
+/// The duration under a key.
 fn duration(fields: &Fields<'_>, key: &str) -> Option<Duration> {
     time::parse(fields.get(key)?.as_text()?).ok()
 }
@@ -197,7 +197,7 @@ fn texts(node: Option<&Node>) -> Vec<&Node> {
     }
 }
 
-/// The same, as texts of their own.
+/// The same, as owned strings.
 fn strings(node: Option<&Node>) -> Vec<String> {
     texts(node).into_iter().filter_map(Node::as_text).map(str::to_owned).collect()
 }

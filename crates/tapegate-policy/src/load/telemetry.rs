@@ -1,6 +1,6 @@
-//! The section `telemetry` of a policy, whose variables are put in apart from all others.
+//! The section `telemetry` of a policy, whose variables are substituted separately.
 //!
-//! They hold what a collector asks for, such as a token. They do not decide about messages, so the
+//! They hold settings for a collector, such as a token. They do not affect decisions, so the
 //! version of a policy does not depend on them, and where no telemetry is sent they are not read.
 
 use tapegate_yaml::node::{Key, Node, Value};
@@ -10,24 +10,24 @@ use super::env::Env;
 
 const NAME: &str = "telemetry";
 
-/// Whether the section counts.
+/// Whether the section is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TelemetryUse {
     Sent,
-    /// Nothing is sent, so that a section with variables is left out.
+    /// Nothing is sent, so a section with variables is left out.
     Withheld,
 }
 
-/// The section, taken out of a policy.
+/// The section, removed from a policy.
 pub(super) struct Section {
-    /// Where it stood among the keys of the policy.
+    /// Its index among the keys of the policy.
     index: usize,
     key: Key,
     node: Node,
 }
 
 impl Section {
-    /// Takes the section out, if there is one.
+    /// Removes the section, if there is one.
     pub(super) fn take(policy: &mut Node) -> Option<Self> {
         let Value::Map(entries) = &mut policy.value else { return None };
         let index = entries.iter().position(|(key, _)| key.name == NAME)?;
@@ -35,7 +35,7 @@ impl Section {
         Some(Self { index, key, node })
     }
 
-    /// Puts it back with its variables put in.
+    /// Puts it back with its variables substituted.
     pub(super) fn put_back(self, policy: &mut Node, env: &mut Env<'_>, shape: &Shape) {
         let Self { index, key, mut node } = self;
         env.fill_entry(NAME, &mut node, shape);
@@ -48,7 +48,7 @@ impl Section {
         has_variables(&self.node)
     }
 
-    /// Whether it asks for telemetry, or may ask for it by a variable.
+    /// Whether it enables telemetry, or may do so by a variable.
     pub(super) fn is_enabled(&self) -> bool {
         let enabled = self.node.get("enabled").map(|node| &node.value);
         !matches!(enabled, None | Some(Value::Null | Value::Bool(false)))

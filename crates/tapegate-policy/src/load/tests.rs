@@ -1,4 +1,4 @@
-//! Policies in a folder that is only remembered.
+//! Policies in an in-memory folder.
 
 mod defects;
 mod env;
@@ -15,15 +15,15 @@ use tapegate_yaml::finding::Severity;
 
 use super::*;
 
-/// What every policy needs, in front of what a test is about.
+/// What every policy needs, before the part under test.
 const HEAD: &str = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
 
-/// Loads a text that stands alone.
+/// Loads a single text.
 fn read(text: &str) -> Loaded {
     load("tapegate.yaml", &Held::default().with("tapegate.yaml", text))
 }
 
-/// The policy in a text in which nothing is found.
+/// The policy in a text without findings.
 #[track_caller]
 fn good(text: &str) -> Policy {
     let loaded = read(text);
@@ -31,12 +31,12 @@ fn good(text: &str) -> Policy {
     loaded.policy.unwrap()
 }
 
-/// Everything that is found, one line a finding: place, severity, path, words.
+/// All findings, one per line: position, severity, path, message.
 fn told(loaded: &Loaded) -> Vec<String> {
     loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
-/// Asserts that these and no other things are found in a text.
+/// Asserts that exactly these findings are reported for a text.
 #[track_caller]
 fn finds(text: &str, wanted: &[&str]) {
     let loaded = read(text);

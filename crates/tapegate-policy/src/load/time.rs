@@ -1,8 +1,8 @@
-//! Times, as people write them in policies: `10m`, `1h 30m`, or `PT10M` as ISO 8601 has it.
+//! Durations in policies: `10m`, `1h 30m`, or `PT10M` as in ISO 8601.
 
 use std::time::Duration;
 
-/// Nobody waits longer than this many seconds: a hundred years.
+/// The maximum duration in seconds: a hundred years.
 const SECONDS_MAX: u64 = 100 * YEAR;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -12,7 +12,7 @@ const MONTH: u64 = 2_630_016;
 const YEAR: u64 = 31_557_600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Reads a time, or says what is wrong with it.
+/// Parses a duration; the error describes what is wrong with it.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -36,13 +36,13 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::new((ns / second) as u64, (ns % second) as u32))
 }
 
-/// Whether `M` alone is a unit somewhere, outside of ISO 8601.
+/// Whether `M` occurs as a unit, outside of ISO 8601.
 fn has_capital_unit(text: &str) -> bool {
     let mut units = text.split(|c: char| !c.is_alphabetic());
     !text.starts_with(['P', 'p']) && units.any(|unit| unit == "M")
 }
 
-/// Numbers and units, one after the other, in nanoseconds.
+/// Parses a sequence of numbers and units, in nanoseconds.
 fn human(text: &str) -> Option<u128> {
     let mut rest = text;
     let mut sum = 0u128;
@@ -76,7 +76,7 @@ fn unit_ns(unit: &str) -> Option<u128> {
     Some(u128::from(seconds) * u128::from(SECOND_NS))
 }
 
-/// What follows the `P` of ISO 8601, in nanoseconds. Only the last part may have a fraction.
+/// Parses what follows the `P` of ISO 8601, in nanoseconds. Only the last part may have a fraction.
 fn iso(text: &str) -> Option<u128> {
     let (date, time) = match text.split_once(['T', 't']) {
         Some((_, "")) => return None,

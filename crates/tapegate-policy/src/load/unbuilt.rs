@@ -1,19 +1,20 @@
-//! Keys and values that are part of the language elsewhere, but that this build does not act on.
+//! Keys and values of related policy languages that this build does not implement.
 //!
-//! A key that is read and then ignored makes a policy look stricter than it is, so each of these is
-//! an error. They are taken out of the tree once reported, and the tables need not know them.
+//! A key that is accepted and then ignored makes a policy look stricter than it is, so each of
+//! these is an error. They are removed from the tree once reported, so the tables need not know
+//! them.
 
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot, Value};
 
-/// Stands for every element of a list, or every entry of a map.
+/// Matches every element of a list, or every entry of a map.
 const EACH: &str = "*";
 
-/// Something that is not built.
+/// Something that is not implemented.
 struct Unbuilt {
     /// The keys that lead to it.
     path: &'static [&'static str],
-    /// Only this value is not built: the text under the key, or the `type` of the map there.
+    /// Only this value is not implemented: the text under the key, or the `type` of the map there.
     value: Option<&'static str>,
     /// What to use instead.
     instead: &'static str,
@@ -44,7 +45,7 @@ const UNBUILT: &[Unbuilt] = &[
     value(&["telemetry", "sampling", "strategy"], "tail"),
 ];
 
-/// Reports everything in a policy that is not built, and takes it out of the tree.
+/// Reports everything in a policy that is not implemented, and removes it from the tree.
 pub(super) fn take_out(policy: &mut Node, findings: &mut Findings) {
     for unbuilt in UNBUILT {
         visit(policy, unbuilt, unbuilt.path, findings);
@@ -82,7 +83,7 @@ fn is_empty(node: &Node) -> bool {
     node.as_map().is_some_and(<[_]>::is_empty)
 }
 
-/// Reports a node if it is not built; whether it was.
+/// Reports a node if it is not implemented; returns whether it did.
 fn report(spot: Spot, node: &Node, unbuilt: &Unbuilt, findings: &mut Findings) -> bool {
     let name = unbuilt.path.last().copied().unwrap_or_default();
     let (what, spot) = match unbuilt.value {

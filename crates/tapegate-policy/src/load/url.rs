@@ -1,6 +1,6 @@
-//! Whether a text is a URL that can be asked something.
+//! Checks whether a text is a URL that requests can be sent to.
 
-/// Why a text is none, if it is none.
+/// Checks a URL; the error describes what is wrong with it.
 pub(super) fn check(text: &str) -> Result<(), String> {
     let bad = |why: &str| Err(format!("`{text}` is no URL: {why}"));
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));

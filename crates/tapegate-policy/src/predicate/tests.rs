@@ -1,4 +1,4 @@
-//! Predicates over arguments, honest and not.
+//! Predicates on ordinary and hostile arguments.
 
 mod optional;
 mod readings;
@@ -31,7 +31,7 @@ fn under(path: &str, folder: &str) -> Predicate {
     predicate(path, Test::Under(vec![Folder::parse(folder).unwrap()]))
 }
 
-/// Arguments that have this JSON under `x`.
+/// Arguments with this JSON under `x`.
 fn x(value: &str) -> Vec<u8> {
     format!("{{\"x\":{value}}}").into_bytes()
 }
@@ -63,7 +63,7 @@ fn a_path_that_leads_nowhere_holds_nothing_but_that_it_is_not_there() {
     }
     assert!(predicate("path", Test::Exists).must_hold(br#"{"path":null}"#));
     assert!(!not(predicate("path", Test::Exists)).must_hold(br#"{"path":null}"#));
-    // A server may take null for nothing.
+    // A server may treat null as absent.
     assert!(not(predicate("path", Test::Exists)).may_hold(br#"{"path":null}"#));
 }
 

@@ -1,13 +1,14 @@
-//! The shapes of well-known secrets: a flat list.
+//! The formats of well-known secrets: a flat list.
 //!
-//! Each shape names words without which it cannot occur; only a text that holds one of them is
-//! searched, and only then is the pattern built. The first group of a pattern is the secret; a
-//! pattern without one is secret as a whole. A prefix that is distinctive needs no word boundary
-//! before it, so that `\n` in a text that is itself escaped JSON does not hide what follows.
+//! Each pattern has keywords without which it cannot match; its expression is compiled and run only
+//! on a text that contains one of them. The first group of an expression is the secret; without a
+//! group, the whole match is. A distinctive prefix needs no word boundary before it, so that `
+//! ` in a text that is itself escaped JSON does not hide what follows.
 
 use super::pattern::Pattern;
 
-/// Every built-in shape. Several may share a name; earlier ones name what later ones also find.
+/// All built-in patterns. Several may share a name; where two match the same text, the earlier
+/// names it.
 pub(super) static SHAPES: [Pattern; 28] = [
     Pattern::new(
         "private-key",
@@ -101,8 +102,8 @@ pub(super) static SHAPES: [Pattern; 28] = [
     ),
 ];
 
-/// Whether what stands before the `@` of a URL has a password, or is itself a token; a user's
-/// name alone is no secret.
+/// Whether the userinfo of a URL has a password, or is itself a token; a user name alone is not a
+/// secret.
 fn is_login(userinfo: &str) -> bool {
     match userinfo.split_once(':') {
         Some((_, password)) => !password.is_empty(),
@@ -110,7 +111,7 @@ fn is_login(userinfo: &str) -> bool {
     }
 }
 
-/// Whether letters and digits both occur: random text has both, words joined by dashes have not.
+/// Whether letters and digits both occur: random text has both, words joined by dashes do not.
 fn is_mixed(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     digits > 0 && digits < text.len() && text.bytes().any(|byte| byte.is_ascii_alphabetic())
@@ -121,7 +122,7 @@ mod tests {
     use super::super::pattern::Patterns;
     use super::*;
 
-    /// A secret of each shape, put together here so that no scanner takes this file for a leak.
+    /// A secret of each format, assembled here so that no scanner takes this file for a leak.
     fn samples() -> Vec<(&'static str, String)> {
         let letters = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0";
         let hex = "0123456789abcdef".repeat(4);

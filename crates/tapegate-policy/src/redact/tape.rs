@@ -1,7 +1,7 @@
-//! Redacting a tape that was recorded without it.
+//! Redacts a tape that was recorded without redaction.
 //!
-//! Every line is masked wherever a message or a piece of one may stand, also in keys this build
-//! does not know. A line in which nothing is masked is copied as it is.
+//! Every line is masked wherever it may contain a message or part of one, including keys that this
+//! build does not know. A line in which nothing is masked is copied unchanged.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
@@ -17,32 +17,32 @@ use super::members::Members;
 use super::placeholder::json_string;
 use super::upstream::mask_upstream;
 
-/// What became of a tape.
+/// The result of redacting a tape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Lines that were written.
     pub lines: u64,
     /// Lines in which something was masked.
     pub lines_masked: u64,
-    /// Places that were masked in messages.
+    /// Places in messages that were masked.
     pub places: u64,
-    /// Headers that now tell the rules. An overwatch tape has none, so its rules and key must be
-    /// given again when it is replayed.
+    /// Headers that now contain the rules. An overwatch tape has no header, so its rules and key
+    /// must be given again for replay.
     pub headers: u64,
     /// Bytes of an incomplete last line that was left out.
     pub torn_bytes: Option<usize>,
-    /// The first of the lines in the middle that are no entries and were left out.
+    /// The first lines that are not entries and were left out, apart from an incomplete last line.
     pub skipped: Vec<Skipped>,
-    /// How many such lines there are.
+    /// The number of such lines.
     pub skipped_lines: u64,
 }
 
-/// How many of the lines that are left out are told of one by one.
+/// How many skipped lines are reported individually.
 const SKIPPED_MAX: usize = 1000;
-/// After this many lines that are no entry, and none that is, a file is taken for something else.
+/// A file that begins with this many lines that are not entries is not a tape.
 const NOT_A_TAPE_LINES: u64 = 20;
 
-/// A line that could not be masked, because it is no entry, and was left out.
+/// A line that was left out because it is not an entry and could not be masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// Its number, from 1.
@@ -62,10 +62,10 @@ pub enum TapeError {
         /// Why.
         source: io::Error,
     },
-    /// It is something else.
+    /// The file is not a tape.
     #[error("it is not a tape: none of its first {NOT_A_TAPE_LINES} lines is an entry")]
     NotATape,
-    /// The tape was redacted before, in a way that cannot be gone on with.
+    /// The tape was redacted before, in a way that cannot be extended.
     #[error("line {line}: the tape was redacted before")]
     Header {
         /// The header's line.
@@ -77,7 +77,7 @@ pub enum TapeError {
 
 /// Writes the tape of `reader` to `out`, in its own dialect, with its secrets masked.
 ///
-/// Rules that the tape was redacted with before are kept, and so is its key.
+/// The rules and the key of an earlier redaction are kept.
 pub fn tape<R: BufRead>(
     mut reader: Reader<R>,
     out: &mut impl Sink,
@@ -112,7 +112,7 @@ pub fn tape<R: BufRead>(
     Ok(report)
 }
 
-/// One line on its way.
+/// The processing of one line.
 struct Job<'a> {
     redactor: &'a Redactor,
     report: &'a mut Report,
@@ -141,8 +141,8 @@ impl Job<'_> {
             }
             Line::Unknown(_) => line = self.unknown(numbered.text),
         }
-        // What is copied is looked through once more as a whole: keys that a typed line drops
-        // must not bring a secret back.
+        // A copied line is checked again as a whole: keys that a typed line drops must not bring a
+        // secret back.
         let is_header = line.starts_with(b"{\"type\":\"header\"");
         if !self.masked && !is_header && self.redactor.data(numbered.text) == numbered.text {
             line = compact(numbered.text).into_owned();
@@ -196,7 +196,7 @@ impl Job<'_> {
         bad
     }
 
-    /// A line of a type this build does not know, each member masked as if it were a message.
+    /// A line of an unknown type; each member is masked like a message.
     fn unknown(&mut self, text: &[u8]) -> Vec<u8> {
         let Ok(members) = Members::read_object(text) else { return Vec::new() };
         let members = self.members(members);
@@ -211,8 +211,8 @@ impl Job<'_> {
         }
     }
 
-    /// Members as `,"key":value` text. A repeated key may hide a second message or its bytes, so
-    /// every value is treated as what it may be.
+    /// Members as `,"key":value` text. A duplicate key may hide a second message or its bytes, so
+    /// every value is masked as what it may be.
     fn members(&mut self, members: Members) -> Vec<u8> {
         let mut out = Vec::new();
         for (key, value) in members.0 {

@@ -37,7 +37,7 @@ fn one_way(loose: &str, strict: &str) {
 
 #[test]
 fn a_question_about_what_may_be_a_path_is_not_proven_to_be_stricter() {
-    // A rule that asks is also about `a/b?c`, which was denied.
+    // A rule that asks for approval also matches `a/b?c`, which was denied.
     let (old, new) = ("match: a/b, action: forward", "match: a/b, action: approve");
     assert!(!proven(&governed("deny", &[old]), &governed("deny", &[new])));
 }
@@ -99,10 +99,10 @@ fn a_name_or_a_comment_is_no_change() {
 fn rules_of_which_it_cannot_be_shown_are_not_proven() {
     let deny = "match: rm*, action: deny";
     for (old, new) in [
-        // An approval before a denial lets people permit what was denied.
+        // With an approval before a denial, approvers can permit what was denied.
         (governed("deny", &[]), governed("deny", &["match: a, action: approve"])),
         (governed("forward", &[deny]), governed("forward", &["match: rm, action: approve", deny])),
-        // What moves may decide other calls.
+        // A rule that moves may decide other calls.
         (
             governed("deny", &[deny, "match: \"*\", action: forward"]),
             governed("deny", &["match: \"*\", action: forward", deny]),
@@ -145,7 +145,7 @@ fn everything_else_in_a_policy_counts_too() {
         (with("recording: { enabled: true }"), with("recording: { enabled: false }")),
         (with("principal: { name: a }"), with("principal: { name: b }")),
         (with("activity: { retention: 10d }"), with("activity: { retention: 1d }")),
-        // Redaction hides arguments from approvers and from tapes.
+        // Redaction hides arguments from approvers and tapes.
         (with(""), with("redaction: { fields: [params.arguments] }")),
         (
             with("redaction: { fields: [params.token] }"),
@@ -194,7 +194,7 @@ fn a_variable_is_compared_as_it_is_written_and_not_by_its_value() {
         (under("${Y:-/x}", "forward"), under("${Y:-/x/}", "forward")),
         // Even where it could only refuse more.
         (governed("deny", &[]), under("${X}", "deny")),
-        // Of what is not a text nothing is known.
+        // Nothing is known about values that are not text.
         (
             governed("deny", &["match: a, action: approve"])
                 + "approval: { default: { timeout: \"${T:-5m}\" } }\n",
@@ -235,7 +235,7 @@ fn a_change_that_another_profile_shows_is_a_change() {
             with(&format!("pins: {{ on_drift: ignore }}\n{masks}profile: development")),
         ),
         (with(""), with(masks)),
-        // Production, which comes into force, is the looser one.
+        // Production, which becomes active, is the looser one.
         (
             workflow(
                 "deny",

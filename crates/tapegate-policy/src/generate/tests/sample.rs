@@ -1,4 +1,4 @@
-//! The traffic that policies are made of in tests, of this crate and from outside.
+//! Sample traffic for generating policies, used by this crate's unit and integration tests.
 
 use tapegate_core::side::Side;
 

@@ -1,4 +1,4 @@
-//! The ways of asking people.
+//! Reads the approval workflows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tapegate_yaml::node::Node;
 use super::{built_in, duration, strings, texts, under};
 use crate::model::Workflow;
 
-/// The least that people get to answer.
+/// The shortest timeout for approvers.
 const TIMEOUT_MIN: Duration = Duration::from_secs(5);
-/// What a workflow may do when nobody has answered.
+/// What a workflow may do when no approver answers in time.
 pub(super) const ON_TIMEOUT: &[(&str, bool)] = &[("deny", false), ("approve", true)];
 
-/// All workflows by name; the built-in one if there is none.
+/// All workflows by name; the built-in one if none is defined.
 pub(super) fn workflows(top: &Node, findings: &mut Findings) -> BTreeMap<String, Workflow> {
     let read = under(top, "approval", findings, |node, findings| {
         let mut workflows = BTreeMap::new();
@@ -48,7 +48,7 @@ fn workflow(node: &Node, findings: &mut Findings) -> Workflow {
     }
 }
 
-/// A time that people can answer in.
+/// A timeout that is long enough for a person to answer.
 pub(super) fn patience(
     fields: &Fields<'_>,
     key: &str,
@@ -64,7 +64,8 @@ pub(super) fn patience(
     Some(time)
 }
 
-/// An empty list reads as "nobody" and would mean "anybody".
+/// Reports an empty list of approvers: it suggests that no one may answer, but would permit
+/// everyone.
 fn no_approvers(fields: &Fields<'_>, findings: &mut Findings) {
     if let Some(node) = fields.get("approvers")
         && node.as_list().is_some_and(<[Node]>::is_empty)

@@ -1,4 +1,4 @@
-//! The rules, and what is done when none matches.
+//! Reads the rules and the default action.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
@@ -12,20 +12,20 @@ use crate::own_files::OwnFiles;
 use crate::pins::{Hint, HintTest, HintValue};
 use crate::predicate::ArgumentTest;
 
-/// What `context.policy_id` says if nothing else is given.
+/// The default of `context.policy_id`.
 const POLICY_ID: &str = "default";
-/// How many rules there may be; each may be held against every call.
+/// The maximum number of rules; each may be tested for every call.
 const RULES_MAX: usize = 10_000;
 
-/// What is done with calls.
+/// The section `governance`.
 #[derive(Default)]
 pub(super) struct Governance {
     pub(super) rules: Vec<Rule>,
-    /// `None` only if something is wrong, which has been told.
+    /// `None` only after an error, which has been reported.
     pub(super) default: Option<Act>,
     pub(super) own_files: OwnFiles,
     pub(super) embedded_messages: EmbeddedMessages,
-    /// Whether anything asks Cedar.
+    /// Whether a rule or the default uses Cedar.
     pub(super) asks_cedar: bool,
     /// Whether there is a section with Cedar policies.
     has_cedar: bool,
@@ -84,11 +84,11 @@ impl Governance {
             }
             findings.leave();
         }
-        // Two rules of one name cannot be told apart in a log.
+        // Two rules with the same name could not be told apart in a log.
         twice(rules, "id", "the rule", findings);
     }
 
-    /// Notes that Cedar is asked; the first time, that there is nobody to ask.
+    /// Records that Cedar is used; the first time, reports if there are no Cedar policies.
     fn note(&mut self, node: &Node, act: Option<&Act>, findings: &mut Findings) {
         if !matches!(act, Some(Act::Policy { .. })) {
             return;
@@ -128,7 +128,7 @@ fn rule(
         None => Glob::parse("*").into_iter().collect(),
     };
     let methods = findings.within("method", |findings| globs(fields.get("method"), findings));
-    // Methods are compared as they are folded, so the globs are folded too.
+    // Methods are folded before they are compared, so the globs are folded too.
     let folded = methods.iter().map(|glob| Glob::parse(&fold(glob.text())).ok());
     let methods = methods.iter().zip(folded).map(|(glob, folded)| folded.unwrap_or(glob.clone()));
     let methods: Vec<Glob> = methods.collect();
@@ -163,7 +163,7 @@ fn rule(
     })
 }
 
-/// What a rule wants of the arguments.
+/// Reads a rule's tests on the arguments.
 fn arguments(
     fields: &Fields<'_>,
     act: Option<&Act>,
@@ -182,7 +182,7 @@ fn arguments(
     arguments
 }
 
-/// What a rule wants of the hints about a tool.
+/// Reads a rule's tests on the hints about a tool.
 fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
     let fields = Fields::of(node);
     let mut tests = Vec::new();
@@ -207,7 +207,7 @@ fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
     tests
 }
 
-/// What a rule, or the default, does.
+/// Reads the action of a rule or of the default.
 fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings) -> Option<Act> {
     let fields = Fields::of(node);
     let action = fields.get("action")?.as_text()?;
@@ -249,7 +249,7 @@ fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings
     }
 }
 
-/// A rule about servers that there are not is a slip of the pen.
+/// Reports globs that match no source, which are probably misspelt.
 fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findings: &mut Findings) {
     if sources.is_empty() || sources.iter().any(|source| source.id == "*") {
         return;

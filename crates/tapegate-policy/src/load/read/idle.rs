@@ -1,7 +1,7 @@
-//! Keys that could do nothing where they stand.
+//! Keys that have no effect.
 //!
-//! A key that is read and has no effect looks like protection that is not there, so it is an error. A
-//! section that is turned off by its own `enabled: false` is not: that is said in plain sight.
+//! A key that is accepted and has no effect looks like protection that is not there, so it is an
+//! error. A section with its own `enabled: false` is not: there the intent is plain.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
@@ -9,16 +9,16 @@ use tapegate_yaml::node::{Node, Spot};
 
 use crate::model::{Overrides, Policy, Profile};
 
-/// What the rest of the policy, and the caller, make use of.
+/// Which parts the rest of the policy, and the caller, use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Uses {
-    /// Whether any rule, or the default, asks Cedar.
+    /// Whether a rule or the default uses Cedar.
     pub(super) cedar: bool,
     /// Whether the section `telemetry` was read.
     pub(super) telemetry: bool,
 }
 
-/// Reports keys of profiles and of the principal that nothing looks at.
+/// Reports keys of profiles and of the principal that have no effect.
 pub(super) fn check(top: &Node, policy: &Policy, uses: Uses, findings: &mut Findings) {
     for (profile, overrides) in &policy.profiles {
         let place = format!("profiles.{}", profile.name());
@@ -66,7 +66,7 @@ fn overridden(
     }
 }
 
-/// Where the value at a path of keys stands, if it is there.
+/// The position of the value at a path of keys, if it exists.
 fn spot(top: &Node, path: &[&str]) -> Option<Spot> {
     let mut node = top;
     for key in path {

@@ -1,4 +1,4 @@
-//! Names in a policy that no pinned server has, and that are nearly those of one.
+//! Names in a policy that no pinned server has, but that resemble one.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::model::{Act, Expose, Rule, Source};
 use crate::pins::{Lock, Pin};
 use crate::predicate::{ArgumentTest, Predicate, Test};
 
-/// Warns of misspelt tools and arguments, going by the definitions that were pinned.
+/// Warns about misspelt tools and arguments, according to the pinned definitions.
 pub(super) fn check(rules: &[Rule], sources: &[Source], lock: &Lock, findings: &mut Findings) {
     if lock.servers.is_empty() {
         return;
@@ -47,7 +47,7 @@ pub(super) fn check(rules: &[Rule], sources: &[Source], lock: &Lock, findings: &
     }
 }
 
-/// The names of all that the meant servers were pinned with.
+/// The names of everything that is pinned for the selected servers.
 fn names(lock: &Lock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
     let offers = servers.flat_map(|(_, server)| server.offers.values());
@@ -63,7 +63,7 @@ fn misspelt(glob: &Glob, names: &BTreeSet<&str>) -> Option<String> {
     Some(format!("no pinned server has `{name}`; did you mean `{near}`?"))
 }
 
-/// The tools that a rule names one by one.
+/// The tools that a rule names individually.
 fn tools<'l>(rule: &Rule, lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> Vec<&'l Pin> {
     if rule.matches.is_empty() || !rule.matches.iter().all(Glob::is_plain) {
         return Vec::new();
@@ -74,7 +74,7 @@ fn tools<'l>(rule: &Rule, lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> Ve
     tools.filter(|(name, _)| named(name)).map(|(_, pin)| pin).collect()
 }
 
-/// What is wrong with the test of an argument, going by the schemas of the tools it is about.
+/// What is wrong with the test of an argument, according to the schemas of its tools.
 fn argument(rule: &Rule, predicate: &Predicate, tools: &[&Pin]) -> Option<String> {
     let text = predicate.path().1;
     let path = text.trim_start_matches("$.");

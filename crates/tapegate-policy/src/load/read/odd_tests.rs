@@ -1,4 +1,4 @@
-//! Tests and names in a rule that were meant to be something else.
+//! Tests and names in a rule that were probably meant differently.
 
 use tapegate_core::json::path::Path;
 use tapegate_yaml::field::Fields;
@@ -9,8 +9,8 @@ use super::rule_checks::known_methods;
 use crate::methods::fold;
 use crate::model::{Act, Rule};
 
-/// Warns of names that are methods or lists, of paths that begin where none begins, and of words that were
-/// meant to be true or false.
+/// Warns about names that are methods or lists, paths in the syntax of other tools, and words that
+/// were meant as booleans.
 pub(super) fn check(node: &Node, rule: &Rule, findings: &mut Findings) {
     let fields = Fields::of(node);
     if let Some(node) = fields.get("match") {
@@ -48,7 +48,7 @@ fn names(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// Warns of the values of a test.
+/// Warns about the values of a test.
 fn values(node: &Node, rule: &Rule, findings: &mut Findings) {
     match &node.value {
         Value::Text(text) => {
@@ -78,14 +78,14 @@ fn values(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// Warns of globs in a list of what is let through.
+/// Warns about globs in an allowlist.
 pub(super) fn open_hosts(list: &Node, findings: &mut Findings) {
     for node in list.as_list().unwrap_or_default() {
         open_host(node, node.as_text().unwrap_or_default(), findings);
     }
 }
 
-/// Warns of a glob that lets URLs through by a star in their host: a star takes a slash too.
+/// Warns about a glob that permits URLs by a star in their host: a star matches a slash too.
 fn open_host(node: &Node, glob: &str, findings: &mut Findings) {
     if let Some(words) = host_words(glob) {
         findings.warning(node.spot, words);
@@ -110,7 +110,7 @@ fn host_words(glob: &str) -> Option<String> {
     ))
 }
 
-/// What is wrong with a path that begins as others write it.
+/// What is wrong with a path in the syntax of other tools.
 fn odd_path(path: &str) -> Option<String> {
     let inner = path.strip_prefix("arguments.").or_else(|| path.strip_prefix("params.arguments."));
     if let Some(inner) = inner.filter(|inner| !inner.is_empty()) {
@@ -123,7 +123,7 @@ fn odd_path(path: &str) -> Option<String> {
     Some(format!("this is one key with a `/` in it; write `{}`", pointer.replace('/', ".")))
 }
 
-/// What a folder that is looked for everywhere also stops.
+/// Warns that a folder test at any depth also stops calls because of relative paths in JSON texts.
 fn looks_into_texts(path: &str, node: &Node, rule: &Rule) -> Option<String> {
     let anywhere = Path::read(path).ok()?.steps.iter().any(|step| step.anywhere);
     let stops = rule.act != Act::Forward && node.get("under").is_some();

@@ -1,10 +1,10 @@
-//! Globs that were meant to say where a path lies.
+//! Globs that were meant to test the location of a path.
 
 use tapegate_core::lenient::path_glob::{MeantFolder, meant_folder};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Value};
 
-/// Warns of a glob on a path, and names the test that was meant.
+/// Warns about a glob on a path, and names the test to use instead.
 pub(super) fn check(key: &str, node: &Node, findings: &mut Findings) {
     match &node.value {
         Value::Text(text) => {

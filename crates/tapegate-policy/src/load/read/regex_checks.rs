@@ -1,4 +1,4 @@
-//! Expressions that let more through than they seem to.
+//! Regular expressions that permit more than they seem to.
 
 use regex::Regex;
 use tapegate_yaml::finding::Findings;
@@ -7,10 +7,10 @@ use tapegate_yaml::node::Spot;
 use crate::model::{Act, Rule};
 use crate::predicate::{ArgumentTest, Test};
 
-/// What is added to a folder to leave it.
+/// Suffixes that lead out of a folder.
 const WAYS_OUT: [&str; 2] = ["../../x", "a/../../../x"];
 
-/// Warns of expressions in a rule that forwards, by a text that passes and should not.
+/// Warns about expressions in a forwarding rule, with a text that passes but should not.
 pub(super) fn check(spot: Spot, rule: &Rule, findings: &mut Findings) {
     if rule.act != Act::Forward {
         return;
@@ -37,7 +37,7 @@ fn words(regex: &Regex) -> Option<String> {
             "`{text}` compares text, and also matches `{passing}`, which only the gate's own test for `..` keeps out; write `{{ under: {folder} }}`"
         ));
     }
-    // Groups and flags may hold an anchor; only what surely has none is told.
+    // Groups and flags may contain an anchor; only report expressions that certainly have none.
     let is_open = !text.contains('^') && !text.contains("\\A") && !regex.is_match("");
     is_open.then(|| {
         format!(
@@ -46,7 +46,7 @@ fn words(regex: &Regex) -> Option<String> {
     })
 }
 
-/// The plain text that everything begins with that an expression matches.
+/// The literal prefix of everything that an expression matches.
 fn literal_start(regex: &str) -> String {
     let regex = regex.strip_prefix("\\A").unwrap_or(regex);
     let regex = regex.strip_prefix('^').unwrap_or(regex);
@@ -60,7 +60,7 @@ fn literal_start(regex: &str) -> String {
             '.' | '[' | '(' | ')' | '|' | '$' | '^' | '*' | '+' | '?' | '{' => break,
             letter => letter,
         };
-        // What is repeated or optional is not surely there.
+        // A repeated or optional character may be absent.
         if matches!(letters.peek(), Some('*' | '+' | '?' | '{')) {
             break;
         }
@@ -69,7 +69,7 @@ fn literal_start(regex: &str) -> String {
     start
 }
 
-/// The folder that a text begins with, if it is about a path.
+/// The folder that a text begins with, if it is a path.
 fn folder_of(start: &str) -> Option<&str> {
     let path = start.strip_prefix("file://").unwrap_or(start);
     let is_path = path.starts_with('/') || path.starts_with("~/");

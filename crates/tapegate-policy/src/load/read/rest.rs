@@ -1,4 +1,4 @@
-//! What is left of a policy: redaction, pins, recording, activity, principal, profiles.
+//! Reads the other sections of a policy: redaction, pins, recording, activity, principal, profiles.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::redact::Rules;
 const LOCK_FILE: &str = "tapegate.lock";
 const ROTATE_BYTES: u64 = 64 << 20;
 const ROTATE_BYTES_MIN: u64 = 64 << 10;
-/// What is taken out if a policy does not say what.
+/// What is redacted by default.
 const SECRETS: &str = "secrets";
 const PROFILES: &[(&str, Profile)] =
     &[("production", Profile::Production), ("development", Profile::Development)];
@@ -27,7 +27,7 @@ const ON_DRIFT: &[(&str, OnDrift)] = &[
     ("ignore", OnDrift::Ignore),
 ];
 
-/// What is taken out. Every rule is read alone first, so that each fault is told where it stands.
+/// Reads the redaction rules. Each rule is first parsed alone, so that errors have its position.
 pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
     let read = under(top, "redaction", findings, |node, findings| {
         let fields = Fields::of(node);
@@ -63,8 +63,8 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> Redaction {
     read.unwrap_or_default()
 }
 
-/// A word alone in `fields` is a key at any depth. Arguments are named as in `redact_fields` of an
-/// approval, too: they can only be those of `params`.
+/// Converts an entry to a rule. In `fields`, a single word is a key at any depth, and arguments may
+/// be named as in `redact_fields` of an approval, relative to `params`.
 fn rule(key: &str, text: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     let path = text.strip_prefix("$.").unwrap_or(text);
@@ -77,7 +77,7 @@ fn rule(key: &str, text: &str) -> String {
     }
 }
 
-/// What is wrong with a path that leads nowhere in a message.
+/// What is wrong with a path that matches nothing in a message.
 fn misses(rule: &str) -> String {
     let path = rule.strip_prefix("$.").unwrap_or(rule);
     format!(
@@ -87,7 +87,7 @@ fn misses(rule: &str) -> String {
     )
 }
 
-/// How definitions are held to what was accepted.
+/// Reads how definitions are compared with the accepted ones.
 pub(super) fn pins(
     top: &Node,
     known: &Known<'_>,

@@ -1,4 +1,4 @@
-//! What is wrong with a rule that could be read: it does nothing, or less than it seems to.
+//! Checks for valid rules that do nothing, or less than they seem to.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
@@ -13,16 +13,16 @@ use crate::model::{Act, Rule, Source};
 use crate::predicate::{ArgumentTest, Predicate, Test};
 use tapegate_core::lenient::folder::Folder;
 
-/// How many rules before a rule are looked at to see whether it is ever reached.
+/// How many earlier rules are checked to see whether a rule is reachable.
 const BEFORE_MAX: usize = 200;
 /// The methods whose calls have arguments.
 const WITH_ARGUMENTS: &[Gated] = &[Gated::Call, Gated::Prompt];
-/// The same for rules that stop: a completion tells what is typed.
+/// The same for rules that stop calls: a completion carries the values typed so far.
 const WITH_ARGUMENTS_THAT_STOP: &[Gated] = &[Gated::Call, Gated::Prompt, Gated::Complete];
-/// Those of things that have annotations.
+/// The methods that use items with annotations.
 const WITH_ANNOTATIONS: &[Gated] = &[Gated::Call];
 
-/// Tells what is wrong with a rule, given those before it and the servers there are.
+/// Reports problems of a rule, given the rules before it and the servers.
 pub(super) fn check(
     node: &Node,
     rule: &Rule,
@@ -44,7 +44,7 @@ pub(super) fn known_methods() -> impl Iterator<Item = &'static str> {
     PROTOCOL.iter().map(|method| method.name).chain(Gated::ALL.map(Gated::method))
 }
 
-/// Tells a method that the protocol nearly has.
+/// Reports a method that resembles one of the protocol.
 fn methods(node: &Node, rule: &Rule, findings: &mut Findings) {
     for glob in rule.methods.iter().filter(|glob| glob.is_plain()) {
         if known_methods().any(|name| glob.matches(&fold(name))) {
@@ -58,7 +58,7 @@ fn methods(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// Tells a rule that tests what no call of its methods has: it would never match.
+/// Reports a rule whose tests can never match, because calls of its methods lack what is tested.
 fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
     let with_arguments = match rule.act {
         Act::Forward => WITH_ARGUMENTS,
@@ -90,7 +90,7 @@ fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// What to write instead of a test of arguments that are never there.
+/// What to write instead of a test of arguments that never exist.
 fn way_out(method: &str) -> &'static str {
     match method.starts_with("resources/") {
         true => "; write the URI as `match`, such as `match: \"file:///etc/*\"`",
@@ -98,7 +98,7 @@ fn way_out(method: &str) -> &'static str {
     }
 }
 
-/// Warns of a rule that forwards any of several tools by some of their arguments: others pass unseen.
+/// Warns about a rule that forwards several tools by some of their arguments: others go unchecked.
 fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
     let closed = |test: &ArgumentTest| match test {
         ArgumentTest::NoOthers(_) => true,
@@ -117,7 +117,7 @@ fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// Warns of folders in which every path lies.
+/// Warns about folders that contain every path.
 fn roots(node: &Node, rule: &Rule, findings: &mut Findings) {
     let predicates = rule.arguments.iter().filter_map(|test| match test {
         ArgumentTest::Value(predicate) => Some(predicate),
@@ -136,12 +136,12 @@ fn roots(node: &Node, rule: &Rule, findings: &mut Findings) {
     }
 }
 
-/// Where a key of a rule stands.
+/// The position of a key of a rule.
 fn spot(node: &Node, key: &str) -> Spot {
     Fields::of(node).get(key).map_or(node.spot, |node| node.spot)
 }
 
-/// Tells a rule about names that no server exposes.
+/// Reports a rule about names that no server exposes.
 fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
     let shows = |source: &Source, name: &str| {
         let kinds = [&source.tools, &source.prompts, &source.resources];
@@ -156,7 +156,7 @@ fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings)
     }
 }
 
-/// Tells a rule that no call ever comes to.
+/// Reports a rule that is never reached.
 fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) {
     let covers = |one: &[Glob], two: &[Glob]| {
         let has = |glob: &Glob| {
@@ -165,7 +165,7 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
         two.iter().all(has) && !two.is_empty()
     };
     let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
-    // A rule without `match` is about everything, unless its `match` is what could not be read.
+    // A rule without `match` matches everything, unless its `match` was invalid.
     let is_read = !findings.has_errors();
     let takes = |first: &Rule| match first.matches.is_empty() {
         true => is_read,
@@ -179,7 +179,7 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
             && first.hints.is_empty()
             && takes(first)
             && covers_or_all(&first.sources, &rule.sources)
-            // Rules that name methods are also about methods that are not gated.
+            // Rules that name methods also apply to methods that are not gated.
             && (covers(&first.methods, &rule.methods)
                 || first.methods.is_empty() && rule.methods.iter().all(is_gated))
     });

@@ -1,4 +1,4 @@
-//! The servers, and what of each may be seen and used.
+//! Reads the servers, and which of their items are visible.
 
 use tapegate_yaml::field::Fields;
 use tapegate_yaml::finding::Findings;
@@ -7,10 +7,10 @@ use tapegate_yaml::node::Node;
 use super::{globs, twice};
 use crate::model::{Expose, Source};
 
-/// How many servers there may be.
+/// The maximum number of servers.
 const SOURCES_MAX: usize = 1_000;
 
-/// All servers; one that stands for all if none is named.
+/// All servers; a single `*` if none is named.
 pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<Source> {
     let Some(node) = Fields::of(top).get("sources") else { return vec![everything()] };
     findings.enter("sources");
@@ -60,7 +60,7 @@ fn source(node: &Node, findings: &mut Findings) -> Option<Source> {
     Some(Source { id, enabled, tools, prompts, resources, url })
 }
 
-/// What of tools, prompts and resources may be seen.
+/// Which tools, prompts and resources are visible.
 fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
     const KINDS: [&str; 3] = ["tools", "prompts", "resources"];
     let fields = Fields::of(node);
@@ -88,7 +88,7 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
             findings.within(kind, |findings| super::odd_tests::open_hosts(node, findings));
         }
     }
-    // A list of tools alone is about everything, as it was before the kinds had lists of their own.
+    // A list of tools alone applies to all kinds, as it did before each kind had its own list.
     let [tools, prompts, resources] = given;
     let alone = prompts.is_none() && resources.is_none();
     let mut read = |kind: &str, list: Option<&Node>| {
@@ -100,7 +100,7 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
     }
 }
 
-/// The same list once more, without saying the same about it again.
+/// The same list again, without repeating its findings.
 fn copy(make: fn(Vec<crate::glob::Glob>) -> Expose, list: Option<&Node>) -> Expose {
     make(globs(list, &mut Findings::default()))
 }

@@ -1,4 +1,4 @@
-//! What is exported.
+//! Reads the section `telemetry`.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use tapegate_yaml::node::{Node, Value};
 use super::under;
 use crate::model::Telemetry;
 
-/// What is wrong with a section that does not say whether it counts.
+/// The finding for a section that does not set `enabled`.
 const OFF: &str = "nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that \
                    is meant";
 
-/// What is exported if a policy does not say: nothing.
+/// The default: nothing is exported.
 fn nothing() -> Telemetry {
     Telemetry {
         sample_rate: 1.0,
@@ -48,7 +48,7 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Telemetry {
     .unwrap_or_else(nothing)
 }
 
-/// Whether a profile says if telemetry is sent.
+/// Whether a profile sets whether telemetry is sent.
 fn by_a_profile(top: &Node) -> bool {
     let profiles = Fields::of(top).get("profiles").and_then(Node::as_map).unwrap_or_default();
     profiles.iter().any(|(_, profile)| {

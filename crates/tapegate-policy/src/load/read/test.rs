@@ -1,4 +1,4 @@
-//! What a rule wants of arguments.
+//! Reads tests on arguments.
 
 use tapegate_core::json::path::Path;
 use tapegate_yaml::field::{Fields, expected};
@@ -11,10 +11,10 @@ use crate::model::Act;
 use crate::predicate::{ArgumentTest, KnownArguments, Predicate, Test};
 use tapegate_core::lenient::folder::Folder;
 
-/// How many regular expressions a policy may have; each may take a lot of memory.
+/// The maximum number of regular expressions in a policy; each may take a lot of memory.
 pub(super) const REGEXES_MAX: usize = 1_000;
 
-/// Reads paths and what must be there; `regexes` is how many expressions there may still be.
+/// Reads paths and their tests; `regexes` is the number of expressions that are still allowed.
 pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) -> Vec<ArgumentTest> {
     let mut predicates = Vec::new();
     for (key, node) in node.as_map().unwrap_or_default() {
@@ -49,8 +49,8 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
     predicates
 }
 
-/// What a rule says of the arguments that its tests do not name: the names of those that may be there
-/// with any value, or `none`.
+/// Reads which arguments a rule permits besides those that its tests name: a list of names, which
+/// may have any value, or `none`.
 pub(super) fn other_arguments(
     node: &Node,
     tests: &[ArgumentTest],
@@ -81,7 +81,7 @@ pub(super) fn other_arguments(
     known
 }
 
-/// The tests that a node stands for, each with whether it must not hold.
+/// The tests in a node, each with whether it is negated.
 fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut Findings) {
     if node.as_map().is_none() {
         let test = match &node.value {
@@ -94,7 +94,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
     let text = |key: &str| fields.get(key).and_then(Node::as_text);
     let glob = text("glob").and_then(|text| Glob::parse(text).ok()).map(Test::Glob);
     let regex = text("regex").and_then(|text| expression::parse(text).ok()).map(Test::Regex);
-    // `null` is a value here, and not a key without one.
+    // Here `null` is a value, not a missing one.
     let equals = node.get("equals").and_then(|node| {
         Some(Test::OneOf(vec![findings.within("equals", |findings| scalar(node, findings))?]))
     });
@@ -145,7 +145,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
     }
 }
 
-/// A test that must not hold; one, since nobody agrees on what "not both" means.
+/// Reads a negated test; only a single one is allowed, since "not both" is ambiguous.
 fn negated(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut Findings) {
     let mut inner = Vec::new();
     tests(node, true, &mut inner, findings);
@@ -175,7 +175,7 @@ fn range(node: &Node, findings: &mut Findings) -> Option<Test> {
     Some(Test::Range { min, max })
 }
 
-/// The JSON text of a value that is no list and no map.
+/// The JSON text of a scalar.
 fn scalar(node: &Node, findings: &mut Findings) -> Option<String> {
     match node.value {
         Value::List(_) | Value::Map(_) | Value::Raw(_) => {

@@ -1,4 +1,4 @@
-//! What went wrong in the tool that came before, and must not here.
+//! Defects of the predecessor tool, which must not recur.
 
 use super::*;
 use crate::model::Act;

@@ -25,7 +25,7 @@ governance:
     let policy = loaded.policy.unwrap();
     assert_eq!(policy.default, Act::Deny);
     assert!(policy.rules[0].matches[0].matches("read_file"));
-    // A variable that is set to nothing is set.
+    // A variable with an empty value is set.
     assert_eq!(policy.rules[0].description.as_deref(), Some("a  b  ${NOT}"));
 }
 

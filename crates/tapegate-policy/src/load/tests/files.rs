@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A policy that asks Cedar, with this section.
+/// A policy that uses Cedar, with this section.
 fn asks(cedar: &str) -> String {
     format!(
         "schema: 1

@@ -1,4 +1,4 @@
-//! Texts that mean no good.
+//! Hostile policy texts.
 
 use proptest::prelude::*;
 
@@ -95,7 +95,7 @@ fn as_many_rules_as_there_may_be_load() {
     assert_eq!(policy.rules.len(), 10_000);
 }
 
-/// Pieces that policies are made of, and some that they are not.
+/// Fragments of policies, and some that never occur in one.
 fn piece() -> impl Strategy<Value = String> {
     let words = [
         "schema: 1",
@@ -138,7 +138,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Asserts that there is a policy or an error, and that every place is one.
+/// Asserts that there is either a policy or an error, and that every position is valid.
 fn check(text: &str) {
     let loaded = read(text);
     let bad = loaded.findings.iter().any(|finding| finding.severity == Severity::Error);
@@ -148,7 +148,7 @@ fn check(text: &str) {
     }
 }
 
-/// A policy that has nearly everything, for others to be made from.
+/// A policy with nearly every feature, as a base for mutations.
 const WHOLE: &str = r#"schema: 1
 profile: development
 sources:
@@ -188,7 +188,7 @@ telemetry:
   resource: {a: b}
 "#;
 
-/// The text with lines and words of it in other places.
+/// The text with some lines and words moved.
 fn shuffled(text: &str, edits: &[(usize, usize, u8)]) -> String {
     let mut words: Vec<&str> = text.split_inclusive([' ', '\n', ',', ':', '{', '[']).collect();
     for (one, two, how) in edits {

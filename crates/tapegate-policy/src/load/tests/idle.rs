@@ -1,9 +1,9 @@
-//! A key that can do nothing where it stands is an error, or works.
+//! A key that has no effect is an error.
 
 use super::*;
 use crate::model::{OnDrift, Profile};
 
-/// The one error in a policy with this text, without its place.
+/// The only error in a policy with this text, without its position.
 #[track_caller]
 fn error(text: &str) -> String {
     let loaded = read(&format!("{HEAD}{text}\n"));
@@ -46,7 +46,7 @@ fn a_workflow_of_pins_needs_somebody_who_asks() {
     let workflow = "approval: {a: {}, b: {}}\n";
     let words = error(&format!("{workflow}pins: {{approval: a}}"));
     assert!(words.starts_with("pins.approval: `approval` does nothing without"), "{words}");
-    // A profile can be who asks.
+    // A profile may be what asks for approval.
     let profiles = "profiles: {production: {pins: {on_drift: approve}}}\n";
     let lock = crate::pins::Lock::default().write();
     let text = format!("{HEAD}{workflow}{profiles}pins: {{approval: a}}\n");

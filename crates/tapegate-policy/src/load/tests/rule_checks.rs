@@ -6,7 +6,7 @@ fn rule(text: &str) -> String {
     format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:\n  - {text}\n")
 }
 
-/// What is found in a policy with this rule, without its place.
+/// The findings for a policy with this rule, without positions.
 fn words(text: &str) -> Vec<String> {
     let found = told(&read(&rule(text))).into_iter();
     found.map(|line| line.split_once(' ').unwrap_or_default().1.to_owned()).collect()
@@ -141,7 +141,7 @@ fn an_expression_that_lets_more_through_is_told_where_it_forwards() {
     );
 }
 
-/// What is found in a policy, beside a lock with two tools.
+/// The findings for a policy beside a lock with two tools.
 fn with_lock(policy: &str) -> Vec<String> {
     let page = br#"{"tools":[{"name":"push","inputSchema":{"properties":{"force":{"type":"boolean"},"paths":{"type":"array"}}}},{"name":"read_file"}]}"#;
     let mut lock = crate::pins::Lock::default();

@@ -1,4 +1,4 @@
-//! What is wrong with a policy is told where it stands, all at once.
+//! Errors in a policy are reported with their position, all at once.
 
 use super::*;
 use crate::model::{Act, Expose, OnDrift, Profile};

@@ -77,7 +77,7 @@ telemetry:
         assert!(matches!(kind, Expose::Except(_)));
         assert!(!kind.shows("admin_reset") && !kind.shows("file:///etc/passwd") && kind.shows("a"));
     }
-    // The one workflow is that of every rule that names none.
+    // The only workflow applies to every rule that names none.
     assert_eq!(policy.default, Act::Approve { workflow: Some("ops".to_owned()) });
     let ops = &policy.workflows["ops"];
     assert_eq!(

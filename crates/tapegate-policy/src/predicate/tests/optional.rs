@@ -1,4 +1,4 @@
-//! Tests that also hold where there is nothing.
+//! Tests that also hold for a missing value.
 
 use super::{one_of, under};
 

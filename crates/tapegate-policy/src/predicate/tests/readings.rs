@@ -1,4 +1,4 @@
-//! All tests are held against the same readings of a value.
+//! All tests use the same readings of a value.
 
 use tapegate_core::lenient::reading::Budget;
 
@@ -147,7 +147,7 @@ fn work_is_bounded_by_the_budget_and_what_is_beyond_it_stops() {
     let spent = Budget::new(0);
     spent.spend(all);
     assert!(coerced.may_be(&test, deep.as_bytes(), &spent));
-    // A list is joined once, and not once more for each list in it.
+    // A list is joined once, not again for each list inside it.
     let budget = Budget::new(deep.len());
     coerced.may_be(&test, deep.as_bytes(), &budget);
     let once = 128 * deep.len();

@@ -1,4 +1,4 @@
-//! Texts that servers make of numbers and lists.
+//! Texts that servers convert numbers and lists to.
 
 use super::*;
 

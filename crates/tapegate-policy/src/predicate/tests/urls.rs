@@ -1,8 +1,8 @@
-//! URLs in the arguments of a rule that stops.
+//! URLs in the arguments of a rule that stops calls.
 
 use super::*;
 
-/// Spellings of one address that node's `new URL`, Python and browsers take for the same.
+/// Spellings of one address that node's `new URL`, Python and browsers treat as the same.
 const SPELLED: [&str; 20] = [
     "http://169.254.169.254/latest",
     "http://169.254.169.254",
@@ -26,7 +26,7 @@ const SPELLED: [&str; 20] = [
     "http://169.254.169\u{34f}.254/latest",
 ];
 
-/// Arguments that have this text under `url`.
+/// Arguments with this text under `url`.
 fn url(text: &str) -> Vec<u8> {
     let text: String = text
         .chars()
