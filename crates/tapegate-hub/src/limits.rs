@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The number of concurrent connections; further ones wait until one closes. Each shim holds
-    /// one, and another for every call that waits for approval.
+    /// one, and another for each call that awaits approval.
     pub connections_max: usize,
     /// How long the head of a request may take; also how long a connection may stay idle.
     pub head_patience: Duration,

@@ -29,7 +29,7 @@ pub(crate) struct Exporter {
     /// The collector's path without the `/v1/…` suffix of a signal.
     base: String,
     spans: RefCell<VecDeque<Rc<Message>>>,
-    /// Spans dropped since [`Exporter::dropped`] was last called.
+    /// Spans dropped since the count was last taken.
     dropped: Cell<u64>,
 }
 

@@ -114,7 +114,7 @@ pub struct Hub {
     attempts: Attempts,
     /// The ids of the most recent event batches, to recognise resent ones.
     batches: RefCell<VecDeque<String>>,
-    /// What has been logged from the logs of shims on other machines.
+    /// What has been logged from the logs of remote shims.
     shipped: RefCell<Shipped>,
     pushes: broadcast::Sender<Push>,
     stopping: watch::Sender<bool>,

@@ -1,8 +1,8 @@
-//! Policies that a person accepted, or that were accepted on first use.
+//! Policies accepted by a person, or on first use.
 //!
-//! A policy usually lies in the project, where the governed agent can write. So the texts that were
-//! accepted are kept as a copy in the user's state folder, and the copy stays in force until a
-//! person accepts another text.
+//! A policy is usually a file in the project, where the governed agent can write. So the accepted
+//! texts are copied to the user's state folder, and the copy stays in force until a person accepts
+//! another text.
 //!
 //! ```text
 //! <user state>/policies/<16 hex digits>/accepted.json   the texts, their hash, when and how
@@ -30,31 +30,32 @@ const POLICIES: &str = "policies";
 const COPY: &str = "accepted.json";
 /// How many hexadecimal digits of the hash name a policy.
 const DIGITS: usize = 16;
-/// How large a copy may be. A policy and its files are far smaller.
+/// The largest copy. A policy and its files are far smaller.
 const BYTES_MAX: u64 = 256 << 20;
-/// How much of a copy is read for its path, which comes first. The longest path fits, escaped.
+/// How much of a copy is read for its path, which comes first. Enough for the longest path,
+/// escaped.
 const HEAD_BYTES: u64 = 32 << 10;
 
-/// The texts of a policy that is in force.
+/// The texts of an accepted policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedPolicy {
     /// The policy's file, by one of its [`PolicyPaths`].
     pub path: PathBuf,
-    /// Whether that path led to the file by a link when this was kept.
+    /// Whether that path led to the file through a symbolic link when it was accepted.
     pub by_link: bool,
     /// Microseconds since 1970.
     pub accepted_us: i64,
-    /// Who or what accepted it.
+    /// How it was accepted.
     pub how: Acceptance,
-    /// Whether a person has accepted it, or what it only tightens. A policy that was found and never
-    /// looked at may be the governed agent's own.
+    /// Whether a person accepted it, or a policy that it only tightens. A policy that was merely
+    /// found may have been written by the governed agent.
     pub by_person: bool,
-    /// The texts by name: the policy's by its file name, those of its other files as the policy
-    /// names them. A file that was missing is left out.
+    /// The texts by name: the policy's under its file name, those of its other files under the
+    /// names in the policy. Missing files are left out.
     pub texts: BTreeMap<String, String>,
 }
 
-/// A path that something was accepted of.
+/// A path that a policy was accepted under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPath {
     path: PathBuf,
@@ -64,13 +65,13 @@ pub struct KnownPath {
 /// How a policy came to be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It was the first one seen under its path.
+    /// It was the first policy seen under its path.
     FirstUse,
     /// A person ran `tapegate policy accept`.
     Person,
-    /// A person at a terminal had Tapegate write it.
+    /// A user at a terminal had Tapegate write it.
     Written,
-    /// It permits nothing that the accepted one did not.
+    /// It permits nothing that the accepted policy did not.
     Tighter,
 }
 
@@ -86,7 +87,7 @@ pub enum AcceptedError {
     /// The folder or the file is not private.
     #[error(transparent)]
     State(#[from] UserStateError),
-    /// The copy is not what was written.
+    /// The copy is not as it was written.
     #[error("the accepted copy `{}` is damaged: {reason}", path.display())]
     Damaged {
         /// The copy.
@@ -94,7 +95,7 @@ pub enum AcceptedError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Links lead to the policy from a path of which something else was accepted.
+    /// Different policies were accepted under two paths that now lead to the same file.
     #[error(
         "`{}` and `{}` are the same file, but different policies were accepted of them; `tapegate \
          policy accept` accepts one for both", one.display(), two.display()
@@ -102,7 +103,7 @@ pub enum AcceptedError {
     Ambiguous {
         /// A path of the policy.
         one: PathBuf,
-        /// Another one.
+        /// Another path of it.
         two: PathBuf,
     },
 }
@@ -113,20 +114,20 @@ impl AcceptedPolicies {
         Self { folder: user_state.join(POLICIES) }
     }
 
-    /// Where the copies of a policy are or would be.
+    /// The paths of a policy's copies, whether or not they exist.
     pub fn copy_paths(&self, policy: &PolicyPaths) -> Vec<PathBuf> {
         policy.both().map(|path| self.folder_of(path).join(COPY)).collect()
     }
 
-    /// What was accepted of a policy, if anything was.
+    /// The accepted version of a policy, if there is one.
     ///
-    /// What was accepted of the path as it is written goes first, so that a folder that has become
-    /// a link, or a link that leads elsewhere now, does not bring in another policy.
+    /// The one accepted under the path as written takes precedence, so a folder that has become a
+    /// symbolic link, or a link with a new target, does not bring in another policy.
     pub fn get(&self, policy: &PolicyPaths) -> Result<Option<AcceptedPolicy>, AcceptedError> {
         self.get_among(policy, &self.known())
     }
 
-    /// The same for many policies, with what was [`Self::known`] before.
+    /// Like [`Self::get`], for many policies: `known` is the result of [`Self::known`].
     pub fn get_among(
         &self,
         policy: &PolicyPaths,
@@ -143,8 +144,8 @@ impl AcceptedPolicies {
         }
     }
 
-    /// What was accepted of other files, from whose paths links lead to this one now. It is not
-    /// accepted of this policy: whoever places a link must not thereby accept anything.
+    /// Policies accepted for other files whose paths now lead to this one through symbolic links.
+    /// They are not accepted for this policy: placing a link must not accept anything.
     pub fn leading_here(
         &self,
         policy: &PolicyPaths,
@@ -155,7 +156,7 @@ impl AcceptedPolicies {
         Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
     }
 
-    /// Keeps the texts of a policy in the place of what was accepted before, under its own paths and
+    /// Stores the texts of a policy in place of what was accepted before, under its own paths and
     /// under those of `others` that lead to it.
     pub fn put(
         &self,
@@ -172,7 +173,7 @@ impl AcceptedPolicies {
         Ok(())
     }
 
-    /// Keeps what was accepted of a policy under the path as it is written, if nothing is yet.
+    /// Stores an accepted policy under the path as written, if nothing is stored there yet.
     pub fn note_path(
         &self,
         policy: &PolicyPaths,
@@ -188,9 +189,8 @@ impl AcceptedPolicies {
         }
     }
 
-    /// The paths of every copy that can be read. One that cannot belongs to another policy as far
-    /// as is known, and only that one is refused. The texts are not read: there is a copy for each
-    /// project that ever had a policy.
+    /// The paths of all readable copies. An unreadable copy only affects the policy that it belongs
+    /// to. The texts are not read: there is a copy for each project that ever had a policy.
     pub fn known(&self) -> Vec<KnownPath> {
         if !self.folder.exists() {
             return Vec::new();
@@ -223,7 +223,7 @@ impl AcceptedPolicies {
         written.map_err(|source| io_error(&folder, source))
     }
 
-    /// Forgets what was accepted of a policy, under every path; whether there was anything.
+    /// Removes the accepted versions of a policy under all of its paths; false if there were none.
     pub fn forget(&self, policy: &PolicyPaths) -> Result<bool, AcceptedError> {
         let known = self.known();
         let others = leading_to(policy, &known).map(|other| other.path.clone());
@@ -247,7 +247,7 @@ impl AcceptedPolicies {
         }
     }
 
-    /// Every accepted policy, by path.
+    /// All accepted policies, sorted by path.
     pub fn list(&self) -> Result<Vec<AcceptedPolicy>, AcceptedError> {
         if !self.folder.exists() {
             return Ok(Vec::new());
@@ -269,14 +269,14 @@ impl AcceptedPolicies {
 }
 
 impl AcceptedPolicy {
-    /// The hash that these texts go by.
+    /// The hash that identifies these texts.
     pub fn hash(&self) -> String {
         text::hash(&self.texts)
     }
 }
 
 impl Acceptance {
-    /// The word for it, in files and reports.
+    /// The name used in files and reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::FirstUse => "first use",
@@ -286,7 +286,7 @@ impl Acceptance {
         }
     }
 
-    /// Whether a person did it.
+    /// Whether a person accepted it.
     fn is_by_person(self) -> bool {
         matches!(self, Self::Person | Self::Written)
     }
@@ -297,7 +297,7 @@ impl Acceptance {
     }
 }
 
-/// Other paths that lead to the same file now.
+/// Other known paths that now lead to the same file.
 fn leading_to<'k>(
     policy: &PolicyPaths,
     known: &'k [KnownPath],
@@ -317,7 +317,7 @@ fn read(folder: &Folder) -> Result<Option<AcceptedPolicy>, AcceptedError> {
     }
 }
 
-/// The first bytes of a copy, if there is one.
+/// The first bytes of a copy, if it exists.
 fn read_bytes(folder: &Folder, bytes_max: u64) -> Result<Option<Vec<u8>>, AcceptedError> {
     let file = match folder.file(COPY, OFlags::RDONLY) {
         Ok(file) => file,

@@ -1,8 +1,8 @@
-//! The activity log: what was decided, asked and done in a project, in one file that only grows.
+//! The activity log: everything decided, asked and done in a project, in an append-only file.
 //!
-//! What is written at once ends in a hash of itself and of the one before it, so that nothing can be
-//! changed, taken out or put in between without `tapegate check` noticing. Several processes write to the same file.
-//! A file that has grown large is put aside under a number, and the chain goes on in a new one.
+//! Each write ends in a hash of itself and of the write before it, so `tapegate check` notices when
+//! lines are changed, removed or inserted. Several processes write to the same file. A file that
+//! has grown large is rotated to a numbered name, and the chain continues in a new one.
 
 mod chain;
 mod events;
@@ -33,7 +33,7 @@ use std::borrow::Cow;
 use crate::approvals::{Decided, RefusedFile, Request, Ruling};
 use tapegate_core::decision::LoggedDecision;
 
-/// The kinds of events; `log` is what the log says about itself.
+/// The kinds of events; `log` is for what the log records about itself.
 pub const KINDS: &[&str] = &[
     "decision",
     "approval",
@@ -49,20 +49,20 @@ pub const KINDS: &[&str] = &[
     "log",
 ];
 
-/// Something that happened.
+/// One event.
 ///
-/// What is `None` or empty is left out of the line. Every call makes one, so it may borrow.
+/// Empty and `None` members are left out of the line. Borrows, because every call creates an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event<'a> {
     /// Microseconds since 1970.
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
     pub level: &'static str,
-    /// What kind of event: one of [`KINDS`].
+    /// The kind of event: one of [`KINDS`].
     pub kind: &'static str,
-    /// Who writes: `shim`, `hub`, `cli`.
+    /// The component that logs it: `shim`, `hub` or `cli`.
     pub component: &'static str,
-    /// The server, by its name.
+    /// The name of the server.
     pub server_id: Cow<'a, str>,
     /// `agent_to_server` or `server_to_agent`.
     pub direction: Option<&'static str>,
@@ -72,7 +72,7 @@ pub struct Event<'a> {
     pub tool: Option<Cow<'a, str>>,
     /// The raw id of the message.
     pub message_id: Option<Cow<'a, str>>,
-    /// What was decided.
+    /// The decision.
     pub governance_decision: Option<LoggedDecision>,
     /// The gate that decided.
     pub gate: Option<&'static str>,
@@ -80,29 +80,29 @@ pub struct Event<'a> {
     pub rule: Option<Cow<'a, str>>,
     /// The Cedar policies that decided.
     pub policies: Cow<'a, [String]>,
-    /// Why, in words.
+    /// The reason, for people.
     pub policy_reason: Option<Cow<'a, str>>,
-    /// The version of the policy that held.
+    /// The version of the policy in force.
     pub policy_version: Option<Cow<'a, str>>,
     /// `production` or `development`.
     pub profile: &'static str,
-    /// Whether the message was sent on.
+    /// Whether the message was forwarded.
     pub forwarded: Option<bool>,
-    /// Whether nobody was asked because the profile does not ask.
+    /// Whether approval was skipped because the profile does not require it.
     pub auto_approved: bool,
     /// How long the decision took.
     pub latency_us: Option<u64>,
     /// Who called.
     pub principal: Option<Cow<'a, str>>,
-    /// The request for approval this is about.
+    /// The approval request that this is about.
     pub approval_id: Option<Cow<'a, str>>,
     /// Who approved or denied.
     pub decided_by: Option<Cow<'a, str>>,
-    /// One connection of one shim.
+    /// Identifies one connection of one shim.
     pub connection_id: Cow<'a, str>,
-    /// What a caller was told as `correlation_id`.
+    /// Reported to the caller as `correlation_id`.
     pub request_id: Option<Cow<'a, str>>,
-    /// The tape, and so the frames, this belongs to.
+    /// The tape with the messages that this is about.
     pub tape_session_id: Option<Cow<'a, str>>,
     /// The number of the message on that tape.
     pub tape_seq: Option<u64>,
@@ -113,7 +113,7 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// That a request for approval has come to its end.
+    /// The event for an approval request that has ended.
     pub fn settled(request: &'a Request, decided: &'a Decided) -> Self {
         let text = Cow::<'a, str>::Borrowed;
         Self {
@@ -136,7 +136,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// An approval file that was set aside: somebody has tried to decide who may not.
+    /// The event for an approval file that was set aside because it is not authentic.
     pub fn refused(file: &'a RefusedFile, wall_us: i64) -> Self {
         let reason = format!("refused the approval file `{}`: {}", file.name, file.reason);
         let mut kept = Vec::new();
@@ -156,7 +156,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event as one JSON object, as the log has it but for the links of its chain.
+    /// The event as one JSON object, like its line in the log but without the chain links.
     pub fn json(&self) -> String {
         let mut out = Vec::new();
         line::write(self, &mut out);

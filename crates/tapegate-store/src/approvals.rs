@@ -1,9 +1,10 @@
-//! Requests for approval, shared by the process that waits and the person who decides.
+//! Approval requests, shared by the process that waits and the person who decides.
 //!
-//! A request is one file and its decision another, published in one step by the first who decides,
-//! so there is never more than one decision. Both survive the process that wrote them. Every file
-//! carries a message authentication code made with a key that only the user's own processes can
-//! read: a file that was forged, edited or copied is set aside and reported, never acted on.
+//! A request is one file and its decision another. The decision is published atomically and only
+//! the first one succeeds, so a request never has two. Both files outlive the process that wrote
+//! them. Each carries a message authentication code made with a key that only the user's own
+//! processes can read: a file that was forged, edited or copied is set aside and reported, never
+//! acted on.
 //!
 //! ```text
 //! approvals/ap_….request.json    what is asked, by the process that waits
@@ -36,14 +37,14 @@ pub use id::{is_id, new_id};
 pub use repeats::Asked;
 pub use unmasked::Unmasked;
 
-/// Something that a person must decide.
+/// A call that needs approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its name: `ap_` and 16 letters.
+    /// Its id: `ap_` and 16 characters.
     pub id: String,
     /// Microseconds since 1970.
     pub created_us: i64,
-    /// When it is too late.
+    /// When it expires, in microseconds since 1970.
     pub expires_us: i64,
     /// The server.
     pub server_id: String,
@@ -53,35 +54,35 @@ pub struct Request {
     pub tool: String,
     /// The whole `params` as JSON, with secrets masked.
     pub params: Option<String>,
-    /// The keyed hash of the whole `params` if some of them are masked and they are kept for the one who
-    /// decides; else empty.
+    /// The keyed hash of the whole `params`, if some of them are masked and the originals are kept
+    /// for the approver; otherwise empty.
     pub params_hash: String,
-    /// Blake3 of the method, the canonical `params` before masking without the ids of the single call in
-    /// `_meta`, and the workflow.
+    /// BLAKE3 of the method, the canonical unmasked `params` without the per-call ids in `_meta`,
+    /// and the workflow.
     pub call_hash: String,
     /// Who calls.
     pub principal: String,
-    /// The folder that the caller works in, on which relative paths depend.
+    /// The caller's working folder, on which relative paths depend.
     pub folder: String,
-    /// The policy's file, by which a person is asked.
+    /// The file of the policy that requires approval.
     pub policy: String,
     /// The workflow.
     pub workflow: String,
-    /// Why a person is asked.
+    /// Why approval is needed.
     pub reason: String,
-    /// Who may decide; nobody named means anybody.
+    /// Who may decide; if empty, any approver may.
     pub approvers: Vec<String>,
     /// The shim's connection.
     pub connection_id: String,
-    /// What the caller is told as `correlation_id`.
+    /// Reported to the caller as `correlation_id`.
     pub request_id: String,
     /// The process that waits.
     pub pid: u32,
-    /// How often the same call was made while this request was open.
+    /// How many times the same call was made while this request was open.
     pub asked: u32,
-    /// How many of these calls still wait.
+    /// How many of these calls are still waiting.
     pub waiting: u32,
-    /// When the last caller that gave up did so.
+    /// When a caller last gave up.
     pub left_us: Option<i64>,
 }
 
@@ -94,16 +95,16 @@ impl Request {
     }
 }
 
-/// What became of a request.
+/// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// A person said yes.
+    /// An approver approved it.
     Approved,
-    /// A person said no.
+    /// An approver denied it.
     Denied,
-    /// The caller took it back.
+    /// The caller withdrew it.
     Cancelled,
-    /// Nobody decided in time.
+    /// No approver decided in time.
     Expired,
 }
 
@@ -112,21 +113,21 @@ pub enum Ruling {
 pub struct Decided {
     /// What was decided.
     pub ruling: Ruling,
-    /// By whom.
+    /// Who decided.
     pub by: String,
     /// Microseconds since 1970.
     pub at_us: i64,
-    /// Why, if they said.
+    /// The reason, if one was given.
     pub reason: Option<String>,
 }
 
 impl Ruling {
-    /// The word for it, in files and reports.
+    /// The name used in files and reports.
     pub fn word(self) -> &'static str {
         self.logged().word()
     }
 
-    /// What the activity log calls it.
+    /// The name used in the activity log.
     pub fn logged(self) -> LoggedDecision {
         match self {
             Self::Approved => LoggedDecision::Approved,
@@ -136,7 +137,7 @@ impl Ruling {
         }
     }
 
-    /// The ruling that a word stands for.
+    /// The ruling with this name.
     pub fn of(word: &str) -> Option<Self> {
         let all = [Self::Approved, Self::Denied, Self::Cancelled, Self::Expired];
         all.into_iter().find(|ruling| ruling.word() == word)

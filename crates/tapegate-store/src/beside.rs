@@ -1,4 +1,4 @@
-//! The file beside a tape, for what its dialect has no line for.
+//! The file next to a tape for frames that its dialect cannot represent.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -8,23 +8,23 @@ use tapegate_core::tape::{Dialect, Sink};
 
 use crate::file::{self, Opening};
 
-/// What gathers before it is written without waiting for the commit: frames may be large.
+/// How much is buffered before it is written without waiting for the commit: frames may be large.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// The file for what the thoughtjack dialect has no line for; made when it is first needed.
+/// The file for frames that the thoughtjack dialect cannot represent; created when first needed.
 pub(crate) struct Beside {
     pub(crate) path: PathBuf,
-    /// What is written by the next commit.
+    /// What the next commit writes.
     buffer: Vec<u8>,
     pub(crate) file: Option<File>,
     bytes_written: u64,
-    /// How long it was after the last commit.
+    /// Its length after the last commit.
     bytes_committed: u64,
     error: Option<io::Error>,
 }
 
 impl Beside {
-    /// The file beside `tape`; beside a tape that begins now, what an older one left is taken away.
+    /// The file next to `tape`. For a new tape (`begins`), the file of an older one is removed.
     pub(crate) fn new(tape: &Path, begins: bool) -> Self {
         let path = beside(tape);
         if begins && path.symlink_metadata().is_ok_and(|there| there.is_file()) {
@@ -40,7 +40,7 @@ impl Beside {
         }
     }
 
-    /// Writes what has gathered; [`Beside::settle`] makes it last, [`Beside::cut_back`] takes it back.
+    /// Writes the buffer; [`Beside::settle`] commits it, [`Beside::cut_back`] undoes it.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -66,12 +66,12 @@ impl Beside {
         Ok(())
     }
 
-    /// Says that what was written is committed.
+    /// Marks what was written as committed.
     pub(crate) fn settle(&mut self) {
         self.bytes_committed = self.bytes_written;
     }
 
-    /// Takes back what was written since the last commit.
+    /// Undoes what was written since the last commit.
     pub(crate) fn cut_back(&mut self) {
         self.buffer.clear();
         let bytes = self.bytes_committed;
@@ -83,7 +83,7 @@ impl Beside {
 
     pub(crate) fn sync(&self) {
         if let Some(file) = &self.file {
-            // The tape itself is what must last; its sync reports a dying disk.
+            // Only the tape itself must be durable; its sync reports a failing disk.
             drop(file.sync_data());
         }
     }
@@ -101,7 +101,7 @@ impl Sink for Beside {
     }
 }
 
-/// Where the frames of `tape` lie that its dialect has no line for.
+/// The path of the file for frames of `tape` that its dialect cannot represent.
 pub fn beside(tape: &Path) -> PathBuf {
     let mut name = tape.as_os_str().to_owned();
     name.push(".anomalies.jsonl");

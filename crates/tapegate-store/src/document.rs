@@ -1,5 +1,5 @@
-//! A file of ours that is no tape, such as a report: a reader sees the old one or the new one, and
-//! never half of either.
+//! Files other than tapes, such as reports. They are replaced atomically: a reader sees the old
+//! version or the new one, never a mixture.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,12 +10,12 @@ use rustix::fs::{FlockOperation, Mode, flock};
 
 use crate::temporary::Temporary;
 
-/// How long others that update documents in the same folder are waited for.
+/// How long to wait for other processes that update files in the same folder.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Writes `bytes` to the file at `path`, in the place of what is there. A link leads to what is
-/// written, and what is no regular file, such as a pipe, is written to as it is.
+/// Replaces the file at `path`. A symbolic link is followed and stays one; anything but a regular
+/// file, such as a pipe, is written to directly.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
@@ -30,16 +30,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.replace(target.file_name().unwrap_or_default())
 }
 
-/// Puts a file that only this user can read in the place of what is at `path`, even of a link.
+/// Replaces what is at `path`, even a symbolic link, with a file that only this user can read.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut temporary = Temporary::beside(path, Mode::RUSR | Mode::WUSR)?;
     temporary.write(bytes)?;
     temporary.replace(path.file_name().unwrap_or_default())
 }
 
-/// Writes to the file at `path` what `next` makes of what is there. Processes that update files of one
-/// folder wait for each other, so that none misses what another has written. What is no regular file
-/// has nothing in it.
+/// Replaces the file at `path` with what `next` makes of its contents. Processes that update files
+/// in the same folder wait for each other, so no update is lost. Anything but a regular file counts
+/// as empty.
 pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io::Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let _lock = lock_folder(&target)?;
@@ -56,7 +56,7 @@ pub fn update(path: &Path, next: impl FnOnce(Option<Vec<u8>>) -> Vec<u8>) -> io:
     write(&target, &next(there))
 }
 
-/// Locks the folder of a file, not the file: it is replaced, and nothing is to be left beside it.
+/// Locks the folder, since the file itself is replaced and a lock file would be left behind.
 fn lock_folder(target: &Path) -> io::Result<Option<File>> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = File::open(folder.unwrap_or(Path::new(".")))?;

@@ -1,7 +1,7 @@
-//! Opening the files that tapes are written to.
+//! Opens the files that tapes are written to.
 //!
-//! Our own files are private (0600), are never reached through a symbolic link, and are locked by
-//! the process that writes them.
+//! Tape files are private (0600), are never opened through a symbolic link, and are locked by the
+//! process that writes them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use tapegate_core::tape::{Dialect, Line, Problem, Reader};
 
-/// Why a tape cannot be written where it was asked for.
+/// Why a tape cannot be written to a path.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Something is there already.
+    /// The file exists.
     #[error("`{}` exists already", path.display())]
     Exists {
         /// The file.
@@ -26,7 +26,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// It is a symbolic link, a folder, a device.
+    /// It is a symbolic link, a folder or a device.
     #[error("`{}` is {what}, not a regular file", path.display())]
     NotAFile {
         /// The path.
@@ -34,7 +34,7 @@ pub enum OpenError {
         /// What it is instead.
         what: &'static str,
     },
-    /// It does not hold a whole tape of the dialect to be appended.
+    /// It is not a complete tape of the dialect to append.
     #[error("`{}` is not a whole tape of the {dialect} dialect, so nothing is appended to it", path.display())]
     NotATape {
         /// The file.
@@ -42,7 +42,7 @@ pub enum OpenError {
         /// The dialect.
         dialect: &'static str,
     },
-    /// The system refused.
+    /// The operating system refused.
     #[error("cannot open `{}`: {source}", path.display())]
     Io {
         /// The path.
@@ -53,7 +53,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// The way out, where there is one.
+    /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Exists { .. } | Self::NotATape { .. } => {
@@ -77,11 +77,11 @@ pub(crate) enum Opening {
     Append(Dialect),
 }
 
-/// A file that was opened for writing and is locked.
+/// A file that is open for writing and locked.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) file: File,
-    /// Whether it was not there before.
+    /// Whether it did not exist before.
     pub(crate) created: bool,
     /// Its length.
     pub(crate) bytes: u64,
@@ -120,7 +120,7 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
     let torn = bytes > 0 && !ends_a_line(&file).map_err(io)?;
     let fits = match dialect {
         Dialect::Overwatch => is_overwatch(&file).map_err(io)?,
-        // There is no line that could tell of a torn one.
+        // This dialect has no line to mark a torn one.
         Dialect::Thoughtjack => !torn && starts_with_header(&file).map_err(io)?,
     };
     if bytes > 0 && !fits {
@@ -130,14 +130,14 @@ pub(crate) fn open(path: &Path, opening: Opening) -> Result<Opened, OpenError> {
     Ok(Opened { file, created: false, bytes, torn })
 }
 
-/// How our own files are opened.
+/// The options for opening private files.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     options
 }
 
-/// Opens and locks the file that `path` names, if there is one.
+/// Opens and locks the file at `path`, if it exists.
 pub(crate) fn lock_existing(path: &Path) -> Result<Option<File>, OpenError> {
     let io = |source| OpenError::Io { path: path.to_owned(), source };
     match fs::symlink_metadata(path) {
@@ -150,7 +150,7 @@ pub(crate) fn lock_existing(path: &Path) -> Result<Option<File>, OpenError> {
     Ok(Some(file))
 }
 
-/// Makes a new name in a folder last.
+/// Syncs the folder of a path, to make a new name durable.
 pub(crate) fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
@@ -172,12 +172,12 @@ fn lock(path: &Path, file: &File) -> Result<(), OpenError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(OpenError::Busy { path: path.to_owned() }),
-        // A file system without locks is no reason not to record.
+        // Recording must work on file systems without locks.
         Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
-/// Whether the first entry of a file is one of the overwatch dialect, or torn.
+/// Whether the first entry of a file is of the overwatch dialect, or torn.
 fn is_overwatch(mut file: &File) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let mut reader = Reader::new(io::BufReader::new(file));
@@ -202,7 +202,7 @@ fn starts_with_header(mut file: &File) -> io::Result<bool> {
         .is_some_and(|first| first.is_ok_and(|first| matches!(first.entry, Line::Header(_)))))
 }
 
-/// Whether a file whose only line is torn starts as we start every overwatch line.
+/// Whether a file with a single, torn line starts like an overwatch line.
 fn starts_like_overwatch(mut file: &File) -> io::Result<bool> {
     let expected = b"{\"ts\":\"";
     let mut start = Vec::new();

@@ -1,8 +1,8 @@
-//! The thread that makes what was written last through a power cut.
+//! The thread that makes a tape durable against power failure.
 //!
-//! It flushes every interval while there is something to flush, and at once when enough messages
-//! have come. The writing thread pays an atomic increment a message; it wakes this thread only
-//! after an idle spell or when the count is full.
+//! It flushes once per interval while there is something to flush, and at once after enough
+//! messages. The writing thread pays one atomic increment per message; it wakes this thread only
+//! after an idle period or when the count is reached.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How many messages make a flush due before the interval is over.
+/// How many messages trigger a flush before the interval is over.
 const MESSAGES_MAX: u64 = 100;
-/// Room for a compressor, which an unoptimised build moves over the stack; only what is touched
-/// takes memory.
+/// Enough for a compressor, which unoptimised builds move over the stack. Untouched pages cost
+/// nothing.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
-/// The pause after a flush, so that a flood is not slowed by a sync for every hundred messages.
+/// The pause after a flush, so that a burst does not sync once per hundred messages.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Flushes from another thread.
@@ -58,7 +58,7 @@ impl Flusher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Says that messages were written.
+    /// Records that messages were written.
     pub(crate) fn wrote(&self, messages: u64) {
         let before = self.shared.unflushed.fetch_add(messages, Ordering::SeqCst);
         let full = before < MESSAGES_MAX && before + messages >= MESSAGES_MAX;
@@ -68,7 +68,7 @@ impl Flusher {
         }
     }
 
-    /// The error of a flush that failed, once.
+    /// The error of a failed flush; returned once.
     pub(crate) fn error(&self) -> Option<io::Error> {
         if !self.shared.failed.load(Ordering::Relaxed) {
             return None;
@@ -76,12 +76,13 @@ impl Flusher {
         self.shared.lock().error.take()
     }
 
-    /// Ends the thread; what was written since its last flush is the caller's to flush.
+    /// Ends the thread; the caller must flush what was written since its last flush.
     pub(crate) fn stop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was a bug in `flush`; the caller flushes once more anyway.
+            // If the thread panicked, that is a bug in `flush`; the caller flushes once more
+            // anyway.
             drop(thread.join());
         }
     }
@@ -108,12 +109,12 @@ impl Shared {
         }
     }
 
-    /// Waits until a flush may be due; false when the thread is to end.
+    /// Waits until a flush may be due; false if the thread must end.
     fn wait(&self, interval: Duration) -> bool {
         let mut state = self.lock();
         if self.unflushed.load(Ordering::SeqCst) == 0 {
             self.idle.store(true, Ordering::SeqCst);
-            // The count is looked at again after `idle` is visible, or a message could slip by.
+            // Check the count again after `idle` is visible, or a message could be missed.
             while self.unflushed.load(Ordering::SeqCst) == 0 && !state.stop {
                 state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             }

@@ -1,7 +1,8 @@
-//! Reading a tape to its end and beyond, as it grows.
+//! Reads a tape to its end and follows it as it grows.
 //!
-//! Only whole lines are handed out, and of a compressed tape only whole members. If another file takes
-//! the tape's name, the old one is read to its end and the new one from its start.
+//! Only complete lines are returned, and only complete members of a compressed tape are read. If
+//! another file takes the tape's name, the old one is read to its end and the new one from its
+//! start.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
@@ -17,12 +18,12 @@ use crate::watch::Watcher;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// The most that a part of a compressed tape may unpack to. Ours have little more than 1 MiB.
+/// The most that a member of a compressed tape may unpack to. Ours have little more than 1 MiB.
 const PART_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// How much memory is kept for the lines that come.
+/// How much memory the line buffer keeps.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// A tape that is followed.
+/// A tape that is being followed.
 #[derive(Debug)]
 pub struct FollowedTape {
     path: PathBuf,
@@ -31,7 +32,7 @@ pub struct FollowedTape {
     /// How much of the file was read.
     bytes: u64,
     is_gzip: bool,
-    /// Text that was read and not handed out, and where that starts.
+    /// Text that was read but not returned yet, and where it starts.
     text: Vec<u8>,
     used: usize,
     /// Whether that is the rest of a line that is too long.
@@ -39,20 +40,20 @@ pub struct FollowedTape {
     line: u64,
 }
 
-/// A line of a tape that is followed.
+/// A line of a followed tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FollowedLine {
-    /// Its text, without the line end.
+    /// The text without its line end.
     Whole(Vec<u8>),
-    /// It is longer than an entry may be, and was left out.
+    /// A line longer than the longest entry; its text is dropped.
     TooLong,
 }
 
 impl FollowedTape {
-    /// Follows the tape that has this name, or gets it later.
+    /// Follows the tape with this name, which need not exist yet.
     pub fn new(path: &Path) -> Self {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // Watching begins before reading, so that nothing is missed between the two.
+        // Start watching before reading, so that nothing is missed in between.
         let watcher = Watcher::of_contents(folder.unwrap_or(Path::new(".")));
         Self {
             path: path.to_owned(),
@@ -67,7 +68,7 @@ impl FollowedTape {
         }
     }
 
-    /// The next whole line and its number, or `None` if there is none yet.
+    /// The next complete line and its number, or `None` if there is none yet.
     pub fn next_line(&mut self) -> io::Result<Option<(u64, FollowedLine)>> {
         let line_bytes_max = entry_bytes_max();
         loop {
@@ -83,7 +84,7 @@ impl FollowedTape {
                 return Ok(Some((self.line, line)));
             }
             if self.skips || rest.len() > line_bytes_max {
-                // Nothing of it is kept.
+                // Drop what was read of it.
                 (self.skips, self.used) = (true, self.text.len());
             }
             if !self.read_on()? && !self.turn_over()? {
@@ -92,7 +93,8 @@ impl FollowedTape {
         }
     }
 
-    /// Whether somebody writes to the file. Where it cannot be told, nobody does.
+    /// Whether a process is writing the tape, judged by its lock; false if that cannot be
+    /// determined.
     pub fn has_writer(&self) -> bool {
         let Some(file) = &self.file else { return false };
         match file.try_lock_shared() {
@@ -105,7 +107,7 @@ impl FollowedTape {
         }
     }
 
-    /// Waits until the tape may have grown, at most for `timeout`.
+    /// Waits until the tape may have grown, for at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> io::Result<()> {
         self.watcher.wait(timeout)
     }
@@ -114,7 +116,7 @@ impl FollowedTape {
     fn read_on(&mut self) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         if file.metadata()?.len() < self.bytes {
-            // It was emptied: what is written now is new.
+            // The file was truncated, so everything in it is new.
             self.restart();
             return Ok(true);
         }
@@ -136,7 +138,7 @@ impl FollowedTape {
         Ok(count > 0)
     }
 
-    /// Unpacks the next member, if it is there as a whole.
+    /// Unpacks the next member, if it is complete.
     fn read_member(&mut self) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         let packed = io::BufReader::new(FileFrom { file, at: self.bytes });
@@ -162,7 +164,8 @@ impl FollowedTape {
         }
     }
 
-    /// Goes on to the file that has the tape's name now; false if it is the same one, or none.
+    /// Moves on to the file that now has the tape's name; false if it is the same one or does not
+    /// exist.
     fn turn_over(&mut self) -> io::Result<bool> {
         let there = match std::fs::metadata(&self.path) {
             Ok(there) => (there.dev(), there.ino()),
@@ -171,7 +174,7 @@ impl FollowedTape {
         };
         if let Some(file) = &self.file {
             let ours = file.metadata()?;
-            // Somebody may have written between the last look and the change of names.
+            // More may have been written between the last read and the renaming.
             if (ours.dev(), ours.ino()) == there || ours.len() > self.bytes && !self.is_gzip {
                 return Ok(ours.len() > self.bytes && !self.is_gzip);
             }
@@ -188,7 +191,7 @@ impl FollowedTape {
     }
 }
 
-/// A file from a place on.
+/// A file, read from an offset on.
 struct FileFrom<'a> {
     file: &'a File,
     at: u64,

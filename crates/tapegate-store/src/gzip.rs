@@ -1,4 +1,4 @@
-//! Gzip tapes: one member a flush, so that a crash costs at most what was not flushed.
+//! Gzip tapes, with one member per flush, so that a crash loses at most what was not flushed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,21 +9,21 @@ use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-/// What may wait in memory before it is compressed without waiting for the interval.
+/// How much text may be buffered before it is compressed without waiting for the flush interval.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// A gzip file that is appended to by two threads.
+/// A gzip file that two threads write to.
 #[derive(Debug, Clone)]
 pub(crate) struct GzipFile(Arc<Mutex<Waiting>>);
 
 #[derive(Debug)]
 struct Waiting {
     text: Vec<u8>,
-    /// How much was taken, and how much of that is in the file.
+    /// How much text was accepted, and how much of it is in the file.
     bytes_taken: u64,
     bytes_written: u64,
     file: File,
-    /// Where the member starts that ends the tape for now.
+    /// The offset of the member that ends the tape, until more is written.
     ended_at: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl GzipFile {
         Self(Arc::new(Mutex::new(waiting)))
     }
 
-    /// Takes text, and writes it at once if much has gathered: a large message makes several members.
+    /// Buffers text, and writes it out if there is much: a large message makes several members.
     pub(crate) fn append(&self, text: &[u8]) -> io::Result<()> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for part in text.chunks(WAITING_BYTES_MAX) {
@@ -48,18 +48,19 @@ impl GzipFile {
         Ok(())
     }
 
-    /// How many bytes of text were taken, and how many of them are in the file.
+    /// How many bytes of text were accepted, and how many of them are in the file.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (waiting.bytes_taken, waiting.bytes_written)
     }
 
-    /// Writes what has gathered as a member of its own.
+    /// Writes the buffered text as a member of its own.
     pub(crate) fn flush(&self) -> io::Result<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write()
     }
 
-    /// Writes what has gathered and, as a member of its own, the last line, which goes when more comes.
+    /// Writes the buffered text and, as its own member, the last line; the next write replaces that
+    /// line.
     pub(crate) fn settle(&self, last: &[u8]) -> io::Result<()> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.text.is_empty() && waiting.ended_at.is_some() {
@@ -88,7 +89,7 @@ impl Waiting {
         }
         let start = self.file.stream_position()?;
         if let Err(error) = self.file.write_all(&member) {
-            // Half a member in the middle of a file would hide everything after it.
+            // A partial member in the middle of a file would hide everything after it.
             let cut = self.file.set_len(start);
             cut.and_then(|()| self.file.seek(SeekFrom::Start(start))).ok();
             return Err(error);
@@ -99,15 +100,15 @@ impl Waiting {
     }
 }
 
-/// The most that a gzip file may unpack to: a small one may hold more than any disk.
+/// The most that a gzip file may unpack to: a small one could otherwise fill any disk.
 pub(crate) const UNPACKED_BYTES_MAX: u64 = 64 << 30;
 
-/// How much may come of a gzip file whatever its size.
+/// How much any gzip file may unpack to, whatever its size.
 const BOMB_BYTES_MIN: u64 = 1 << 30;
-/// How many times its size a gzip file may unpack to beyond that. Tapes come to 5 to 50 times.
+/// The largest ratio of unpacked to packed size beyond that. Tapes reach 5 to 50.
 const BOMB_RATIO: u64 = 200;
 
-/// Reads a gzip file up to where a crash cut it off.
+/// Reads a gzip file up to where a crash truncated it.
 pub(crate) struct GzipReader<R> {
     members: MultiGzDecoder<PackedBytes<R>>,
     cut_off: Arc<AtomicBool>,
@@ -115,15 +116,15 @@ pub(crate) struct GzipReader<R> {
     bytes_unpacked: u64,
 }
 
-/// How much a gzip file may unpack to.
+/// Limits on unpacking.
 #[derive(Clone, Copy)]
 struct UnpackLimits {
     bytes_max: u64,
-    /// From how many bytes on the ratio counts.
+    /// The ratio is checked from this size on.
     bomb_bytes_min: u64,
 }
 
-/// The compressed bytes, and how many of them have been used.
+/// The compressed bytes, and how many of them have been consumed.
 struct PackedBytes<R> {
     source: R,
     count: u64,
@@ -149,7 +150,7 @@ impl<R: io::BufRead> io::BufRead for PackedBytes<R> {
 }
 
 impl<R: io::BufRead> GzipReader<R> {
-    /// A reader, and a flag that is set when the file turns out to be cut off.
+    /// Returns a reader, and a flag that is set if the file turns out to be truncated.
     pub(crate) fn new(source: R) -> (Self, Arc<AtomicBool>) {
         let cut_off = Arc::new(AtomicBool::new(false));
         let members = MultiGzDecoder::new(PackedBytes { source, count: 0 });
@@ -157,7 +158,7 @@ impl<R: io::BufRead> GzipReader<R> {
         (Self { members, cut_off: Arc::clone(&cut_off), limits, bytes_unpacked: 0 }, cut_off)
     }
 
-    /// An error if there is more in the file than in any tape of its size.
+    /// Fails if the file unpacks to more than any tape of its size.
     fn refuse_bombs(&self) -> io::Result<()> {
         let UnpackLimits { bytes_max, bomb_bytes_min } = self.limits;
         if self.bytes_unpacked > bytes_max {
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(unpack(&bomb, limits(1_000_000)), Ok(1_000_000));
         let error = unpack(&bomb, limits(999_999)).unwrap_err();
         assert!(error.starts_with("it unpacks to more than 200 times its size"), "{error}");
-        // What is compressed as tapes are is read however long it is.
+        // A file with the usual compression ratio is read whatever its length.
         let random: String =
             (0..20_000u64).map(|n| (n * 0x9e37_79b9 % 100_003).to_string()).collect();
         let mut member = GzEncoder::new(Vec::new(), Compression::default());

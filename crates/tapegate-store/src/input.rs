@@ -1,7 +1,7 @@
 //! Opens what a user names as input: a file, or a pipe that is waited for.
 //!
-//! A device is refused: it may have no end, and opening one may do something already. A pipe that
-//! gives nothing for a second is told of, so that no command hangs in silence.
+//! Devices are refused: they may never end, and merely opening one can have side effects. A pipe
+//! that delivers nothing for a second is reported, so that no command hangs silently.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -14,36 +14,36 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// Is told the name of a pipe that has given nothing for a second.
+/// Called with the name of a pipe that has delivered nothing for a second.
 pub type WaitNotice = fn(&Path);
 
-/// How long a pipe is waited for in silence.
+/// How long to wait for a pipe before reporting it.
 const SILENCE_SECONDS: i64 = 1;
 
-/// Is told the name of a file or pipe that is opened.
+/// Called with the name of each file or pipe that is opened.
 pub type OpenNotice = fn(&Path);
 
 static WAIT_NOTICE: OnceLock<WaitNotice> = OnceLock::new();
 static OPEN_NOTICE: OnceLock<OpenNotice> = OnceLock::new();
 
-/// Sets who is told of pipes that are waited for. Only the first call counts.
+/// Sets the callback for pipes that are waited for. Only the first call has an effect.
 pub fn on_wait(notice: WaitNotice) {
     WAIT_NOTICE.set(notice).ok();
 }
 
-/// Sets who is told of what is opened. Only the first call counts.
+/// Sets the callback for files that are opened. Only the first call has an effect.
 pub fn on_open(notice: OpenNotice) {
     OPEN_NOTICE.set(notice).ok();
 }
 
-/// Opens a file or a pipe. Returns when a pipe has something to read, or its writer is gone.
+/// Opens a file or a pipe. Returns when a pipe is readable or its writer is gone.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Opening some devices does something already.
+    // Opening a device can have side effects, so the check comes first.
     refuse(fs::metadata(path)?.file_type())?;
     open_checked(path)
 }
 
-/// Standard input; a terminal is refused like other devices.
+/// Opens standard input; a terminal is refused like other devices.
 pub fn stdin() -> io::Result<File> {
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let metadata = file.metadata()?;
@@ -55,8 +55,8 @@ pub fn stdin() -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a small file or pipe whole, such as one with arguments or a token; more than `bytes_max`
-/// bytes are an error. What is typed at a terminal, as `/dev/stdin`, is taken too.
+/// Reads a small file or pipe completely, such as one with arguments or a token; more than
+/// `bytes_max` bytes are an error. A terminal is accepted too, for example as `/dev/stdin`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = match is_terminal(path) {
         true => open_checked(path)?,
@@ -65,13 +65,13 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_up_to(file, bytes_max)
 }
 
-/// The same as [`read`], for UTF-8.
+/// Like [`read`], for UTF-8 text.
 pub fn read_to_string(path: &Path, bytes_max: u64) -> io::Result<String> {
     let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text");
     String::from_utf8(read(path, bytes_max)?).map_err(not_text)
 }
 
-/// Reads all that a source gives; more than `bytes_max` bytes are an error.
+/// Reads a source to its end; more than `bytes_max` bytes are an error.
 pub fn read_up_to(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(bytes_max + 1).read_to_end(&mut bytes)?;
@@ -87,7 +87,7 @@ fn open_checked(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(at_once.bits() as i32).open(path)?;
     OPEN_NOTICE.get().into_iter().for_each(|notice| notice(path));
-    // Something else may have taken the place of what was looked at.
+    // The path may lead to something else by now.
     let kind = file.metadata()?.file_type();
     if kind.is_fifo() || is_terminal(path) {
         wait_for_input(file.as_fd(), path)?;
@@ -98,7 +98,7 @@ fn open_checked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// An error if something is a device or a socket.
+/// Refuses devices and sockets.
 fn refuse(kind: FileType) -> io::Result<()> {
     let what = match () {
         () if kind.is_char_device() || kind.is_block_device() => "a device",
@@ -108,14 +108,14 @@ fn refuse(kind: FileType) -> io::Result<()> {
     Err(io::Error::other(format!("it is {what}, not a file or a pipe")))
 }
 
-/// Whether a path leads to a terminal, by its name: opening other devices may do something.
+/// Whether a path leads to a terminal. Judged by name: opening other devices can have side effects.
 fn is_terminal(path: &Path) -> bool {
     let real = fs::canonicalize(path).unwrap_or_default();
     let name = real.to_string_lossy();
     name.starts_with("/dev/pts/") || name.starts_with("/dev/tty")
 }
 
-/// Waits until there is something to read, or nothing will come any more.
+/// Waits until there is something to read, or the writer is gone.
 fn wait_for_input(file: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let silence = Timespec { tv_sec: SILENCE_SECONDS, tv_nsec: 0 };
     if !is_ready(file, Some(&silence))? {

@@ -1,38 +1,38 @@
-//! Where tapes lie.
+//! Files on disk: tapes, the activity log, approvals and the user's private state.
 //!
-//! Files are the truth. A tape is written by one process at a time, handed to the kernel before
-//! anything it tells of is sent, and synced to the disk by another thread. Readers never modify a
-//! file.
+//! Files are the source of truth. A tape is written by one process at a time. Each entry is handed
+//! to the kernel before the message it records is sent, and synced to disk by another thread.
+//! Readers never modify a file.
 
-/// Policies that were accepted.
+/// Accepted policies.
 pub mod accepted;
-/// What was decided, asked and done in a project.
+/// The activity log of a project.
 pub mod activity;
-/// Requests for approval, and their decisions.
+/// Approval requests and their decisions.
 pub mod approvals;
-/// A file of ours that is no tape.
+/// Files other than tapes, such as reports.
 pub mod document;
-/// A tape that is read while it is written.
+/// Follows a tape while it is being written.
 pub mod followed;
 /// Files and pipes that a user names as input.
 pub mod input;
-/// A tape that is ready to be played.
+/// A tape that is ready to be replayed.
 pub mod loaded;
-/// A log whose lines go to a hub elsewhere.
+/// A log whose lines are sent to a remote hub.
 pub mod outbox;
-/// The bodies of a tape.
+/// Reads the message bodies of a tape.
 pub mod reel;
-/// A tape that is written anew as a whole.
+/// Writes a whole tape, replacing an existing one.
 pub mod replacement;
-/// A tape that is read once, by several threads.
+/// Reads a tape once, on several threads.
 pub mod sections;
-/// A tape that is read.
+/// Reads a tape.
 pub mod source;
-/// Folders of ours, which no one else may write.
+/// Checks folders that no other user may write.
 pub mod state_dir;
-/// The user's own state, out of every project: private folders and keys.
+/// The user's own state, outside every project: private folders and keys.
 pub mod user_state;
-/// A tape that is being written.
+/// Writes a tape.
 pub mod writer;
 
 mod beside;

@@ -1,8 +1,8 @@
-//! A tape that is ready to be played: its index, and a reel of its bodies.
+//! A tape that is ready to be replayed: its index, and a reader for its bodies.
 //!
-//! A plain file is read where it lies. What has no offsets, a compressed tape or a pipe, is copied
-//! to a file without a name first, if there is room for it. A tape that cannot be relied on is an
-//! error; what was coped with is a finding.
+//! A plain file is read in place. A compressed tape or a pipe, which cannot be read at offsets, is
+//! first copied to an unnamed file, if there is room. A tape that cannot be relied on is an error;
+//! oddities that can be handled are findings.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
@@ -20,18 +20,18 @@ use crate::reel::Reel;
 use crate::source::{MARK, Plain, Watch};
 use crate::stretches;
 
-/// A tape that is ready to be played.
+/// A tape that is ready to be replayed.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What is on the tape.
+    /// The index of the tape.
     pub index: Index,
-    /// What is unusual about it and was coped with: warnings and notes.
+    /// Warnings and notes about oddities that were handled.
     pub findings: Vec<Finding>,
-    /// Its bodies.
+    /// Reads its bodies.
     pub reel: Reel,
 }
 
-/// Why a tape cannot be played.
+/// Why a tape cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
@@ -42,7 +42,7 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
-    /// It must be copied to be played, and is too long for that.
+    /// It must be copied first, and is too long for that.
     #[error(
         "`{}` holds more than {bytes_max} bytes, which is all that may be copied to `{}`",
         path.display(),
@@ -51,9 +51,9 @@ pub enum LoadError {
     TooLong {
         /// The tape.
         path: PathBuf,
-        /// How much may be copied.
+        /// The most that may be copied.
         bytes_max: u64,
-        /// Where copies lie.
+        /// The folder for copies.
         folder: PathBuf,
     },
     /// It cannot be relied on.
@@ -67,7 +67,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The way out, where there is one.
+    /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Refused { refusal: Refusal::Damage { .. }, .. } => {
@@ -86,12 +86,12 @@ impl LoadError {
 
 impl Loaded {
     /// Loads the tape at `path`, or from standard input if that is `-`. Requests are signed with
-    /// `signer`, and `watch` is told how far reading has come.
+    /// `signer`, and `watch` receives the progress.
     pub fn open(path: &Path, signer: Signer, watch: Watch) -> Result<Self, LoadError> {
         Self::load(path, (&signer, false), watch)
     }
 
-    /// The same, but entries that are too long to be read are left out, with a warning.
+    /// Like [`Self::open`], but entries that are too long to be read are skipped, with a warning.
     pub fn open_without_too_long(
         path: &Path,
         signer: &Signer,
@@ -127,7 +127,7 @@ impl Loaded {
     }
 }
 
-/// Whether a file can be read at any offset, and is what it seems to be.
+/// Whether a file can be read in place: a regular file, not compressed, without a byte order mark.
 fn is_plain(file: &mut File) -> io::Result<bool> {
     let mut start = [0; 3];
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
@@ -136,15 +136,15 @@ fn is_plain(file: &mut File) -> io::Result<bool> {
     Ok(at_start && !start.starts_with(b"\x1f\x8b") && start != MARK)
 }
 
-/// How much a copy may hold: most of the room there is, for others need some too.
+/// The most that a copy may hold: 90 % of the free space, to leave some for other programs.
 fn room_for(copy: &File) -> u64 {
     let room = rustix::fs::fstatvfs(copy).ok().filter(|disk| disk.f_blocks > 0);
     let room = room.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     room.map_or(UNPACKED_BYTES_MAX, |room| (room - room / 10).min(UNPACKED_BYTES_MAX))
 }
 
-/// Copies what a file gives to one that can be read at any offset, and tells what is unusual about
-/// it; nothing if it has more than `bytes_max` bytes.
+/// Copies the unpacked text of a file to one that can be read at offsets, and returns the findings;
+/// `None` if there are more than `bytes_max` bytes.
 fn copy_up_to(
     bytes_max: u64,
     file: File,
@@ -156,7 +156,7 @@ fn copy_up_to(
     Ok(text.fill_buf()?.is_empty().then(|| oddities.findings()))
 }
 
-/// A file that nobody else can reach and that is gone when we are.
+/// A file that no other process can open and that vanishes with this one.
 fn nameless() -> io::Result<File> {
     const TRIES_MAX: u32 = 100;
     let folder = std::env::temp_dir();
@@ -178,10 +178,10 @@ fn nameless() -> io::Result<File> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// A file that never had a name, so that nothing is left of it however we end.
+/// A file that never had a name, so nothing is left of it however this process ends.
 fn unnamed(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    // Not every file system can do this.
+    // Not supported by every file system.
     Some(File::from(openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR).ok()?))
 }
 

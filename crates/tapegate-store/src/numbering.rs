@@ -1,7 +1,7 @@
-//! A tape whose name is taken gets the next free one: `s.jsonl`, `s-2.jsonl`, `s-3.jsonl`.
+//! Finds a free name for a tape whose name is taken: `s.jsonl`, `s-2.jsonl`, `s-3.jsonl`.
 //!
-//! Some clients start a server twice: once to ask what it speaks, and once to use it. So the last of
-//! these names is used again if its tape holds no more than such a probe.
+//! Some clients start a server twice: once to probe its protocol version, and once to use it. So
+//! the last of these names is reused if its tape holds only such a probe.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
@@ -18,11 +18,11 @@ use crate::beside::beside;
 use crate::file::{self, OpenError, Opened, Opening};
 use crate::source;
 
-/// More names than anybody keeps in a folder.
+/// More numbered tapes than one folder will hold.
 const NAMES_MAX: u32 = 1_000_000;
-/// A tape that is longer holds more than a probe, or is not worth the time to find out.
+/// A longer tape holds more than a probe, or is not worth reading to find out.
 const PROBE_BYTES_MAX: u64 = 1024 * 1024;
-/// What a client says that only asks what a server speaks.
+/// The methods of a client that only probes a server.
 const PROBE_METHODS: [&str; 5] = [
     "server/discover",
     "initialize",
@@ -31,7 +31,7 @@ const PROBE_METHODS: [&str; 5] = [
     "ping",
 ];
 
-/// Opens `path`, or the next name that is free.
+/// Opens `path`, or the next free name.
 pub(crate) fn open(path: &Path) -> Result<(PathBuf, Opened), OpenError> {
     let mut taken: Option<PathBuf> = None;
     for number in 1..=NAMES_MAX {
@@ -44,7 +44,7 @@ pub(crate) fn open(path: &Path) -> Result<(PathBuf, Opened), OpenError> {
         }
         match file::open(&name, Opening::New) {
             Ok(opened) => return Ok((name, opened)),
-            // Whoever was quicker has it.
+            // Another process was first.
             Err(OpenError::Exists { .. } | OpenError::Busy { .. }) => taken = Some(name),
             Err(OpenError::NotAFile { .. }) if number > 1 => taken = None,
             Err(error) => return Err(error),
@@ -53,13 +53,13 @@ pub(crate) fn open(path: &Path) -> Result<(PathBuf, Opened), OpenError> {
     Err(OpenError::Exists { path: path.to_owned() })
 }
 
-/// Empties and opens a tape that holds no more than a probe and that nobody writes.
+/// Empties and opens a tape that holds only a probe and has no writer.
 fn reopen_probe(path: &Path) -> Option<Opened> {
     if fs::symlink_metadata(beside(path)).is_ok() {
         return None;
     }
     let mut file = file::options().open(path).ok()?;
-    // Where there are no locks, somebody may be writing it.
+    // Without locks, a writer cannot be ruled out.
     file.try_lock().ok()?;
     if !is_named(&file, path) || file.metadata().ok()?.len() > PROBE_BYTES_MAX {
         return None;
@@ -74,7 +74,7 @@ fn reopen_probe(path: &Path) -> Option<Opened> {
     Some(Opened { file, created: false, bytes: 0, torn: false })
 }
 
-/// Whether `path` is still the name of `file`: whoever had it may have taken it away.
+/// Whether `path` still names `file`: its owner may have removed it meanwhile.
 fn is_named(file: &File, path: &Path) -> bool {
     let named = fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()));
     let opened = file.metadata().map(|there| (there.dev(), there.ino()));
@@ -97,8 +97,8 @@ fn holds_only_a_probe(text: impl Read) -> bool {
     text.limit() > 0
 }
 
-/// Whether a message belongs to a probe. The client shows what a session is for: a server may log,
-/// announce or ask something as soon as it is connected to.
+/// Whether a message belongs to a probe. Only the client's messages matter: a server may log,
+/// notify or send requests as soon as it is connected.
 fn is_probe(from: Side, message: &[u8]) -> bool {
     let frame = Frame::read(message);
     frame.envelope().is_some_and(|envelope| match (envelope.kind(), from) {
@@ -107,13 +107,13 @@ fn is_probe(from: Side, message: &[u8]) -> bool {
         (Kind::Request | Kind::Notification, Side::Client) => {
             PROBE_METHODS.iter().any(|method| envelope.is_method(method))
         }
-        // The answer to a ping says nothing; any other tells about the client.
+        // The response to a ping is empty; any other response reveals something about the client.
         (Kind::Response, Side::Client) => envelope.result == Some(b"{}"),
         (Kind::Error, Side::Client) => false,
     })
 }
 
-/// The name with this number: `s.jsonl.gz` becomes `s-2.jsonl.gz`.
+/// The path with this number: `s.jsonl.gz` becomes `s-2.jsonl.gz`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let Some(name) = path.file_name().filter(|_| number > 1) else { return path.to_owned() };
     let name = name.as_bytes();
@@ -170,7 +170,7 @@ mod tests {
         assert!(holds_only_a_probe(&b""[..]));
         assert!(holds_only_a_probe(discover.as_bytes()));
         assert!(holds_only_a_probe([&discover[..], &answer].concat().as_bytes()));
-        // A server may say what it likes, before and after.
+        // The server may send anything, before and after.
         let unasked = [&log[..], &ping, &discover, &pong, &log, &answer, &log, &roots];
         assert!(holds_only_a_probe(unasked.concat().as_bytes()));
         let log_of_client = log.replace("s2c", "c2s");

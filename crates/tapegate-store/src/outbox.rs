@@ -1,8 +1,8 @@
-//! A log whose lines go to a hub elsewhere: written here first, sent from here, in order, each once.
+//! A log whose lines are sent to a remote hub: written here first, then sent in order, each once.
 //!
-//! Shims of one state folder write to the same outbox. One of them at a time sends, whoever has the lock;
-//! the kernel gives it back when that one is killed. Every line has the number that it has in the log of
-//! the outbox, and the hub takes no number twice, so a line that is sent again does no harm.
+//! Shims with the same state folder share an outbox. The one that holds the lock sends; the kernel
+//! releases the lock if that shim is killed. Every line keeps its number in the outbox's log, and
+//! the hub accepts no number twice, so resending a line is harmless.
 //!
 //! ```text
 //! activity.jsonl, activity-N.jsonl   the lines; files that were sent are removed
@@ -27,12 +27,12 @@ use crate::temporary::Temporary;
 
 const SENT: &str = "sent";
 const LOCK: &str = "lock";
-/// A larger file was not written by us.
+/// Larger than any valid file.
 const SENT_BYTES_MAX: u64 = 4096;
-/// Files that were sent are removed, so they are small.
+/// Rotated files are removed once they were sent, so they are kept small.
 const ROTATE_BYTES: u64 = 1024 * 1024;
 
-/// How long a writer is waited for, which takes microseconds, and how often it is looked.
+/// How long to wait for a writer, which takes microseconds, and how often to check.
 const LOCK_WAIT: Duration = Duration::from_millis(5);
 const LOCK_INTERVAL: Duration = Duration::from_micros(100);
 
@@ -42,12 +42,12 @@ pub struct Outbox {
     folder: Folder,
 }
 
-/// Who sends.
+/// Sends the lines; holds the lock.
 #[derive(Debug)]
 pub struct Sender {
     outbox: Outbox,
     id: String,
-    /// The last number that the hub has taken.
+    /// The last number that the hub has confirmed.
     sent: u64,
     /// The last number that was read.
     read: u64,
@@ -56,19 +56,19 @@ pub struct Sender {
 }
 
 impl Outbox {
-    /// Opens an outbox, which is made if it is not there.
+    /// Opens an outbox, creating it if needed.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let folder = Folder::make(folder)?;
         folder.own()?;
         Ok(Self { folder })
     }
 
-    /// Where it lies.
+    /// The path of its folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The log, to be written.
+    /// Opens the log for writing.
     pub fn log(&self) -> Result<ActivityLog, ActivityError> {
         let options = Options { rotate_bytes: ROTATE_BYTES, retention: None };
         ActivityLog::open(self.folder.path(), options)
@@ -79,12 +79,12 @@ impl Outbox {
         Ok(self.log()?.head().seq)
     }
 
-    /// How many of the lines up to this number wait to be sent.
+    /// How many of the lines up to this number are not sent yet.
     pub fn waiting(&self, end: u64) -> u64 {
         end.saturating_sub(self.sent().map_or(0, |(_, sent)| sent))
     }
 
-    /// Begins to send, unless another process does.
+    /// Starts sending, unless another process does.
     pub fn sender(&self) -> io::Result<Option<Sender>> {
         let lock = self.folder.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -94,14 +94,15 @@ impl Outbox {
         }
         let outbox = Self { folder: Folder::open(self.folder.path())? };
         let end = self.end().map_err(io::Error::other)?;
-        // A log that ends before what was sent has begun anew: its numbers are those of another one.
+        // A log that ends before the last line sent was restarted, so its numbers belong to a new
+        // log.
         let (id, sent) = match outbox.sent().filter(|(_, sent)| *sent <= end) {
             Some(found) => found,
             None => (new_log_id()?, 0),
         };
         let lines = Follower::new(self.folder.path());
         let sender = Sender { outbox, id, sent, read: sent, lines, _lock: lock };
-        // The name must last from before the first line is sent.
+        // The id must be stored before the first line is sent.
         sender.save()?;
         Ok(Some(sender))
     }
@@ -117,19 +118,19 @@ impl Outbox {
 }
 
 impl Sender {
-    /// The name of the log that is sent.
+    /// The id of the log.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The next lines, with their numbers: at most `lines_max`, and hardly more than `bytes_max`.
+    /// The next lines with their numbers: at most `lines_max`, and not much more than `bytes_max`.
     pub fn next_lines(
         &mut self,
         lines_max: usize,
         bytes_max: usize,
     ) -> io::Result<Vec<(u64, Logged)>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
-        // What a writer has to take back was never in the file for whoever has its lock.
+        // Under the lock, no line is visible that its writer may still have to truncate.
         let Some(_lock) = self.lock_log()? else { return Ok(found) };
         while found.len() < lines_max && bytes < bytes_max {
             let Some(line) = self.lines.next_line()? else { break };
@@ -143,7 +144,8 @@ impl Sender {
         Ok(found)
     }
 
-    /// Keeps writers away while lines are read. `None` if one is writing; then it is tried again later.
+    /// Keeps writers out while lines are read. `None` if one is writing; the caller tries again
+    /// later.
     fn lock_log(&self) -> io::Result<Option<Option<File>>> {
         let file = match self.outbox.folder.file(CURRENT, OFlags::RDONLY) {
             Ok(file) => file,
@@ -159,14 +161,14 @@ impl Sender {
             }
             std::thread::sleep(LOCK_INTERVAL);
         }
-        // It may have been put aside before it was locked; then others write to the next one.
+        // It may have been rotated before it was locked; then writers use the next one.
         let there = self.outbox.folder.identity(CURRENT)?;
         let ours = Identity::of(&rustix::fs::fstat(&file)?);
         let is_current = |there: Identity| (there.device, there.inode) == (ours.device, ours.inode);
         Ok(there.is_some_and(is_current).then_some(Some(file)))
     }
 
-    /// The hub has taken every line up to this number.
+    /// Records that the hub has accepted every line up to this number.
     pub fn confirm(&mut self, seq: u64) -> io::Result<()> {
         self.sent = seq.max(self.sent);
         self.save()?;
@@ -180,8 +182,8 @@ impl Sender {
         temporary.replace(SENT)
     }
 
-    /// Removes files all of whose lines were sent, but for the newest one that was put aside: the log
-    /// goes on from its end.
+    /// Removes rotated files whose lines were all sent, except the newest: the log continues from
+    /// its end.
     fn remove_sent(&self) {
         let Ok(parts) = parts(self.outbox.path()) else { return };
         let aside: Vec<&PathBuf> =
@@ -193,7 +195,7 @@ impl Sender {
                 return;
             }
             if let Some(name) = part.file_name() {
-                // What cannot be removed is found again later.
+                // A file that cannot be removed is found again later.
                 unlinkat(self.outbox.folder.handle(), name, AtFlags::empty()).ok();
             }
         }

@@ -1,8 +1,8 @@
-//! Folders and files of ours that nobody else has any business with.
+//! Private folders and files.
 //!
-//! Folders are made with 0700 and files with 0600. The folder itself and what lies in it is never
-//! reached through a symbolic link, and what is no regular file is not opened: a device may do
-//! something when it is, and a pipe may never come back.
+//! Folders are created with mode 0700 and files with 0600. Symbolic links are never followed,
+//! neither to the folder nor in it, and only regular files are opened: opening a device can have
+//! side effects, and opening a pipe may block.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
 
-/// A folder that is held open, so that what happens to its name does not matter.
+/// A folder that is held open, so that renaming it has no effect.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder and makes it if it is not there.
+    /// Opens a folder, creating it if needed.
     pub(crate) fn make(path: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Self::open(path)
@@ -34,7 +34,7 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = openat(CWD, path, flags, Mode::empty()).map_err(|error| match error {
             Errno::LOOP => io::Error::other("it is a symbolic link, not a folder"),
-            // Where both are wrong, the kernel minds the folder first.
+            // With O_DIRECTORY, the kernel may report a symbolic link as ENOTDIR.
             Errno::NOTDIR if path.is_symlink() => {
                 io::Error::other("it is a symbolic link, not a folder")
             }
@@ -43,7 +43,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), handle })
     }
 
-    /// Makes sure that the folder is ours alone: whoever can write it can speak for us.
+    /// Makes the folder private: a user who can write to it can impersonate us.
     pub(crate) fn own(&self) -> io::Result<()> {
         let stat = rustix::fs::fstat(&self.handle)?;
         let us = rustix::process::geteuid().as_raw();
@@ -56,12 +56,12 @@ impl Folder {
         Ok(())
     }
 
-    /// The path of something in the folder, to be told to people.
+    /// The path of an entry of the folder, for messages.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Where the folder lies.
+    /// The path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -71,7 +71,7 @@ impl Folder {
         self.handle.as_fd()
     }
 
-    /// What has this name in the folder, if anything; of a link, the link itself.
+    /// The metadata of an entry, if it exists; a symbolic link is not followed.
     pub(crate) fn stat(&self, name: &str) -> io::Result<Option<Stat>> {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -80,8 +80,8 @@ impl Folder {
         }
     }
 
-    /// Which file has this name in the folder, and how long it is. Nobody's times are asked for: who asks
-    /// for those of a file has the next write to it note the time anew, which costs more than the write.
+    /// The identity and length of the file with this name. The times are not requested: asking for
+    /// them forces a timestamp update on the next write, which costs more than the write itself.
     pub(crate) fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
         match identity(self.handle.as_fd(), name) {
             Ok(identity) => Ok(Some(identity)),
@@ -90,9 +90,9 @@ impl Folder {
         }
     }
 
-    /// Opens a regular file of the folder. With [`OFlags::CREATE`] it may be made.
+    /// Opens a regular file of the folder; [`OFlags::CREATE`] allows creating it.
     pub(crate) fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
-        // Opening some devices does something already.
+        // Opening a device can have side effects, so the check comes first.
         self.stat(name)?.map_or(Ok(()), |stat| regular(&stat))?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR)?);
@@ -100,7 +100,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// The names in the folder that are text.
+    /// The names in the folder that are valid UTF-8.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle)? {
@@ -111,7 +111,7 @@ impl Folder {
     }
 }
 
-/// An error if something is no regular file.
+/// Refuses anything but a regular file.
 fn regular(stat: &Stat) -> io::Result<()> {
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
@@ -122,7 +122,7 @@ fn regular(stat: &Stat) -> io::Result<()> {
     Err(io::Error::other(format!("it is {what}, not a regular file")))
 }
 
-/// Which file it is, and how long.
+/// Identifies a file, and tells its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) device: u64,

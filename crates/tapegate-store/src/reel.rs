@@ -1,9 +1,9 @@
-//! The bodies of a tape, read from its file when they are wanted.
+//! Reads the message bodies of a tape from its file on demand.
 //!
-//! One window of the file is kept. It widens while bodies are wanted in the order of the tape, so
-//! that they cost almost no system calls, and is narrow where one is wanted out of order, so that
-//! little is read in vain. The file may be appended to while it is played. If it becomes shorter
-//! or is written anew in place, a body is an error, as far as that can be noticed, soon after.
+//! One window of the file is buffered. It grows while bodies are read in the order of the tape,
+//! which saves system calls, and is small for a body out of order, which avoids needless reading.
+//! The file may be appended to during replay. If it is truncated or overwritten in place, reading a
+//! body fails soon after, as far as that can be detected.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,33 +12,33 @@ use std::time::{Duration, Instant};
 
 use tapegate_core::tape::index::Bodies;
 
-/// How much is read at a time at most, unless a body is longer.
+/// The most that is read at once, unless a body is longer.
 const WINDOW_BYTES_MAX: usize = 256 * 1024;
-/// How much is read out of order.
+/// How much is read for a body out of order.
 const WINDOW_BYTES_MIN: usize = 512;
-/// How much is read at most because it is expected to be wanted.
+/// The most that is read ahead because of [`Bodies::expect`].
 const EXPECTED_BYTES_MAX: u64 = 64 * 1024;
-/// How long the file is taken to be as it was; looking costs as much as reading a body.
+/// How long a check of the file stays valid; a check costs as much as reading a body.
 const TRUST: Duration = Duration::from_millis(1);
 
 /// A tape's file, for reading bodies.
 #[derive(Debug)]
 pub struct Reel {
     file: File,
-    /// What the file was like when it was indexed.
+    /// Size and time of the file when it was indexed.
     known: Stat,
-    /// When it was last seen to be as it was.
+    /// When the file was last found unchanged.
     seen: Option<Instant>,
     window: Vec<u8>,
     /// Where the window starts in the file.
     start: u64,
-    /// How wide it was meant to be.
+    /// The window's intended size.
     width: usize,
-    /// Where what is expected to be wanted starts, and how long it is.
+    /// The offset and length of what is expected to be read next.
     expected: (u64, usize),
 }
 
-/// What shows that a file has changed.
+/// Detects changes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
     bytes: u64,
@@ -59,12 +59,12 @@ impl Reel {
         Ok(Self { file, known, seen, window, start: 0, width: WINDOW_BYTES_MIN, expected })
     }
 
-    /// How long the file was when it was indexed.
+    /// The length of the file when it was indexed.
     pub(crate) fn bytes(&self) -> u64 {
         self.known.bytes
     }
 
-    /// Moves the window to `offset`, where at least `length` bytes must be.
+    /// Moves the window to `offset`, where at least `length` bytes must follow.
     fn fill(&mut self, offset: u64, length: usize) -> io::Result<()> {
         self.look()?;
         self.width = self.width_at(offset);
@@ -91,7 +91,7 @@ impl Reel {
         if filled < length { Err(changed("has become shorter")) } else { Ok(()) }
     }
 
-    /// Looks whether the file is still the one that was indexed.
+    /// Checks that the file is still the one that was indexed.
     fn look(&mut self) -> io::Result<()> {
         let now = Instant::now();
         if self.seen.is_some_and(|seen| now.duration_since(seen) < TRUST) {
@@ -108,7 +108,7 @@ impl Reel {
         Ok(())
     }
 
-    /// How wide the window is to be at `offset`: wider if that is where it is about to end.
+    /// The window size for `offset`: larger if it continues the current window.
     fn width_at(&self, offset: u64) -> usize {
         let reach = self.start + (self.window.len() + self.width) as u64;
         if (self.start..=reach).contains(&offset) {
@@ -128,7 +128,7 @@ impl Bodies for Reel {
         }
         let ahead = (offset - self.start) as usize;
         let body = &self.window[ahead..ahead + length];
-        // A message is an object, so other bytes are none.
+        // A message is a JSON object, so anything else was written over it.
         if length > 0 && !(body.starts_with(b"{") && body.ends_with(b"}")) {
             return Err(changed("was written anew"));
         }
@@ -211,7 +211,7 @@ mod tests {
         file.write_all(b"{\"c\":3}\n").unwrap();
         assert_eq!(reel.body(8, 7).unwrap(), b"{\"b\":2}");
         file.as_file().set_len(8).unwrap();
-        // What is gone is noticed at the latest when it is read.
+        // Truncation is noticed at the latest when the missing bytes are read.
         let error = [0, 8].into_iter().find_map(|offset| reel.body(offset, 7).err()).unwrap();
         assert_eq!(error.to_string(), "the tape has become shorter while it was played");
     }

@@ -1,5 +1,4 @@
-//! A tape that is written anew as a whole: it appears under its name when it is complete, or not
-//! at all.
+//! Writes a whole tape. It appears under its name when it is complete, or not at all.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,20 +13,20 @@ use crate::temporary::Temporary;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A tape that has no name yet. Dropped without [`Replacement::commit`] it leaves nothing behind.
+/// A tape without a name yet. Dropped without [`Replacement::commit`], it leaves nothing behind.
 pub struct Replacement {
     path: PathBuf,
     temporary: Temporary,
     gzip: Option<GzipFile>,
     buffer: Vec<u8>,
     error: Option<io::Error>,
-    /// What is to be replaced, locked so that no recorder is writing it.
+    /// The file to replace, locked to make sure that no recorder writes it.
     replaced: Option<File>,
 }
 
 impl Replacement {
-    /// Begins a tape that will be called `path`; a name that ends in `.gz` makes it compressed.
-    /// What has that name already is only replaced with `force`.
+    /// Creates a tape that will be named `path`; a name that ends in `.gz` makes it compressed. An
+    /// existing file is only replaced with `force`.
     pub fn create(path: &Path, force: bool) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let replaced = file::lock_existing(path)?;

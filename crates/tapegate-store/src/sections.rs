@@ -1,8 +1,7 @@
-//! Reads a tape once, from its start to its end, in sections that several threads look at.
+//! Reads a tape once, from start to end, in sections that several threads process.
 //!
-//! Whoever calls reads the file, plain or compressed, and gets what was made of its sections in
-//! their order. What lies in memory is bounded: a section is handed out only when an earlier one
-//! has come back.
+//! The calling thread reads the file, plain or compressed, and receives the results in order.
+//! Memory is bounded: a new section is handed out only when an earlier one has come back.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -15,42 +14,42 @@ use tapegate_core::tape::{Finding, entry_bytes_max, last_cut};
 use crate::input;
 use crate::source::{Plain, Watch};
 
-/// How long a section is, unless its last line is longer.
+/// The length of a section, unless its last line is longer.
 const SECTION_BYTES: usize = 512 * 1024;
-/// How much longer than an entry a section may get for want of a place to cut, so that its reader says that
-/// it is too long.
+/// How much longer than the longest entry a section without a line end may get; enough for its
+/// reader to report that the entry is too long.
 const SURPLUS_BYTES: usize = 1 << 20;
-/// How many bytes may be with the workers; a longer section is handed out alone.
+/// How many bytes the workers may hold; a longer section is handed out alone.
 const AHEAD_BYTES_MAX: usize = 64 << 20;
-/// How many sections a worker may have before it.
+/// How many sections may queue for a worker.
 const AHEAD_MAX: usize = 2;
 /// More workers than this would wait for the file.
 const WORKERS_MAX: usize = 4;
 
-/// Some whole lines of a tape.
+/// Some complete lines of a tape.
 #[derive(Debug, Default)]
 pub struct Section {
     /// The lines.
     pub text: Vec<u8>,
-    /// How many bytes of the tape are before them.
+    /// Their offset in the tape.
     pub offset: u64,
-    /// Whether the tape ends with them.
+    /// Whether they are the last ones.
     pub last: bool,
 }
 
 /// Cuts a text into sections.
 struct Cutter {
     text: Box<dyn BufRead>,
-    /// What was read behind the last section.
+    /// Bytes read beyond the last section.
     rest: Vec<u8>,
-    /// Where the next section starts.
+    /// The offset of the next section.
     offset: u64,
     section_bytes_max: usize,
 }
 
-/// Reads the tape at `path`. `work` makes something of each section, on several threads if there are
-/// several sections; `take` gets what was made, in their order, and may end the reading with an error.
-/// Returns what is unusual about the file.
+/// Reads the tape at `path`. `work` processes each section, on several threads if there are several
+/// sections; `take` receives the results in order and may stop the reading with an error. Returns
+/// the findings about the file.
 pub fn read<T: Send, E: From<io::Error>>(
     path: &Path,
     watch: Watch,
@@ -61,7 +60,7 @@ pub fn read<T: Send, E: From<io::Error>>(
     let mut cutter = Cutter::new(text);
     let first = cutter.next()?;
     if first.last {
-        // A thread costs more than a small tape.
+        // Starting a thread costs more than reading a small tape.
         take(work(first))?;
         return Ok(oddities.findings());
     }
@@ -80,7 +79,7 @@ pub fn read<T: Send, E: From<io::Error>>(
     Ok(oddities.findings())
 }
 
-/// What a worker does until nothing more is given to it, or nobody wants what it makes.
+/// Processes sections until there are no more, or the results are no longer received.
 fn labour<T>(given: &Receiver<Section>, done: &SyncSender<T>, work: &impl Fn(Section) -> T) {
     while let Ok(section) = given.recv() {
         if done.send(work(section)).is_err() {
@@ -89,7 +88,7 @@ fn labour<T>(given: &Receiver<Section>, done: &SyncSender<T>, work: &impl Fn(Sec
     }
 }
 
-/// Hands sections out in turn and takes what comes back in turn.
+/// Hands out sections round-robin and takes the results in the same order.
 fn hand_out<T, E: From<io::Error>>(
     mut cutter: Cutter,
     first: Section,
@@ -98,7 +97,7 @@ fn hand_out<T, E: From<io::Error>>(
 ) -> Result<(), E> {
     let gone = || io::Error::other("a thread that read the tape has ended");
     let (mut given, mut taken) = (0, 0);
-    // How long the sections are that have not come back.
+    // The lengths of the sections that have not come back.
     let mut ahead: VecDeque<usize> = VecDeque::new();
     let mut next = Some(first);
     while next.is_some() || taken < given {
@@ -148,7 +147,7 @@ impl Cutter {
         }
     }
 
-    /// A section of one line that is too long to be read, of which the rest is left out.
+    /// A section with one line that is too long to be read; the rest of the line is skipped.
     fn without_rest_of_line(&mut self, mut text: Vec<u8>) -> io::Result<Section> {
         let rest = if text.ends_with(b"\n") { 0 } else { self.text.skip_until(b'\n')? as u64 };
         if rest > 0 {

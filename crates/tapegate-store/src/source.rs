@@ -1,4 +1,4 @@
-//! Reading tapes, plain or compressed, from files and pipes.
+//! Reads tapes, plain or compressed, from files and pipes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ use crate::input;
 /// How much is read at a time.
 const READ_BYTES: usize = 256 * 1024;
 
-/// What editors of another system put before a text.
+/// The byte order mark that some editors put at the start of a text.
 pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A tape opened for reading.
@@ -24,7 +24,7 @@ pub struct Source {
     oddities: Oddities,
 }
 
-/// The text of a tape, compressed or not.
+/// The unpacked text of a tape.
 pub struct Plain {
     /// The text.
     pub text: Box<dyn BufRead>,
@@ -32,25 +32,25 @@ pub struct Plain {
     pub oddities: Oddities,
 }
 
-/// What is unusual about a text and was coped with, once it has been read to its end.
+/// What is unusual about a text but was handled; complete once the text has been read to its end.
 pub struct Oddities {
-    /// Whether a compressed tape was found to be cut off.
+    /// Whether a compressed tape turned out to be truncated.
     cut_off: Option<Arc<AtomicBool>>,
-    /// Whether it starts with a mark.
+    /// Whether it starts with a byte order mark.
     marked: Arc<AtomicBool>,
 }
 
-/// A text without the mark that it may start with.
+/// A text without its byte order mark, if it has one.
 struct Unmarked<R> {
     text: R,
     begun: bool,
     marked: Arc<AtomicBool>,
 }
 
-/// Is told how many bytes of how many have been read.
+/// Receives the number of bytes read and the total.
 pub type Watch = Box<dyn FnMut(u64, u64)>;
 
-/// A file whose reading is watched.
+/// A file that reports the progress of reading.
 struct Watched {
     file: Box<dyn Read>,
     bytes_read: u64,
@@ -62,14 +62,14 @@ impl Read for Watched {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.bytes_read += count as u64;
-        // How much a pipe will yet give cannot be told.
+        // The total length of a pipe is unknown.
         (self.watch)(self.bytes_read, self.bytes_total.max(self.bytes_read));
         Ok(count)
     }
 }
 
 impl Source {
-    /// Opens a tape; whether it is compressed is told from its first bytes, not from its name.
+    /// Opens a tape. Compression is detected from the first bytes, not from the name.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
         Self::read(input::open(path)?, watch)
     }
@@ -80,20 +80,20 @@ impl Source {
         Ok(Self { reader: Reader::new(text), oddities })
     }
 
-    /// Reads a tape from whatever gives bytes.
+    /// Reads a tape from any source of bytes.
     pub fn stream(bytes: Box<dyn Read>) -> io::Result<Self> {
         let Plain { text, oddities } = Plain::stream(bytes, 0, Box::new(|_, _| ()))?;
         Ok(Self { reader: Reader::new(text), oddities })
     }
 
-    /// What is unusual about the file, once it has been read to its end.
+    /// The findings about the file, once it has been read to its end.
     pub fn findings(&self) -> Vec<Finding> {
         self.oddities.findings()
     }
 }
 
 impl Oddities {
-    /// What there is to tell.
+    /// The oddities as findings.
     pub fn findings(&self) -> Vec<Finding> {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
         let mark = "the tape starts with a byte order mark, which is left out";
@@ -137,7 +137,7 @@ impl<R: BufRead> BufRead for Unmarked<R> {
 /// The longest line that is read.
 const LINE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// The lines of a text, numbered from 1, without their ends.
+/// The lines of a text, numbered from 1, without their line ends.
 pub fn lines(text: &mut dyn BufRead) -> impl Iterator<Item = io::Result<(u64, Vec<u8>)>> {
     let mut number = 0;
     std::iter::from_fn(move || {
@@ -157,13 +157,13 @@ pub fn lines(text: &mut dyn BufRead) -> impl Iterator<Item = io::Result<(u64, Ve
     })
 }
 
-/// The text of a file; whether it is compressed is told from its first bytes.
+/// The unpacked text of a file. Compression is detected from the first bytes.
 pub fn text(file: File) -> io::Result<Box<dyn BufRead>> {
     Ok(Plain::read(file, Box::new(|_, _| ()))?.text)
 }
 
 impl Plain {
-    /// Opens a tape by its name, or standard input for `-`.
+    /// Opens a tape by its path, or standard input for `-`.
     pub fn open(path: &Path, watch: Watch) -> io::Result<Self> {
         let file = match path == Path::new("-") {
             true => input::stdin()?,
@@ -172,7 +172,7 @@ impl Plain {
         Self::read(file, watch)
     }
 
-    /// Reads a file; whether it is compressed is told from its first bytes.
+    /// Reads a file. Compression is detected from the first bytes.
     pub(crate) fn read(file: File, watch: Watch) -> io::Result<Self> {
         let bytes_total = file.metadata()?.len();
         Self::stream(Box::new(file), bytes_total, watch)

@@ -1,7 +1,8 @@
-//! Folders of ours: the state folder and what lies in it.
+//! Checks the state folder and the folders in it.
 //!
-//! Tapes and logs tell everything that was said, and what is in force is read from there. So such a folder
-//! is never reached through a symbolic link, never another user's, and never writable by others.
+//! Tapes and logs contain everything that was sent, and Tapegate relies on state that it reads back
+//! from there. So such a folder must not be a symbolic link, belong to another user, or be writable
+//! by others.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +21,10 @@ pub struct StateDirError {
     pub source: io::Error,
 }
 
-/// Makes sure that a folder exists, belongs to this user, and that no other user can write it. Returns what
-/// had to be changed about it, in words.
+/// Makes sure that a folder exists, belongs to this user and is not writable by other users.
+/// Returns a message about what had to be changed, if anything.
 pub fn secure(path: &Path) -> Result<Option<String>, StateDirError> {
-    // With a slash at its end a link would be followed.
+    // A trailing slash would make the kernel follow a symbolic link.
     let path: PathBuf = path.components().collect();
     secure_mode(&path).map_err(|source| StateDirError { path, source })
 }
@@ -68,7 +69,7 @@ mod tests {
             let words = secure(&path).unwrap().unwrap();
             assert!(words.contains(&format!("mode {open:o}")) && mode() == 0o700, "{words}");
         }
-        // To be readable is for its owner to decide.
+        // Whether it is readable is up to its owner.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!((secure(&path).unwrap(), mode()), (None, 0o755));
     }

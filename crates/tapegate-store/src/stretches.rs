@@ -1,9 +1,9 @@
-//! Reads a tape's file in stretches, several at a time, and puts them together in order.
+//! Indexes a tape's file in chunks, several in parallel, and joins them in order.
 //!
-//! A file is divided into pieces of one size. The stretch of a piece begins where the first line
-//! of the piece does and ends where that of the next one begins, so that every worker finds its
-//! stretches without asking the others. Each worker has a queue of its own, and the queues are
-//! emptied in turn: that keeps the order, and bounds what lies in memory.
+//! A file is divided into pieces of equal size. The chunk of a piece extends from the first line
+//! that starts in it to the first line that starts in the next one, so every worker finds its
+//! chunks independently. Each worker has its own queue, and the queues are emptied in turn: that
+//! keeps the order and bounds the memory used.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
@@ -18,41 +18,41 @@ use tapegate_core::tape::{Finding, Reader, entry_bytes_max};
 
 use crate::source::Watch;
 
-/// How long a piece is at least and at most. What lies in memory is small beside the index, and
-/// what two workers read, the end of a piece's last line, is small beside the piece.
+/// The smallest and largest size of a piece. The chunks in memory are small compared with the
+/// index, and the bytes read twice, at the end of a piece, are few compared with the piece.
 const PIECE_BYTES: RangeInclusive<u64> = 128 * 1024..=512 * 1024;
-/// Into how many pieces a tape is divided, if they are of a good length.
+/// The number of pieces, if their size permits.
 const PIECES: u64 = 1024;
-/// How much is read behind a piece at first, to find the end of its last line.
+/// How much is read after a piece at first, to find the end of its last line.
 const BEHIND_BYTES: usize = 4 * 1024;
-/// How many bytes may follow a piece before the next stretch begins, if there are lines in them.
+/// How many bytes may follow a piece before the next chunk starts, if they contain several lines.
 const LINES_BEHIND_MAX: usize = 8 * 1024 * 1024;
-/// How much more than an entry may have may follow a piece if it is one line.
+/// How much longer than the longest entry a single line after a piece may be.
 const LINE_SURPLUS_BYTES: usize = 1 << 20;
-/// How many stretches a worker may be ahead.
+/// How many chunks a worker may be ahead.
 const AHEAD_MAX: usize = 1;
-/// More workers than this would wait for the one who puts stretches together.
+/// More workers than this would wait for the thread that joins the chunks.
 const WORKERS_MAX: usize = 4;
 
-/// A file, as long as it was when it was opened, in pieces.
+/// A file, with its length when it was opened, in pieces.
 #[derive(Clone, Copy)]
 struct Pieces<'a> {
     file: &'a File,
     bytes: u64,
-    /// How long a piece is.
+    /// The size of a piece.
     piece: u64,
     signer: &'a Signer,
 }
 
-/// Why a piece has no stretch.
+/// Why a chunk could not be read.
 enum Trouble {
     Io(io::Error),
-    /// The stretch is too long to be kept, so the tape must be read line by line.
+    /// The chunk is too long for memory, so the tape must be read line by line.
     Endless,
 }
 
-/// Makes an index of the first `bytes` bytes of a file. Entries that are too long to be read are
-/// left out with `leave_out`, else they are a reason to refuse the tape.
+/// Indexes the first `bytes` bytes of a file. Entries that are too long to be read are skipped if
+/// `leave_out` is set; otherwise the tape is refused.
 pub(crate) fn index(
     file: &File,
     bytes: u64,
@@ -70,7 +70,7 @@ pub(crate) fn index(
     if whole { splicer.finish() } else { one_by_one(file, (signer, leave_out), watch) }
 }
 
-/// Reads line by line what is too long to be read in stretches.
+/// Indexes line by line a tape whose chunks would be too long.
 fn one_by_one(
     mut file: &File,
     (signer, leave_out): (&Signer, bool),
@@ -96,7 +96,7 @@ impl Pieces<'_> {
         self.bytes.div_ceil(self.piece)
     }
 
-    /// Reads all pieces in this thread; false if that cannot be.
+    /// Reads all pieces in this thread; false if a chunk is too long.
     fn alone(self, splicer: &mut Splicer) -> Result<bool, Refusal> {
         let (mut stretch, mut bytes) = (Stretch::default(), Vec::new());
         for piece in 0..self.count() {
@@ -108,7 +108,7 @@ impl Pieces<'_> {
         Ok(true)
     }
 
-    /// Reads the pieces side by side; false if that cannot be.
+    /// Reads the pieces in parallel; false if a chunk is too long or a worker has died.
     fn together(
         self,
         workers: usize,
@@ -133,7 +133,7 @@ impl Pieces<'_> {
                 };
                 splicer.add(&mut stretch)?;
                 watch(self.bytes.min((piece + 1) * self.piece), self.bytes);
-                // Its memory is used again, unless the worker has nothing left to do.
+                // Lets the worker reuse its memory; fails only if the worker is done.
                 drop(give_back.send(stretch));
             }
             Ok(true)
@@ -150,18 +150,18 @@ impl Pieces<'_> {
         for piece in pieces {
             let mut stretch = used.try_recv().unwrap_or_default();
             let read = self.read(piece, &mut bytes, &mut stretch).map(|()| stretch);
-            // Whoever puts the stretches together may have given up.
+            // The receiver is gone if joining failed.
             if done.send(read).is_err() {
                 return;
             }
         }
     }
 
-    /// Reads the stretch of a piece. `bytes` is room for its text.
+    /// Reads the chunk of a piece, using `bytes` as the buffer.
     fn read(self, piece: u64, bytes: &mut Vec<u8>, stretch: &mut Stretch) -> Result<(), Trouble> {
         let start = piece * self.piece;
         let end = self.bytes.min(start + self.piece);
-        // Whether a line begins with the piece is told by the byte before it.
+        // The byte before the piece tells whether a line starts with it.
         let from = start.saturating_sub(1);
         let length = (end - from) as usize;
         bytes.truncate(length + BEHIND_BYTES);
@@ -177,8 +177,8 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Where the first stretch begins behind the first `length` of some bytes that stand at `from`
-    /// and of which `filled` have been read; where the file ends, if none does, and whether that is so.
+    /// The end of the chunk whose piece ends after `length` of the bytes read at `from`: where the
+    /// next chunk starts, or the end of the file. Also returns whether it is the end of the file.
     fn end(
         self,
         bytes: &mut Vec<u8>,
@@ -200,13 +200,13 @@ impl Pieces<'_> {
             if lines || behind.len() > line_behind_max {
                 return Err(Trouble::Endless);
             }
-            // All that is behind is looked at again, so it grows by as much as it is.
+            // All bytes after the piece are scanned again, so their number is doubled.
             more = (more * 2).min(line_behind_max);
             filled = self.fill(bytes, filled, from, more)?;
         }
     }
 
-    /// Reads up to `more` bytes behind those that are `filled`, of bytes that stand at `from`.
+    /// Reads up to `more` bytes after the `filled` ones of a buffer that starts at `from`.
     fn fill(
         self,
         bytes: &mut Vec<u8>,
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// What is known of a tape that is read in stretches, and of one that is read line by line.
+    /// The index of a tape read in chunks, and of the same tape read line by line.
     fn both(text: &[u8]) -> [String; 2] {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
@@ -277,7 +277,7 @@ mod tests {
         let lengths = [10, piece, 0, 3 * piece, 7, piece / 2, piece / 2, piece - 200, 1, 5 * piece];
         let text: String = (0..60).map(|n| line(n, lengths[n as usize % lengths.len()])).collect();
         agree(&text, 60);
-        // A line end exactly where a piece ends.
+        // A line that ends exactly at the end of a piece.
         let first = line(1, 100);
         let exact = line(2, 100 + piece - 2 * first.len());
         assert_eq!(first.len() + exact.len(), piece);

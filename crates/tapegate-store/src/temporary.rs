@@ -1,9 +1,9 @@
-//! Files that are written under another name first, and what killed writers leave of them.
+//! Temporary files that are renamed when they are complete, and the cleanup after killed writers.
 //!
-//! A writer holds a lock on its temporary file for as long as that has its name. The kernel releases
-//! the lock of a killed process, so a file of our naming that is not locked has no writer any more:
-//! whoever writes to the same folder next removes it. Neither ids of processes nor clocks are relied
-//! on, so containers may share a folder.
+//! A writer locks its temporary file for as long as the file has its temporary name. The kernel
+//! releases the lock of a killed process, so an unlocked file with such a name has no writer any
+//! more, and the next process that writes to the folder removes it. This relies on neither process
+//! ids nor clocks, so containers can share a folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,27 +22,27 @@ use rustix::io::Errno;
 
 use crate::private::Folder;
 
-/// What the names of temporary files end in.
+/// The suffix of temporary files.
 const END: &[u8] = b".tapegate.tmp";
-/// How much of the target's name is in that of its temporary file, so that it is not too long.
+/// How much of the target's name the temporary name contains, to limit its length.
 const TARGET_BYTES_MAX: usize = 200;
-/// How often another name is tried.
+/// How many names are tried.
 const TRIES_MAX: usize = 100;
-/// After how long a file is left over where the file system has no locks.
+/// The age at which a file counts as left over on a file system without locks.
 const UNLOCKED_MAX: Duration = Duration::from_secs(3600);
 
-/// A file under a temporary name, which it loses when this is dropped.
+/// A file with a temporary name, which is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     folder: OwnedFd,
     name: OsString,
-    /// It is locked as long as it is open.
+    /// Locked while it is open.
     pub(crate) file: File,
     is_named: bool,
 }
 
 impl Temporary {
-    /// A file beside `target`, which it will replace.
+    /// Creates a file next to `target`, to replace it.
     pub(crate) fn beside(target: &Path, mode: Mode) -> io::Result<Self> {
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -50,7 +50,7 @@ impl Temporary {
         Self::replacing(folder, target.file_name().unwrap_or_default(), mode)
     }
 
-    /// A private file in `folder`, which will replace the one called `target`.
+    /// Creates a private file in `folder`, to replace the one named `target`.
     pub(crate) fn inside(folder: &Folder, target: &str) -> io::Result<Self> {
         let handle = folder.handle().as_fd().try_clone_to_owned()?;
         Self::replacing(handle, OsStr::new(target), Mode::RUSR | Mode::WUSR)
@@ -70,44 +70,44 @@ impl Temporary {
         Err(last)
     }
 
-    /// A private file in `folder` that has exactly this name for a while.
+    /// Creates a private file in `folder` with exactly this temporary name.
     pub(crate) fn named(folder: &Folder, name: &str) -> io::Result<Self> {
         let handle = folder.handle().as_fd().try_clone_to_owned()?;
         let created = create(&handle, OsStr::new(name), Mode::RUSR | Mode::WUSR)?;
         created.ok_or_else(|| io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Writes all of it.
+    /// Appends all of `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
 
-    /// Gives the file its name, in the place of what has it.
+    /// Renames the file to `target`, replacing an existing file.
     pub(crate) fn replace(mut self, target: impl AsRef<OsStr>) -> io::Result<()> {
         renameat(&self.folder, &self.name, &self.folder, target.as_ref())?;
         self.is_named = false;
         Ok(())
     }
 
-    /// Gives the file its name, which nothing may have taken in the meantime, where the system can
-    /// tell.
+    /// Renames the file to `target`, which must not exist; on file systems that cannot check this
+    /// atomically, an existing file is replaced.
     pub(crate) fn rename_new(mut self, target: impl AsRef<OsStr>) -> io::Result<()> {
         let (folder, target) = (&self.folder, target.as_ref());
         match renameat_with(folder, &self.name, folder, target, RenameFlags::NOREPLACE) {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(io::ErrorKind::AlreadyExists.into()),
-            // File systems without it are rare; the name was free when we began.
+            // File systems without NOREPLACE are rare, and the name was free at the start.
             Err(_) => renameat(folder, &self.name, folder, target)?,
         }
         self.is_named = false;
         Ok(())
     }
 
-    /// Gives the file a name for good; false if something has it.
+    /// Links the file to its final name; false if the name is taken.
     pub(crate) fn link(self, target: &str) -> io::Result<bool> {
         let folder = &self.folder;
         let done = match linkat(folder, &self.name, folder, target, AtFlags::empty()) {
-            // File systems without links are rare, and most of them can do this.
+            // File systems without hard links are rare, and most of them support this.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 renameat_with(folder, &self.name, folder, target, RenameFlags::NOREPLACE)
             }
@@ -124,27 +124,27 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if self.is_named {
-            // What cannot be removed is found again by the next who writes here.
+            // A file that cannot be removed is removed by a later writer.
             unlinkat(&self.folder, &self.name, AtFlags::empty()).ok();
         }
     }
 }
 
-/// Removes what killed writers have left in a folder, of the names that are `ours`.
+/// Removes files that killed writers have left in a folder, if their name is `ours`.
 pub(crate) fn clean(folder: impl AsFd, ours: impl Fn(&[u8]) -> bool) {
     let Ok(names) = Dir::read_from(&folder) else { return };
     for entry in names.flatten() {
         let name = entry.file_name().to_bytes();
         if ours(name) {
-            // What cannot be removed is found again later.
+            // A file that cannot be removed is found again later.
             remove_left_over(&folder, OsStr::from_bytes(name)).ok();
         }
     }
 }
 
-/// Removes a file if it has no writer.
+/// Removes a file unless it has a writer.
 fn remove_left_over(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
-    // Opening what is no regular file may never come back.
+    // Opening anything but a regular file may block.
     let there = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_ours = there.st_uid == rustix::process::geteuid().as_raw();
     if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile || !is_ours {
@@ -158,7 +158,8 @@ fn remove_left_over(folder: impl AsFd, name: &OsStr) -> io::Result<()> {
         Err(_) if is_old(there.st_mtime) => {}
         Err(errno) => return Err(errno.into()),
     }
-    // Its writer may have finished before it was locked here, and begun another by the same name.
+    // The writer may have finished before the lock was taken here, and started another file of this
+    // name.
     if is_same(&folder, name, &file)? {
         unlinkat(&folder, name, AtFlags::empty())?;
     }
@@ -170,11 +171,11 @@ fn is_old(mtime_secs: i64) -> bool {
     now.saturating_sub(u64::try_from(mtime_secs).unwrap_or(0)) > UNLOCKED_MAX.as_secs()
 }
 
-/// Creates a file and locks it; `None` if it was taken for left over before it was locked.
+/// Creates and locks a file; `None` if another process took it for a leftover before it was locked.
 fn create(folder: &OwnedFd, name: &OsStr, mode: Mode) -> io::Result<Option<Temporary>> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = File::from(openat(folder, name, flags, mode)?);
-    // Without locks, files are left over when they are old.
+    // Without locks, only old files count as left over.
     flock(&file, FlockOperation::LockExclusive).ok();
     if !is_same(folder, name, &file)? {
         return Ok(None);
@@ -193,7 +194,7 @@ fn is_same(folder: impl AsFd, name: &OsStr, file: impl AsFd) -> io::Result<bool>
     }
 }
 
-/// A name for what will be called `target`: `.NAME.PID.NUMBER.tapegate.tmp`.
+/// A temporary name for `target`: `.NAME.PID.NUMBER.tapegate.tmp`.
 fn name_for(target: &OsStr) -> OsString {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let target = target.as_bytes();
@@ -214,12 +215,12 @@ fn is_ours(name: &[u8]) -> bool {
     parts.next().is_some() && numbers.into_iter().all(|part| part.is_some_and(is_number))
 }
 
-/// Whether a name is one that a writer of `target` gives.
+/// Whether a name is a temporary one of a writer of `target`.
 pub(crate) fn is_left_for(name: &[u8], target: impl AsRef<OsStr>) -> bool {
     is_ours(name) || is_of_earlier_version(name, target.as_ref().as_bytes())
 }
 
-/// Earlier versions wrote to `.NAME.PID.tmp` or `.NAME.PID`. Others have such names too, so only
+/// Earlier versions used `.NAME.PID.tmp` or `.NAME.PID`. Other programs use such names too, so only
 /// those of the same target are ours.
 fn is_of_earlier_version(name: &[u8], target: &[u8]) -> bool {
     let rest = name.strip_prefix(b".").and_then(|rest| rest.strip_prefix(target));
@@ -264,7 +265,7 @@ mod tests {
             assert!(at(name).exists(), "{name}");
         }
         assert!(at(".l.1.2.tapegate.tmp").is_symlink());
-        // Both have a writer, which is this process, and are left alone.
+        // Both have a writer, this process, and are left alone.
         assert!([&one, &two].iter().all(|file| at(file.name.to_str().unwrap()).exists()));
         one.replace("t.json").unwrap();
         drop(two);

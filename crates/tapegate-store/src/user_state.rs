@@ -1,8 +1,8 @@
 //! The user's own state, kept out of every project.
 //!
-//! An agent can usually write the files of the project it works in. Whatever must not be forged
-//! (keys, approvals, accepted policies) therefore lies in a private folder per project under the
-//! user's state folder, and is refused if somebody else could have put it there.
+//! An agent can usually write the files of the project it works in. Everything that must not be
+//! forged (keys, approvals, accepted policies) is therefore kept in a private folder per project
+//! below the user's state folder, and is refused if another user could have put it there.
 //!
 //! ```text
 //! <user state>/private/<16 hex digits>/project             the state folder of the project, as text
@@ -126,7 +126,7 @@ pub(crate) fn open_private(path: &Path) -> Result<Folder, UserStateError> {
     }
 }
 
-/// Makes sure that an open file belongs to this user alone.
+/// Checks that an open file belongs to this user alone.
 pub(crate) fn check_private(path: &Path, file: &std::fs::File) -> Result<(), UserStateError> {
     let io = |source| UserStateError::Io { path: path.to_owned(), source };
     let stat = rustix::fs::fstat(file).map_err(|errno| io(errno.into()))?;
@@ -140,7 +140,7 @@ pub(crate) fn check_private(path: &Path, file: &std::fs::File) -> Result<(), Use
     Err(UserStateError::NotPrivate { path: path.to_owned(), reason: reason.to_owned() })
 }
 
-/// What makes a file or folder unfit to hold secrets.
+/// Why a file or folder is not private.
 enum Intrusion {
     /// Another user owns it.
     Owner,
@@ -156,8 +156,8 @@ fn privacy(owner: u32, mode: u32) -> Option<Intrusion> {
     (mode & 0o077 != 0).then_some(Intrusion::Mode)
 }
 
-/// The name of a project's private folder. A name rather than a path: the private folders of all
-/// projects lie side by side, whatever the projects are called.
+/// The name of a project's private folder: a hash, because the folders of all projects are siblings
+/// and project names may collide.
 fn project_name(canonical: &Path) -> String {
     let hash = blake3::hash(canonical.as_os_str().as_bytes()).to_hex();
     hash.as_str()[..DIGITS].to_owned()

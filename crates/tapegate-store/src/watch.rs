@@ -1,4 +1,4 @@
-//! Hearing of what happens in a folder as it happens.
+//! Watches folders for changes.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,59 +7,58 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How often to look where the system does not tell.
+/// How often to check where changes cannot be watched.
 const POLL: Duration = Duration::from_millis(200);
-/// How many reads of news are enough. Another process may write faster than this one reads, and must not
-/// keep it from everything else.
+/// The most reads in one drain: a process that writes faster than this one reads must not block it.
 const DRAIN_READS_MAX: usize = 256;
 
-/// Tells that something may have changed in the folder.
+/// Reports that something may have changed in a folder.
 ///
-/// Whoever waits makes the watcher first, looks second and waits third; then nothing slips by.
+/// To miss nothing, create the watcher first, then check the folder, then wait.
 #[derive(Debug)]
 pub struct Watcher {
     handle: Option<OwnedFd>,
 }
 
-/// What is to be told.
+/// Which changes are reported.
 #[derive(Debug, Clone, Copy)]
 enum News {
-    /// That files appear under a name.
+    /// New names of files.
     Names,
-    /// That they grow, too.
+    /// Changes of their contents, too.
     Contents,
-    /// Whatever happens to them.
+    /// All changes, including removals.
     Everything,
 }
 
 impl Watcher {
-    /// Tells of files that appear under a name.
+    /// Reports new names of files.
     pub(crate) fn of_names(folder: &Path) -> Self {
         Self { handle: watch(&[folder], News::Names) }
     }
 
-    /// Tells of files that grow, too.
+    /// Reports changed contents, too.
     pub(crate) fn of_contents(folder: &Path) -> Self {
         Self { handle: watch(&[folder], News::Contents) }
     }
 
-    /// Tells of everything that happens to files in any of these folders.
+    /// Reports all changes of files in any of these folders.
     pub fn of_files(folders: &[&Path]) -> Self {
         Self { handle: watch(folders, News::Everything) }
     }
 
-    /// What becomes readable when something has changed. `None` where the system does not tell, or
-    /// has told too many already: then look every [`Watcher::pause`].
+    /// Becomes readable when something has changed. `None` if watching is not supported or the
+    /// system's limit is reached: then check every [`Watcher::pause`].
     pub fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.handle.as_ref().map(AsFd::as_fd)
     }
 
-    /// How long to wait at most before looking again.
+    /// How long to wait at most before the next check.
     pub fn pause(&self) -> Option<Duration> {
         self.handle.is_none().then_some(POLL)
     }
 
-    /// Takes note of what has changed so far, so that the handle tells of what comes after.
+    /// Discards the changes so far, so that the handle reports only later ones.
     pub fn drain(&self) {
         let mut buffer = [0u8; 4096];
         if let Some(handle) = &self.handle {
@@ -67,7 +66,7 @@ impl Watcher {
         }
     }
 
-    /// Waits until something has changed, at most for `timeout`.
+    /// Waits until something has changed, for at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> io::Result<()> {
         let Some(handle) = &self.handle else {
             std::thread::sleep(timeout.min(POLL));
@@ -87,7 +86,7 @@ impl Watcher {
     }
 }
 
-/// Reads until there is nothing more, or it is enough.
+/// Reads until there is nothing more, or the limit is reached.
 fn drain_by(mut read: impl FnMut() -> bool) {
     for _ in 0..DRAIN_READS_MAX {
         if !read() {

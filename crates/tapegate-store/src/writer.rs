@@ -1,12 +1,12 @@
-//! A tape that is being written.
+//! Writes a tape.
 //!
-//! Entries gather in memory until [`TapeWriter::commit`] hands them to the kernel in one call; a
-//! large message goes straight from the wire's buffer to the file. If the kernel does not take all
-//! of it, the file is cut back to the last commit, so that the tape never tells of a message that
-//! was not sent and never ends in half a line that a later session would stumble over.
+//! Entries are buffered until [`TapeWriter::commit`] hands them to the kernel in one call; a large
+//! message is written directly from the receive buffer. If the kernel does not take everything, the
+//! file is truncated to the last commit, so the tape never contains a message that was not sent,
+//! nor a partial line that a later session would run into.
 //!
-//! Once a session comes to its end ([`Recorder::settle`]), each commit writes the footer too, and the
-//! next one writes over it: whenever the process is killed, the tape is whole.
+//! Once a session is ending ([`Recorder::settle`]), each commit also writes the footer, and the
+//! next one overwrites it: the tape is complete whenever the process is killed.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -29,50 +29,50 @@ use crate::flusher::Flusher;
 use crate::gzip::GzipFile;
 use crate::numbering;
 
-/// A piece this large is not copied but written from where it lies.
+/// A piece of at least this size is written directly instead of being copied to the buffer.
 const DIRECT_BYTES: usize = 32 * 1024;
-/// What the buffer keeps between commits.
+/// How much memory the buffer keeps between commits.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
-/// What a tape is to be.
+/// How a tape is written.
 pub struct TapeOptions {
-    /// Where it lies; a name that ends in `.gz` makes it compressed.
+    /// Its path; a name that ends in `.gz` makes it compressed.
     pub path: PathBuf,
-    /// How it is written.
+    /// The format of its entries.
     pub scribe: ScribeOptions,
-    /// How often it is synced to the disk.
+    /// How often it is synced to disk.
     pub flush_interval: Duration,
-    /// What becomes of a file that is there already.
+    /// What to do if the file exists.
     pub existing: Existing,
-    /// Takes secrets out.
+    /// Redacts secrets.
     pub mask: Option<Box<dyn Mask>>,
 }
 
-/// What becomes of a file in a tape's place.
+/// What to do with an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and there is no tape.
+    /// Keep it, and fail.
     Refuse,
-    /// It is continued, if it is a tape of the same dialect, not compressed and not being written.
+    /// Append to it, if it is a tape of the same dialect, not compressed and not being written.
     Append,
-    /// It is overwritten.
+    /// Overwrite it.
     Overwrite,
-    /// It stays, and the tape gets the next free name. The last of these names is used again if
-    /// what it holds is no more than a probe.
+    /// Keep it, and use the next free name. The last of these names is reused if its tape holds
+    /// only a probe.
     Number,
 }
 
-/// A tape that is being written.
+/// A tape that is open for writing.
 pub struct TapeWriter {
     scribe: Scribe,
     tape: TapeFile,
     beside: Beside,
-    /// What was written up to the last commit.
+    /// The counts at the last commit.
     committed: Counts,
-    /// Commits of a compressed tape that may not be in the file yet: how much text there was, and what
-    /// it told of. The first one is in the file.
+    /// Commits of a compressed tape that may not be in the file yet: the length of the text and the
+    /// counts at each. The first one is in the file.
     unflushed: VecDeque<(u64, Counts)>,
-    /// When the last thing happened that the tape tells of.
+    /// The time of the last entry.
     last: At,
     settled: bool,
     created: bool,
@@ -93,7 +93,7 @@ impl Counts {
     }
 }
 
-/// Why a tape could not be written on.
+/// Why writing a tape failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write `{}`: {source}", path.display())]
 pub struct WriteError {
@@ -103,7 +103,7 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// A file, what gathers for it, and the thread that syncs it.
+/// The file, its buffer, and the thread that syncs it.
 struct TapeFile {
     path: PathBuf,
     file: File,
@@ -112,7 +112,7 @@ struct TapeFile {
     buffer: Vec<u8>,
     bytes_written: u64,
     bytes_committed: u64,
-    /// The footer that stands behind what was committed, and that the next commit writes over.
+    /// The footer after the committed entries, which the next commit overwrites.
     footer: Vec<u8>,
     error: Option<io::Error>,
 }
@@ -154,7 +154,7 @@ impl TapeWriter {
         Ok(writer)
     }
 
-    /// Where the tape lies, which may be another name than the one that was asked for.
+    /// The path of the tape, which may differ from the requested one.
     pub fn path(&self) -> &Path {
         &self.tape.path
     }
@@ -165,7 +165,8 @@ impl TapeWriter {
         (counts.client, counts.server)
     }
 
-    /// What the file tells of: of a compressed tape, what was flushed before the disk was full.
+    /// The counts of what is in the file: for a compressed tape, what was flushed before the disk
+    /// filled up.
     fn in_file(&self) -> Counts {
         let Some(gzip) = &self.tape.gzip else { return self.committed };
         let (_, written) = gzip.bytes();
@@ -173,7 +174,7 @@ impl TapeWriter {
         flushed.last().map_or(self.committed, |(_, counts)| *counts)
     }
 
-    /// Notes what a commit of a compressed tape told of, until that is in the file.
+    /// Remembers the counts of a commit of a compressed tape until it is in the file.
     fn note_unflushed(&mut self) {
         let Some(gzip) = &self.tape.gzip else { return };
         let (taken, written) = gzip.bytes();
@@ -183,17 +184,17 @@ impl TapeWriter {
         }
     }
 
-    /// How many frames were no messages, and where they were written.
+    /// How many frames were not messages, and the file they were written to.
     pub fn anomalies(&self) -> (u64, &Path) {
         let beside = self.beside.file.is_some();
         (self.committed.anomalies, if beside { &self.beside.path } else { &self.tape.path })
     }
 
-    /// Takes the tape away again, if it was made by this writer: the session never began.
+    /// Removes the tape if this writer created it: the session never began.
     pub fn discard(mut self) {
         self.closed = true;
         if self.created {
-            // Nothing was recorded; a file that stays behind does no harm.
+            // Nothing was recorded; a leftover file does no harm.
             drop(std::fs::remove_file(&self.tape.path));
         }
     }
@@ -233,7 +234,7 @@ impl TapeWriter {
             },
         };
         let failure = WriteError { path: path.clone(), source };
-        // Nothing of this commit is sent, so neither file may tell of it.
+        // Nothing of this commit is sent, so neither file may contain it.
         self.beside.cut_back();
         self.tape.fail(&failure.source);
         Err(failure)
@@ -300,7 +301,7 @@ impl TapeFile {
         })
     }
 
-    /// Writes the buffer and `more` behind it.
+    /// Writes the buffer, followed by `more`.
     fn write_through(&mut self, more: &[u8]) -> io::Result<()> {
         let buffer = std::mem::take(&mut self.buffer);
         let written = match &self.gzip {
@@ -313,7 +314,7 @@ impl TapeFile {
         written
     }
 
-    /// Hands what has gathered to the kernel, and `footer` behind it.
+    /// Hands the buffer to the kernel, followed by `footer`.
     fn commit(&mut self, messages: u64, footer: Vec<u8>) -> io::Result<()> {
         let is_new = !self.buffer.is_empty() || self.bytes_written > self.bytes_committed;
         let is_unended = self.footer.is_empty() && !footer.is_empty();
@@ -332,8 +333,8 @@ impl TapeFile {
         Ok(())
     }
 
-    /// Writes the buffer and a footer behind it, which the next write goes over. It is never longer
-    /// than what comes in its place: another entry, and a footer that counts more.
+    /// Writes the buffer and a footer, which the next write overwrites. The footer is never longer
+    /// than its replacement: another entry, and a footer with higher counts.
     fn write_ended(&mut self, footer: Vec<u8>) -> io::Result<()> {
         if footer.is_empty() {
             return self.write_through(b"");
@@ -349,7 +350,7 @@ impl TapeFile {
         Ok(())
     }
 
-    /// Takes back what was written since the last commit; later commits fail alike.
+    /// Truncates to the last commit; later commits fail with the same error.
     fn fail(&mut self, error: &io::Error) {
         self.error = Some(io::Error::new(error.kind(), error.to_string()));
         self.cut_back();
@@ -358,12 +359,12 @@ impl TapeFile {
     fn cut_back(&mut self) {
         self.buffer.clear();
         if self.gzip.is_none() && self.bytes_written > self.bytes_committed {
-            // If this fails too, the tape ends in a torn line, which every reader copes with.
+            // If this fails too, the tape ends in a torn line, which every reader handles.
             let cut = self.file.set_len(self.bytes_committed);
             let moved = self.file.seek(SeekFrom::Start(self.bytes_committed));
             if cut.is_ok() && moved.is_ok() {
                 self.bytes_written = self.bytes_committed;
-                // The room that it had is free again.
+                // Truncating has freed the space that the footer needs.
                 self.file.write_all(&self.footer).ok();
             }
         }
@@ -371,7 +372,7 @@ impl TapeFile {
 
     fn end(&mut self) -> io::Result<()> {
         self.flusher.stop();
-        // The kernel tells of a failed write-back once, and the thread may have been the one it told.
+        // The kernel reports a failed write-back only once, possibly to the flusher thread.
         if let Some(error) = self.flusher.error() {
             return Err(error);
         }
@@ -401,7 +402,7 @@ fn with(path: PathBuf, opening: Opening) -> Result<(PathBuf, Opened), OpenError>
     Ok((path, opened))
 }
 
-/// What is written to a file without a name is lost with the process that writes it.
+/// Fails if the file has been deleted: its data would be lost with the process.
 fn still_there(file: &File) -> io::Result<()> {
     match file.metadata()?.nlink() {
         0 => Err(io::Error::new(io::ErrorKind::NotFound, "the file was deleted")),
@@ -409,7 +410,7 @@ fn still_there(file: &File) -> io::Result<()> {
     }
 }
 
-/// Writes two pieces with as few calls as the kernel allows, counting what it took.
+/// Writes two slices with as few system calls as possible, counting the bytes written.
 fn write_both(mut file: &File, one: &[u8], two: &[u8], count: &mut u64) -> io::Result<()> {
     let (mut one, mut two) = (one, two);
     while !one.is_empty() || !two.is_empty() {

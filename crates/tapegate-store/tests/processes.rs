@@ -1,7 +1,7 @@
-//! Real processes that write at once and are killed at any moment.
+//! Real processes that write concurrently and are killed at any moment.
 //!
-//! A process is this test binary once more: the tests named `as_a_…` do nothing unless they are told by
-//! a variable that they are such a process.
+//! Each process is this test binary again: the tests named `as_a_…` do nothing unless an
+//! environment variable tells them to act as such a process.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
@@ -31,7 +31,7 @@ fn start(test: &str, folder: &Path, name: &str) -> Child {
         .unwrap()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..60_000 {
         if holds() {
@@ -42,7 +42,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("waited for {what}");
 }
 
-/// A number that is different every time, and told when a test fails.
+/// A number that differs each time, and is printed when a test fails.
 fn dice() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     (now ^ now >> 17).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33
@@ -68,7 +68,7 @@ fn event(name: &str, number: u64, padding: usize) -> Event<'_> {
     }
 }
 
-/// Writes events in batches, and after each says in a file of its own how many are in the log.
+/// Writes events in batches, and records after each in its own file how many are in the log.
 #[test]
 fn as_a_writer() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
@@ -98,7 +98,7 @@ fn verified(folder: &Path) -> Report {
     verifier.finish()
 }
 
-/// The numbers of the events that a writer has in the log.
+/// The numbers of a writer's events in the log.
 fn written(folder: &Path, name: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
     for part in parts(folder).unwrap() {
@@ -136,7 +136,7 @@ fn killing_writers_loses_nothing_they_were_told_is_written_and_is_never_called_t
         until("a commit", || said(folder.path(), &name) > 0);
         std::thread::sleep(Duration::from_micros(dice() % 20_000));
         for writer in &mut writers {
-            // Both this one and one that waits for its lock.
+            // One of them may be waiting for the other's lock.
             writer.kill().unwrap();
             writer.wait().unwrap();
         }
@@ -161,7 +161,7 @@ fn request(name: &str) -> Request {
     Request {
         id: new_id().unwrap(),
         created_us: 1,
-        // Their age is that of their files, so they have to live for as long as the test may take.
+        // Their age is that of their files, so they must not expire while the test runs.
         expires_us: 3_600_000_000,
         server_id: "files".to_owned(),
         tool: "rm".to_owned(),
@@ -170,7 +170,7 @@ fn request(name: &str) -> Request {
     }
 }
 
-/// Asks, over and over.
+/// Asks again and again.
 #[test]
 fn as_somebody_who_asks() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
@@ -180,8 +180,8 @@ fn as_somebody_who_asks() {
     }
 }
 
-/// Decides about everything there is, until there is nothing more for a while; what was decided by
-/// this process and no other is noted in a file.
+/// Decides about all requests until there are no new ones for a while, and records in a file what
+/// this process decided.
 #[test]
 fn as_somebody_who_decides() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
@@ -243,7 +243,7 @@ fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
         assert!(left.is_empty(), "{left:?}");
         approvals.all().unwrap();
         assert_eq!(approvals.take_refused(), []);
-        // They can go on where they were stopped.
+        // Others can continue where they were killed.
         if let Some(request) = approvals.pending(5).unwrap().first() {
             approvals.withdraw(&request.id, "test", 6).unwrap();
         }

@@ -37,7 +37,7 @@ impl Hub {
         {
             self.open(&case, decided, &mut answer, &mut event);
         }
-        // A shim logs the calls that it holds by itself.
+        // A shim has already logged a call that it holds.
         let passes = matches!(answered.answer, Answer::Passes) && answered.anomalies.is_empty();
         let quiet = request.held || passes;
         if !quiet && let Err(why) = self.journal.write(&[event]) {

@@ -36,8 +36,8 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The approval requests of a state folder.
 pub(super) struct Tasks {
     approvals: Approvals,
-    /// Masks what approvers must not see. New in each run, because masked values are never
-    /// compared.
+    /// Masks what approvers must not see. New in each run: masked values need not be
+    /// comparable.
     pub(super) key: Key,
     /// Requests that were pending when last seen.
     open: RefCell<BTreeMap<String, Request>>,

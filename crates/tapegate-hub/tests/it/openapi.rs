@@ -202,7 +202,7 @@ fn what_is_only_said_sometimes_is_described_too() {
         hub.hub.reload();
         let ready = held.ask(&hub, "GET", "/readyz", Value::Null).await;
         assert!(ready["policy_faults"][0].is_string() && ready["status"] == "ready");
-        // A path that is not a log file cannot be written.
+        // A folder in place of the log makes every write fail.
         let log = hub.state().join("activity.jsonl");
         std::fs::remove_file(&log).unwrap();
         std::fs::create_dir(&log).unwrap();

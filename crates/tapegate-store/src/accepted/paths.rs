@@ -1,25 +1,25 @@
-//! The paths that a policy is known by.
+//! The paths that identify a policy.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::user_state::canonical_path;
 
-/// How many links are followed, as the kernel does.
+/// How many symbolic links are followed, the same as in the kernel.
 const LINKS_MAX: u32 = 40;
 
-/// The paths that a policy is known by. Whoever can place a link could start over as new if it were
-/// known by one of them alone.
+/// The paths that identify a policy. There are two, because otherwise an agent could make a known
+/// policy look new by placing a symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyPaths {
-    /// As it was asked for: absolute, links left as they are.
+    /// As it was requested: absolute, with symbolic links unresolved.
     pub written: PathBuf,
-    /// Without links, except that the file itself may be one.
+    /// With symbolic links resolved, except that the file itself may be one.
     pub real: PathBuf,
 }
 
 impl PolicyPaths {
-    /// The paths of a policy. `working` is what the current folder was called by whoever went there,
-    /// which may be by a link; it counts only if it leads there.
+    /// The paths of a policy. `working` is the current folder as the shell names it, possibly
+    /// through a symbolic link; it is ignored if it leads elsewhere.
     pub fn of(policy: &Path, working: Option<&Path>) -> Self {
         let absolute = std::path::absolute(policy).unwrap_or_else(|_| policy.to_owned());
         let below = || {
@@ -35,8 +35,8 @@ impl PolicyPaths {
         Self { written, real }
     }
 
-    /// Whether a path leads elsewhere in each process, such as `/proc/self/cwd`. It names no place
-    /// that something could have been accepted of.
+    /// Whether a path means something else in each process, such as `/proc/self/cwd`. A policy
+    /// cannot be accepted under such a path.
     pub(super) fn is_of_this_process(path: &Path) -> bool {
         let mut links = 0;
         let mut left: Vec<PathBuf> = steps(path);
@@ -64,7 +64,7 @@ impl PolicyPaths {
         false
     }
 
-    /// A path without links, except that the file itself may be one.
+    /// Resolves symbolic links, except that the file itself may be one.
     pub(super) fn resolve(policy: &Path) -> PathBuf {
         match (policy.parent(), policy.file_name()) {
             (Some(folder), Some(name)) => {
@@ -75,19 +75,19 @@ impl PolicyPaths {
         }
     }
 
-    /// Whether both are the same policy by one of their paths.
+    /// Whether both have a path in common.
     pub fn overlap(&self, other: &Self) -> bool {
         self.both().any(|path| other.both().any(|other| path == other))
     }
 
-    /// Each path once, the real one first.
+    /// Each distinct path, the real one first.
     pub(super) fn both(&self) -> impl Iterator<Item = &Path> {
         let written = (self.written != self.real).then_some(self.written.as_path());
         std::iter::once(self.real.as_path()).chain(written)
     }
 }
 
-/// The steps of a path but the root, the last one first.
+/// The components of a path without the root, in reverse order.
 fn steps(path: &Path) -> Vec<PathBuf> {
     let is_step =
         |step: &Component<'_>| matches!(step, Component::Normal(_) | Component::ParentDir);

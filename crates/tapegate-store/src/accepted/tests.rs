@@ -1,4 +1,4 @@
-//! Copies are private, whole and known by their path.
+//! Copies are private, complete and found by their path.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -47,7 +47,7 @@ fn a_link_in_the_place_of_a_policy_does_not_make_it_another_policy() {
     let before = paths(&path);
     symlink("other.yaml", &path).unwrap();
     assert_eq!(paths(&path), before);
-    // A link on the way there does not make another one either.
+    // A symbolic link in the path does not make it another policy.
     symlink(folder.path(), folder.path().join("way")).unwrap();
     assert!(paths(&folder.path().join("way/tapegate.yaml")).overlap(&before));
 }
@@ -69,7 +69,8 @@ fn a_folder_that_becomes_a_link_keeps_what_was_accepted() {
     all.put(&paths(&at("a")), &policy(&at("a"), "deny"), |_| true).unwrap();
     fs::rename(folder.path().join("a"), folder.path().join("was")).unwrap();
     symlink("b", folder.path().join("a")).unwrap();
-    // By the path as it is written. Where that leads now nothing was accepted, but it is known.
+    // Found by the path as written. Nothing was accepted where it leads now, but that path is
+    // known.
     assert_eq!(all.get(&paths(&at("a"))).unwrap(), Some(policy(&at("a"), "deny")));
     assert_eq!(all.get(&paths(&at("b"))).unwrap(), None);
     let leading = all.leading_here(&paths(&at("b")), &all.known()).unwrap();
@@ -121,13 +122,13 @@ fn a_link_that_comes_to_lead_elsewhere_keeps_what_was_accepted() {
     all.put(&paths(&path), &policy(&path, "deny"), |_| true).unwrap();
     fs::remove_file(&link).unwrap();
     symlink("b", &link).unwrap();
-    // Even if something else was accepted there.
+    // Even if another policy was accepted there.
     let there = folder.path().join("b/p.yaml");
     let elsewhere = PolicyPaths { written: there.clone(), real: there.clone() };
     all.put(&elsewhere, &policy(&there, "pass"), |_| false).unwrap();
     let found = all.get(&paths(&path)).unwrap().unwrap();
     assert_eq!(found.texts, policy(&path, "deny").texts);
-    // From there it is what was accepted there.
+    // From there, the policy accepted there is found.
     let found = all.get(&paths(&there)).unwrap().unwrap();
     assert_eq!(found.texts, policy(&there, "pass").texts);
 }
@@ -140,7 +141,7 @@ fn a_folder_that_becomes_a_link_to_another_accepted_one_is_ambiguous() {
     all.put(&paths(&at("b")), &policy(&at("b"), "pass"), |_| true).unwrap();
     fs::rename(folder.path().join("a"), folder.path().join("was")).unwrap();
     symlink("b", folder.path().join("a")).unwrap();
-    // Nobody knows which of both is meant, until a person accepts one for both.
+    // Ambiguous until a person accepts one policy for both.
     assert!(matches!(all.get(&paths(&at("b"))), Err(AcceptedError::Ambiguous { .. })));
     all.put(&paths(&at("b")), &policy(&at("b"), "pass"), |_| true).unwrap();
     for name in ["a", "b"] {

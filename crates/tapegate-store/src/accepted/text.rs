@@ -1,4 +1,4 @@
-//! An accepted policy as JSON, one object. Its hash is over the names and texts.
+//! An accepted policy as a JSON object. Its hash covers the names and texts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub(super) fn hash(texts: &BTreeMap<String, String>) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// How a copy starts, up to its path, and what follows it.
+/// How a copy begins, up to its path, and what follows the path.
 const HEAD: &str = "{\"format\":1,\"path\":";
 const LINK: &str = ",\"by_link\":";
 
@@ -61,7 +61,7 @@ pub(super) fn write(accepted: &AcceptedPolicy) -> Vec<u8> {
     out
 }
 
-/// Reads a copy, or tells what is wrong with it.
+/// Parses a copy; the error says what is wrong with it.
 pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
     let not_ours = "it is not JSON as Tapegate writes it";
     let members = members(bytes).map_err(|_| not_ours)?;
@@ -87,7 +87,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<AcceptedPolicy, &'static str> {
         by_link: raw("by_link") == Some(b"true"),
         accepted_us: number("accepted_us")?,
         how,
-        // Earlier versions did not say it of a change that only tightens.
+        // Earlier versions did not record this for changes that only tighten.
         by_person: raw("by_person").map_or_else(|| how.is_by_person(), |raw| raw == b"true"),
         texts,
     })

@@ -1,13 +1,13 @@
-//! The hashes that link the lines of a log.
+//! The hashes that chain the lines of a log.
 //!
-//! These bytes are frozen. Lines are numbered: each ends in `,"seq":N}`. What was written at once is
-//! sealed by its last line, which ends in `,"seq":N,"prev":"…","hash":"…"}`: its hash is that of
-//! all text from behind the seal before it up to `,"hash"`, so every byte is covered, and anybody
-//! with a blake3 at hand can check it. A lone line is its own seal.
+//! This format is frozen. Lines are numbered: each ends in `,"seq":N}`. Each write is sealed by its
+//! last line, which ends in `,"seq":N,"prev":"…","hash":"…"}`. The hash is the BLAKE3 of all text
+//! after the previous seal up to `,"hash"`, so every byte is covered, and any BLAKE3 tool can
+//! verify it. A single line is its own seal.
 
-/// How long a hash is, in hexadecimal digits.
+/// The length of a hash in hexadecimal digits.
 pub(super) const HASH_CHARS: usize = 64;
-/// So much text is sealed at the latest, so that what was changed is found to within a few lines.
+/// The most text under one seal, so that a change can be located to within a few lines.
 const SEALED_BYTES_MAX: usize = 32 * 1024;
 
 const SEQ: &[u8] = b",\"seq\":";
@@ -23,36 +23,36 @@ pub struct Link {
     pub hash: [u8; HASH_CHARS],
 }
 
-/// A line that has the form of one in a chain, whether or not it holds.
+/// A line in the form of a chained one, whether or not its hash is right.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chained<'a> {
-    /// What stands before the number: an object without its closing bracket.
+    /// The text before the number: an object without its closing brace.
     pub(super) body: &'a [u8],
     /// Its number.
     pub(super) seq: u64,
-    /// What it seals, if it does.
+    /// Its seal, if it has one.
     pub(super) seal: Option<Seal<'a>>,
 }
 
-/// The end of a line that seals.
+/// The members of a line that seals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seal<'a> {
-    /// The hash of the seal before, as it says.
+    /// The hash of the previous seal, according to the line.
     pub(super) prev: [u8; HASH_CHARS],
-    /// Its own hash, as it says.
+    /// Its own hash, according to the line.
     pub(super) hash: [u8; HASH_CHARS],
-    /// What of the line the hash is taken of.
+    /// The part of the line that is hashed.
     hashed: &'a [u8],
 }
 
-/// The hash of what waits for its seal.
+/// Hashes lines until their seal.
 #[derive(Debug, Default)]
 pub(super) struct Sealing {
     hasher: blake3::Hasher,
 }
 
 impl Link {
-    /// What the first line of all links to.
+    /// What the very first line links to.
     pub const START: Self = Self { seq: 0, hash: [b'0'; HASH_CHARS] };
 
     /// The hash as text.
@@ -60,8 +60,8 @@ impl Link {
         std::str::from_utf8(&self.hash).unwrap_or_default()
     }
 
-    /// Appends a line for each of `bodies`, which are objects without their closing brackets, and
-    /// seals the last one; others, too, if it is much.
+    /// Appends a line for each of `bodies`, which are objects without their closing braces. Seals
+    /// the last line, and others in between if there is much text.
     pub(super) fn seal<'b>(
         &mut self,
         bodies: impl IntoIterator<Item = &'b [u8]>,
@@ -91,7 +91,7 @@ impl Link {
 }
 
 impl<'a> Chained<'a> {
-    /// Takes a line apart, given without its line end.
+    /// Parses a line, given without its line end.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
         let line = line.strip_suffix(b"}")?;
         let seal = Seal::read(line);
@@ -103,14 +103,14 @@ impl<'a> Chained<'a> {
         Some(Self { body, seq, seal: seal.map(|(seal, _)| seal) })
     }
 
-    /// What the next line links to, if this one seals.
+    /// The link for the next line, if this one seals.
     pub(super) fn link(&self) -> Option<Link> {
         self.seal.map(|seal| Link { seq: self.seq, hash: seal.hash })
     }
 }
 
 impl<'a> Seal<'a> {
-    /// Reads the end of a line without its bracket; also gives what stands before it.
+    /// Parses the end of a line without its brace; also returns the text before it.
     fn read(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (hashed, hash) = quoted(line.strip_suffix(b"\"")?, HASH)?;
         let (rest, prev) = quoted(hashed.strip_suffix(b"\"")?, PREV)?;
@@ -119,12 +119,12 @@ impl<'a> Seal<'a> {
 }
 
 impl Sealing {
-    /// Takes in a line that is not the last, given without its line end.
+    /// Adds a line that does not seal, given without its line end.
     pub(super) fn line(&mut self, line: &[u8]) {
         self.hasher.update(line).update(b"\n");
     }
 
-    /// What the hash of the line should be that seals all this; what follows begins anew.
+    /// The hash that the sealing line should have. Resets the hasher for the next seal.
     pub(super) fn close(&mut self, seal: &Seal<'_>) -> [u8; HASH_CHARS] {
         let hash = self.hasher.update(seal.hashed).finalize();
         self.hasher.reset();
@@ -132,7 +132,7 @@ impl Sealing {
     }
 }
 
-/// The hash at the end of `text`, and what stands before `key`.
+/// The hash at the end of `text`, and the text before `key`.
 fn quoted<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], [u8; HASH_CHARS])> {
     let (rest, hash) = text.split_last_chunk::<HASH_CHARS>()?;
     let is_hex = hash.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

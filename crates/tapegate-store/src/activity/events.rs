@@ -1,14 +1,14 @@
-//! Reading a log, line by line, with whatever keys its lines have.
+//! Reads a log line by line, with any keys.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
 use tapegate_core::json::{Cursor, Fault, Kind, string};
 
-/// No line of ours is longer; more is passed over, and nothing gathers in memory.
+/// Longer than any valid line; the rest of a longer one is skipped, not buffered.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// One line of a log.
+/// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// Its line in the file, from 1.
@@ -17,7 +17,7 @@ pub struct Logged {
     members: Vec<Member>,
 }
 
-/// Where a member lies in the text.
+/// The position of a member in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     key: String,
@@ -25,10 +25,10 @@ struct Member {
     end: usize,
 }
 
-/// What stands where an event should.
+/// Why a line is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnEvent {
-    /// The line is no JSON object.
+    /// The line is not a JSON object.
     #[error("line {line} is no event: {source}")]
     Json {
         /// The line.
@@ -36,29 +36,29 @@ pub enum NotAnEvent {
         /// Why.
         source: Fault,
     },
-    /// The line is longer than any of ours.
+    /// The line is longer than any event.
     #[error("line {line} is too long to be an event")]
     TooLong {
         /// The line.
         line: u64,
     },
-    /// The last line has no end: it is being written, or its writer was killed.
+    /// The last line is incomplete: it is being written, or its writer was killed.
     #[error("line {line} has no end")]
     Torn {
         /// The line.
         line: u64,
     },
-    /// The file cannot be read on.
+    /// Reading the file failed.
     #[error("cannot read on after line {line}: {source}")]
     Io {
-        /// The last line that could.
+        /// The last line that was read.
         line: u64,
         /// Why.
         source: io::Error,
     },
 }
 
-/// The events of one file, in order. After a line that is none, the next ones follow.
+/// The events of one file, in order. Continues after a line that is not an event.
 #[derive(Debug)]
 pub struct Events<R> {
     lines: Lines<R>,
@@ -89,7 +89,7 @@ impl<R: BufRead> Iterator for Events<R> {
 }
 
 impl Logged {
-    /// Reads the text of a line, given without its end.
+    /// Parses a line, given without its line end.
     pub fn read(line: u64, text: &[u8]) -> Result<Self, Fault> {
         let mut cursor = Cursor::new(text)?;
         let mut members = Vec::new();
@@ -108,40 +108,40 @@ impl Logged {
         Ok(Self { line, text: text.to_vec(), members })
     }
 
-    /// The line as it is written.
+    /// The line as it was written.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// A name that no other line has: the BLAKE3 of its text.
+    /// A unique id for the line: the BLAKE3 of its text.
     pub fn uid(&self) -> [u8; 32] {
         blake3::hash(&self.text).into()
     }
 
-    /// The members in their order: keys, and values as JSON.
+    /// The members in order: keys, and values as JSON.
     pub fn members(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.members
             .iter()
             .map(|member| (member.key.as_str(), &self.text[member.start..member.end]))
     }
 
-    /// The value of a key as JSON; of several, the last.
+    /// The value of a key as JSON; the last one if there are several.
     pub fn raw(&self, key: &str) -> Option<&[u8]> {
         let member = self.members.iter().rev().find(|member| member.key == key)?;
         Some(&self.text[member.start..member.end])
     }
 
-    /// The value of a key, if it is text.
+    /// The value of a key, if it is a string.
     pub fn str(&self, key: &str) -> Option<Cow<'_, str>> {
         string(self.raw(key)?)
     }
 
-    /// The value of a key, if it is a number that counts something.
+    /// The value of a key, if it is a non-negative integer.
     pub fn number(&self, key: &str) -> Option<u64> {
         std::str::from_utf8(self.raw(key)?).ok()?.parse().ok()
     }
 
-    /// The value of a key, if it is true or false.
+    /// The value of a key, if it is a boolean.
     pub fn flag(&self, key: &str) -> Option<bool> {
         match self.raw(key)? {
             b"true" => Some(true),
@@ -155,19 +155,19 @@ impl Logged {
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     text: R,
-    /// How many were read.
+    /// How many lines were read.
     pub(super) number: u64,
     line: Vec<u8>,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
-    /// It had one.
+    /// A complete line.
     Whole(&'a [u8]),
-    /// It had none: the text ends here.
+    /// An incomplete line at the end of the text.
     Torn(&'a [u8]),
-    /// It is longer than any of ours.
+    /// A line longer than any event.
     TooLong,
 }
 

@@ -1,4 +1,4 @@
-//! The files that one log lies in: those that were put aside, by their numbers, then the current one.
+//! The files of one log: the rotated ones by their numbers, then the current one.
 
 use std::fs::File;
 use std::io::{self, BufRead};
@@ -9,20 +9,20 @@ use super::tail::BEGINNING;
 use crate::private::Folder;
 use crate::{input, source};
 
-/// The file that is written to.
+/// The current file.
 pub const CURRENT: &str = "activity.jsonl";
 
-/// One of the files of a log. They sort in the order in which they were written.
+/// One file of a log. Parts sort in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// The number under which it was put aside; the current one has the highest.
+    /// The number of a rotated file; the current one has the highest.
     pub number: u64,
     /// Where it lies.
     pub path: PathBuf,
 }
 
 impl Part {
-    /// The part of a log that a path is by its name, if it is one.
+    /// The part that a path denotes by its file name, if any.
     pub fn of(path: &Path) -> Option<Self> {
         let number = match path.file_name()?.to_str()? {
             CURRENT => u64::MAX,
@@ -31,7 +31,7 @@ impl Part {
         Some(Self { number, path: path.to_owned() })
     }
 
-    /// Whether it is the one that is written to.
+    /// Whether it is the current file.
     pub fn is_current(&self) -> bool {
         self.number == u64::MAX
     }
@@ -47,12 +47,12 @@ pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
     Ok(parts)
 }
 
-/// Whether a line, given without its end, has the form of one of a log.
+/// Whether a line, given without its line end, has the form of a log line.
 pub fn is_line(line: &[u8]) -> bool {
     line.starts_with(BEGINNING) && Chained::read(line).is_some()
 }
 
-/// Opens a file of a log. By the name of one, only a regular file is one: a pipe may have no end.
+/// Opens a file of a log. A path named like one must be a regular file: a pipe may never end.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     if Part::of(path).is_some() && !path.metadata()?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -60,27 +60,27 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     input::open(path)
 }
 
-/// Opens a file of a log to be read, compressed or not.
+/// Opens a file of a log for reading, compressed or not.
 pub fn open_file(path: &Path) -> io::Result<Box<dyn BufRead>> {
     source::text(open(path)?)
 }
 
-/// The numbers of the files that were put aside, oldest first.
+/// The numbers of the rotated files, oldest first.
 pub(super) fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     let mut numbers: Vec<u64> = folder.names()?.iter().filter_map(|name| number(name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
 
-/// The name of a file that is put aside.
+/// The name of a rotated file.
 pub(super) fn name(number: u64) -> String {
     format!("activity-{number}.jsonl")
 }
 
-/// The number of a file that was put aside.
+/// The number of a rotated file.
 pub(super) fn number(file: &str) -> Option<u64> {
     let number = file.strip_prefix("activity-")?.strip_suffix(".jsonl")?.parse().ok()?;
-    // `activity-01.jsonl` and `activity-+1.jsonl` are not names that we give.
+    // `activity-01.jsonl` and `activity-+1.jsonl` are not valid names.
     (name(number) == file && number < u64::MAX).then_some(number)
 }
 

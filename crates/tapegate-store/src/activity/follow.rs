@@ -1,7 +1,7 @@
-//! Reading a log from its oldest file on, and going on as it grows and files are put aside.
+//! Reads a log from its oldest file on, and continues as it grows and is rotated.
 //!
-//! Only whole lines are read. What a killed writer left at the end is passed over when the next
-//! writer has cut it off, and what follows is read in its place.
+//! Only whole lines are read. A torn end left by a killed writer is skipped once the next writer
+//! has cut it off and continued in its place.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +15,12 @@ use crate::watch::Watcher;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// No line of ours is longer.
+/// Longer than any valid line.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often files may be put aside while the next one is looked for, before it is looked for later.
+/// How many rotations to tolerate while looking for the next file, before trying again later.
 const TRIES_MAX: usize = 100;
 
-/// A log that is read to its end and beyond.
+/// A log that is read to its end and followed from there.
 #[derive(Debug)]
 pub struct Follower {
     folder: PathBuf,
@@ -33,37 +33,37 @@ pub struct Follower {
 struct Reading {
     part: Part,
     file: File,
-    /// How far its lines were read.
+    /// The offset behind the last line returned.
     bytes: u64,
     line: u64,
-    /// What follows, as far as it was read.
+    /// Bytes read from the file.
     buffer: Vec<u8>,
-    /// How much of that was handed out.
+    /// How many of them have been returned.
     used: usize,
 }
 
-/// What is read next.
+/// Where reading continues.
 enum Next {
-    /// The same file, which has another name by now.
+    /// The same file under a new name.
     Renamed(Part),
     /// Another file.
     Other(Reading),
 }
 
 impl Follower {
-    /// Reads the log in `folder` from its start.
+    /// Follows the log in `folder` from its start.
     pub fn new(folder: &Path) -> Self {
-        // Watching begins before reading, so that nothing is missed between the two.
+        // Start watching before reading, so that nothing is missed in between.
         let watcher = Watcher::of_contents(folder);
         Self { folder: folder.to_owned(), watcher, reading: None }
     }
 
-    /// Whether there is a log.
+    /// Whether the log has any files.
     pub fn has_files(&self) -> bool {
         parts(&self.folder).is_ok_and(|parts| !parts.is_empty())
     }
 
-    /// The file that was read last.
+    /// The file that was last read.
     pub fn path(&self) -> Option<&Path> {
         self.reading.as_ref().map(|reading| reading.part.path.as_path())
     }
@@ -82,12 +82,12 @@ impl Follower {
         }
     }
 
-    /// Waits until the log may have grown, at most for `timeout`.
+    /// Waits until the log may have grown, for at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> io::Result<()> {
         self.watcher.wait(timeout)
     }
 
-    /// Goes on to the file that follows the one that was read to its end; false if there is none.
+    /// Moves on to the file after the one that was read to its end; false if there is none.
     fn turn_over(&mut self) -> io::Result<bool> {
         let folder = self.folder.clone();
         self.turn_over_among(&mut || match parts(&folder) {
@@ -96,7 +96,7 @@ impl Follower {
         })
     }
 
-    /// The same among the files that are found by `look`, each time that they are looked for.
+    /// Like [`Follower::turn_over`], with the files listed by `look`.
     fn turn_over_among(
         &mut self,
         look: &mut dyn FnMut() -> io::Result<Vec<Part>>,
@@ -104,7 +104,7 @@ impl Follower {
         let mut parts = look()?;
         for _ in 0..TRIES_MAX {
             let next = self.following(parts.clone())?;
-            // If a file was put aside meanwhile, what was found may not be what follows.
+            // If a file was rotated meanwhile, the file found may not be the next one.
             let by_now = look()?;
             if by_now == parts {
                 let found = next.is_some();
@@ -122,7 +122,7 @@ impl Follower {
         Ok(false)
     }
 
-    /// What follows the file that is being read, among these.
+    /// Determines what comes after the current file among these parts.
     fn following(&self, mut parts: Vec<Part>) -> io::Result<Option<Next>> {
         if let Some(reading) = &self.reading {
             let ours = identity(&reading.file)?;
@@ -130,8 +130,8 @@ impl Follower {
                 part.path.symlink_metadata().is_ok_and(|there| (there.dev(), there.ino()) == ours)
             });
             match place {
-                // Before it was put aside, somebody may have written: it is read to its end once
-                // more, under the name it has now.
+                // Lines may have been added before it was rotated, so it is read to its end once
+                // more under its new name.
                 Some(place) if parts[place] != reading.part => {
                     return Ok(Some(Next::Renamed(parts.swap_remove(place))));
                 }
@@ -143,7 +143,7 @@ impl Follower {
     }
 }
 
-/// Opens the first of these files that is still there.
+/// Opens the first of these files that still exists.
 fn first_of(parts: Vec<Part>) -> io::Result<Option<Reading>> {
     for part in parts {
         match super::files::open(&part.path) {
@@ -182,11 +182,11 @@ impl Reading {
         }
     }
 
-    /// Reads more; false if there is none. A line without an end is read anew the next time.
+    /// Reads more; false if there is none. An incomplete line is read again the next time.
     fn read_on(&mut self) -> io::Result<bool> {
         let held = self.buffer.len() - self.used;
         if held > LINE_BYTES_MAX {
-            // No line of ours: it is passed over piece by piece, and what is left of it is none.
+            // Not a valid line: skip it piece by piece; its remains are not valid either.
             self.bytes += held as u64;
             self.buffer.clear();
             self.used = 0;
@@ -202,7 +202,7 @@ impl Reading {
         }
         self.buffer.clear();
         if self.file.metadata()?.len() < self.bytes {
-            // It was emptied: what is written now is new.
+            // The file was truncated, so everything in it is new.
             (self.bytes, self.line) = (0, 0);
         }
         Ok(false)
@@ -221,7 +221,7 @@ mod tests {
         log.commit().unwrap();
     }
 
-    /// The numbers of the events that there are to be read.
+    /// The numbers of the events that can be read.
     fn read(follower: &mut Follower) -> Vec<u64> {
         let mut numbers = Vec::new();
         while let Some(next) = follower.next_line().unwrap() {
@@ -258,7 +258,7 @@ mod tests {
             let mut follower = Follower::new(folder.path());
             (0..first).for_each(|number| write(&mut log, number));
             assert_eq!(read(&mut follower).len() as u64, first);
-            // The first look is at files of which some have other names a moment later.
+            // The first listing is outdated as soon as it is returned.
             let mut late = first..first + 9;
             follower
                 .turn_over_among(&mut || {

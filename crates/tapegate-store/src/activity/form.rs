@@ -1,14 +1,14 @@
-//! A line that is written again, but for what differs from one call to the next.
+//! Writes an event by copying the previous one and replacing what differs.
 //!
-//! An agent that works calls the same tool time and again, and what is told of each call is the
-//! same text but for a few numbers.
+//! An agent calls the same tool again and again, and the lines about these calls differ only in a
+//! few values.
 
 use std::ops::Range;
 
 use super::chain::put_number;
 use super::line::{Places, START, Second, put_text};
 
-/// What differs between events that are alike.
+/// The values that differ between similar events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differing<'a> {
     /// Microseconds since 1970.
@@ -17,13 +17,13 @@ pub struct Differing<'a> {
     pub message_id: Option<&'a str>,
     /// How long the decision took.
     pub latency_us: Option<u64>,
-    /// What a caller was told as `correlation_id`.
+    /// Reported to the caller as `correlation_id`.
     pub request_id: Option<&'a str>,
     /// The number of the message on its tape.
     pub tape_seq: Option<u64>,
 }
 
-/// The text of an event that others are like.
+/// The text of an event, used as a template for similar ones.
 #[derive(Debug, Default)]
 pub(super) struct Form {
     text: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Takes over an event that was written from `start` on.
+    /// Takes the event that was written from `start` on as the new template.
     pub(super) fn take(&mut self, all: &[u8], start: usize, places: Places) {
         let moved =
             |place: Option<Range<usize>>| place.map(|place| place.start - start..place.end - start);
@@ -46,7 +46,7 @@ impl Form {
         };
     }
 
-    /// Whether an event with this in it can be written by this form: it has the same members.
+    /// Whether an event with these values has the same members as the template.
     pub(super) fn fits(&self, differing: &Differing<'_>) -> bool {
         let Places { message_id, latency_us, request_id, tape_seq, .. } = &self.places;
         message_id.is_some() == differing.message_id.is_some()

@@ -1,7 +1,7 @@
-//! An event as the text of a line.
+//! Writes an event as the text of a line.
 //!
-//! The keys and their order are a promise: docs/activity-log.md names them all. They may get
-//! company, but none is renamed or taken away.
+//! The keys and their order are a promise: docs/activity-log.md names them all. Keys may be added
+//! but are never renamed or removed.
 
 use std::ops::Range;
 
@@ -12,32 +12,32 @@ use tapegate_core::time::{SubSecond, write_rfc3339};
 use super::Event;
 use super::chain::put_number;
 
-/// What is longer is cut: a caller can name a tool as long as it likes, and a log must not grow by it.
+/// Longer texts are truncated: a caller may choose any tool name, and must not inflate the log.
 const TEXT_BYTES_MAX: usize = 2048;
-/// More than this beside the known keys is left out.
+/// The largest `extra` that is written.
 pub const EXTRA_BYTES_MAX: usize = 64 * 1024;
 
-/// A key between two members.
+/// A key, with the punctuation between two members.
 macro_rules! key {
     ($key:literal) => {
         concat!(",\"", $key, "\":")
     };
 }
 
-/// Most lines are shorter.
+/// The size to reserve for a line; most are shorter.
 const LINE_BYTES: usize = 1024;
-/// What stands before the moment.
+/// The text before the timestamp.
 pub(super) const START: &[u8] = b"{\"timestamp\":\"";
-/// Where the fraction of a second begins in a moment.
+/// The position of the fraction in a timestamp.
 const FRACTION: usize = "2026-01-01T00:00:00.".len();
 
-/// Appends an event as an object without its closing bracket.
+/// Appends an event as an object without its closing brace.
 pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
     write_at(event, &mut Second::default(), out);
 }
 
-/// The same of one event of many. Tells where in the text stands what differs from one call to the
-/// next.
+/// Like [`write`], but reuses the last timestamp, and returns the positions of the values that
+/// differ between similar events.
 pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) -> Places {
     out.reserve(LINE_BYTES);
     let mut body = Body { out };
@@ -77,10 +77,10 @@ pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>
     Places { after_moment, message_id, latency_us, request_id, tape_seq }
 }
 
-/// Where the value of a member stands, if it is there.
+/// The position of a member's value, if present.
 pub(super) type Place = Option<Range<usize>>;
 
-/// Where in a text stands what differs from one call to the next, in their order.
+/// The positions of the values that differ between similar events, in order.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) after_moment: usize,
@@ -90,7 +90,7 @@ pub(super) struct Places {
     pub(super) tape_seq: Place,
 }
 
-/// The second of the last event, which most have in common with the one before.
+/// The formatted second of the last event, which most events share with the one before.
 #[derive(Debug, Default)]
 pub(super) struct Second {
     number: Option<i64>,
@@ -98,7 +98,7 @@ pub(super) struct Second {
 }
 
 impl Second {
-    /// Appends a moment as RFC 3339 has it, with microseconds.
+    /// Appends a timestamp in RFC 3339 with microseconds.
     pub(super) fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
         let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
         if self.number != Some(number) {
@@ -122,7 +122,7 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// The first member of all.
+    /// Writes the timestamp, which is always the first member.
     fn moment(&mut self, wall_us: i64, second: &mut Second) {
         self.out.extend_from_slice(START);
         second.write(wall_us, self.out);
@@ -133,7 +133,7 @@ impl Body<'_> {
         self.out.extend_from_slice(key.as_bytes());
     }
 
-    /// A word of ours, which needs no escapes; none if it is empty.
+    /// Writes one of our own words, which need no escaping; nothing if it is empty.
     fn known(&mut self, key: &'static str, word: Option<&'static str>) {
         if let Some(word) = word.filter(|word| !word.is_empty()) {
             self.key(key);
@@ -148,20 +148,20 @@ impl Body<'_> {
         self.out.extend_from_slice(json);
     }
 
-    /// A member that is text.
+    /// Writes a string member.
     fn word(&mut self, key: &'static str, word: &str) {
         self.key(key);
         put_text(self.out, word);
     }
 
-    /// A member that stands there unless it is empty.
+    /// Writes a string member unless it is empty.
     fn text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
             self.word(key, text);
         }
     }
 
-    /// A member that may not be there; where its value stands.
+    /// Writes an optional member and returns the position of its value.
     fn maybe(&mut self, key: &'static str, text: Option<&str>) -> Place {
         let text = text?;
         self.key(key);
@@ -190,7 +190,7 @@ impl Body<'_> {
         self.out.push(b']');
     }
 
-    /// Members of the caller's own, if they are JSON; what is none must not spoil the line.
+    /// Writes the caller's own members. If they are not valid JSON, they are written as a string.
     fn extra(&mut self, members: &str) {
         if members.trim().is_empty() {
             return;
@@ -210,7 +210,7 @@ impl Body<'_> {
     }
 }
 
-/// Appends a text as JSON, cut if it is too long.
+/// Appends a JSON string, truncated if it is too long.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     if text.len() <= TEXT_BYTES_MAX {
         return write_str(out, text);

@@ -1,9 +1,9 @@
-//! Writing the log, one of several writers.
+//! Writes the log, possibly as one of several writers.
 //!
-//! Events gather until [`ActivityLog::commit`], which takes the file's lock, links them to whatever
-//! the file ends in, and hands them to the kernel in one call. What the file ends in is known
-//! already while nobody else has written. If the kernel does not take all of it, the file is cut
-//! back, so that it tells of nothing that the caller was told has failed.
+//! Events are buffered until [`ActivityLog::commit`], which takes the file's lock, chains them to
+//! the last line and hands them to the kernel in one call. The last line is already known unless
+//! another process has written since. If the kernel does not take everything, the file is truncated
+//! again, so it contains nothing that the caller was told has failed.
 
 mod current;
 mod error;
@@ -22,44 +22,44 @@ use current::Open;
 
 pub use error::ActivityError;
 
-/// How often the current file may turn out to be another before it is given up.
+/// How many times the current file may turn out to be another one before giving up.
 const REOPENED_MAX: usize = 100;
-/// What the buffers keep between commits.
+/// How much memory the buffers keep between commits.
 const KEPT_BYTES_MAX: usize = 512 * 1024;
 
-/// How a log is kept.
+/// Rotation and retention of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// A file that has grown to this is put aside.
+    /// A file of at least this size is rotated.
     pub rotate_bytes: u64,
-    /// After how long files that were put aside are removed; `None` keeps them.
+    /// How long rotated files are kept; `None` keeps them all.
     pub retention: Option<Duration>,
 }
 
-/// A log that is being written.
+/// A log that is open for writing.
 #[derive(Debug)]
 pub struct ActivityLog {
     folder: Folder,
     options: Options,
     open: Option<Open>,
-    /// The end of the chain, as far as it is known.
+    /// The end of the chain, as far as this writer knows.
     link: Link,
     pending: Pending,
     second: line::Second,
-    /// The last event that was noted as a whole.
+    /// The last event that was written in full, as a template for similar ones.
     form: Form,
     out: Vec<u8>,
-    /// What is to be said about the log itself.
+    /// Lines about the log itself that are still to be written.
     notices: Vec<Vec<u8>>,
-    /// That an empty file goes on where another one ends.
+    /// The line that links a new file to the rotated one.
     continued: Option<Vec<u8>>,
-    /// Events that could not be written; the log says so when it can be written again.
+    /// Events that could not be written; the log reports them when it can be written again.
     lost: u64,
-    /// Whether files that were put aside have yet to be looked over.
+    /// Whether rotated files must still be checked for retention.
     retention_due: bool,
 }
 
-/// Events that wait for a commit: their texts, one behind the other.
+/// Events that wait for a commit: their texts, concatenated.
 #[derive(Debug, Default)]
 struct Pending {
     text: Vec<u8>,
@@ -80,7 +80,7 @@ impl Default for Options {
 }
 
 impl ActivityLog {
-    /// Opens the log in `folder`, which is made if it is not there.
+    /// Opens the log in `folder`, creating it if needed.
     pub fn open(folder: &Path, options: Options) -> Result<Self, ActivityError> {
         let opened = Folder::make(folder)
             .map_err(|source| ActivityError::Open { path: folder.to_owned(), source })?;
@@ -98,23 +98,23 @@ impl ActivityLog {
             lost: 0,
             retention_due: options.retention.is_some(),
         };
-        // What is wrong with it is told now, not when the first call waits for it.
+        // Report problems now rather than when the first call waits for the log.
         log.lock()?;
         log.unlock();
         Ok(log)
     }
 
-    /// Where the current file lies.
+    /// The path of the current file.
     pub fn path(&self) -> PathBuf {
         self.folder.at(CURRENT)
     }
 
-    /// The number and the hash of the last line that this writer knows of.
+    /// The number and hash of the last line that this writer knows of.
     pub fn head(&self) -> Link {
         self.link
     }
 
-    /// Notes an event, for the next commit.
+    /// Adds an event to the next commit.
     pub fn append(&mut self, event: &Event<'_>) {
         debug_assert!(event.kind.is_empty() || KINDS.contains(&event.kind), "{}", event.kind);
         let text = &mut self.pending.text;
@@ -124,8 +124,8 @@ impl ActivityLog {
         self.pending.ends.push(text.len());
     }
 
-    /// Notes an event that is as the last one given to [`ActivityLog::append`] but for this; false if it
-    /// cannot be, because it has other members.
+    /// Adds an event that differs from the last [`ActivityLog::append`] only in `differing`; false
+    /// if it cannot, because it has other members.
     pub fn append_like(&mut self, differing: &Differing<'_>) -> bool {
         let fits = self.form.fits(differing);
         if fits {
@@ -135,8 +135,8 @@ impl ActivityLog {
         fits
     }
 
-    /// Writes everything that was noted. After an error nothing of it is in the file, and none of
-    /// it will be: what it tells of must not happen, or happens untold.
+    /// Writes all added events. After an error none of them is in the file, nor ever will be: what
+    /// they record must not happen, or happens unlogged.
     pub fn commit(&mut self) -> Result<(), ActivityError> {
         if self.pending.ends.is_empty() {
             return Ok(());
@@ -174,7 +174,7 @@ impl ActivityLog {
         written.map_err(|source| ActivityError::Write { path: self.path(), source })
     }
 
-    /// Puts together what is written: what there is to say about the log itself, then the events.
+    /// Assembles the text to write: lines about the log itself, then the events.
     fn seal_all(&mut self, removal: &Removal) -> Link {
         let mut link = self.link;
         self.out.clear();
@@ -187,7 +187,7 @@ impl ActivityLog {
         link
     }
 
-    /// Takes the lock of the current file, whichever that is by then, and knows its end.
+    /// Locks the current file, reopening it if it was rotated, and determines its end.
     fn lock(&mut self) -> Result<(), ActivityError> {
         for _ in 0..REOPENED_MAX {
             let open = match self.open.take() {
@@ -199,7 +199,7 @@ impl ActivityLog {
             }
             let there = self.folder.identity(CURRENT).map_err(|source| self.cannot_open(source))?;
             let Some(there) = there.filter(|there| open.is(there)) else {
-                // Put aside or taken away by somebody else; the lock goes with the file.
+                // Rotated or removed by another process; dropping the file releases the lock.
                 continue;
             };
             let open = self.open.insert(open);
@@ -224,7 +224,7 @@ impl ActivityLog {
         }
     }
 
-    /// Finds out what the current file ends in, and cuts off what a writer that was killed has left.
+    /// Determines the end of the current file, and cuts off what a killed writer has left.
     fn find_end(&mut self, bytes: u64) -> Result<(), ActivityError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let found = match bytes {
@@ -243,8 +243,8 @@ impl ActivityLog {
                 }
                 match tail.link {
                     Some(link) if link.seq > self.link.seq => self.link = link,
-                    // A file that ends before what this writer has written itself was cut off by
-                    // somebody. To go on from there would hide that.
+                    // The file ends before a line that this writer wrote, so it was truncated by
+                    // another process. Continuing from there would hide that.
                     Some(_) => {}
                     None => self.follow_predecessor(),
                 }
@@ -259,7 +259,7 @@ impl ActivityLog {
         Ok(())
     }
 
-    /// Links an empty file to the one that was put aside last, or to what this writer wrote last.
+    /// Chains an empty file to the last rotated one, or to this writer's own last line.
     fn follow_predecessor(&mut self) {
         let Some((number, link)) = rotation::predecessor(&self.folder) else { return };
         if link.seq >= self.link.seq {
@@ -275,7 +275,7 @@ impl ActivityLog {
             (true, Some(retention)) => rotation::is_older(&open.file, retention),
             _ => false,
         };
-        // A line without its end must get it first.
+        // An incomplete line must be terminated first.
         open.bytes > 0 && !open.unended && (is_large || is_old())
     }
 

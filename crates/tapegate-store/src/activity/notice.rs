@@ -1,7 +1,6 @@
-//! What the log says about itself: lines of the kind `log`, linked like any other.
+//! What the log records about itself: lines of the kind `log`, chained like any other.
 //!
-//! They are what tells a file that was put aside, a tail that was torn or a part that has lived
-//! its time from tampering.
+//! They distinguish a rotated file, a torn last line and an expired file from tampering.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,14 +11,14 @@ use super::{Event, files, line};
 
 /// A writer was killed in the middle of a line.
 pub(super) const TORN: &str = "torn_tail";
-/// The file goes on where another one ends.
+/// The file continues a rotated one.
 pub(super) const CONTINUED: &str = "continued";
-/// Files were removed because their time was over.
+/// Files were removed because their retention time was over.
 pub(super) const REMOVED: &str = "retention";
 /// Events could not be written.
 pub(super) const LOST: &str = "lost";
 
-/// How much of a torn line is kept.
+/// How much of a torn line is recorded.
 const TORN_BYTES_MAX: usize = 1024;
 
 pub(super) fn torn(bytes: &[u8]) -> Vec<u8> {

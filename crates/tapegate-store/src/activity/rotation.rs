@@ -1,7 +1,7 @@
-//! Files that have grown large are put aside, and removed when their time is over.
+//! Rotates files that have grown large, and removes rotated ones after their retention time.
 //!
-//! Both happen under the lock of the current file. A file is removed only after the line that says
-//! so is written.
+//! Both happen under the lock of the current file. A file is removed only after the line that
+//! records its removal has been written.
 
 use std::fs::File;
 use std::io;
@@ -18,25 +18,25 @@ use super::files::{self, CURRENT};
 use super::tail;
 use crate::private::Folder;
 
-/// More of the first line is not looked at.
+/// How much of the first line is read.
 const FIRST_LINE_BYTES: usize = 512;
 
-/// Files whose time is over: the oldest ones, without a gap.
+/// Files past their retention time: the oldest ones, without a gap.
 #[derive(Debug, Default)]
 pub(super) struct Removal {
     pub(super) numbers: Vec<u64>,
-    /// What the last of them ends in.
+    /// The end of the last of them.
     pub(super) link: Option<Link>,
 }
 
-/// Gives the current file the next number.
+/// Renames the current file to the next number.
 pub(super) fn put_aside(folder: &Folder) -> io::Result<()> {
     let newest = files::numbers(folder)?.last().copied();
     let number = newest.or_else(|| previous_of(folder)).unwrap_or(0) + 1;
     let name = files::name(number);
     let handle = folder.handle();
     match renameat_with(&handle, CURRENT, &handle, &name, RenameFlags::NOREPLACE) {
-        // Some file systems cannot do both at once; we have the lock, and the name was free.
+        // Not every file system has NOREPLACE. We hold the lock, and the name was free.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             Ok(renameat(&handle, CURRENT, &handle, &name)?)
         }
@@ -44,13 +44,13 @@ pub(super) fn put_aside(folder: &Folder) -> io::Result<()> {
     }
 }
 
-/// The file that was put aside last, and its end.
+/// The last rotated file, and its end.
 pub(super) fn predecessor(folder: &Folder) -> Option<(u64, Link)> {
     let number = files::numbers(folder).ok()?.last().copied()?;
     Some((number, end_of(folder, number)?))
 }
 
-/// The files that were last written before `retention` began.
+/// The files that were last written before the retention time began.
 pub(super) fn expired(folder: &Folder, retention: Duration) -> Removal {
     let mut removal = Removal::default();
     let Ok(numbers) = files::numbers(folder) else { return removal };
@@ -67,7 +67,7 @@ pub(super) fn expired(folder: &Folder, retention: Duration) -> Removal {
     removal
 }
 
-/// Whether a file was begun before `retention` began.
+/// Whether a file was started before the retention time began.
 pub(super) fn is_older(file: &File, retention: Duration) -> bool {
     let began = begin(file).and_then(|line| text_of(&line, "timestamp"));
     let began_us = began.and_then(|text| read_rfc3339(&text));
@@ -76,7 +76,7 @@ pub(super) fn is_older(file: &File, retention: Duration) -> bool {
 }
 
 impl Removal {
-    /// Removes the files. What cannot be removed now is found again later.
+    /// Removes the files. A file that cannot be removed is found again later.
     pub(super) fn carry_out(&self, folder: &Folder) {
         for number in &self.numbers {
             unlinkat(folder.handle(), files::name(*number), AtFlags::empty()).ok();
@@ -90,7 +90,7 @@ fn end_of(folder: &Folder, number: u64) -> Option<Link> {
     tail::read(&file, bytes).ok().flatten().and_then(|tail| tail.link)
 }
 
-/// The number of the file that the current one says it continues.
+/// The number of the file that the current one continues.
 fn previous_of(folder: &Folder) -> Option<u64> {
     let line = begin(&folder.file(CURRENT, OFlags::RDONLY).ok()?)?;
     files::number(&text_of(&line, "previous_file")?)

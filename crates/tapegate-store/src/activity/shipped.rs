@@ -1,9 +1,9 @@
-//! What a log has taken over from logs elsewhere, so that each of their lines is in it once.
+//! Records which lines a log has taken over from remote logs, so that each of them is in it once.
 //!
-//! A line that was taken over says from which log it came and which number it had there
-//! (`shipped_from`, `shipped_seq`). These members are the truth. A small file beside the log says how far
-//! every other log was taken over, so that only what was written since has to be looked through; it may
-//! be older than the log, and is never newer. It also has the name by which the log itself is known.
+//! A line that was taken over names the log it comes from and its number there (`shipped_from`,
+//! `shipped_seq`). These members are authoritative. A small file next to the log records how far
+//! each remote log was taken over, so that only newer lines must be scanned; it may lag behind the
+//! log but is never ahead. It also holds the id of the log itself.
 //!
 //! ```text
 //! <state folder>/hub-log     id <name>
@@ -24,43 +24,42 @@ use crate::approvals::new_id;
 use crate::private::Folder;
 use crate::temporary::Temporary;
 
-/// The file.
 const FILE: &str = "hub-log";
-/// A larger file was not written by us.
+/// Larger than any valid file.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How often files may be put aside while they are looked through.
+/// How many rotations to tolerate during a scan.
 const TRIES_MAX: usize = 10;
-/// The longest name of a log.
+/// The longest id of a log.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How far other logs were taken over by a log.
+/// How far a log has taken over remote logs.
 #[derive(Debug)]
 pub struct Shipped {
     folder: Folder,
     id: String,
-    /// The last line of the log that is known.
+    /// The last line of the log that was scanned.
     seq: u64,
     last: BTreeMap<String, u64>,
 }
 
-/// The name of the log in a folder, if it takes over others.
+/// The id of the log in a folder, if it takes over others.
 pub fn log_id(folder: &Path) -> Option<String> {
     read(&Folder::open(folder).ok()?).ok()?.map(|(id, ..)| id)
 }
 
-/// Whether a text can be the name of a log.
+/// Whether a text can be the id of a log.
 pub fn is_log_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.bytes().all(is_plain)
 }
 
-/// A name for a log.
+/// Creates an id for a log.
 pub(crate) fn new_log_id() -> io::Result<String> {
     Ok(new_id()?.replacen("ap_", "log_", 1))
 }
 
 impl Shipped {
-    /// What the log in `folder` has taken over.
+    /// Reads what the log in `folder` has taken over.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let handle = Folder::make(folder)?;
         let found = read(&handle)?;
@@ -72,32 +71,32 @@ impl Shipped {
         let mut shipped = Self { folder: handle, id, seq, last };
         shipped.look_through()?;
         match is_new {
-            // The name must last from before the first line is taken over.
+            // The id must be stored before the first line is taken over.
             true => shipped.save()?,
-            // What was looked through now need not be the next time; if this fails, it is.
+            // Saves the next open from scanning these lines again; a failure only costs time.
             false if shipped.seq != seq => shipped.save().unwrap_or_default(),
             false => {}
         }
         Ok(shipped)
     }
 
-    /// The name by which the log is known.
+    /// The id of the log.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The last number that was taken over from the log with this name; 0 if none was.
+    /// The last number taken over from the log with this id; 0 if none was.
     pub fn last(&self, from: &str) -> u64 {
         self.last.get(from).copied().unwrap_or(0)
     }
 
-    /// The members that a line has which is taken over.
+    /// The members to add to a line that is taken over.
     pub fn members(from: &str, seq: u64) -> String {
         format!("\"shipped_from\":\"{from}\",\"shipped_seq\":{seq}")
     }
 
-    /// Notes that lines up to `seq` were taken over, and that the log now ends in line `end`. If this
-    /// cannot be written, the log itself is looked through the next time.
+    /// Records that lines up to `seq` were taken over and that the log now ends in line `end`. If
+    /// the file cannot be written, the log is scanned the next time.
     pub fn note(&mut self, from: &str, seq: u64, end: u64) {
         let last = self.last.entry(from.to_owned()).or_default();
         *last = seq.max(*last);
@@ -113,12 +112,12 @@ impl Shipped {
         temporary.replace(FILE)
     }
 
-    /// Finds what was taken over since the file was written, newest files first.
+    /// Scans the lines that were written since the file was saved, newest files first.
     fn look_through(&mut self) -> io::Result<()> {
         for _ in 0..TRIES_MAX {
             let before = parts(self.folder.path())?;
             let found = self.look_through_parts(&before);
-            // A file that was put aside meanwhile has been missed, or was looked through twice.
+            // A file that was rotated meanwhile may have been missed or scanned twice.
             match found {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 Ok(()) if parts(self.folder.path())? == before => return Ok(()),
@@ -142,7 +141,7 @@ impl Shipped {
                 }
                 self.seq = self.seq.max(chained.seq);
             }
-            // What came before is known.
+            // Earlier files were scanned before.
             if first.is_some_and(|first| first <= known.saturating_add(1)) {
                 break;
             }
@@ -152,7 +151,7 @@ impl Shipped {
 
     fn take_note_of(&mut self, line: &[u8]) {
         const KEY: &[u8] = b"\"shipped_seq\":";
-        // Most lines are of this log alone, and need not be read.
+        // Most lines are the log's own and need not be parsed.
         if !line.windows(KEY.len()).any(|window| window == KEY) {
             return;
         }
@@ -178,7 +177,7 @@ fn read(folder: &Folder) -> io::Result<Option<Found>> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     let id = lines.next().filter(|(key, id)| *key == "id" && is_log_id(id));
     let seq = lines.next().filter(|(key, _)| *key == "seq").and_then(|(_, seq)| seq.parse().ok());
-    // A file that is not as we write it says nothing; the log does.
+    // A malformed file is ignored; the log is scanned instead.
     let Some(((_, id), seq)) = id.zip(seq) else { return Ok(None) };
     let last = lines.filter_map(|(from, seq)| Some((from.to_owned(), seq.parse().ok()?)));
     Ok(Some((id.to_owned(), seq, last.collect())))
@@ -208,7 +207,7 @@ mod tests {
         let again = Shipped::open(folder.path()).unwrap();
         assert_eq!((again.last("log_a"), again.last("log_b"), again.last("log_c")), (9, 3, 0));
         assert_eq!((again.id(), log_id(folder.path()).as_deref()), (&*id, Some(&*id)));
-        // Without the file everything is looked through.
+        // Without the file, the whole log is scanned.
         std::fs::remove_file(folder.path().join(FILE)).unwrap();
         let again = Shipped::open(folder.path()).unwrap();
         assert_eq!((again.last("log_a"), again.last("log_b")), (9, 3));

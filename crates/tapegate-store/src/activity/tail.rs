@@ -8,23 +8,23 @@ use super::chain::{Chained, Link};
 
 /// How much is read first. Most lines are shorter.
 const FIRST_BYTES: u64 = 4 * 1024;
-/// No line of ours is longer, so a file without one in its last bytes is no log.
+/// Longer than any valid line: a file without one in its last bytes is not a log.
 const TAIL_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// What every line of ours begins with.
+/// What every line of a log begins with.
 pub(super) const BEGINNING: &[u8] = b"{\"timestamp\":\"";
 
-/// What a file ends in.
+/// The end of a file.
 #[derive(Debug)]
 pub(super) struct Tail {
-    /// The last line that seals; `None` if what there is was never sealed.
+    /// The last line that seals; `None` if nothing was ever sealed.
     pub(super) link: Option<Link>,
-    /// Whether that line lacks nothing but its line end.
+    /// Whether that line lacks only its line end.
     pub(super) open: bool,
-    /// What stands behind it: a writer was killed before it had written all.
+    /// The bytes after it: the writer was killed before it was done.
     pub(super) torn: Vec<u8>,
 }
 
-/// Reads the end of a file of `bytes` bytes; `None` if nothing there is a line of a log.
+/// Reads the end of a file of `bytes` bytes; `None` if it is not a log.
 pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
     let mut length = FIRST_BYTES;
     loop {
@@ -39,7 +39,7 @@ pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
     }
 }
 
-/// Finds the last seal in `text`, whose first line is only whole if it is a file's.
+/// Finds the last seal in `text`; its first line is complete only if `text` starts the file.
 fn find(text: &[u8], whole: bool) -> Option<Tail> {
     let mut end = text.len();
     loop {
@@ -56,7 +56,7 @@ fn find(text: &[u8], whole: bool) -> Option<Tail> {
             None => break,
         }
     }
-    // The very first lines may have been torn, or lost with the power.
+    // The very first lines may be torn, or zeroed by a power failure.
     let begins = BEGINNING.starts_with(&text[..text.len().min(BEGINNING.len())]);
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     lines.pop();
@@ -69,7 +69,7 @@ fn find(text: &[u8], whole: bool) -> Option<Tail> {
 mod tests {
     use super::*;
 
-    /// A log, written so many lines at once, and its end.
+    /// A log written in batches of `at_once` lines, and its end.
     fn log(lines: usize, at_once: usize, length: usize) -> (Vec<u8>, Link) {
         let (mut link, mut out) = (Link::START, Vec::new());
         let body = format!("{{\"timestamp\":\"{}\"", "x".repeat(length));

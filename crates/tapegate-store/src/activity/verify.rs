@@ -1,9 +1,9 @@
-//! Looking over a log: does every line follow the one before it?
+//! Verifies a log: does each line follow from the one before?
 //!
-//! What was changed, taken out, put in, repeated or moved is found wherever it is, with one finding
-//! for one fault as far as that can be told: to the line, or to the few lines that share a seal. What
-//! was cut off at the very end, and a log that was written anew from its start, cannot be told from
-//! the log alone: for that its head, the hash of the last line, must have been noted elsewhere.
+//! Lines that were changed, removed, inserted, repeated or moved are found, with one finding per
+//! fault where possible, located to the line or to the few lines that share a seal. A truncated
+//! end, or a log rewritten from its start, cannot be detected from the log alone: for that, its
+//! head (the hash of the last line) must have been recorded elsewhere.
 
 mod open;
 mod report;
@@ -20,33 +20,33 @@ use open::{Open, Step};
 
 pub use report::{Fault, Found, Report};
 
-/// After this many nobody reads on.
+/// The most findings that are reported one by one.
 const FOUND_MAX: usize = 10_000;
-/// What a line that the log says about itself has, and few others.
+/// Part of every line that the log writes about itself, and of few others.
 const NOTICE: &[u8] = b"\"kind\":\"log\"";
 
-/// Looks over the files of a log, which are fed oldest first.
+/// Verifies the files of a log, which are fed oldest first.
 #[derive(Debug, Default)]
 pub struct Verifier {
     report: Report,
     files: usize,
-    /// Where the log begins, if not at its beginning: what its first line links to.
+    /// What the first line links to, if it is not the beginning of a log.
     begins: Option<(u64, [u8; HASH_CHARS])>,
-    /// What retention says it has removed: up to which line, and its hash.
+    /// What retention has removed, according to the log: the last line and its hash.
     removed: BTreeMap<u64, String>,
     expected: Option<String>,
-    /// What the line before hashes to, if that is not what it says.
+    /// The actual hash of the line before, if it differs from the one it states.
     otherwise: Option<[u8; HASH_CHARS]>,
-    /// The lines that wait for their seal.
+    /// The lines since the last seal.
     open: Open,
-    /// How many lines since the last event are none.
+    /// How many lines since the last event are not events.
     no_events: u64,
-    /// Whether the files before the first one are somewhere else.
+    /// Whether earlier files of the log are not verified.
     partial: bool,
     more: u64,
 }
 
-/// Looks over one file that is a whole log.
+/// Verifies a single file as a whole log.
 pub fn verify(text: impl BufRead) -> io::Result<Report> {
     let mut verifier = Verifier::default();
     verifier.file(text)?;
@@ -54,19 +54,19 @@ pub fn verify(text: impl BufRead) -> io::Result<Report> {
 }
 
 impl Verifier {
-    /// Has the head looked for that was noted elsewhere.
+    /// Also looks for a head that was recorded elsewhere.
     pub fn expect_head(mut self, hash: Option<String>) -> Self {
         self.expected = hash;
         self
     }
 
-    /// The first file is not the first of the log, and the others are not looked at.
+    /// Sets whether earlier files of the log exist but are not verified.
     pub fn partial(mut self, partial: bool) -> Self {
         self.partial = partial;
         self
     }
 
-    /// Looks over the next file.
+    /// Verifies the next file.
     pub fn file(&mut self, text: impl BufRead) -> io::Result<()> {
         self.never_sealed(Severity::Error);
         let mut lines = Lines::new(text);
@@ -83,7 +83,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn finish(mut self) -> Report {
         self.never_sealed(Severity::Warning);
         self.judge_beginning();
@@ -109,7 +109,7 @@ impl Verifier {
         let before = self.report.head.map(|head| head.seq);
         self.open.step(number, chained.seq, before, self.no_events);
         self.no_events = 0;
-        // Most lines are about something else, and need not be read.
+        // Most lines are not notices and need not be parsed.
         if chained.body.windows(NOTICE.len()).any(|window| window == NOTICE) {
             self.open.notices.extend(Logged::read(number, text));
         }
@@ -122,7 +122,7 @@ impl Verifier {
         }
     }
 
-    /// A line that seals those before it has come.
+    /// Handles a line that seals those before it.
     fn sealed(&mut self, number: u64, seq: u64, seal: &Seal<'_>) {
         let mut open = std::mem::take(&mut self.open);
         let computed = open.sealing.close(seal);
@@ -139,17 +139,17 @@ impl Verifier {
         }
     }
 
-    /// Lines are not what their seal was made of.
+    /// Reports lines that do not match their seal.
     fn changed(&mut self, number: u64, open: &Open, link: Link) {
         let first = open.first.map_or(number, |(line, _)| line);
         let alone = first == number;
         if !alone && !open.steps.is_empty() {
-            // Which lines came or went is told by their numbers.
+            // The numbers tell which lines were added or removed.
             open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
             self.report.head = Some(link);
             return;
         }
-        // A line that could not be read was told of already, and is why the others do not fit.
+        // A line that could not be parsed was already reported, and explains the mismatch.
         if !open.spoiled {
             let words = match alone {
                 true => "the line was changed: its hash is not that of its text".to_owned(),
@@ -159,7 +159,7 @@ impl Verifier {
             };
             self.error(first, Fault::Changed, words);
         }
-        // Where it stands counts, not where it says it does.
+        // Its position counts, not the number it states.
         let seq = match (alone, self.report.head) {
             (true, Some(before)) => before.seq.wrapping_add(1),
             _ => link.seq,
@@ -167,7 +167,7 @@ impl Verifier {
         self.report.head = Some(Link { seq, ..link });
     }
 
-    /// Compares what lines link to with what stands before them.
+    /// Checks that lines link to what comes before them.
     fn follow(&mut self, open: &Open, prev: [u8; HASH_CHARS], link: Link) {
         let Some((line, first)) = open.first else { return };
         let Some(before) = self.report.head else {
@@ -179,7 +179,7 @@ impl Verifier {
         };
         open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
         if matches!(open.steps.first(), Some((at, Step::Back { .. })) if *at == line) {
-            // What follows is expected to go on where these came between.
+            // The next line is expected to continue from before these.
             return;
         }
         let expected = before.seq.wrapping_add(1);
@@ -191,7 +191,7 @@ impl Verifier {
         (self.report.head, self.otherwise) = (Some(link), None);
     }
 
-    /// The number of a line is not the one that comes next.
+    /// Reports a line whose number is not the next one.
     fn misstep(&mut self, line: u64, step: Step) {
         match step {
             Step::Over { first, last } => {
@@ -210,7 +210,7 @@ impl Verifier {
         }
     }
 
-    /// A file is over, or the log is, and lines wait for their seal.
+    /// Reports lines without a seal at the end of a file or of the log.
     fn never_sealed(&mut self, severity: Severity) {
         let open = std::mem::take(&mut self.open);
         let Some((line, _)) = open.first else { return };
@@ -226,7 +226,7 @@ impl Verifier {
         self.push(file, line, severity, Fault::Torn, words);
     }
 
-    /// Remembers what the log says about itself.
+    /// Evaluates what the log records about itself.
     fn take_note(&mut self, logged: &Logged) {
         let number = logged.line;
         if logged.str("kind").as_deref() != Some("log") {
@@ -282,7 +282,7 @@ impl Verifier {
             self.line(number, text);
             return self.warning(number, Fault::Torn, "the last line has no line end".to_owned());
         }
-        // Those before it that have no seal are of the same writer, and told of with it.
+        // Unsealed lines before it come from the same write, and are reported together with it.
         let first = self.open.first.map_or(number, |(line, _)| line);
         self.open = Open::default();
         let words = format!(

@@ -1,32 +1,33 @@
-//! How long ago something was asked, whatever the clocks of those who ask and decide show.
+//! The age of a request, independent of the clocks of the processes that ask and decide.
 //!
-//! Whoever decides may have a clock that is an hour off. So the age of a request is taken from the file
-//! system alone: from when its entry among the calls was made until now, both by the one clock that
-//! gives files their times. Whether it is too late is for the process that holds the call to say.
+//! The approver's clock may be an hour off. So the age of a request is measured by the file system
+//! alone: from the modification time of its entry in the call index until now, both by the clock
+//! that timestamps files. Whether a request has expired is decided by the process that holds the
+//! call.
 
 use rustix::fs::{OFlags, Stat, Timespec, Timestamps, futimens};
 
 use super::Request;
 use super::folder::{Approvals, Entry};
 
-/// Its modification time is what the clock of the file system shows.
+/// Its modification time shows the clock of the file system.
 const CLOCK: &str = "clock";
 
 impl Approvals {
-    /// What the clock of whoever asked shows now; if that cannot be told, `now_us`.
+    /// The current time by the asking process's clock; `now_us` if that cannot be determined.
     pub fn asker_now_us(&self, request: &Request, now_us: i64) -> i64 {
         let age_us = self.folder_now_us().and_then(|now| self.age_us(request, now));
         shifted(request, age_us, now_us)
     }
 
-    /// How long ago a request was asked, at this time of the file system.
+    /// The age of a request at this time of the file system.
     pub(super) fn age_us(&self, request: &Request, folder_now_us: i64) -> Option<i64> {
         let folder = self.existing_call(request).ok().flatten()?;
         let asked = folder.stat(&request.id).ok().flatten()?;
         Some(folder_now_us.saturating_sub(mtime_us(&asked)).max(0))
     }
 
-    /// What the clock of the file system shows.
+    /// The current time by the clock of the file system.
     pub(super) fn folder_now_us(&self) -> Option<i64> {
         let file = self.folder().file(CLOCK, OFlags::WRONLY | OFlags::CREATE).ok()?;
         let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
@@ -36,12 +37,12 @@ impl Approvals {
 }
 
 impl Entry {
-    /// What the clock of whoever asked showed when the entry was read; if that cannot be told, `now_us`.
+    /// The time by the asking process's clock when the entry was read; `now_us` if unknown.
     pub fn asker_now_us(&self, now_us: i64) -> i64 {
         shifted(&self.request, self.age_us, now_us)
     }
 
-    /// Whether it can still be decided about.
+    /// Whether it can still be decided.
     pub fn is_pending(&self, now_us: i64) -> bool {
         self.decided.is_none() && self.asker_now_us(now_us) < self.request.expires_us
     }

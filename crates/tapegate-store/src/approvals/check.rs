@@ -1,4 +1,4 @@
-//! Whether a request or a decision counts.
+//! Checks whether a request or a decision counts.
 
 use super::error::ApprovalError;
 use super::seal::Sealer;
@@ -8,10 +8,10 @@ use super::{Decided, Request, Ruling};
 pub(super) const REQUEST_KIND: &str = "request";
 pub(super) const DECISION_KIND: &str = "decision";
 
-/// Why a file does not count, in the words of the activity log.
+/// Why a file does not count, as reported in the activity log.
 pub(super) type Reason = &'static str;
 
-/// Reads the file of the request `id`.
+/// Parses and checks the file of the request `id`.
 pub(super) fn request(sealer: &Sealer, id: &str, file: &[u8]) -> Result<Request, Reason> {
     let request = text::read_request(file).ok_or("it is not a request")?;
     if request.id != id {
@@ -23,7 +23,7 @@ pub(super) fn request(sealer: &Sealer, id: &str, file: &[u8]) -> Result<Request,
     }
 }
 
-/// Reads the file of the decision about `request`, and checks that it may count for it.
+/// Parses and checks the file of the decision about `request`.
 pub(super) fn decision(
     sealer: &Sealer,
     request: &Request,
@@ -37,7 +37,7 @@ pub(super) fn decision(
     if *digest != request.digest() {
         return Err("it was made for another call");
     }
-    // When it was made is not looked at: the clock of whoever decided may be off, and a call that is
+    // The time of the decision is not checked: the approver's clock may be off, and a call that is
     // still held has not expired.
     may_decide(request, decided).map_err(|error| match error {
         ApprovalError::OwnRequest { .. } => "its approver is the caller",
@@ -46,7 +46,7 @@ pub(super) fn decision(
     Ok(file_of)
 }
 
-/// Whether something was decided before the request had expired.
+/// Checks that a decision was made before the request expired.
 pub(super) fn is_in_time(request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
     let is_own_ending = matches!(decided.ruling, Ruling::Cancelled | Ruling::Expired);
     match is_own_ending || decided.at_us < request.expires_us {
@@ -55,13 +55,13 @@ pub(super) fn is_in_time(request: &Request, decided: &Decided) -> Result<(), App
     }
 }
 
-/// Whether `decided.by` may decide so.
+/// Checks that `decided.by` may make this decision.
 pub(super) fn may_decide(request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
     if matches!(decided.ruling, Ruling::Cancelled | Ruling::Expired) {
         return Ok(());
     }
     let (id, by) = (request.id.clone(), decided.by.clone());
-    // Without a list every person with the project's key may decide, the caller's own user included.
+    // Without a list, any user with the project's key may decide, including the caller.
     if request.approvers.is_empty() {
         return Ok(());
     }
@@ -77,8 +77,8 @@ pub(super) fn may_decide(request: &Request, decided: &Decided) -> Result<(), App
 }
 
 impl Request {
-    /// The hash of everything that a person decides about. Left out is what changes while the
-    /// request is open: how long it lasts, and how many callers wait.
+    /// The hash of everything that an approver decides about. Excludes what changes while the
+    /// request is pending: its expiry and its number of callers.
     pub(super) fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut part = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Removing what nobody needs any more.
+//! Removes expired requests and leftover files.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::error::ApprovalError;
 use super::folder::{Approvals, DECISION, REFUSED, REQUEST, UNLOGGED, USED};
 use super::id::is_id;
 
-/// Its modification time says when the folder was last cleaned.
+/// Its modification time records when the folder was last cleaned.
 const CLEANED: &str = ".cleaned";
-/// How often the folder is cleaned at most.
+/// The shortest interval between two cleanings.
 const INTERVAL_SECS: i64 = 3600;
 
 impl Approvals {
-    /// Removes requests that expired more than `kept` ago, unless that was done within the hour.
-    /// Sessions start often, and looking at every file takes a while.
+    /// Removes requests that expired more than `kept` ago, unless that was done within the last
+    /// hour: sessions start often, and checking every file takes a while.
     pub fn clean_hourly(&self, now_us: i64, kept: Duration) -> Result<usize, ApprovalError> {
         if self.age_secs(CLEANED, now_us).is_some_and(|age| (0..INTERVAL_SECS).contains(&age)) {
             return Ok(0);
@@ -39,7 +39,7 @@ impl Approvals {
         for name in self.names()? {
             let id = [REQUEST, DECISION, USED].iter().find_map(|end| name.strip_suffix(end));
             match id.filter(|id| is_id(id)) {
-                // A file that was written within that time cannot have expired before it.
+                // A file written within that time cannot have expired before it.
                 Some(_) if !is_older(&name, kept_secs) => {}
                 Some(id) => match self.request(id) {
                     Ok(request) if is_over(&request) => {
@@ -60,7 +60,7 @@ impl Approvals {
 
     fn remove_request(&self, request: &Request) {
         self.unindex(request);
-        // Without its request the rest means nothing.
+        // The other files are meaningless without the request, so it goes first.
         for end in [REQUEST, DECISION, USED, UNLOGGED] {
             self.remove(&format!("{}{end}", request.id));
         }

@@ -1,56 +1,56 @@
-//! Why something could not be asked or decided.
+//! Errors of asking and deciding.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Decided;
 
-/// Why something could not be asked or decided.
+/// Why asking or deciding failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
-    /// No request has this name, or can have it.
+    /// No request has this id, or the id is invalid.
     #[error("there is no request `{}`", id.escape_debug())]
     Unknown {
-        /// The name.
+        /// The id.
         id: String,
     },
-    /// There is a request of this name already.
+    /// A request with this id exists.
     #[error("there is a request `{id}` already")]
     Exists {
-        /// The name.
+        /// The id.
         id: String,
     },
-    /// Somebody was quicker.
+    /// The request was already decided.
     #[error("`{id}` was {} by {} already", decided.ruling.word(), decided.by.escape_debug())]
     AlreadyDecided {
-        /// The name.
+        /// The id.
         id: String,
-        /// What they decided.
+        /// The earlier decision.
         decided: Box<Decided>,
     },
-    /// It is too late.
+    /// The request has expired.
     #[error("`{id}` has expired")]
     Expired {
-        /// The name.
+        /// The id.
         id: String,
     },
-    /// The workflow names others.
+    /// The person is not one of the workflow's approvers.
     #[error("`{}` may not decide about `{id}`, only {}", by.escape_debug(), approvers.join(", "))]
     NotAnApprover {
-        /// The name.
+        /// The id.
         id: String,
-        /// Who tried to.
+        /// Who tried to decide.
         by: String,
-        /// Who may.
+        /// Who may decide.
         approvers: Vec<String>,
     },
-    /// Nobody approves their own request.
+    /// A caller may not approve their own request.
     #[error(
         "`{id}` was asked by `{}`, who may not approve their own call; {}",
         by.escape_debug(), who_else(others)
     )]
     OwnRequest {
-        /// The name.
+        /// The id.
         id: String,
         /// Who asked and tried to approve.
         by: String,
@@ -60,7 +60,7 @@ pub enum ApprovalError {
     /// The private folder or its key cannot be used.
     #[error(transparent)]
     Private(#[from] crate::user_state::UserStateError),
-    /// The system refused.
+    /// The operating system refused.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {
         /// The path.
@@ -70,7 +70,7 @@ pub enum ApprovalError {
     },
 }
 
-/// Who may approve, or what to change if there is no such person.
+/// Who else may approve, or what to change if there is no other approver.
 fn who_else(others: &[String]) -> String {
     match others {
         [] => "the workflow has no other approver: a call is made in the name of the user who starts the \

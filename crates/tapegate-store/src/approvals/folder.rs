@@ -1,4 +1,4 @@
-//! The folder that requests and decisions lie in: what is asked, decided and used up.
+//! The folder of requests and decisions: asking, deciding and using up approvals.
 
 mod files;
 
@@ -23,12 +23,12 @@ pub(super) const DECISION: &str = ".decision.json";
 pub(super) const USED: &str = ".used";
 pub(super) const UNLOGGED: &str = ".unlogged";
 pub(super) const TEMPORARY: &str = ".tmp-";
-/// What the name of a file begins with that was set aside.
+/// Prefix of files that were set aside.
 pub(super) const REFUSED: &str = "refused-";
-/// The folder, in the project's private folder.
+/// The folder's name in the project's private folder.
 const APPROVALS: &str = "approvals";
 
-/// Requests for approval and their decisions.
+/// The approval requests of a project and their decisions.
 #[derive(Debug)]
 pub struct Approvals {
     folder: Folder,
@@ -39,7 +39,7 @@ pub struct Approvals {
 /// A file that was forged, edited or copied, and was set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedFile {
-    /// The request it claimed to be about.
+    /// The id of the request it claimed to be about.
     pub id: String,
     /// The name it had.
     pub name: String,
@@ -49,16 +49,16 @@ pub struct RefusedFile {
     pub reason: String,
 }
 
-/// A request, and what became of it.
+/// A request and its decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// What was decided, if anything was.
+    /// The decision, if there is one.
     pub decided: Option<Decided>,
-    /// Whether the call has been let through because of it.
+    /// Whether the approved call has been sent.
     pub used: bool,
-    /// How long ago it was asked by the clock of the file system, if nothing was decided.
+    /// The age by the clock of the file system, if the request is undecided.
     pub age_us: Option<i64>,
 }
 
@@ -81,7 +81,7 @@ impl Approvals {
         }
     }
 
-    /// Opens a folder of approvals, which is created if it does not exist.
+    /// Opens a folder of approvals, creating it if needed.
     pub fn open(folder: &Path, key: &ProjectKey) -> Result<Self, ApprovalError> {
         let io = |source| ApprovalError::Io { path: folder.to_owned(), source };
         let folder = Folder::make(folder).map_err(io)?;
@@ -89,7 +89,7 @@ impl Approvals {
         Ok(Self { folder, sealer: Sealer::new(key), refused: Mutex::default() })
     }
 
-    /// Where the folder lies.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -102,10 +102,11 @@ impl Approvals {
         &self.sealer
     }
 
-    /// Asks: the request can be seen by whoever decides.
+    /// Publishes a request, so that approvers can see it.
     pub fn ask(&self, request: &Request) -> Result<(), ApprovalError> {
         let name = name(&request.id, REQUEST)?;
-        // Indexed first: an entry without a request is harmless, the reverse is never found.
+        // Index first: an entry without a request is harmless; a request without an entry is never
+        // found.
         self.index(request)?;
         match self.publish(&name, &self.request_file(request))? {
             true => Ok(()),
@@ -113,7 +114,7 @@ impl Approvals {
         }
     }
 
-    /// Replaces an open request by a changed one. The caller holds the lock.
+    /// Replaces a pending request with a changed one. The caller holds the lock.
     pub(super) fn replace(&self, request: &Request) -> Result<(), ApprovalError> {
         self.replace_file(&name(&request.id, REQUEST)?, &self.request_file(request))
     }
@@ -128,8 +129,8 @@ impl Approvals {
         self.sealer.seal(REQUEST_KIND, &request.id, text::request(request))
     }
 
-    /// Decides, if that was not done before and `decided.by` may. The caller's own endings
-    /// ([`Ruling::Cancelled`], [`Ruling::Expired`]) are never too late.
+    /// Decides, unless the request was decided before or `decided.by` may not decide. The caller's
+    /// own endings ([`Ruling::Cancelled`], [`Ruling::Expired`]) are never too late.
     pub fn decide(&self, id: &str, decided: &Decided) -> Result<(), ApprovalError> {
         let request = self.request(id)?;
         let already =
@@ -153,20 +154,20 @@ impl Approvals {
         }
     }
 
-    /// Whether `decided.by` may decide so about a request, and is in time: `decided.at_us` is a time by
-    /// the clock of whoever asked ([`Approvals::asker_now_us`]).
+    /// Checks that `decided.by` may make this decision, and in time: `decided.at_us` is by the
+    /// clock of the process that asked ([`Approvals::asker_now_us`]).
     pub fn may_decide(&self, request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
         check::is_in_time(request, decided)?;
         check::may_decide(request, decided)
     }
 
-    /// Takes a request back: a decision about it is no longer needed.
+    /// Withdraws a request: no decision is needed any more.
     pub fn withdraw(&self, id: &str, by: &str, at_us: i64) -> Result<(), ApprovalError> {
         let ruling = Ruling::Cancelled;
         self.decide(id, &Decided { ruling, by: by.to_owned(), at_us, reason: None })
     }
 
-    /// The request with this id. One that is not authentic is set aside and unknown.
+    /// The request with this id. One that is not authentic is set aside and counts as unknown.
     pub fn request(&self, id: &str) -> Result<Request, ApprovalError> {
         let name = name(id, REQUEST)?;
         let unknown = || ApprovalError::Unknown { id: id.to_owned() };
@@ -180,13 +181,13 @@ impl Approvals {
         }
     }
 
-    /// What was decided about the request with this id, if anything was.
+    /// The decision about the request with this id, if there is one.
     pub fn decision(&self, id: &str) -> Result<Option<Decided>, ApprovalError> {
         self.decision_for(&self.request(id)?)
     }
 
-    /// What was decided about a request, if anything was. A decision that is not authentic, or was
-    /// not made for this request by somebody who may, is set aside and does not count.
+    /// The decision about a request, if there is one. A decision that is not authentic, was made
+    /// for another request or by a person who may not decide is set aside and does not count.
     pub fn decision_for(&self, request: &Request) -> Result<Option<Decided>, ApprovalError> {
         Ok(self.decision_file(request)?.map(|file| file.decided))
     }
@@ -203,11 +204,11 @@ impl Approvals {
         }
     }
 
-    /// Uses up the approval of a call that is sent; false if it was used up before. This is on the
-    /// disk before the call is sent, so that it is not sent twice after a crash.
+    /// Uses up the approval of a call that is about to be sent; false if it was used before. This
+    /// is on disk before the call is sent, so the call is not sent twice after a crash.
     ///
-    /// The first who creates the mark has it. The decision itself then says so too, under its
-    /// authentication code: who removes the mark does not get the approval back.
+    /// Only the first process can create the mark. The decision file then records the use too,
+    /// under its authentication code, so removing the mark does not restore the approval.
     pub fn consume(&self, id: &str) -> Result<bool, ApprovalError> {
         let name = name(id, USED)?;
         let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
@@ -219,12 +220,12 @@ impl Approvals {
                 Ok(first)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            // Whatever else has the name, the approval cannot be used up.
+            // If anything else has this name, the approval cannot be used.
             Err(source) => Err(io(source)),
         }
     }
 
-    /// Notes in a decision that its call is sent; false if it said so before.
+    /// Records in a decision that its call is sent; false if it was recorded before.
     fn mark_used(&self, id: &str) -> Result<bool, ApprovalError> {
         let request = self.request(id)?;
         let Some(file) = self.decision_file(&request)? else { return Ok(true) };
@@ -251,7 +252,7 @@ impl Approvals {
         Ok(is_marked || self.decision_file(request)?.is_some_and(|file| file.used))
     }
 
-    /// The requests that can still be decided about, oldest first.
+    /// The requests that can still be decided, oldest first.
     pub fn pending(&self, now_us: i64) -> Result<Vec<Request>, ApprovalError> {
         let open = self.all()?.into_iter().filter(|entry| entry.is_pending(now_us));
         Ok(open.map(|entry| entry.request).collect())
@@ -264,7 +265,7 @@ impl Approvals {
         for id in self.ids()? {
             match self.entry_at(&id, folder_now_us) {
                 Ok(entry) => entries.push(entry),
-                // It was removed, or set aside.
+                // It was removed or set aside.
                 Err(ApprovalError::Unknown { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -276,13 +277,13 @@ impl Approvals {
         Ok(entries)
     }
 
-    /// The ids of all requests, unread.
+    /// The ids of all requests, without reading them.
     pub fn ids(&self) -> Result<Vec<String>, ApprovalError> {
         let names = self.names()?;
         let ids = names.iter().filter_map(|name| name.strip_suffix(REQUEST));
         let mut ids: Vec<String> = ids.map(str::to_owned).collect();
         ids.retain(|id| {
-            // A name that no request can have is kept from looking like one.
+            // Set aside files whose names look like a request but are not valid.
             let plausible = is_id(id);
             if !plausible {
                 let name = format!("{id}{REQUEST}");
@@ -293,7 +294,7 @@ impl Approvals {
         Ok(ids)
     }
 
-    /// A request and what became of it.
+    /// A request and its decision.
     pub fn entry(&self, id: &str) -> Result<Entry, ApprovalError> {
         self.entry_at(id, self.folder_now_us())
     }
@@ -307,7 +308,7 @@ impl Approvals {
         Ok(Entry { request, decided, used, age_us })
     }
 
-    /// The files that were set aside by this process since the last call.
+    /// Returns the files that this process has set aside since the last call.
     pub fn take_refused(&self) -> Vec<RefusedFile> {
         std::mem::take(&mut self.refused.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -318,7 +319,7 @@ impl Approvals {
     }
 }
 
-/// The name of a file of the request `id`.
+/// The name of a file that belongs to the request `id`.
 fn name(id: &str, end: &str) -> Result<String, ApprovalError> {
     match is_id(id) {
         true => Ok(format!("{id}{end}")),

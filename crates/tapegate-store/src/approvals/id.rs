@@ -1,13 +1,13 @@
-//! The names of requests. They become names of files, so nothing else than a name is one.
+//! Ids of requests. They become file names, so only safe names are valid.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Letters and digits that nobody takes for another.
+/// Letters and digits that are not easily confused.
 const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 const LETTERS_IN_ID: usize = 16;
 const ID_CHARS_MAX: usize = 64;
 
-/// A name that no request has yet.
+/// Creates a random id.
 pub fn new_id() -> std::io::Result<String> {
     let mut dice = [0u8; LETTERS_IN_ID];
     let mut filled = 0;
@@ -20,7 +20,7 @@ pub fn new_id() -> std::io::Result<String> {
         .collect())
 }
 
-/// Whether a text can be the name of a request.
+/// Whether a text can be the id of a request.
 pub fn is_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     let begins = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);

@@ -1,8 +1,8 @@
-//! Requests about the same call.
+//! Finds requests about the same call.
 //!
-//! They are found by a folder named after the call, not by reading every request: a project may
-//! have tens of thousands. The folders only say where to look. What is found there is checked like
-//! any other request, so a forged entry finds nothing.
+//! They are found through a folder named after the call rather than by reading every request: a
+//! project may have tens of thousands. The folders are only an index. Each request found is checked
+//! like any other, so a forged entry finds nothing.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,17 +18,17 @@ use crate::private::Folder;
 
 const CALLS: &str = "calls";
 const LOCK: &str = "lock";
-/// How long a caller that waits has its approval for itself.
+/// How long an approval is reserved for the caller that waits for it.
 const PRECEDENCE_US: i64 = 10_000_000;
 /// How many hexadecimal digits name a call.
 const DIGITS: usize = 32;
 
-/// What came of asking.
+/// The result of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// There is a new request.
+    /// A new request was created.
     New(Request),
-    /// An identical call waits or was given up; this call joined its request.
+    /// An identical call is waiting or was given up; this call joined its request.
     Joined(Request),
 }
 
@@ -41,7 +41,7 @@ impl Asked {
 }
 
 impl Request {
-    /// Whether a call waits for a decision. One whose process is gone does not.
+    /// Whether a call waits for a decision. A call whose process is gone does not.
     fn has_caller(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         let is_gone = |pid| test_kill_process(pid) == Err(Errno::SRCH);
@@ -50,12 +50,12 @@ impl Request {
 }
 
 impl Approvals {
-    /// Asks for `request`, unless the same call is being asked for already by the same conversation,
-    /// or by one that has given up: then that request lasts as long as this one would have, and
-    /// counts one more caller. Calls of conversations that both wait are two questions.
+    /// Publishes `request`, unless the same call is already pending for the same connection, or for
+    /// one that has given up. Then this call joins that request, extends its expiry and adds one to
+    /// its callers. Identical calls of two connections that both wait are two requests.
     ///
-    /// `unmasked` are the whole params, if the request has some of them masked. They are kept as long as
-    /// the request is pending.
+    /// `unmasked` are the whole params, if the request masks some of them. They are kept while the
+    /// request is pending.
     pub fn ask_once(
         &self,
         request: &Request,
@@ -89,7 +89,7 @@ impl Approvals {
         Ok(Asked::Joined(joined))
     }
 
-    /// A caller waits no more; returns how many others still do.
+    /// Records that a caller has stopped waiting; returns how many others still wait.
     pub fn leave(&self, id: &str, now_us: i64) -> Result<u32, ApprovalError> {
         let _lock = self.lock()?;
         let request = self.request(id)?;
@@ -98,10 +98,9 @@ impl Approvals {
         Ok(waiting)
     }
 
-    /// An approval that was given for the same call of the same caller, from the same folder and under
-    /// the same policy, to the same server, and that
-    /// is used up by this: the caller did not wait for it, and asks again. Whoever approved must be
-    /// allowed to by `call` too, since the list of approvers may have changed.
+    /// Finds and uses up an approval given earlier for the same call by the same caller, from the
+    /// same folder, under the same policy and to the same server, whose caller did not wait for it.
+    /// Its approver must also be allowed by `call`, since the list of approvers may have changed.
     pub fn approved_before(
         &self,
         call: &Request,
@@ -115,13 +114,13 @@ impl Approvals {
             let Some(decided) = decided.filter(|one| one.ruling == Ruling::Approved) else {
                 continue;
             };
-            // Another conversation that waits for its own approval is about to use it.
+            // Another connection that waits for this approval is about to use it.
             let others = request.connection_id != call.connection_id && request.has_caller();
             if others && now_us < decided.at_us.saturating_add(PRECEDENCE_US) {
                 continue;
             }
             let current = Request { approvers: call.approvers.clone(), ..request };
-            // In time it is, by the clock of this caller.
+            // Expiry was checked above, by the clock of this caller.
             if check::may_decide(&current, &decided).is_ok() && self.consume(&current.id)? {
                 return Ok(Some((current.id, decided)));
             }
@@ -145,7 +144,7 @@ impl Approvals {
         is_wanted: impl Fn(&Request) -> bool,
     ) -> Result<Option<Request>, ApprovalError> {
         for request in self.same_calls(call)? {
-            // Other terms are another question.
+            // Another workflow or list of approvers makes it a different request.
             let same_terms =
                 (&request.workflow, &request.approvers) == (&call.workflow, &call.approvers);
             let is_open = same_terms && now_us < request.expires_us && is_wanted(&request);
@@ -164,7 +163,7 @@ impl Approvals {
         for id in names {
             match self.request(&id) {
                 Ok(request) if is_same_call(&request, call) => found.push(request),
-                // Its request was removed, or never was one.
+                // Its request was removed, or never existed.
                 Err(ApprovalError::Unknown { .. }) => unlink(&folder, &id),
                 Ok(_) => {}
                 Err(error) => return Err(error),
@@ -174,7 +173,7 @@ impl Approvals {
         Ok(found)
     }
 
-    /// Notes that a request is about its call.
+    /// Adds a request to the index of its call.
     pub(super) fn index(&self, request: &Request) -> Result<(), ApprovalError> {
         let path = self.call_path(request);
         let io = |source| io_error(path.join(&request.id), source);
@@ -183,11 +182,11 @@ impl Approvals {
         Ok(())
     }
 
-    /// Removes that note, and the folder with the last one.
+    /// Removes a request from the index, and the folder with its last entry.
     pub(super) fn unindex(&self, request: &Request) {
         if let Ok(Some(folder)) = self.existing_call(request) {
             unlink(&folder, &request.id);
-            // Another request may be about the same call; then the folder stays.
+            // Fails if other requests are about the same call; then the folder stays.
             std::fs::remove_dir(folder.path()).ok();
         }
     }
@@ -210,7 +209,7 @@ impl Approvals {
         self.path().join(CALLS).join(&hasher.finalize().to_hex().as_str()[..DIGITS])
     }
 
-    /// Keeps other processes from changing open requests until the lock is dropped.
+    /// Prevents other processes from changing pending requests until the lock is dropped.
     pub(super) fn lock(&self) -> Result<std::fs::File, ApprovalError> {
         let io = |source| io_error(self.folder().at(LOCK), source);
         let file = self.folder().file(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(io)?;
@@ -220,7 +219,7 @@ impl Approvals {
 }
 
 fn unlink(folder: &Folder, name: &str) {
-    // A leftover is found again by the next who looks.
+    // A leftover entry is removed by a later lookup.
     unlinkat(folder.handle(), name, AtFlags::empty()).ok();
 }
 
@@ -232,8 +231,8 @@ fn is_same_call(one: &Request, two: &Request) -> bool {
     !one.call_hash.is_empty() && call_key(one) == call_key(two)
 }
 
-/// What makes a call the same. Projects may share a state folder, and the same call means something
-/// else in another one.
+/// What identifies a call. Projects may share a state folder, and the same call means something
+/// else in another project.
 fn call_key(request: &Request) -> [&str; 5] {
     let Request { call_hash, server_id, principal, folder, policy, .. } = request;
     [call_hash, server_id, principal, folder, policy]

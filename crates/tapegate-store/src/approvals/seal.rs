@@ -1,7 +1,7 @@
-//! Message authentication codes of files.
+//! Message authentication codes for files.
 //!
 //! The code is the last member of the object and covers every byte before it, the kind of the file
-//! and the request's id, so that a file proves nothing under another name.
+//! and the request's id, so a file is not valid under another name.
 
 use crate::user_state::ProjectKey;
 
@@ -11,7 +11,7 @@ const BEFORE: &[u8] = b",\"mac\":\"";
 const AFTER: &[u8] = b"\"}\n";
 const DIGITS: usize = 64;
 
-/// Seals files and checks seals.
+/// Seals files and verifies seals.
 #[derive(Clone)]
 pub(super) struct Sealer([u8; 32]);
 
@@ -26,7 +26,7 @@ impl Sealer {
         Self(key.derive(CONTEXT))
     }
 
-    /// Completes an object that lacks only its end: `{"a":1` becomes `{"a":1,"mac":"…"}`.
+    /// Completes an unterminated object: `{"a":1` becomes `{"a":1,"mac":"…"}`.
     pub(super) fn seal(&self, kind: &str, id: &str, mut unfinished: Vec<u8>) -> Vec<u8> {
         let code = self.code(kind, id, &unfinished).to_hex();
         for part in [BEFORE, code.as_bytes(), AFTER] {
@@ -38,7 +38,7 @@ impl Sealer {
     /// Whether a file of this kind about this request was sealed with our key.
     pub(super) fn is_sealed(&self, kind: &str, id: &str, file: &[u8]) -> bool {
         let Some((rest, code)) = split(file) else { return false };
-        // Comparing hashes takes the same time wherever they differ.
+        // Hashes are compared in constant time.
         blake3::Hash::from_hex(code).is_ok_and(|code| code == self.code(kind, id, rest))
     }
 
@@ -52,7 +52,7 @@ impl Sealer {
     }
 }
 
-/// What a code covers, and the code.
+/// Splits a file into the bytes that the code covers, and the code.
 fn split(file: &[u8]) -> Option<(&[u8], &[u8])> {
     let file = file.strip_suffix(AFTER)?;
     let (rest, code) = file.split_at_checked(file.len().checked_sub(DIGITS)?)?;

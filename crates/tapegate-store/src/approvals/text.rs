@@ -1,25 +1,25 @@
-//! Requests and decisions as JSON, one object a file. The keys are the names of the fields.
+//! Requests and decisions as JSON, one object per file. The keys are the names of the fields.
 
 use tapegate_core::json::{Cursor, Fault, Kind, check, compact, string, write_str};
 
 use super::{Decided, Request, Ruling};
 
-/// An approval counts for one call. Other terms would be other words here.
+/// An approval is valid for one call. Other kinds of grants would have other names.
 const GRANT: &str = "once";
 /// The approved call has been sent.
 const SPENT: &str = "used";
 
-/// A decision as its file has it.
+/// The contents of a decision file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DecisionFile {
     pub(super) decided: Decided,
-    /// The digest of the request that was decided about.
+    /// The digest of the request that was decided.
     pub(super) request: String,
     /// Whether the approved call has been sent.
     pub(super) used: bool,
 }
 
-/// The text of a request, without its end.
+/// The text of a request, without its closing brace.
 pub(super) fn request(request: &Request) -> Vec<u8> {
     let mut json = Object::default();
     json.text("id", &request.id);
@@ -31,7 +31,7 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
     if let Some(params) = &request.params {
         match check(params.as_bytes()) {
             Ok(params) => json.raw("params", &compact(params)),
-            // Text that is not JSON is shown all the same: a person decides about it.
+            // Params that are not JSON are kept as text, since an approver must still see them.
             Err(_) => json.text("params", params),
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
     json.out
 }
 
-/// The text of a decision about the request with this id, without its end.
+/// The text of a decision about the request with this id, without its closing brace.
 pub(super) fn decided(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
     let DecisionFile { decided, request, used } = file;
     let mut json = Object::default();
@@ -79,7 +79,7 @@ pub(super) fn decided(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
     json.out
 }
 
-/// Reads a request. A missing member is empty, unless a decision depends on it.
+/// Parses a request. A missing member is empty, unless a decision depends on it.
 pub(super) fn read_request(text: &[u8]) -> Option<Request> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
@@ -111,7 +111,7 @@ pub(super) fn read_request(text: &[u8]) -> Option<Request> {
     })
 }
 
-/// Reads a decision.
+/// Parses a decision.
 pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
@@ -128,7 +128,7 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     Some(DecisionFile { decided, request: text("request")?, used })
 }
 
-/// The members of an object, which must be all there is.
+/// The members of an object, with nothing after it.
 fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
     let mut cursor = Cursor::new(text)?;
     let mut members = Vec::new();
@@ -142,7 +142,7 @@ fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
     Ok(members)
 }
 
-/// The texts of a list that holds nothing else.
+/// The strings of a list that contains nothing else.
 fn texts(raw: &[u8]) -> Option<Vec<String>> {
     let mut cursor = Cursor::new(raw).ok()?;
     let mut texts = Vec::new();

@@ -1,9 +1,9 @@
-//! Decisions that are in the activity log once, whoever is killed in between.
+//! Logs each decision exactly once, even if a process is killed in between.
 //!
-//! Before a decision is published, a mark says that it is going to be logged; the mark is removed
-//! when it is. All of that happens under a lock, which the kernel releases when its holder is killed.
-//! The next who finds a mark under the lock looks for the line in the log, and writes it if it is not
-//! there.
+//! Before a decision is published, a mark records that it is about to be logged; the mark is
+//! removed afterwards. This happens under a lock, which the kernel releases when its holder is
+//! killed. A process that later finds a mark under the lock looks for the decision in the log, and
+//! logs it if it is missing.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -19,15 +19,15 @@ use super::{Decided, Request};
 use crate::activity::{Events, open_file, parts};
 
 const LOCK: &str = "log.lock";
-/// How long another who decides is waited for. Whoever holds the lock for longer has been stopped.
+/// How long to wait for another process that decides. One that takes longer has been stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
 const INTERVAL: Duration = Duration::from_millis(5);
-/// A longer mark was not written by us.
+/// Larger than any valid mark.
 const MARK_BYTES_MAX: u64 = 4096;
 
 impl Approvals {
-    /// Decides, and has `log` write that down. If it cannot, or this process is killed before, the
-    /// next who calls [`Approvals::log_unlogged`] does. The inner result is that of `log`.
+    /// Decides, and calls `log` to log it. If that fails, or this process is killed first, the next
+    /// [`Approvals::log_unlogged`] logs it. The inner result is that of `log`.
     pub fn decide_logged<E>(
         &self,
         id: &str,
@@ -35,7 +35,7 @@ impl Approvals {
         log: impl FnOnce() -> Result<(), E>,
     ) -> Result<Result<(), E>, ApprovalError> {
         let lock = self.lock_log(PATIENCE);
-        // Without the lock or the mark the decision counts all the same.
+        // Without the lock or the mark, the decision still counts.
         let is_marked = lock.is_some() && is_id(id) && self.mark_unlogged(id, decided);
         let name = format!("{id}{UNLOGGED}");
         if let Err(error) = self.decide(id, decided) {
@@ -51,15 +51,15 @@ impl Approvals {
         Ok(logged)
     }
 
-    /// Has `log` write down every decision whose decider was killed before it did, unless the log in
-    /// `state` tells of it already. What cannot be written now is found again later.
+    /// Calls `log` for each decision whose process was killed before logging it, unless the log in
+    /// `state` already has it. A decision that cannot be logged now is found again later.
     pub fn log_unlogged(&self, state: &Path, mut log: impl FnMut(&Request, &Decided) -> bool) {
         let Ok(names) = self.names() else { return };
         let mut ids = names.iter().filter_map(|name| name.strip_suffix(UNLOGGED)).peekable();
         if ids.peek().is_none() {
             return;
         }
-        // Whoever holds it is alive, and logs its own decision.
+        // The holder is alive and logs its own decision.
         let Some(_lock) = self.lock_log(Duration::ZERO) else { return };
         for id in ids {
             let name = format!("{id}{UNLOGGED}");
@@ -72,7 +72,7 @@ impl Approvals {
                 }
                 Err(_) => continue,
             };
-            // Whoever was killed before it had decided has nothing to log.
+            // A process killed before it had decided has nothing to log.
             let decided = entry.decided.filter(|decided| mark == mark_of(decided));
             let is_done = decided.is_none_or(|decided| {
                 let known = is_logged(state, id, decided.ruling.word());
@@ -86,7 +86,7 @@ impl Approvals {
 
     fn mark_unlogged(&self, id: &str, decided: &Decided) -> bool {
         let name = format!("{id}{UNLOGGED}");
-        // A mark of somebody who was killed is left to those who look for it, if it was decided.
+        // Removes a stale mark. If the request is decided, its mark is left for `log_unlogged`.
         if matches!(self.decision(id), Ok(None)) {
             self.remove(&name);
         }
@@ -121,7 +121,7 @@ impl Approvals {
     }
 }
 
-/// What a mark holds: the very decision that it is about, to tell it from one that another makes.
+/// The contents of a mark: the exact decision, to distinguish it from one by another process.
 fn mark_of(decided: &Decided) -> Vec<u8> {
     let Decided { ruling, by, at_us, .. } = decided;
     let mut mark = format!("{} {at_us} {by}", ruling.word()).into_bytes();
@@ -129,7 +129,7 @@ fn mark_of(decided: &Decided) -> Vec<u8> {
     mark
 }
 
-/// Whether a log tells of a decision.
+/// Whether the log contains a decision.
 fn is_logged(state: &Path, id: &str, word: &str) -> io::Result<bool> {
     let mut parts = match parts(state) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_decision_is_logged_once_wherever_its_decider_was_killed() {
-        // Before it has decided, before it has logged, and before it has removed the mark.
+        // Killed before deciding, before logging, and before removing the mark.
         for (steps, expected) in [(0, 0), (1, 1), (2, 1)] {
             let scene = scene();
             assert!(scene.approvals.mark_unlogged(&scene.request.id, &scene.decided));

@@ -1,8 +1,8 @@
-//! What a request masks, kept for the person who decides, and only while there is something to decide.
+//! Keeps the unmasked params of a request for the approver, only while the request is pending.
 //!
-//! A request holds its `params` with secrets masked. As long as it is pending, the whole `params` lie
-//! in a file of their own. The request carries a keyed hash of them, so that a person is never shown
-//! anything but what will be sent.
+//! A request holds its `params` with secrets masked. While it is pending, the whole `params` are
+//! kept in a file of their own. The request carries a keyed hash of them, so an approver is never
+//! shown anything but what will be sent.
 
 use std::io::{self, Read, Write};
 
@@ -14,44 +14,44 @@ use super::folder::Approvals;
 use super::id::is_id;
 use crate::private::Folder;
 
-/// The folder, in that of the approvals.
+/// The folder's name in the approvals folder.
 const UNMASKED: &str = "unmasked";
-/// What the hash of params is made for, so that it is no other's code.
+/// The kind that separates this hash from other authentication codes.
 const PARAMS_KIND: &str = "params";
-/// A larger file was not written by us.
+/// Larger than any valid file.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The whole `params` of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmasked {
-    /// As they will be sent.
+    /// The params as they will be sent.
     Params(Vec<u8>),
-    /// Nobody has kept them, or they are gone.
+    /// They were not kept, or are gone.
     NotKept,
-    /// There is a file, and it is not what was asked about. It has been removed.
+    /// The file does not match the request. It has been removed.
     Altered,
 }
 
 impl Approvals {
-    /// The hash by which a request knows its whole params.
+    /// The hash by which a request identifies its whole params.
     pub(super) fn params_hash(&self, id: &str, params: &[u8]) -> String {
         self.sealer().code(PARAMS_KIND, id, params).to_hex().to_string()
     }
 
-    /// Keeps the whole params of a request that is about to be asked. The caller holds the lock.
+    /// Stores the whole params of a request before it is published. The caller holds the lock.
     pub(super) fn keep_unmasked(&self, id: &str, params: &[u8]) -> Result<(), ApprovalError> {
         let path = self.path().join(UNMASKED);
         let io = |source| ApprovalError::Io { path: path.join(id), source };
         let folder = Folder::make(&path).map_err(io)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         folder.file(id, flags).and_then(|mut file| file.write_all(params)).map_err(|source| {
-            // Half of it is of no use to a person.
+            // An incomplete file must not be shown to an approver.
             remove(&folder, id);
             io(source)
         })
     }
 
-    /// The whole params of a request that is pending.
+    /// The whole params of a pending request.
     pub fn unmasked(&self, request: &Request) -> Result<Unmasked, ApprovalError> {
         let Some(folder) = self.unmasked_folder()? else { return Ok(Unmasked::NotKept) };
         let id = request.id.as_str();
@@ -68,7 +68,7 @@ impl Approvals {
             Err(source) if source.kind() != io::ErrorKind::Other => {
                 Err(ApprovalError::Io { path: folder.at(id), source })
             }
-            // Other contents, or not a regular file.
+            // Different contents, or not a regular file.
             Ok(_) | Err(_) => {
                 remove(&folder, id);
                 Ok(Unmasked::Altered)
@@ -76,19 +76,19 @@ impl Approvals {
         }
     }
 
-    /// Removes the whole params of a request that is decided.
+    /// Removes the whole params of a decided request.
     pub(super) fn forget_unmasked(&self, id: &str) {
-        // What cannot be removed now is found again at the next start.
+        // A file that cannot be removed is found again at the next start.
         if let Ok(Some(folder)) = self.unmasked_folder() {
             remove(&folder, id);
         }
     }
 
-    /// Removes the whole params of every request that is no longer pending, such as one that expired
-    /// when no process was there to see it. Returns how many there were.
+    /// Removes the whole params of every request that is no longer pending, for example because it
+    /// expired while no process was running. Returns how many there were.
     pub fn forget_stale_unmasked(&self, now_us: i64) -> Result<usize, ApprovalError> {
         let Some(folder) = self.unmasked_folder()? else { return Ok(0) };
-        // Whoever asks writes the params before the request, under the same lock.
+        // The params are written before the request, under the same lock.
         let _lock = self.lock()?;
         let io = |source| ApprovalError::Io { path: folder.path().to_owned(), source };
         let mut removed = 0;

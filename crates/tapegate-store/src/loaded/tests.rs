@@ -1,4 +1,4 @@
-//! Tapes that are loaded, with a word or without, and such that are not.
+//! Tapes that load, with or without findings, and tapes that do not.
 
 use std::io::Write;
 

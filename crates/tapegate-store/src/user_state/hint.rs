@@ -1,11 +1,11 @@
 //! Which user state folder the shims and hubs of a project use, as a note in the project.
 //!
-//! A person's terminal and the client that starts a shim may differ in `HOME`, `XDG_STATE_HOME` or
-//! `TAPEGATE_HOME`. What the person decides then lies where the shim never looks. So each shim notes its
-//! folder in the project's state folder, and commands compare it with theirs.
+//! A user's terminal and the client that starts a shim may differ in `HOME`, `XDG_STATE_HOME` or
+//! `TAPEGATE_HOME`. A decision made in the terminal then never reaches the shim. So each shim notes
+//! its folder in the project's state folder, and commands compare it with theirs.
 //!
-//! An agent can write the note. It is for warnings alone, and nothing is read or written where it
-//! points to.
+//! An agent can write the note. It is used for warnings only; nothing is read or written at the
+//! paths it names.
 //!
 //! ```text
 //! <state folder>/user-state     a line for each process: its id, a blank, the folder
@@ -24,7 +24,7 @@ use crate::temporary::Temporary;
 
 /// The name of the note.
 const NOTE: &str = "user-state";
-/// How much of a note is read, and how many processes are kept in it.
+/// How much of a note is read, and how many processes it lists.
 const BYTES_MAX: u64 = 64 * 1024;
 const LINES_MAX: usize = 64;
 
@@ -35,7 +35,7 @@ struct NotedProcess {
     user_state: String,
 }
 
-/// Notes that this process uses `user_state`. Processes that have ended are left out.
+/// Records that this process uses `user_state`, and drops processes that have ended.
 pub fn note(state_folder: &Path, user_state: &Path) -> io::Result<()> {
     let folder = Folder::open(state_folder)?;
     let path = canonical_path(user_state);
@@ -52,8 +52,8 @@ pub fn note(state_folder: &Path, user_state: &Path) -> io::Result<()> {
     temporary.replace(NOTE)
 }
 
-/// The user state folders other than `user_state` that processes of the project use: those that live,
-/// and the last one that was started.
+/// The user state folders other than `user_state` that processes of the project use: those of
+/// running processes and of the one started last.
 pub fn others(state_folder: &Path, user_state: &Path) -> Vec<PathBuf> {
     let own = canonical_path(user_state);
     noted(state_folder).into_iter().filter(|path| *path != own).collect()
@@ -81,7 +81,7 @@ fn read(folder: &Folder) -> io::Result<Vec<NotedProcess>> {
     };
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    // Whatever does not fit was not written by us.
+    // Malformed lines were not written by Tapegate.
     let line = |line: &str| {
         let (pid, user_state) = line.split_once(' ')?;
         let pid = pid.parse::<i32>().ok().filter(|pid| *pid > 0)?;

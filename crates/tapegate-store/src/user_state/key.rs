@@ -10,27 +10,28 @@ use super::{Intrusion, UserStateError, privacy};
 use crate::private::Folder;
 use crate::temporary::{self, Temporary};
 
-/// How long a key is.
+/// The length of a key.
 pub const KEY_BYTES: usize = 32;
 
 const KEY: &str = "key";
 
-/// A project's key. It is never shown by `Debug`.
+/// A project's key. `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProjectKey([u8; KEY_BYTES]);
 
 impl ProjectKey {
-    /// A key with these bytes.
+    /// Creates a key from its bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, for a copy that a person keeps.
+    /// The bytes, for a backup by the user.
     pub fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
     }
 
-    /// A key for one purpose. `context` names the purpose and is the same in every version.
+    /// Derives a key for one purpose. `context` names the purpose and never changes between
+    /// versions.
     pub fn derive(&self, context: &str) -> [u8; KEY_BYTES] {
         blake3::derive_key(context, &self.0)
     }
@@ -43,7 +44,7 @@ impl fmt::Debug for ProjectKey {
 }
 
 pub(super) fn load_or_create(folder: &Folder) -> Result<ProjectKey, UserStateError> {
-    // A key is written once, so nobody else would come by to remove what a killed writer has left.
+    // A key is written only once, so no later write would remove what a killed writer has left.
     temporary::clean(folder.handle(), |name| {
         temporary::is_left_for(name, KEY) || is_of_earlier_version(name)
     });
@@ -82,8 +83,8 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
     }
 }
 
-/// Creates the key under another name and links it to its own, so that it appears whole and only
-/// the first of several processes succeeds.
+/// Creates the key under a temporary name and links it to its own, so that it appears complete and
+/// only the first of several processes succeeds.
 fn create(folder: &Folder) -> io::Result<()> {
     let mut bytes = [0; KEY_BYTES];
     fill_random(&mut bytes)?;

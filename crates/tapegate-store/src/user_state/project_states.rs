@@ -1,8 +1,8 @@
 //! Which state folder each project uses, remembered in the user's state folder.
 //!
-//! Whoever can write the project can make a `.tapegate` folder there. What was chosen first is
-//! therefore remembered, and so are the folders that were used before, so that nobody loses sight of
-//! what lies in them.
+//! An agent that can write the project can create a `.tapegate` folder there. The first choice of a
+//! state folder is therefore remembered, and so are folders used earlier, so that their contents
+//! are not lost from sight.
 //!
 //! ```text
 //! <user state>/projects/<16 hex digits>   the project's folder, then its state folders, a line each;
@@ -17,9 +17,9 @@ use rustix::fs::OFlags;
 use super::{UserStateError, canonical_path, check_private, open_private, project_name};
 use crate::temporary::Temporary;
 
-/// The folder of the user's state folder that holds one note per project.
+/// The folder below the user's state folder that holds one note per project.
 const PROJECTS: &str = "projects";
-/// How much of a note is read, and how many folders are kept in it.
+/// How much of a note is read, and how many folders it lists.
 const BYTES_MAX: u64 = 64 * 1024;
 const FOLDERS_MAX: usize = 8;
 
@@ -35,13 +35,13 @@ impl ProjectStates {
         Self { folder: user_state.join(PROJECTS) }
     }
 
-    /// Where the note about a project is or would be.
+    /// The path of the note about a project, whether or not it exists.
     pub fn path_of(&self, project: &Path) -> PathBuf {
         self.folder.join(project_name(&canonical_path(project)))
     }
 
-    /// The state folders that a project has used, the one in use last. A note that cannot be read, or
-    /// that is not private, says nothing.
+    /// The state folders that a project has used, the current one last. A note that cannot be read,
+    /// or is not private, is ignored.
     pub fn of(&self, project: &Path) -> Vec<PathBuf> {
         let project = canonical_path(project);
         if !self.folder.join(project_name(&project)).exists() {
@@ -64,8 +64,8 @@ impl ProjectStates {
         Some(lines.filter(|line| line.starts_with('/')).map(PathBuf::from).collect())
     }
 
-    /// Notes that a project uses this state folder from now on. Paths that do not fit on a line of text
-    /// are not noted.
+    /// Records that a project now uses this state folder. Paths that are not UTF-8 or contain a
+    /// line break are not recorded.
     pub fn put(&self, project: &Path, state: &Path) -> Result<(), UserStateError> {
         let (project, state) = (canonical_path(project), canonical_path(state));
         let mut folders = self.of(&project);

@@ -1,4 +1,4 @@
-//! The file that a log is written to at present, and its lock.
+//! The file that the log is currently written to, and its lock.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,20 +10,21 @@ use rustix::io::Errno;
 use crate::activity::files::CURRENT;
 use crate::private::{Folder, Identity};
 
-/// How long another writer may hold the lock. It takes microseconds, unless it was stopped.
+/// How long to wait for another writer's lock. It is held for microseconds, unless a writer is
+/// stopped.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-/// How long it is waited for without sleeping, and how long a sleep is.
+/// How long to spin before sleeping, and how long each sleep takes.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The file that is open.
+/// The open file.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) file: File,
     device: u64,
     inode: u64,
-    /// How long it was when [`ActivityLog::link`](super::ActivityLog) was its end.
+    /// Its length when [`ActivityLog::link`](super::ActivityLog) was its end.
     pub(super) bytes: u64,
-    /// Whether its last line has no line end.
+    /// Whether its last line lacks a line end.
     pub(super) unended: bool,
 }
 
@@ -34,18 +35,18 @@ impl Open {
         Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
     }
 
-    /// Whether it is this that was found under its name.
+    /// Whether the file found under its name is this one.
     pub(super) fn is(&self, there: &Identity) -> bool {
         (there.device, there.inode) == (self.device, self.inode)
     }
 
-    /// Takes the lock; false if somebody else does not let go of it.
+    /// Takes the lock; false if another process holds it for too long.
     pub(super) fn lock(&self) -> bool {
         let mut started = None;
         loop {
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                // A file system without locks is no reason not to log; one writer does well there.
+                // Logging must work on file systems without locks; a single writer is safe there.
                 _ => return true,
             }
             let waited = started.get_or_insert_with(Instant::now).elapsed();
@@ -57,13 +58,13 @@ impl Open {
         }
     }
 
-    /// Lets go of it.
+    /// Releases the lock.
     pub(super) fn unlock(&self) {
-        // It goes with the file at the latest.
+        // Closing the file releases it at the latest.
         flock(&self.file, FlockOperation::Unlock).ok();
     }
 
-    /// Appends `text` as a whole, or nothing of it.
+    /// Appends all of `text`, or nothing.
     pub(super) fn append(&mut self, text: &[u8]) -> io::Result<()> {
         match self.file.write_all(text) {
             Ok(()) => {
@@ -73,7 +74,7 @@ impl Open {
             }
             Err(error) => {
                 if self.file.set_len(self.bytes).is_err() {
-                    // What stayed is found, and dealt with, by the next who looks at the end.
+                    // The next reader of the file's end finds the remains and cuts them off.
                     self.bytes = u64::MAX;
                 }
                 Err(error)

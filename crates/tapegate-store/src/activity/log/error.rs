@@ -1,4 +1,4 @@
-//! Why the log cannot be written.
+//! Errors of the activity log.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,19 +14,19 @@ pub enum ActivityError {
         /// Why.
         source: io::Error,
     },
-    /// It holds something that is no activity log.
+    /// The file is not an activity log.
     #[error("`{}` holds something else than an activity log, so nothing is appended to it", path.display())]
     NotALog {
         /// The file.
         path: PathBuf,
     },
-    /// Another process has not let go of it.
+    /// Another process holds the lock.
     #[error("`{}` has been locked by another process for too long", path.display())]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// The system did not take what was written.
+    /// Writing failed.
     #[error("cannot write `{}`: {source}", path.display())]
     Write {
         /// The file.
@@ -37,7 +37,7 @@ pub enum ActivityError {
 }
 
 impl ActivityError {
-    /// The way out, where there is one.
+    /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotALog { .. } => Some("move the file away, and a new log begins"),

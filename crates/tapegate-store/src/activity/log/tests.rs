@@ -1,4 +1,4 @@
-//! The writer: alone, with others, and after things went wrong.
+//! The writer: alone, with other writers, and after failures.
 
 use std::fs;
 use std::io::Write as _;
@@ -30,7 +30,7 @@ fn write(log: &mut ActivityLog, numbers: std::ops::Range<usize>) {
     log.commit().unwrap();
 }
 
-/// The lines of all files, oldest first. They must be numbered, and what was written at once sealed.
+/// The lines of all files, oldest first. They must be numbered, and each write must be sealed.
 fn chained(folder: &Path) -> Vec<String> {
     let files = parts(folder).unwrap();
     let text: Vec<u8> = files.iter().flat_map(|part| fs::read(&part.path).unwrap()).collect();
@@ -54,7 +54,7 @@ fn chained(folder: &Path) -> Vec<String> {
     lines
 }
 
-/// The tools of the lines that name one.
+/// The tool names in the lines that have one.
 fn tools(lines: &[String]) -> Vec<&str> {
     let named = lines.iter().filter_map(|line| line.split_once("\"tool\":\""));
     named.filter_map(|(_, rest)| rest.split('"').next()).collect()
@@ -201,7 +201,7 @@ fn a_log_that_is_cut_off_under_its_writer_tells_of_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
         write(&mut log, 0..3);
-        // The last line is gone as a whole, or half of it and more.
+        // The last line is gone entirely, or half of it and more.
         let text = fs::read(log.path()).unwrap();
         let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
         let kept = text.len() - lines[2].len() + cut - 1;
@@ -212,7 +212,7 @@ fn a_log_that_is_cut_off_under_its_writer_tells_of_it() {
     }
 }
 
-/// Makes a file look as if it had been written long ago.
+/// Makes a file look as if it was written long ago.
 fn age(path: &Path, days: u64) {
     let then = std::time::SystemTime::now() - Duration::from_secs(days * 86_400);
     fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
@@ -249,7 +249,7 @@ fn files_whose_time_is_over_are_removed_and_that_is_no_tampering() {
     assert!(files.len() > 3);
     age(&files[0].path, 40);
     age(&files[1].path, 31);
-    // The fourth is old, but the third is not: no hole is made.
+    // The fourth is old, but the third is not: removal leaves no gap.
     age(&files[2].path, 1);
     let options = Options { rotate_bytes: u64::MAX, retention: month };
     let mut log = ActivityLog::open(folder.path(), options).unwrap();
@@ -259,7 +259,7 @@ fn files_whose_time_is_over_are_removed_and_that_is_no_tampering() {
     assert_eq!(numbers(folder.path())[0], 3);
     let found = report(folder.path()).found;
     assert!(found.is_empty(), "{found:?}");
-    // Who takes away one more has nothing to show for it.
+    // Removing one more file is not covered by any notice.
     fs::remove_file(&files[2].path).unwrap();
     assert!(report(folder.path()).is_bad());
 }
@@ -343,7 +343,7 @@ fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(60))]
 
-    /// Whoever writes, however much at a time, and whenever files are put aside or an end is torn.
+    /// Any writer, any amount at a time, with rotations and torn ends in between.
     #[test]
     fn whatever_several_writers_do_the_chain_holds(
         writers in 1usize..5,

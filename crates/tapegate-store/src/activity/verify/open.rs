@@ -1,54 +1,54 @@
-//! Lines that wait for their seal.
+//! Lines that are not sealed yet.
 
 use std::cmp::Ordering;
 
 use super::super::chain::Sealing;
 use super::super::events::Logged;
 
-/// More of what is odd about the lines of one seal is not gathered.
+/// How many irregularities are collected per seal.
 const STEPS_MAX: usize = 1000;
 
 /// The lines since the last seal.
 #[derive(Debug, Default)]
 pub(super) struct Open {
-    /// What their hash is taken of.
+    /// The hash of their text.
     pub(super) sealing: Sealing,
-    /// The place and the number of the first of them.
+    /// The line and the number of the first of them.
     pub(super) first: Option<(u64, u64)>,
     /// How many there are.
     pub(super) lines: u64,
-    /// The number of the last one that came in its turn.
+    /// The number of the last one in sequence.
     last: u64,
-    /// Where their numbers do not follow one another.
+    /// Where their numbers are not consecutive.
     pub(super) steps: Vec<(u64, Step)>,
-    /// Those that the log says about itself.
+    /// The notices among them.
     pub(super) notices: Vec<Logged>,
-    /// Whether there is a line among them that is no event.
+    /// Whether one of them is not an event.
     pub(super) spoiled: bool,
 }
 
-/// How the number of a line is not the one that comes next.
+/// How the number of a line deviates from the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// Some are left out.
+    /// Numbers are skipped.
     Over {
-        /// The first.
+        /// The first one skipped.
         first: u64,
-        /// The last.
+        /// The last one skipped.
         last: u64,
     },
-    /// It should have come before.
+    /// The line should have come earlier.
     Back {
         /// Its number.
         seq: u64,
-        /// The one that it stands behind.
+        /// The number of the line before.
         before: u64,
     },
 }
 
 impl Open {
-    /// The line at `line` has the number `seq`. `before` is what the last seal ends in, if there is
-    /// one; so many lines since the last event could not be read.
+    /// Records that the line at `line` has the number `seq`. `before` is the number at the last
+    /// seal, if there is one; `unread` lines since the last event could not be parsed.
     pub(super) fn step(&mut self, line: u64, seq: u64, before: Option<u64>, unread: u64) {
         self.lines += 1;
         let last = match self.first {
@@ -63,7 +63,7 @@ impl Open {
         let expected = before.wrapping_add(1);
         let step = match seq.cmp(&expected) {
             Ordering::Less => Some(Step::Back { seq, before }),
-            // Lines that could not be read were told of already.
+            // Lines that could not be parsed were already reported.
             Ordering::Greater if seq - expected > unread => {
                 Some(Step::Over { first: expected, last: seq - 1 })
             }

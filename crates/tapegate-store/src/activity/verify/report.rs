@@ -1,4 +1,4 @@
-//! What is told of a log that was looked over.
+//! The report on a verified log.
 
 use tapegate_core::tape::Severity;
 
@@ -7,56 +7,56 @@ use crate::activity::chain::Link;
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Its text is not what its hash was taken of.
+    /// Its text does not match its hash.
     Changed,
     /// It does not follow from the line before.
     Unlinked,
-    /// Lines that should stand before it are not there.
+    /// Lines before it are missing.
     Missing,
-    /// It stands behind lines that it should stand before, or is there twice.
+    /// It comes after lines that it should precede, or occurs twice.
     OutOfOrder,
-    /// It is no event.
+    /// It is not an event.
     NotAnEvent,
-    /// It has no end: its writer was killed, or is writing.
+    /// It is incomplete: its writer was killed, or is still writing.
     Torn,
-    /// The log does not begin at its beginning.
+    /// The log does not start at its beginning.
     Beginning,
-    /// The head that was noted is not in the log.
+    /// The expected head is not in the log.
     Head,
-    /// Events were lost because they could not be written.
+    /// Events could not be written and were lost.
     Lost,
 }
 
-/// Something that was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Which of the files, from 0.
+    /// The index of the file, from 0.
     pub file: usize,
-    /// The line in it, from 1; 0 for the file as a whole.
+    /// The line in that file, from 1; 0 for the file as a whole.
     pub line: u64,
     /// How bad it is.
     pub severity: Severity,
-    /// What it is.
+    /// The kind of fault.
     pub fault: Fault,
-    /// The same in words.
+    /// The message for people.
     pub words: String,
 }
 
-/// What was found in a log.
+/// The result of verifying a log.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// What was found, in the order of the lines.
+    /// The findings, in the order of the lines.
     pub found: Vec<Found>,
     /// How many lines have the form of an event.
     pub events: u64,
-    /// How many lines follow the one with the head that was noted, if it was found.
+    /// How many lines follow the expected head, if it was found.
     pub since_head: Option<u64>,
-    /// The end of the log, if it has any event.
+    /// The end of the log, if it has any events.
     pub head: Option<Link>,
 }
 
 impl Fault {
-    /// The word for it, in reports.
+    /// The name used in reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Changed => "changed",
@@ -73,7 +73,7 @@ impl Fault {
 }
 
 impl Report {
-    /// Whether something is wrong, rather than unusual.
+    /// Whether any finding is an error.
     pub fn is_bad(&self) -> bool {
         self.found.iter().any(|found| found.severity == Severity::Error)
     }

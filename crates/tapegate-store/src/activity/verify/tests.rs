@@ -1,4 +1,4 @@
-//! Whatever is done to a log is found, and what happens to it by itself is not called tampering.
+//! Every kind of tampering is found, and accidents are not reported as tampering.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn log(count: usize) -> Vec<Vec<u8>> {
     log_of(&vec![1; count])
 }
 
-/// The lines of a log that was written so many at a time.
+/// The lines of a log written in batches of these sizes.
 fn log_of(at_once: &[usize]) -> Vec<Vec<u8>> {
     let (mut link, mut out, mut number) = (Link::START, Vec::new(), 0);
     for count in at_once {
@@ -22,7 +22,7 @@ fn log_of(at_once: &[usize]) -> Vec<Vec<u8>> {
     out.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
 }
 
-/// What the line links the next one to.
+/// The link that the line gives to the next one.
 fn link_of(line: &[u8]) -> Link {
     Chained::read(line.strip_suffix(b"\n").unwrap()).unwrap().link().unwrap()
 }
@@ -86,7 +86,7 @@ fn one_fault_among_lines_that_share_a_seal_is_one_finding() {
         removed.remove(at);
         assert_eq!(faults(&removed), [(at as u64 + 1, Fault::Missing)], "{at}");
     }
-    // With the seal gone the rest waits for the next one, which is of other lines.
+    // Without their seal, the lines fall under the next one, which does not cover them.
     let mut unsealed = whole.clone();
     unsealed.remove(5);
     assert_eq!(faults(&unsealed), [(6, Fault::Missing)]);
@@ -210,7 +210,7 @@ proptest! {
         text[at] ^= other;
         let report = verify(&text[..]).unwrap();
         prop_assert!(!report.found.is_empty(), "byte {at}");
-        // Only what happens to the very last line end looks like a writer that was killed.
+        // Only a change to the very last line end looks like a killed writer.
         prop_assert!(report.is_bad() || at == text.len() - 1);
     }
 
@@ -223,7 +223,7 @@ proptest! {
         let count = lines.len();
         let (one, two) = (one.index(count), two.index(count));
         let is_sealed = |line: &[u8]| line.ends_with(b"\"}\n");
-        // What was cut off at the end is found only by what it leaves without a seal.
+        // A truncated end is found only if it leaves lines without a seal.
         if one < count - 1 || (one > 0 && !is_sealed(&lines[one - 1])) {
             let mut without = lines.clone();
             without.remove(one);

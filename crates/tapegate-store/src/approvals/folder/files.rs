@@ -1,7 +1,7 @@
-//! The files of the folder: written, read and set aside.
+//! Writes, reads and sets aside the files of the folder.
 //!
-//! A file appears whole or not at all, even if its writer is killed: it is written under another
-//! name and then linked to its own, which works only for the first who tries.
+//! A file appears complete or not at all, even if its writer is killed: it is written under a
+//! temporary name and then linked to its own, which succeeds only for the first process.
 
 use std::io::{self, Read};
 use std::sync::PoisonError;
@@ -15,14 +15,14 @@ use super::super::id::new_id;
 use super::{Approvals, REFUSED, RefusedFile, TEMPORARY};
 use crate::temporary::{self, Temporary};
 
-/// A larger file was not written by us.
+/// Larger than any valid file.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// How many reports of refused files are kept for whoever asks for them.
+/// How many reports of refused files are kept until they are collected.
 const REFUSED_MAX: usize = 1000;
 
 impl Approvals {
-    /// Renames a file, so that it is out of the way and still there to be looked at. Of several
-    /// processes one succeeds, and that one reports it.
+    /// Renames a file, so that it no longer counts but can still be examined. Only one of several
+    /// processes succeeds, and that one reports it.
     pub(super) fn set_aside(
         &self,
         id: &str,
@@ -49,7 +49,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// Creates a file with these contents; false if one of this name exists.
+    /// Creates a file with these contents; false if the name exists.
     pub(super) fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
@@ -60,7 +60,7 @@ impl Approvals {
         let mut tries = 1;
         let mut temporary = loop {
             match Temporary::named(&self.folder, &format!("{TEMPORARY}{}", new_id()?)) {
-                // It was taken for left over before it was locked.
+                // Another process took it for a leftover before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => {
                     tries += 1;
                 }
@@ -71,12 +71,12 @@ impl Approvals {
         Ok(temporary)
     }
 
-    /// Removes what writers have left behind that were killed.
+    /// Removes temporary files left by killed writers.
     pub fn remove_left_over(&self) {
         temporary::clean(self.folder.handle(), |name| name.starts_with(TEMPORARY.as_bytes()));
     }
 
-    /// The contents of a file, if there is one; the inner error says why it cannot be ours.
+    /// The contents of a file, if it exists; the inner error says why it is not valid.
     pub(super) fn read(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The folder: first decisions win, and what is not ours is left alone.
+//! The folder: the first decision wins, and files that are not authentic do not count.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +39,7 @@ pub(in super::super) fn asked(approvals: &Approvals) -> Request {
     request
 }
 
-/// Has a request asked so many seconds ago, by the clock of the file system.
+/// Makes a request this many seconds old by the clock of the file system.
 pub(in super::super) fn set_age(approvals: &Approvals, request: &Request, secs: u64) {
     let folder = approvals.existing_call(request).unwrap().unwrap();
     let entry = fs::File::options().write(true).open(folder.at(&request.id)).unwrap();
@@ -191,7 +191,7 @@ fn requests_are_listed_oldest_first_and_spoiled_files_are_named() {
     let pending: Vec<String> =
         approvals.pending(NOW).unwrap().into_iter().map(|request| request.id).collect();
     assert_eq!(pending, [old.id.clone(), one.id.clone()]);
-    // Whoever looks may have any clock.
+    // The clock of the reader does not matter.
     assert_eq!(approvals.pending(NOW + 3_600_000_000).unwrap().len(), 2);
     for request in [&old, &one] {
         set_age(&approvals, request, 61);
@@ -205,7 +205,7 @@ fn what_expired_long_ago_is_cleaned_away_with_what_belongs_to_it() {
     let (old, decided) = (asked(&approvals), asked(&approvals));
     approvals.decide(&decided.id, &by(Ruling::Approved, "alice")).unwrap();
     approvals.consume(&decided.id).unwrap();
-    // The age of a file is taken from the file system, so the clock of the test runs after it.
+    // The age of a file comes from the file system, so the test's clock is far in the future.
     let later = 10_000_000_000_000_000;
     let fresh = Request { id: new_id().unwrap(), expires_us: later, ..old.clone() };
     approvals.ask(&fresh).unwrap();
@@ -274,7 +274,7 @@ fn a_watcher_tells_of_what_is_asked_and_decided() {
     blind.wait(Duration::ZERO).unwrap();
 }
 
-/// What is set aside because of `spoil`, which is done to the folder after `request` was asked.
+/// Checks that a file about `request` is set aside for this reason and reported once.
 #[track_caller]
 fn refuses(approvals: &Approvals, request: &Request, reason: &str) {
     let result = approvals.decision(&request.id);
@@ -294,7 +294,7 @@ fn refuses(approvals: &Approvals, request: &Request, reason: &str) {
 fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_reported_once() {
     let (folder, approvals) = desk();
     let decision = |request: &Request| approvals.path().join(format!("{}{DECISION}", request.id));
-    // Written by hand, as the earlier form was.
+    // Written by hand, in an earlier format.
     let request = asked(&approvals);
     fs::write(decision(&request), r#"{"ruling":"approved","by":"alice","at_us":1}"#).unwrap();
     refuses(&approvals, &request, "it is not a decision");
@@ -306,7 +306,7 @@ fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_re
     );
     fs::write(decision(&request), format!("{whole}\n")).unwrap();
     refuses(&approvals, &request, "authentication code is wrong");
-    // With the key of another project.
+    // Sealed with the key of another project.
     let stranger =
         Approvals::open(&folder.path().join("other"), &ProjectKey::new([8; 32])).unwrap();
     stranger.ask(&request).unwrap();
@@ -314,7 +314,7 @@ fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_re
     fs::copy(stranger.path().join(format!("{}{DECISION}", request.id)), decision(&request))
         .unwrap();
     refuses(&approvals, &request, "authentication code is wrong");
-    // Of another request, under its own name and with the text changed.
+    // Copied from another request, and copied with its text changed.
     let other = asked(&approvals);
     approvals.decide(&other.id, &by(Ruling::Approved, "alice")).unwrap();
     fs::copy(decision(&other), decision(&request)).unwrap();
@@ -332,7 +332,7 @@ fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_re
     refuses(&approvals, &request, "not a regular file");
     fs::create_dir(decision(&request)).unwrap();
     refuses(&approvals, &request, "not a regular file");
-    // The real one still counts.
+    // A genuine decision still counts.
     approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.decision(&request.id).unwrap().is_some());
 }
@@ -360,7 +360,7 @@ fn an_authentic_decision_of_somebody_who_may_not_or_for_another_call_does_not_co
     let other = Request { call_hash: "other".to_owned(), ..named.clone() };
     write(&other, &by(Ruling::Approved, "alice"));
     refuses(&approvals, &named, "for another call");
-    // The clock of whoever decides may be off.
+    // The approver's clock may be off.
     for shift_us in [-3_600_000_000, 3_600_000_000] {
         write(&named, &Decided { at_us: NOW + shift_us, ..by(Ruling::Approved, "alice") });
         assert!(approvals.decision(&named.id).unwrap().is_some(), "{shift_us}");
@@ -379,7 +379,7 @@ fn an_edited_request_is_not_shown_and_cannot_be_decided() {
     assert!(approvals.take_refused()[0].reason.contains("authentication code is wrong"));
     let decided = approvals.decide(&request.id, &by(Ruling::Approved, "alice"));
     assert!(matches!(decided, Err(ApprovalError::Unknown { .. })));
-    // The process that waits still has the request as it asked for it.
+    // The waiting process still has the request as it asked for it.
     assert_eq!(approvals.decision_for(&request).unwrap(), None);
 }
 
@@ -402,7 +402,7 @@ fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_i
     assert_eq!((&joined.id, joined.asked, joined.waiting), (&first.id, 2, 1));
     assert_eq!((joined.expires_us, joined.left_us), (again.expires_us, Some(NOW + 7)));
     assert_eq!(approvals.pending(NOW).unwrap(), [joined]);
-    // What was decided about the request as it was before counts for it as it is now.
+    // A decision about the original request also counts for the joined one.
     approvals.decide(&first.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.decision_for(&first).unwrap().is_some());
     for other in [
@@ -439,10 +439,10 @@ fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other
     let Asked::New(two) = approvals.ask_once(&call("two"), None).unwrap() else { panic!("joined") };
     approvals.decide(&one.id, &by(Ruling::Approved, "alice")).unwrap();
     assert!(approvals.approved_before(&two, NOW + 2).unwrap().is_none());
-    // The caller has given up: now the approval is for whoever makes the same call.
+    // The caller has given up: any caller that repeats the call may now use the approval.
     approvals.leave(&one.id, NOW + 3).unwrap();
     assert_eq!(approvals.approved_before(&two, NOW + 4).unwrap().unwrap().0, one.id);
-    // The process is gone: another conversation takes the question over.
+    // The process is gone: another connection takes over its request.
     let dead = Request { pid: i32::MAX as u32, ..call("dead") };
     let dead = Request { call_hash: "other".to_owned(), ..dead };
     approvals.ask_once(&dead, None).unwrap();
@@ -478,7 +478,7 @@ fn an_approval_whose_mark_was_removed_stays_used_up() {
     assert!(approvals.entry(&request.id).unwrap().used);
     assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
     assert!(!approvals.consume(&request.id).unwrap());
-    // Nor does an edited decision count again, whose attempt to be used has left a mark.
+    // An edited decision does not count again either; the attempt to use it left a mark.
     unmark();
     let path = approvals.path().join(format!("{}.decision.json", request.id));
     let text = fs::read_to_string(&path).unwrap();
