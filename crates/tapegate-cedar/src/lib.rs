@@ -122,7 +122,7 @@ pub struct Answer {
     pub approval: Option<String>,
     /// Errors in policies during evaluation.
     pub errors: Vec<String>,
-    /// The reason, for people.
+    /// The reason, as text.
     pub reason: String,
 }
 

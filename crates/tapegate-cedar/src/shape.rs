@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 24;
 /// How many subschemas are visited, because references may branch without end.
 const VISITS_MAX: u32 = 20_000;
 
-/// The record that an `inputSchema` describes; `None` if it does not list any members.
+/// The record that an `inputSchema` describes; `None` if it leaves the members open.
 pub(crate) fn arguments(input_schema: &str) -> Option<Record> {
     let root = serde_json::from_str::<Value>(input_schema).ok()?;
     let shape = Shape { root: &root, visits: Cell::new(0) };

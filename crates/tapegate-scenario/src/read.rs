@@ -95,7 +95,7 @@ impl Reader<'_> {
         done
     }
 
-    /// Like `within`, for an element of a list.
+    /// Does some work with the index of a list element as a step in the path.
     fn within_number<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
         self.within(&format!("[{index}]"), work)
     }

@@ -1,6 +1,6 @@
 //! Collects what a tape contains: the server's identity, its lists and the requests it received.
 //!
-//! Only positions are kept; the answers are read when they are written.
+//! Only positions are kept; answers are read when the scenario is written.
 
 use std::collections::HashMap;
 use std::io;

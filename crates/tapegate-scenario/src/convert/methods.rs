@@ -21,7 +21,7 @@ const ANSWERED_ANYWAY: [&str; 7] = [
     "resources/unsubscribe",
 ];
 
-/// Those of them whose answer has no content, so that side messages can be replayed with it.
+/// Those of them that a scripted answer can replace, to replay the notifications sent with it.
 const TELLING: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
 
 impl Work<'_, '_> {

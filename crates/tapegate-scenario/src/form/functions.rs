@@ -25,7 +25,7 @@ pub(super) enum Function {
     Len,
     /// The first argument, or the second if the first is missing.
     Default,
-    /// The first so many characters.
+    /// The first characters, up to a given number.
     Truncate,
     /// The current time.
     Timestamp,

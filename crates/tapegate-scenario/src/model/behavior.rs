@@ -78,7 +78,7 @@ pub enum EffectTrigger {
     OnSubscribe,
     /// When a client unsubscribes.
     OnUnsubscribe,
-    /// From the connection on, without end.
+    /// Continuously, once a client has connected.
     Continuous,
 }
 
