@@ -1,24 +1,24 @@
-//! Two rows side by side: what belongs together is paired, in order, and the rest stands alone.
+//! Aligns two sequences: corresponding items are paired in order, and the others stay alone.
 
-/// One line of two rows that were put side by side.
+/// One row of an alignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// An item of the old row, and its match in the new one.
+    /// An item of the old sequence, and its match in the new one.
     Both(usize, usize),
-    /// An item that only the old row has.
+    /// An item that only the old sequence has.
     Old(usize),
-    /// An item that only the new row has.
+    /// An item that only the new sequence has.
     New(usize),
 }
 
-/// The most that a pair can weigh, so that no sum overflows.
+/// The maximum weight of a pair, so that no sum overflows.
 pub const WEIGHT_MAX: u32 = 1 << 20;
 
-/// Pairs the items of two rows without crossing, so that the sum of the pairs' weights is greatest.
-/// A weight of 0 keeps two items apart, [`WEIGHT_MAX`] says that they are the same.
+/// Pairs the items of two sequences without crossing, so that the sum of the weights is maximal. A
+/// weight of 0 keeps two items apart; [`WEIGHT_MAX`] means that they are the same.
 ///
-/// The work grows with the product of what is left after both ends were trimmed, and is taken from
-/// `budget`; if that does not suffice, items are paired by their number.
+/// The work is the product of the lengths after equal items were trimmed from both ends, and is
+/// taken from `budget`. If that does not suffice, items are paired by index.
 pub fn align(
     old: usize,
     new: usize,
@@ -32,7 +32,7 @@ pub fn align(
     let (rows, columns) = (old - head - tail, new - head - tail);
     let mut aligned: Vec<Row> = (0..head).map(|at| Row::Both(at, at)).collect();
     let cells = (rows + 1).saturating_mul(columns + 1);
-    // A sum of so many of the heaviest pairs still fits.
+    // The sum of this many maximal weights still fits.
     if cells <= *budget && rows.min(columns) < 1 << 11 {
         *budget -= cells;
         aligned.extend(
@@ -54,14 +54,14 @@ pub fn align(
     aligned
 }
 
-/// The best way from the start of both rows to their end.
+/// The alignment with the greatest weight.
 fn heaviest(
     rows: usize,
     columns: usize,
     weight: impl Fn(usize, usize) -> u32,
 ) -> impl Iterator<Item = Row> {
     let width = columns + 1;
-    // What the rest of both rows can weigh together, from each place on.
+    // The maximum weight of the rest of both sequences, from each pair of positions on.
     let mut sums = vec![0u32; (rows + 1) * width];
     for row in (0..rows).rev() {
         for column in (0..columns).rev() {
@@ -134,7 +134,7 @@ mod tests {
     fn what_is_alike_is_paired_where_nothing_is_the_same() {
         assert_eq!(shown("xAy", "xay", 1000), "x Aa y");
         assert_eq!(shown("xBAy", "xaby", 1000), "x -B Aa +b y");
-        // One that is the same outweighs any number of those that are alike.
+        // One equal pair outweighs any number of similar ones.
         assert_eq!(shown("ABCd", "dabc", 1000), "-A -B -C d +a +b +c");
     }
 

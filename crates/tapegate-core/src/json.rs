@@ -1,14 +1,14 @@
 //! JSON as a view on bytes: a validating cursor that builds no tree.
 //!
-//! Everything here works on borrowed text and keeps positions, so that a caller can cut out the
-//! exact bytes of a value. The grammar is that of RFC 8259, no more and no less: numbers of any
-//! size, lone surrogate escapes and duplicate keys are legal JSON and pass; a raw control
-//! character in a string, a leading zero or bytes after the value do not. Nesting is counted
-//! without recursion, so depth costs memory by the bit and never the stack.
+//! Everything here works on borrowed text and keeps positions, so that a caller can cut out the exact
+//! bytes of a value. The grammar is exactly that of RFC 8259: numbers of any size, lone surrogate
+//! escapes and duplicate keys are accepted; a raw control character in a string, a leading zero or
+//! bytes after the value are not. Nesting is tracked without recursion, at one bit per level, so deep
+//! input cannot overflow the stack.
 
 mod compact;
 mod cursor;
-/// What is different between two texts.
+/// The differences between two texts.
 pub mod diff;
 mod likeness;
 mod member;
@@ -37,21 +37,22 @@ pub use strings::{Str, write_exact, write_str};
 pub struct Fault {
     /// Offset of the first byte that does not fit.
     pub at: usize,
-    /// What was expected or found there, in words.
+    /// What was expected or found there.
     pub what: &'static str,
 }
 
-/// What [`Fault::what`] says when a complete value is followed by more.
+/// The value of [`Fault::what`] when a complete value is followed by more.
 const TRAILING: &str = "bytes after the value";
 
 impl Fault {
-    /// Whether the text is fine up to the fault, where another value may begin.
+    /// Whether the text is valid up to the fault, where another value may begin.
     pub fn is_trailing(&self) -> bool {
         self.what == TRAILING
     }
 }
 
-/// Checks that `text` is exactly one JSON value, white space around it allowed, and returns it trimmed.
+/// Checks that `text` is exactly one JSON value, with optional white space around it, and returns it
+/// trimmed.
 pub fn check(text: &[u8]) -> Result<&[u8], Fault> {
     let mut cursor = Cursor::new(text)?;
     let value = cursor.value()?;

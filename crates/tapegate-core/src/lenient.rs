@@ -1,21 +1,22 @@
-//! What servers that are careless about spelling make of texts, numbers, keys and paths.
+//! How lenient servers may interpret strings, numbers, keys and paths.
 //!
-//! Whatever stops a call is held against each of these readings, whatever lets one pass against what is
-//! written alone. Rules and Cedar policies both read by [`reading`], so that they stop the same.
+//! A rule that blocks a call is matched against each of these readings; a rule that permits one only
+//! against the text as written. Rules and Cedar policies both use [`reading`], so that they block the
+//! same calls.
 
-/// Texts that are the same to some reader.
+/// Strings that some reader treats as equal.
 pub mod alike;
-/// Lists and objects that are written as a text.
+/// Lists and objects embedded in strings.
 pub mod embedded;
-/// Folders, and which paths lie in them.
+/// Folders, and which paths are inside them.
 pub mod folder;
-/// Keys that are the same to some reader.
+/// Keys that some reader treats as equal.
 pub mod key;
-/// Numbers to the last digit, and what becomes of them.
+/// Exact numbers, and the values that readers may turn them into.
 pub mod numbers;
-/// Globs that were meant to say where a path lies.
+/// Globs that were meant to restrict where a path leads.
 pub mod path_glob;
-/// Everything that a text may be read as.
+/// All readings of a text.
 pub mod reading;
-/// Other ways to spell a text.
+/// Alternative spellings of a text.
 pub mod spelling;

@@ -1,11 +1,11 @@
-//! Squeezing pretty-printed JSON into one line.
+//! Puts pretty-printed JSON on one line.
 
 use std::borrow::Cow;
 
 /// `text`, which must be valid JSON, without line breaks.
 ///
 /// A tape line is one object, so a message that was printed over several lines loses its white
-/// space outside strings; any other message is kept as it was written, blanks and all.
+/// space outside strings; any other message is kept as it was written, white space included.
 pub fn compact(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr2(b'\n', b'\r', text).is_none() {
         return Cow::Borrowed(text);

@@ -3,7 +3,7 @@
 use super::runs::{Depth, is_ascii, plain_run};
 use super::{Fault, Str};
 
-/// What sort of value stands at a place.
+/// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `{…}`
@@ -20,7 +20,7 @@ pub enum Kind {
     Null,
 }
 
-/// A place in JSON text. Moving over a value checks it.
+/// A position in JSON text. Moving over a value validates it.
 ///
 /// Objects are walked by [`Cursor::open`] and [`Cursor::key`], arrays by `open` and
 /// [`Cursor::element`]; after each key or element the caller must move over the value.
@@ -28,7 +28,7 @@ pub enum Kind {
 pub struct Cursor<'a> {
     text: &'a [u8],
     at: usize,
-    /// Where the last key ended.
+    /// The end of the last key.
     key_end: usize,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         if text.starts_with(b"\xef\xbb\xbf") {
             return Err(Fault { at: 0, what: "a byte order mark" });
         }
-        // Most texts are ASCII, and that is quicker to see.
+        // Most texts are ASCII, which is faster to check.
         if is_ascii(text) {
             return Ok(Self::checked(text));
         }
@@ -53,12 +53,12 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0, key_end: 0 }
     }
 
-    /// A cursor at a place in text that is known to be UTF-8.
+    /// A cursor at a position in text that is known to be UTF-8.
     pub(crate) fn trusted(text: &'a [u8], at: usize) -> Self {
         Self { text, at, key_end: 0 }
     }
 
-    /// Where the cursor stands.
+    /// The position of the cursor.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         &self.text[start..end]
     }
 
-    /// The sort of the value that follows, by its first byte.
+    /// The type of the next value, by its first byte.
     #[inline]
     pub fn kind(&mut self) -> Result<Kind, Fault> {
         self.space();
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// Steps into the object or array that follows.
+    /// Enters the next object or array.
     pub fn open(&mut self) -> Result<Kind, Fault> {
         let kind = self.kind()?;
         match kind {
@@ -129,7 +129,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(Str { raw, escaped }))
     }
 
-    /// Whether the array the cursor is in has another element; if not, the cursor leaves it.
+    /// Whether the current array has another element; if not, the cursor leaves it.
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
         self.space();
         match self.byte() {
@@ -158,13 +158,13 @@ impl<'a> Cursor<'a> {
         Ok(Str { raw: &self.text[start..self.at - 1], escaped })
     }
 
-    /// Checks that nothing but white space is left.
+    /// Checks that only white space is left.
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
     }
 
-    /// Moves over a number or a word.
+    /// Moves over a number or a literal.
     #[inline(never)]
     fn plain(&mut self) -> Result<(), Fault> {
         self.scalar()
@@ -198,7 +198,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves over what follows a finished value up to the next one; true when the outermost is done.
+    /// Moves from the end of a value to the next one; returns true when the outermost value is
+    /// complete.
     #[inline]
     fn close(&mut self, depth: &mut Depth) -> Result<bool, Fault> {
         while let Some(object) = depth.top() {
@@ -236,8 +237,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves over a key and its colon; tells whether the key is escaped. Its last byte stands
-    /// before `key_end`.
+    /// Moves over a key and its colon; returns whether the key is escaped, and sets `key_end` to the
+    /// position of its closing quote.
     #[inline(always)]
     fn member_key(&mut self) -> Result<bool, Fault> {
         if self.byte() != b'"' {
@@ -253,7 +254,7 @@ impl<'a> Cursor<'a> {
         Ok(escaped)
     }
 
-    /// Moves over a string, at whose opening quote the cursor stands; tells whether it is escaped.
+    /// Moves over the string at the cursor; returns whether it is escaped.
     #[inline(always)]
     fn quoted(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
@@ -336,7 +337,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn space(&mut self) {
-        // Nearly always there is none, and one comparison tells.
+        // There is nearly always none, and one comparison shows it.
         while self.text.get(self.at).is_some_and(|byte| *byte <= b' ') {
             if !matches!(self.text[self.at], b' ' | b'\t' | b'\r' | b'\n') {
                 return;
@@ -345,7 +346,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The byte at the cursor; 0, which fits nowhere, at the end of the text.
+    /// The byte at the cursor; at the end of the text 0, which is never valid.
     #[inline(always)]
     fn byte(&self) -> u8 {
         self.text.get(self.at).copied().unwrap_or_default()

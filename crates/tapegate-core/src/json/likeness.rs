@@ -1,4 +1,4 @@
-//! How much two elements of arrays have in common: enough to say which of them belong together.
+//! How similar two array elements are: enough to decide which of them correspond.
 
 use std::hash::BuildHasher;
 
@@ -8,21 +8,22 @@ use super::diff::DEPTH_MAX;
 use super::{Cursor, Fault, Kind, Number, Str};
 use crate::align::WEIGHT_MAX;
 
-/// The members that an object is known by, the first that it has.
+/// The members that identify an object; the first one present counts.
 const LABELS: [&str; 4] = ["name", "uri", "uriTemplate", "id"];
 
-/// What an element is compared by. Two that are the same by this may still differ, but hardly will.
+/// The features an element is compared by. Elements that agree in all of them are almost certainly
+/// equal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Likeness {
     kind: Kind,
-    /// Of all that it means.
+    /// The hash of the whole value.
     whole: u64,
-    /// Of what it is known by.
+    /// The hash of the member that identifies it.
     label: Option<u64>,
 }
 
 impl Likeness {
-    /// Looks at an element, whose text must have been checked.
+    /// Computes the features of an element, whose text must be valid.
     pub(super) fn of(text: &[u8]) -> Result<Self, Fault> {
         let mut cursor = Cursor::checked(text);
         let kind = cursor.kind()?;
@@ -31,7 +32,7 @@ impl Likeness {
         Ok(Self { kind, whole, label })
     }
 
-    /// How much a pair of elements weighs in an alignment.
+    /// The weight of a pair of elements in an alignment.
     pub(super) fn weight(&self, other: &Self) -> u32 {
         const LABEL: u32 = 1 << 10;
         match self {
@@ -44,7 +45,7 @@ impl Likeness {
     }
 }
 
-/// A number for all that the value at the cursor means: key order and spelling do not count.
+/// A hash of the value at the cursor that ignores key order and spelling.
 fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
     let hasher = FixedState::default();
     let kind = cursor.kind()?;
@@ -55,7 +56,7 @@ fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
             while let Some(key) = cursor.key(&mut first)? {
                 members.push((string(key), hash(cursor, depth - 1)?));
             }
-            // Of those with the same key the last counts.
+            // Of members with the same key the last counts.
             members.reverse();
             members.sort_by_key(|(key, _)| *key);
             members.dedup_by_key(|(key, _)| *key);

@@ -1,17 +1,17 @@
-//! Numbers by their exact value, whatever way they are written and however long they are.
+//! Numbers by their exact value, regardless of notation and length.
 
 /// A number: sign, digits, and a power of ten. `1`, `1.0`, `1e0` and `10e-1` are one value.
 ///
-/// No digit is lost, and none is needed that the text does not have. A power of ten that does not
-/// fit 64 bits is beyond any comparison but that of the texts.
+/// No digit is lost or added. If the power of ten does not fit into 64 bits, only the texts can be
+/// compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Number<'a> {
     negative: bool,
-    /// Digits that do not start with a zero.
+    /// Digits without leading zeros.
     whole: &'a [u8],
-    /// Digits that do not end with a zero; they follow `whole`.
+    /// Digits without trailing zeros; they follow `whole`.
     fraction: &'a [u8],
-    /// What the digits, read as one whole number, are to be multiplied by.
+    /// The power of ten to multiply the digits by, read as one integer.
     power: i64,
     /// The text, if its power does not fit.
     text: Option<&'a [u8]>,
@@ -52,17 +52,17 @@ impl<'a> Number<'a> {
         self.negative
     }
 
-    /// The digits, without zeros at either end; of zero, none.
+    /// The digits, without leading and trailing zeros; none for zero.
     pub fn digits(&self) -> impl Iterator<Item = u8> + 'a {
         self.whole.iter().chain(self.fraction).copied()
     }
 
-    /// The power of ten that the digits are to be multiplied by, or the whole text if it does not fit.
+    /// The power of ten to multiply the digits by, or the whole text if it does not fit.
     pub fn power(&self) -> Result<i64, &'a [u8]> {
         self.text.map_or(Ok(self.power), Err)
     }
 
-    /// The value, if it is a whole number from 0 and fits 64 bits with ease.
+    /// The value, if it is a non-negative integer of at most 18 digits.
     pub fn whole(&self) -> Option<u64> {
         const DIGITS_MAX: usize = 18;
         let power = usize::try_from(self.power().ok()?).ok()?;
@@ -74,7 +74,7 @@ impl<'a> Number<'a> {
         Some(self.digits().chain(zeros).fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
     }
 
-    /// Appends the one way of writing the value that is ours: plain digits where they are few.
+    /// Appends the value in canonical form: plain digits if they are few.
     pub fn write(&self, out: &mut Vec<u8>) {
         const PLAIN_DIGITS_MAX: i64 = 21;
         const PLAIN_ZEROS_MAX: i64 = 6;
@@ -88,7 +88,7 @@ impl<'a> Number<'a> {
         if self.negative {
             out.push(b'-');
         }
-        // How many digits stand before the point.
+        // How many digits precede the point.
         let ahead = self.power.saturating_add(count);
         let zeros = |out: &mut Vec<u8>, count: i64| out.extend((0..count).map(|_| b'0'));
         if self.power >= 0 && ahead <= PLAIN_DIGITS_MAX {

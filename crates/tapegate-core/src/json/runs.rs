@@ -1,13 +1,13 @@
-//! The two things a scan spends its time on: moving over plain text, and counting brackets.
+//! The hot loops of a scan: skipping plain text, and tracking brackets.
 
-/// How many bytes are tested as one number.
+/// How many bytes are tested at once.
 const WORD: usize = 8;
-/// The high bits of a word's bytes.
+/// The high bit of each byte in a word.
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// How many bytes from the start need no look at all: no quote, backslash or control character.
+/// The length of the plain prefix of `text`: without quote, backslash and control character.
 ///
-/// Eight bytes are tested as one number, which suits the short strings that messages are full of.
+/// Eight bytes are tested at once, which suits the short strings that messages mostly have.
 #[inline(always)]
 pub(super) fn plain_run(text: &[u8]) -> usize {
     if let Some(word) = text.first_chunk() {
@@ -20,8 +20,8 @@ pub(super) fn plain_run(text: &[u8]) -> usize {
     long_run(text, 0)
 }
 
-/// Whether a text has no quote, backslash or control character. The last word of a text may overlap the
-/// one before, so that only what is shorter than a word is looked at byte by byte.
+/// Whether a text has no quote, backslash or control character. The last word may overlap the one before, so
+/// that only a text shorter than a word is tested byte by byte.
 #[inline]
 pub(super) fn is_plain(text: &[u8]) -> bool {
     let special = |word: &[u8; WORD]| special_bytes(u64::from_le_bytes(*word)) != 0;
@@ -32,7 +32,7 @@ pub(super) fn is_plain(text: &[u8]) -> bool {
     !words.iter().any(special) && !special(last)
 }
 
-/// Whether a text is ASCII, also word by word.
+/// Whether a text is ASCII, tested word by word too.
 #[inline]
 pub(super) fn is_ascii(text: &[u8]) -> bool {
     let Some(last) = text.last_chunk::<WORD>() else { return text.is_ascii() };
@@ -45,9 +45,9 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// The same behind `at` bytes that were looked at, for strings that are longer than a word or stand
-/// at the end of the text. Once a string proves long, blocks are tested as a whole, so that the compiler can use vector
-/// instructions.
+/// Like [`plain_run`], after `at` bytes that were already tested; for strings that are longer than a word or
+/// at the end of the text. Once a string proves long, whole blocks are tested, so that the compiler can use
+/// vector instructions.
 #[inline(never)]
 fn long_run(text: &[u8], mut at: usize) -> usize {
     const SHORT: usize = 64;
@@ -64,7 +64,7 @@ fn long_run(text: &[u8], mut at: usize) -> usize {
     at + text[at..].iter().position(|&byte| is_special(byte)).unwrap_or(text.len() - at)
 }
 
-/// The length of the whole blocks at the start that hold nothing special.
+/// The total length of the leading blocks that are entirely plain.
 #[inline(never)]
 fn plain_blocks(text: &[u8]) -> usize {
     const BLOCK: usize = 64;
@@ -72,8 +72,8 @@ fn plain_blocks(text: &[u8]) -> usize {
     text.chunks_exact(BLOCK).take_while(plain).count() * BLOCK
 }
 
-/// Marks, in the high bit of each byte, the bytes that end a plain run. Bytes above the lowest mark
-/// may be marked wrongly; the lowest never is.
+/// Marks the bytes that end a plain run in their high bit. Marks above the lowest one may be wrong; the
+/// lowest never is.
 fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let zero_bytes = |x: u64| x.wrapping_sub(ONES) & !x & HIGHS;
@@ -82,7 +82,7 @@ fn special_bytes(word: u64) -> u64 {
     equal_to(b'"') | equal_to(b'\\') | control
 }
 
-/// Which brackets are open: a stack of bits, of which the first 64 need no memory.
+/// The open brackets: a stack of bits, of which the first 64 need no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Depth {
     bits: u64,

@@ -1,30 +1,30 @@
-//! What a JSON string means, one code point after the other.
+//! The decoded code points of a JSON string.
 
 use super::Str;
 
-/// The code points of a string. A lone surrogate, which is none, is its own number, so that two
-/// strings mean the same exactly if these are equal.
+/// The code points of a string. A lone surrogate, which is not a code point, is represented by its
+/// own number, so that two strings are equal exactly if these sequences are.
 #[derive(Debug, Clone)]
 pub struct Scalars<'a> {
     rest: &'a str,
 }
 
 impl<'a> Str<'a> {
-    /// What the string means, one code point after the other.
+    /// The decoded code points of the string.
     pub fn scalars(&self) -> Scalars<'a> {
         Scalars { rest: self.text() }
     }
 
-    /// Whether two strings mean the same, however they are escaped.
+    /// Whether two strings are equal after decoding.
     pub fn means(&self, other: &Str<'_>) -> bool {
         self.order(other).is_eq()
     }
 
-    /// Puts strings in an order that their meaning alone decides.
+    /// Compares strings by their decoded values.
     pub fn order(&self, other: &Str<'_>) -> std::cmp::Ordering {
         match self.escaped || other.escaped {
             true => self.scalars().cmp(other.scalars()),
-            // The order of UTF-8 is that of its code points.
+            // The byte order of UTF-8 is the order of code points.
             false => self.raw.cmp(other.raw),
         }
     }
@@ -44,7 +44,7 @@ impl Iterator for Scalars<'_> {
     }
 }
 
-/// What the escape that `text` starts with means, and how long it is.
+/// The value and the length of the escape that `text` starts with.
 fn escape(text: &str) -> (u32, usize) {
     let simple = match text.as_bytes().get(1) {
         Some(b'b') => 0x08,

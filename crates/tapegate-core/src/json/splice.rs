@@ -1,35 +1,35 @@
-//! Replacing a few values in a text and leaving every other byte alone.
+//! Replaces a few values in a text and leaves every other byte alone.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Where `part` stands in `text`, if it is a slice of it.
+/// The range of `part` in `text`, if it is a slice of it.
 pub fn place_of(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
     (end <= text.len()).then_some(start..end)
 }
 
-/// A text, and what is to be replaced in it.
+/// A text and the replacements to make in it.
 pub struct Edits<'a> {
     text: &'a [u8],
     parts: Vec<(usize, usize, Vec<u8>)>,
 }
 
 impl<'a> Edits<'a> {
-    /// A text of which nothing is replaced yet.
+    /// A text without replacements.
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, parts: Vec::new() }
     }
 
-    /// Replaces `part`, which must be a slice of the text, by `with`.
+    /// Replaces `part`, which must be a slice of the text, with `with`.
     pub fn replace(&mut self, part: &[u8], with: &[u8]) {
         if let Some(Range { start, end }) = place_of(part, self.text) {
             self.parts.push((start, end, with.to_vec()));
         }
     }
 
-    /// The text with everything replaced.
+    /// The text with all replacements made.
     pub fn finish(mut self) -> Cow<'a, [u8]> {
         if self.parts.is_empty() {
             return Cow::Borrowed(self.text);

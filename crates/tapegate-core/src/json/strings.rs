@@ -1,28 +1,28 @@
-//! JSON strings: compared and decoded without giving up the bytes they were written with.
+//! JSON strings: compared and decoded while keeping the bytes they were written with.
 
 use std::borrow::Cow;
 
 use super::runs::is_plain;
 
-/// A string as it stands in the text, without its quotes.
+/// A string as written in the text, without its quotes.
 ///
-/// `escaped` tells whether any escape occurs; only then does comparing or decoding cost more than
-/// looking at the bytes.
+/// `escaped` is true if it contains an escape; only then does comparing or decoding cost more than
+/// comparing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Str<'a> {
     /// The bytes between the quotes; valid UTF-8 and a legal JSON string body.
     pub raw: &'a [u8],
-    /// Whether `raw` holds a backslash.
+    /// Whether `raw` contains a backslash.
     pub escaped: bool,
 }
 
 impl<'a> Str<'a> {
-    /// Whether the string means `text`, however it is escaped: `"\u006dethod"` is `method`.
+    /// Whether the decoded string is `text`: `"\u006dethod"` is `method`.
     pub fn is(&self, text: &str) -> bool {
         if self.escaped { self.decode() == text } else { self.raw == text.as_bytes() }
     }
 
-    /// The bytes of the string's meaning, without a look at them where nothing is escaped.
+    /// The bytes of the decoded string; borrowed if nothing is escaped.
     #[inline]
     pub fn bytes(&self) -> Cow<'a, [u8]> {
         if self.escaped {
@@ -32,8 +32,8 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// The string's meaning. A lone surrogate has none and stays the six characters it was
-    /// written with, so that different strings never decode to the same text by replacement.
+    /// The decoded string. A lone surrogate cannot be decoded and stays the six characters it was
+    /// written with, so that different strings never become equal by replacement.
     pub fn decode(&self) -> Cow<'a, str> {
         let raw = self.text();
         if !self.escaped {
@@ -49,8 +49,8 @@ impl<'a> Str<'a> {
         Cow::Owned(out)
     }
 
-    /// Appends the bytes of the string's meaning, and no two meanings are the same bytes: a lone
-    /// surrogate is written as if it were a character (WTF-8), which no UTF-8 is.
+    /// Appends the decoded string as bytes that are unique to its value: a lone surrogate is
+    /// written as if it were a character (WTF-8), which is never valid UTF-8.
     pub fn exact(&self, out: &mut Vec<u8>) {
         let mut rest = self.text();
         let mut one = String::new();
@@ -60,7 +60,7 @@ impl<'a> Str<'a> {
             let escape = &rest[at..];
             rest = unescape(escape, &mut one);
             match (one.len(), unit(escape)) {
-                // Only a lone surrogate comes out as it went in.
+                // Only a lone surrogate is left as it was written.
                 (6, Some(lone)) => {
                     let bits = [lone >> 6, lone].map(|bits| 0x80 | (bits & 0x3f) as u8);
                     out.extend_from_slice(&[0xed, bits[0], bits[1]]);
@@ -71,13 +71,13 @@ impl<'a> Str<'a> {
         out.extend_from_slice(rest.as_bytes());
     }
 
-    /// The string as written, escapes and all.
+    /// The string as written, with its escapes.
     pub fn text(&self) -> &'a str {
         std::str::from_utf8(self.raw).unwrap_or_default()
     }
 }
 
-/// Decodes the escape that `text` starts with into `out` and returns what follows it.
+/// Decodes the escape that `text` starts with into `out` and returns the rest.
 fn unescape<'a>(text: &'a str, out: &mut String) -> &'a str {
     let simple = match text.as_bytes().get(1) {
         Some(b'b') => '\u{8}',
@@ -110,15 +110,15 @@ fn unescape_unit<'a>(text: &'a str, out: &mut String) -> &'a str {
     text.get(length..).unwrap_or_default()
 }
 
-/// The code unit of a `\uXXXX` that `text` starts with.
+/// The code unit of the `\uXXXX` that `text` starts with.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// Appends `text` as a JSON string, quotes included, escaping only what must be escaped.
+/// Appends `text` as a JSON string with quotes, escaping only what must be escaped.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
-    // Nearly every text is plain, and is only looked at word by word.
+    // Nearly every text is plain, and is only tested word by word.
     if !is_plain(text.as_bytes()) {
         return write_exact(out, text.as_bytes());
     }
@@ -128,7 +128,7 @@ pub fn write_str(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends the bytes that [`Str::exact`] gave as a JSON string, quotes included.
+/// Appends bytes from [`Str::exact`] as a JSON string with quotes.
 pub fn write_exact(out: &mut Vec<u8>, exact: &[u8]) {
     out.push(b'"');
     let mut start = 0;

@@ -1,4 +1,4 @@
-//! Texts that are the same to some reader, and words for true, false and nothing.
+//! Strings that some reader treats as equal, and words for true, false and null.
 
 use std::collections::HashSet;
 
@@ -6,18 +6,18 @@ use super::numbers::{self, Readings};
 use super::reading::{fold_case, path_forms};
 use super::spelling::{nfkc, spellings, trimmed};
 
-/// A text and all that readers make of it.
+/// A text and all its readings.
 #[derive(Debug)]
 pub struct TextForms {
-    /// The text as it is written, and how else it is spelled, without its case.
+    /// The text and its alternative spellings, case-folded.
     spelled: HashSet<String>,
     word: Option<bool>,
-    /// The numbers it is read as, if it is nothing else.
+    /// The numbers it can be read as, if it is clearly a number.
     numbers: Readings,
 }
 
 impl TextForms {
-    /// Reads a text in all ways.
+    /// Computes all readings of a text.
     pub fn of(text: &str) -> Self {
         let mut spelled = HashSet::new();
         for form in spellings(text).iter().map(String::as_str).chain([text]) {
@@ -33,14 +33,14 @@ impl TextForms {
         self.spelled.insert(fold_case(spelling).into_owned());
     }
 
-    /// Whether a reading of another text is one of its spellings; case does not count.
+    /// Whether a reading of another text is one of its spellings, ignoring case.
     pub fn is_spelled(&self, reading: &str) -> bool {
         self.spelled.contains(&*fold_case(reading))
     }
 
-    /// Whether another text is the same word for true or false, or the same number.
+    /// Whether another text is a word for the same boolean, or the same number.
     pub fn means_text(&self, text: &str) -> bool {
-        // Words for true and false are one word each to those who read them.
+        // Readers that accept words as booleans treat all words for true, or for false, as equal.
         if self.word.is_some() && self.word == bool_word(text) {
             return true;
         }
@@ -52,7 +52,7 @@ impl TextForms {
     }
 }
 
-/// What a word says to those who read words as true and false.
+/// The boolean that a word stands for, to readers that accept words as booleans.
 pub fn bool_word(text: &str) -> Option<bool> {
     let word = nfkc(trimmed(text)).to_lowercase();
     match word.as_str() {
@@ -64,7 +64,7 @@ pub fn bool_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a word says nothing to those who read words so.
+/// Whether a word stands for null, to readers that accept words for it.
 pub fn is_null_word(text: &str) -> bool {
     let word = nfkc(trimmed(text)).to_lowercase();
     matches!(word.as_str(), "" | "null" | "none" | "nil" | "undefined" | "~")

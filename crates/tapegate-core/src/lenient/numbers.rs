@@ -1,4 +1,4 @@
-//! Which of two numbers is the greater, to the last digit, and which numbers a text may stand for.
+//! Exact comparison of numbers, and the numbers that a text may be read as.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use crate::json::Number;
 
 use super::spelling::{nfkc, trimmed};
 
-/// How `one` compares to `two`; `None` if a power of ten is beyond counting.
+/// Compares `one` with `two`; `None` if a power of ten is out of range.
 pub fn order(one: &Number<'_>, two: &Number<'_>) -> Option<Ordering> {
     let (a, b) = (sign(one), sign(two));
     if a != b || a == 0 {
@@ -24,7 +24,7 @@ fn sign(number: &Number<'_>) -> i8 {
     }
 }
 
-/// Where the first digit stands, counted from the point.
+/// The position of the first digit, relative to the point.
 fn size(number: &Number<'_>) -> Option<i128> {
     let power = number.power().ok()?;
     Some(i128::from(power) + number.digits().count() as i128)
@@ -33,11 +33,11 @@ fn size(number: &Number<'_>) -> Option<i128> {
 /// The numbers that servers may read.
 #[derive(Debug, Default)]
 pub struct Readings {
-    /// Each as the text of a number; zeros may lead.
+    /// Each as the text of a number, possibly with leading zeros.
     pub numbers: Vec<String>,
-    /// Whether it may be another number, or none at all.
+    /// Whether it may be another number, or not a number.
     pub unclear: bool,
-    /// Whether there are digits of a script that is not read here.
+    /// Whether it contains digits of a script that is not supported here.
     pub odd_digits: bool,
 }
 
@@ -55,7 +55,7 @@ impl Readings {
         self.numbers.iter().any(|one| Number::read(one.as_bytes()).digits().next().is_none())
     }
 
-    /// Whether it is surely zero.
+    /// Whether it is certainly zero.
     pub fn all_zero(&self) -> bool {
         let zero = |one: &String| Number::read(one.as_bytes()).digits().next().is_none();
         !self.unclear && self.numbers.iter().all(zero)
@@ -67,7 +67,7 @@ impl Readings {
         }
     }
 
-    /// Adds a number, and what becomes of it in floating point, as a whole number and in 32 bits.
+    /// Adds a number, and what it becomes in floating point, as an integer and in 32 bits.
     fn add(&mut self, number: &str) {
         const WHOLE_MAX: f64 = 9_223_372_036_854_775_807.0;
         self.push(number.to_owned());
@@ -91,13 +91,13 @@ impl Readings {
     }
 }
 
-/// The number that a reader in floating point takes for this one.
+/// The number after rounding to floating point.
 fn nearest(number: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(number).ok()?;
     text.parse::<f64>().ok().filter(|float| float.is_finite()).map(|float| float.to_string())
 }
 
-/// The numbers that the text of a JSON number may be read as.
+/// The numbers that a JSON number may be read as.
 pub fn of_number(number: &[u8]) -> Readings {
     let mut readings = Readings::default();
     readings.add(&String::from_utf8_lossy(number));
@@ -123,7 +123,7 @@ pub fn of_text(text: &str) -> Readings {
     let whole = digits[..length].find(['.', 'e', 'E']).unwrap_or(length);
     if length > 0 {
         readings.add(&format!("{sign}{}", &digits[..length]));
-        // Some stop at the point.
+        // Some readers stop at the point.
         readings.add(&format!("{sign}0{}", &digits[..whole]));
     }
     let mut clear = length > 0 && length == digits.len();
@@ -131,7 +131,7 @@ pub fn of_text(text: &str) -> Readings {
         readings.add(&format!("{sign}{number}"));
         clear = true;
     }
-    // Marks between thousands; a point may be one too.
+    // Thousands separators; a point may be one too.
     let bare = digits.replace(['_', ',', '\'', ' ', '\u{a0}'], "");
     if bare != digits && !bare.is_empty() && prefix(&bare) == bare.len() {
         readings.add(&format!("{sign}{bare}"));
@@ -147,7 +147,7 @@ pub fn of_text(text: &str) -> Readings {
     readings
 }
 
-/// How long the number is that a text begins with.
+/// The length of the number at the start of a text.
 fn prefix(text: &str) -> usize {
     let bytes = text.as_bytes();
     let count = |from: usize| {
@@ -173,7 +173,7 @@ fn prefix(text: &str) -> usize {
     end
 }
 
-/// A number that is not written by tens: `0x10`, `0o17`, `0b11`, `017`.
+/// A number that is not decimal: `0x10`, `0o17`, `0b11`, `017`.
 fn radix(digits: &str) -> Option<String> {
     let bare = digits.replace('_', "").to_ascii_lowercase();
     let (digits, radix) = match bare.get(..2) {

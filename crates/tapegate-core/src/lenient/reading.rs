@@ -69,7 +69,7 @@ pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool
     if !text.is_ascii() && (shown(&nfc(text)) || shown(&nfd(text))) {
         return true;
     }
-    // A document naturally has many readings, so exceeding the limit is no sign of an attack.
+    // A document naturally has many readings, so exceeding the limit does not indicate an attack.
     if is_document(text) {
         let end = each_document_reading(text, &mut shown);
         return end == ControlFlow::Break(ReadingsEnd::Stopped);

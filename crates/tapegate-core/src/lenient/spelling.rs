@@ -1,7 +1,7 @@
-//! Other ways in which a text is spelled that some reader takes for the same.
+//! Alternative spellings of a text that some reader treats as equal.
 //!
-//! Servers trim blanks, stop at a NUL, decode escapes, bring Unicode into a normal form and resolve
-//! `..` before they use a text. What stops a call is held against each of these readings.
+//! Servers trim white space, stop at a NUL, decode escapes, normalise Unicode and resolve `..` before
+//! they use a text. A rule that blocks a call is matched against each of these readings.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 
 use super::folder::normal_path;
 
-/// How many times escapes are decoded; no server does so more often.
+/// How many times escapes are decoded; no known server does so more often.
 const DECODED_MAX: usize = 4;
-/// How often all ways of reading are tried on what they have made.
+/// How often all transformations are applied to their results.
 const PASSES: usize = 2;
 
-/// What a text may be read as, besides as it is written.
+/// What a text may be read as, other than as written.
 pub fn spellings(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     if is_plain(text) {
         return found;
     }
-    // Readers do these things in any order, so all of them are done again with what they have made.
+    // Readers transform in any order, so apply all transformations again to their results.
     for _ in 0..PASSES {
         let before = found.len();
         WAYS.iter().for_each(|read| add(text, &mut found, *read));
@@ -31,7 +31,7 @@ pub fn spellings(text: &str) -> Vec<String> {
     found
 }
 
-/// The ways of reading a text.
+/// The transformations that readers make.
 const WAYS: [fn(&str) -> Vec<String>; 7] = [
     |text| {
         let end = text.find('\0').unwrap_or(text.len());
@@ -45,11 +45,11 @@ const WAYS: [fn(&str) -> Vec<String>; 7] = [
         false => Vec::new(),
     },
     |text| normal_path(text).into_iter().collect(),
-    // To readers of forms a `+` is a blank; in other texts it is what it looks like.
+    // Form decoders turn `+` into a space; in other texts it is literal.
     |text| form_decode(text).filter(|_| text.contains(['%', '=', '?'])).into_iter().collect(),
 ];
 
-/// Applies one way of reading to a text and to all that was made of it so far.
+/// Applies one transformation to a text and to all its readings so far.
 fn add(text: &str, found: &mut Vec<String>, read: impl Fn(&str) -> Vec<String>) {
     let new: Vec<String> =
         read(text).into_iter().chain(found.iter().flat_map(|text| read(text))).collect();
@@ -60,25 +60,25 @@ fn add(text: &str, found: &mut Vec<String>, read: impl Fn(&str) -> Vec<String>) 
     }
 }
 
-/// Whether a text is nearly surely read as it is written. Quick, since most are.
+/// Whether a text is almost certainly read as written. Fast, since most are.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_whitespace);
-    // A path may be written in other ways too.
+    // A path may have other spellings too.
     let odd = |byte: &u8| {
         !byte.is_ascii() || byte.is_ascii_control() || matches!(byte, b'%' | b'/' | b'\\' | b'+')
     };
     !(blank(bytes.first()) || blank(bytes.last()) || bytes.iter().any(odd))
 }
 
-/// A text without blanks, control and invisible characters around it.
+/// A text without surrounding white space, control and invisible characters.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|letter: char| {
         letter.is_whitespace() || letter.is_control() || is_invisible(letter)
     })
 }
 
-/// Whether a letter is not seen, so that some readers drop it wherever it stands.
+/// Whether a character is invisible, so that some readers drop it wherever it occurs.
 pub fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -87,17 +87,17 @@ pub fn is_invisible(letter: char) -> bool {
         | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text in the normal form in which compatible characters are one.
+/// A text in Unicode normal form KC, which unifies compatible characters.
 pub fn nfkc(text: &str) -> Cow<'_, str> {
     if is_normal(text) { Cow::Borrowed(text) } else { Cow::Owned(text.nfkc().collect()) }
 }
 
-/// A text with characters and their accents put together.
+/// A text in Unicode normal form C, with composed accents.
 pub fn nfc(text: &str) -> String {
     text.nfc().collect()
 }
 
-/// A text with characters and their accents taken apart.
+/// A text in Unicode normal form D, with decomposed accents.
 pub fn nfd(text: &str) -> String {
     text.nfd().collect()
 }
@@ -106,8 +106,8 @@ fn is_normal(text: &str) -> bool {
     text.is_ascii() || is_nfkc_quick(text.chars()) == IsNormalized::Yes
 }
 
-/// A text with its percent escapes decoded, once, twice and so on, and whether none is left; nothing
-/// if it has none.
+/// A text with its percent escapes decoded once, twice and so on, and whether none is left; empty if it
+/// has none.
 pub fn percent_decoded(text: &str) -> (Vec<String>, bool) {
     let mut found: Vec<String> = Vec::new();
     let mut next = percent_decode(text);
@@ -121,8 +121,7 @@ pub fn percent_decoded(text: &str) -> (Vec<String>, bool) {
     (found, true)
 }
 
-/// A text with every percent escape decoded once; `None` if it has none. Bytes that are not UTF-8
-/// are replaced.
+/// A text with every percent escape decoded once; `None` if it has none. Invalid UTF-8 is replaced.
 pub fn percent_decode(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut at = memchr::memchr(b'%', bytes)?;
@@ -149,8 +148,8 @@ pub fn percent_decode(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// A text with every `+` as a blank, and then every percent escape decoded once, as forms are read;
-/// `None` if it has no `+`.
+/// A text decoded as a form: every `+` becomes a space, then every percent escape is decoded once. `None`
+/// if it has no `+`.
 pub fn form_decode(text: &str) -> Option<String> {
     if !text.contains('+') {
         return None;
@@ -160,7 +159,7 @@ pub fn form_decode(text: &str) -> Option<String> {
 }
 
 /// A text with every escape like `%u00fc` decoded, as JavaScript's `unescape` and some servers do; `None`
-/// if it has none. Half a surrogate pair is replaced.
+/// if it has none. Unpaired surrogates are replaced.
 pub fn unicode_decode(text: &str) -> Option<String> {
     let unit = |at: usize| {
         let digits = text.get(at..at + 6)?.strip_prefix(['%'])?.strip_prefix(['u', 'U'])?;
@@ -189,7 +188,7 @@ pub fn unicode_decode(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// The byte that an escape at the start of a text stands for.
+/// The byte that the escape at the start of a text stands for.
 fn escape(text: &[u8]) -> Option<u8> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let (high, low) = (digit(text.get(1)?)?, digit(text.get(2)?)?);

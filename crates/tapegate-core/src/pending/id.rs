@@ -1,25 +1,25 @@
-//! Ids as keys, and kept small.
+//! Compact ids that can be used as map keys.
 
 use std::hash::{Hash, Hasher};
 
 use crate::json::{Cursor, Kind};
 
-/// An id as a key: strings by meaning, everything else by spelling.
+/// An id as a map key: strings by value, everything else by spelling.
 ///
-/// A server may spell a string id otherwise than it was asked (`"é"` and `"\u00e9"`); a number
+/// A server may spell a string id differently than the request did (`"é"` and `"\u00e9"`); a number
 /// keeps its text, so `1`, `1.0` and `"1"` are three ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdKey(Packed);
 
-/// Up to 24 bytes as numbers, which are quicker to compare than text. Words overlap rather than be
-/// filled up, so that they are read from the text as they are.
+/// Up to 24 bytes as integers, which compare faster than text. Words overlap instead of being
+/// padded, so that they can be read directly from the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Packed {
     Words(u8, [u64; 3]),
     Heap(Box<[u8]>),
 }
 
-/// Up to 22 bytes without a heap.
+/// Up to 22 bytes without an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Small {
     Inline(u8, [u8; 22]),
@@ -41,12 +41,12 @@ impl IdKey {
         Self(Packed::new(raw))
     }
 
-    /// Whether it is the key of just this text, and so tells how the id was written.
+    /// Whether the key preserves this spelling of the id.
     pub(super) fn is_spelled(&self, raw: &[u8]) -> bool {
         !is_escaped(raw) && self.len() == raw.len()
     }
 
-    /// How many bytes the text has that it is the key of.
+    /// The length of the text in the key.
     pub(super) fn len(&self) -> usize {
         match &self.0 {
             Packed::Words(len, _) => usize::from(*len),
@@ -54,7 +54,7 @@ impl IdKey {
         }
     }
 
-    /// The text that it is the key of.
+    /// The text in the key.
     pub(super) fn spelled(&self) -> Vec<u8> {
         match &self.0 {
             Packed::Words(len, words) => unpacked(usize::from(*len), words),
@@ -63,7 +63,7 @@ impl IdKey {
     }
 }
 
-/// Whether a raw id is a string that may be written in another way.
+/// Whether a raw id is a string that contains an escape.
 fn is_escaped(raw: &[u8]) -> bool {
     raw.starts_with(b"\"") && raw.contains(&b'\\')
 }

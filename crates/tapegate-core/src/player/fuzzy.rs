@@ -1,5 +1,5 @@
-//! How near two requests come: the share of their leaves that are equal, where what changes from
-//! run to run by nature (moments, UUIDs, hashes, large numbers) counts as equal to its like.
+//! How similar two requests are: the share of equal leaves. Values that naturally change from run
+//! to run (times, UUIDs, hashes, large numbers) count as equal to others of their kind.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -8,9 +8,9 @@ use foldhash::fast::FixedState;
 
 use crate::json::{Cursor, Fault, Kind};
 
-/// The shortest row of hexadecimal digits that is taken for a hash.
+/// The minimum length of hexadecimal digits that count as a hash.
 const HEX_MIN: usize = 16;
-/// The shortest row of digits that is taken for a moment or an id.
+/// The minimum length of digits that count as a time or an id.
 const DIGITS_MIN: usize = 9;
 /// How many differing leaves are named.
 const DIFFERING_MAX: usize = 32;
@@ -19,7 +19,7 @@ const DIFFERING_MAX: usize = 32;
 pub(super) struct Leaves(Box<[u64]>);
 
 impl Leaves {
-    /// The leaves of canonical params; `without` is a member that is known to be equal.
+    /// The leaves of canonical params; `without` names a member that is known to be equal.
     pub(super) fn of(params: &[u8], without: Option<&str>) -> Self {
         let hasher = FixedState::default();
         let mut leaves = Vec::new();
@@ -57,7 +57,7 @@ impl Leaves {
     }
 }
 
-/// The paths at which two values differ, masked or not; the first of them, as they are written.
+/// The first paths at which two values differ, in the order they are written.
 pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
     let leaves = |text| {
         let mut leaves = HashMap::new();
@@ -81,25 +81,25 @@ pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
 /// A scalar or an empty container.
 #[derive(Clone, Copy)]
 struct Leaf<'a> {
-    /// The hash of its path, which is made step by step: paths may be long, and many.
+    /// The hash of its path, computed step by step: paths may be long and numerous.
     at: u64,
     path: &'a str,
     text: &'a [u8],
 }
 
-/// A container that is open while a value is walked.
+/// An open container while a value is walked.
 struct Open {
     object: bool,
-    /// How many children were seen.
+    /// How many children were visited.
     seen: usize,
-    /// How long its path is, and the hash of it.
+    /// The length of its path, and the hash of the path.
     length: usize,
     at: u64,
 }
 
 /// Visits every scalar and every empty container with its path.
 fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(Leaf<'_>)) {
-    // Canonical text is JSON; of anything else, what could be read counts.
+    // Canonical text is JSON; for anything else, the part that could be read counts.
     try_walk(text, without, visit).unwrap_or_default();
 }
 
@@ -152,7 +152,7 @@ fn try_walk(
     }
 }
 
-/// A scalar with everything masked that changes from run to run by nature.
+/// A scalar with everything masked that naturally changes from run to run.
 fn masked(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -170,7 +170,7 @@ fn masked(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How much of the start of `text` is volatile, and the sign that stands for it.
+/// The length of the volatile prefix of `text`, and the placeholder for it.
 fn volatile(text: &[u8]) -> (usize, u8) {
     let moment = moment(text);
     if moment > 0 {
@@ -190,7 +190,7 @@ fn volatile(text: &[u8]) -> (usize, u8) {
     if hex >= HEX_MIN && mixed && ends(hex) { (hex, 0x04) } else { (0, 0) }
 }
 
-/// The length of the date, or date and time, that `text` starts with.
+/// The length of the date, or date and time, at the start of `text`.
 fn moment(text: &[u8]) -> usize {
     let shaped = |at: usize, shape: &[u8]| {
         let part = text.get(at..at + shape.len())?;

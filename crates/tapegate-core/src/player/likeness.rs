@@ -1,4 +1,4 @@
-//! What requests are like, kept so that a search for the nearest reads each of them once.
+//! Caches the features of requests, so that a search for the nearest one reads each of them once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,29 +13,29 @@ use crate::frame::Frame;
 use crate::json::Str;
 use crate::signature::Signer;
 
-/// How many recorded requests are remembered, and how many leaves of them together.
+/// How many recorded requests are cached, and how many leaves in total.
 const KEPT_MAX: usize = 1 << 18;
 const LEAVES_MAX: usize = 1 << 20;
 
-/// What a request is like.
+/// The features of a request.
 pub(super) struct Likeness {
-    /// A hash of what it asks for: method, and name or uri.
+    /// A hash of its subject: the method, and the name or uri.
     pub(super) about: u64,
     /// All other leaves of its params.
     pub(super) leaves: Leaves,
 }
 
-/// What recorded requests are like, as far as that was asked for and there is room.
+/// The features of recorded requests, as far as they were needed and fit.
 #[derive(Default)]
 pub(super) struct Likenesses {
     known: HashMap<u32, Likeness, foldhash::fast::RandomState>,
     leaves: usize,
-    /// The last one that there was no room for.
+    /// The last one that did not fit.
     spare: Option<Likeness>,
 }
 
 impl Likeness {
-    /// What the request `text` is like.
+    /// The features of the request `text`.
     pub(super) fn of(text: &[u8], signer: &Signer) -> Self {
         let frame = Frame::read(text);
         let said = frame.envelope();
@@ -51,7 +51,7 @@ impl Likeness {
 }
 
 impl Likenesses {
-    /// What a recorded request is like. If that is not known, it is read.
+    /// The features of a recorded request, which is read if they are not cached.
     pub(super) fn find(
         &mut self,
         ask: u32,

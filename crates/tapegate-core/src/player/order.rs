@@ -1,10 +1,10 @@
-//! The order in which scenes go on when nothing takes time.
+//! The order in which scenes continue when there are no delays.
 //!
-//! With `instant` no recorded delay is kept, but the order of the tape is. A scene waits for its
-//! turn while another open scene has something earlier to say, and while a request is missing that
-//! the tape's client had made by then. A client that stays silent makes no more requests, so the
-//! wait ends some time after its last message: a long time at first, because a starved client on a
-//! busy machine needs it, and a short one once this client has not made a request that was waited for.
+//! With `instant`, recorded delays are dropped but the order of the tape is kept. A scene waits for its
+//! turn while another open scene has an earlier message, and while a request is missing that the
+//! recorded client had made by then. A silent client makes no more requests, so the wait ends some time
+//! after its last message: a long time at first, for a slow client on a busy machine, and a short one
+//! once the client has failed to make an expected request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,59 +14,59 @@ use super::scene::{Scene, Wait};
 use super::tape::Tape;
 use crate::tape::index::NONE;
 
-/// How long after its last message a client is waited for that has so far made every request that was
-/// waited for. It costs nothing then: the wait ends with the request.
+/// How long to wait after the last message of a client that has made every expected request so far. This
+/// costs nothing in practice, since the wait ends with the request.
 const TRUSTED_QUIET_NS: u64 = 1_000_000_000;
-/// The same for a client that has once not made such a request, or has made one that is not on the tape:
-/// it may never make the others.
+/// The same for a client that has failed to make an expected request, or has made one that is not on the
+/// tape: it may never make the others.
 const QUIET_NS: u64 = 50_000_000;
-/// A wake-up that comes this much too late means that the machine is busy, and so may the client be.
+/// A wake-up that is late by this much means that the machine is busy, and possibly the client too.
 const LATE_NS: u64 = 10_000_000;
-/// How many requests are looked at on either side of the one that is answered.
+/// How many requests before and after the answered one are considered.
 const LOOKED_MAX: usize = 256;
 
-/// What is in order together: one conversation, in one session of the tape.
+/// The scope of an order: one conversation, in one recorded session.
 pub(super) type Group = (u32, u32);
 
-/// The scenes of a session that wait, by what they say next.
+/// The waiting scenes of a session, by their next message.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The next slot and the number of each scene that is not over.
+    /// The next slot and the number of each unfinished scene.
     open: BTreeMap<Group, BTreeSet<(u32, u32)>>,
-    /// Those among them that wait for their turn.
+    /// Those of them that wait for their turn.
     turns: BTreeMap<Group, BTreeSet<(u32, u32)>>,
-    /// When the client was heard last.
+    /// When the last message of the client arrived.
     heard_ns: u64,
-    /// Whether a late wake-up was taken for a busy machine since then.
+    /// Whether a late wake-up was excused by a busy machine since then.
     excused: bool,
-    /// Whether the client has once not made a request that was waited for, or made another one.
+    /// Whether the client has failed to make an expected request, or made another one.
     gave_up: bool,
 }
 
 impl Queue {
-    /// Notes that the client has said something.
+    /// Notes that a message of the client arrived.
     pub(super) fn hear(&mut self, now_ns: u64) {
         (self.heard_ns, self.excused) = (now_ns, false);
     }
 
-    /// Notes that the client does not do as the tape's client did, so that little is worth waiting for.
+    /// Notes that the client deviates from the recorded one, so that long waits are pointless.
     pub(super) fn give_up(&mut self) {
         self.gave_up = true;
     }
 
-    /// When scenes no longer wait for their turn, if any does.
+    /// When scenes stop waiting for their turn, if any does.
     pub(super) fn due(&self) -> Option<u64> {
         (!self.turns.is_empty()).then_some(self.quiet_from_ns())
     }
 
-    /// When the client counts as silent, if it says nothing until then.
+    /// When the client counts as silent, unless a message arrives before.
     fn quiet_from_ns(&self) -> u64 {
         let quiet_ns = if self.gave_up { QUIET_NS } else { TRUSTED_QUIET_NS };
         self.heard_ns.saturating_add(quiet_ns)
     }
 
-    /// Whether the client has been silent for so long that nothing is waited for. After a late
-    /// wake-up it is given the same time again, once: its message may be there already.
+    /// Whether the client has been silent long enough to stop waiting. After a late wake-up it gets the
+    /// same time again, once: its message may already have arrived.
     pub(super) fn is_quiet(&mut self, now_ns: u64) -> bool {
         let due = self.quiet_from_ns();
         if now_ns < due {
@@ -80,12 +80,12 @@ impl Queue {
         true
     }
 
-    /// The next slot of the scene that comes first in its group.
+    /// The next slot of the first scene in its group.
     fn first_open(&self, group: Group) -> u32 {
         self.open.get(&group).and_then(|open| open.first()).map_or(NONE, |(next, _)| *next)
     }
 
-    /// The scene that is first to get its turn.
+    /// The first scene that waits for its turn.
     fn first_turn(&self, group: Group) -> Option<(u32, u32)> {
         self.turns.get(&group)?.first().copied()
     }
@@ -119,8 +119,8 @@ impl Queue {
 }
 
 impl Live {
-    /// The slot before which a scene, which is not kept, may go on.
-    /// With one place for all sessions, `shared` is what they have used of the tape.
+    /// The slot before which a scene, which must not be stored, may continue. If all sessions share one
+    /// position, `shared` is their run.
     pub(super) fn limit(&self, scene: &mut Scene, tape: &Tape, shared: Option<&Run>) -> u32 {
         if self.has_left() {
             return NONE;
@@ -135,8 +135,8 @@ impl Live {
         others.min(run.map_or(NONE, |run| missing(scene, tape, run)))
     }
 
-    /// Takes the scene out that is first to get its turn, if it has come, and the slot before which
-    /// it may go on. Once the client is silent, only the order among such scenes counts.
+    /// Removes and returns the first scene whose turn has come, and the slot before which it may
+    /// continue. Once the client is silent, only the order among waiting scenes counts.
     pub(super) fn take_turn(
         &mut self,
         group: Group,
@@ -161,8 +161,8 @@ impl Live {
     }
 }
 
-/// The first slot that belongs to a request which the tape's client made while this one was open,
-/// and the live client has not made yet.
+/// The first slot that belongs to a request that the recorded client made while this one was open, and
+/// that the live client has not made yet.
 fn missing(scene: &mut Scene, tape: &Tape, run: &Run) -> u32 {
     let index = &tape.index;
     let session = index.sessions().get(scene.group.1 as usize).cloned().unwrap_or_default();

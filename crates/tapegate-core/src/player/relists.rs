@@ -1,7 +1,7 @@
-//! Lists that are asked for again.
+//! Lists that are requested again.
 //!
-//! A client that hears that a list has changed asks for it again, when it comes to it. So only the
-//! first time has a place in the order of a session; later ones come when they come.
+//! A client that is notified of a changed list requests it again at some point. So only the first
+//! request has a position in the order of a session; later ones may come at any time.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use super::run::Bits;
 use crate::signature::Signature;
 use crate::tape::index::{Index, NONE};
 
-/// What asks what a server has.
+/// The methods that request lists.
 pub(super) const LISTS: [&str; 4] =
     ["tools/list", "resources/list", "resources/templates/list", "prompts/list"];
 
-/// The lists of a tape that are asked for again.
+/// The lists of a tape that are requested again.
 #[derive(Debug, Default)]
 pub(super) struct Relists {
-    /// What asks for lists, by what it is like.
+    /// The subject hashes of list requests.
     likes: [u32; LISTS.len()],
-    /// The first time that a session asks for a list, by session and likeness.
+    /// The first request of a session for a list, by session and subject hash.
     first: HashMap<(u32, u32), u32>,
     again: Bits,
 }
@@ -41,17 +41,17 @@ impl Relists {
         found
     }
 
-    /// Whether a request asks for a list, for the first time or again.
+    /// Whether a request is for a list, for the first time or again.
     pub(super) fn is_list(&self, signature: Signature) -> bool {
         self.likes.contains(&signature.like)
     }
 
-    /// Whether a request asks for a list again.
+    /// Whether a request is for a list again.
     pub(super) fn has(&self, ask: u32) -> bool {
         self.again.has(ask)
     }
 
-    /// The first time that a session asks for what `signature` asks for, if that is a list.
+    /// The first request of a session with the subject of `signature`, if that is a list.
     pub(super) fn first(&self, session: u32, signature: Signature) -> Option<u32> {
         self.first.get(&(session, signature.like)).copied()
     }

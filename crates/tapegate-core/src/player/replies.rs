@@ -1,8 +1,8 @@
-//! Answers of the client to what the server asks it, beside those of the recorded client.
+//! Compares the client's answers to requests of the server with the recorded ones.
 //!
-//! What the tape's server said next followed from the recorded answer, so another one makes another
-//! session. What a model says, and which folders there are, changes from run to run and from machine
-//! to machine; there another answer is only worth a warning, unless the user is strict.
+//! What the recorded server sent next depended on the recorded answer, so a different one is a
+//! divergence. Model output and folders vary from run to run and from machine to machine; there a
+//! different answer is only worth a warning, unless the user asks for strictness.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use crate::json::path::Path;
 use crate::json::{self, Place};
 use crate::tape::index::NONE;
 
-/// An answer of the client that is not the recorded one.
+/// An answer of the client that differs from the recorded one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedReply {
-    /// The recorded request of the server: its `seq`, or its line where there is none.
+    /// The recorded request of the server: its `seq`, or its line if it has none.
     pub number: u32,
-    /// What the server asks for.
+    /// The method of that request.
     pub method: String,
-    /// What is different.
+    /// How it differs.
     pub change: ReplyChange,
-    /// The result or error that was recorded; empty if it is not known.
+    /// The recorded result or error; empty if it is not known.
     pub recorded: Vec<u8>,
     /// The live one, redacted as the tape is; empty if there is none.
     pub live: Vec<u8>,
@@ -33,24 +33,24 @@ pub struct ChangedReply {
 /// How an answer of the client differs from the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyChange {
-    /// It is another result.
+    /// A different result.
     OtherResult,
-    /// It is another error.
+    /// A different error.
     OtherError,
-    /// It is an error, and a result was recorded.
+    /// An error instead of the recorded result.
     ErrorForResult,
-    /// It is a result, and an error was recorded.
+    /// A result instead of the recorded error.
     ResultForError,
-    /// It does not come.
+    /// There is no answer.
     Missing,
-    /// The client has left before it came.
+    /// The client left before it answered.
     LeftBefore,
-    /// The client has said that it cannot answer such requests, and is not asked.
+    /// The client has declared that it cannot answer such requests, and was not asked.
     CannotAnswer,
 }
 
 impl ReplyChange {
-    /// What the client does, in words.
+    /// A description of what the client does.
     pub fn words(self) -> &'static str {
         match self {
             Self::OtherResult => "the client answers otherwise than recorded",
@@ -64,11 +64,11 @@ impl ReplyChange {
     }
 }
 
-/// Of what the server may ask for, what differs from run to run.
+/// Requests of the server whose answers vary from run to run.
 const VARYING: [&str; 2] = ["sampling/createMessage", "roots/list"];
 
 impl Turn<'_, '_> {
-    /// Notices an answer of the client that is not the recorded one.
+    /// Reports an answer of the client that differs from the recorded one.
     pub(super) fn compare_reply(
         &mut self,
         request: u32,
@@ -102,7 +102,7 @@ impl Turn<'_, '_> {
         self.reply_changed(request, change, (recorded, live))
     }
 
-    /// Counts and tells a change in the client's answer to a recorded request.
+    /// Counts and reports a change in the client's answer to a recorded request.
     pub(super) fn reply_changed(
         &mut self,
         request: u32,
@@ -115,7 +115,7 @@ impl Turn<'_, '_> {
         let method = frame.envelope().and_then(|said| said.method);
         let method = method.map(|method| method.decode().into_owned()).unwrap_or_default();
         let fails = match change {
-            // What does not come may be for the client to choose, or to be told by its capabilities.
+            // A missing answer may be the client's choice, or follow from its capabilities.
             ReplyChange::LeftBefore | ReplyChange::CannotAnswer => false,
             ReplyChange::OtherResult if VARYING.contains(&method.as_str()) => {
                 self.context.options.strict_replies
@@ -128,7 +128,7 @@ impl Turn<'_, '_> {
     }
 }
 
-/// Whether two answers have the same result, but for what goes with it.
+/// Whether two answers have the same result, ignoring its `_meta`.
 fn is_same_result(one: &[u8], two: &[u8]) -> bool {
     let of = |text| json::member(text, "result").unwrap_or_default();
     let ignored: Vec<Path> = Path::read("result._meta").into_iter().collect();

@@ -1,4 +1,4 @@
-//! The tape that is played: its index, its bodies, and how they are compared.
+//! The tape that is played: its index and bodies, and how requests are compared.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,11 +14,11 @@ use crate::signature::{Signature, Signer};
 use crate::tape::Mask;
 use crate::tape::index::{Bodies, Index, NONE, Slot};
 
-/// What asks after tasks. Clients do so by a timer, so when they do is chance.
+/// Requests about tasks. Clients make them on a timer, so their order is arbitrary.
 const TASKS: [&str; 5] =
     ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
 
-/// How much may stand between a request and its answer before it is not worth reading along.
+/// The maximum gap between a request and its answer for reading both at once.
 const GAP_MAX: u64 = 4096;
 
 /// The tape that is played.
@@ -27,25 +27,25 @@ pub(super) struct Tape {
     bodies: Box<dyn Bodies>,
     pub(super) signer: Signer,
     mask: Option<Box<dyn Mask>>,
-    /// All requests as the tape has them, for a place that all sessions share.
+    /// All requests in tape order, for a position that all sessions share.
     whole: Vec<u32>,
     ping: Signature,
     discover: Signature,
     initialize: Signature,
-    /// What asks after tasks, by what it is like.
+    /// The subject hashes of requests about tasks.
     tasks: [u32; TASKS.len()],
     pub(super) relists: Relists,
-    /// The notifications of clients by session and method, once one was looked for.
+    /// The notifications of clients by session and method, once one was needed.
     notes: Option<Notes>,
     likenesses: Likenesses,
-    /// The era, once it was asked for.
+    /// The protocol era, once it was needed.
     pub(super) era: Option<Era>,
 }
 
 /// The slots of notifications, by session and method.
 type Notes = HashMap<(u32, Vec<u8>), Vec<u32>>;
 
-/// A live request, as it is looked for.
+/// A live request to match.
 pub(super) struct Asked<'a> {
     /// The message, redacted as the tape is.
     pub(super) text: &'a [u8],
@@ -95,7 +95,7 @@ impl Tape {
         asks(&self.index)
     }
 
-    /// The request at a place of a part.
+    /// The request at a position of a part.
     pub(super) fn in_order(&self, part: Part, place: u32) -> Option<u32> {
         match part {
             Part::Whole => self.whole.get(place as usize).copied(),
@@ -111,20 +111,20 @@ impl Tape {
         self.index.ask(ask).signature.hash == self.ping.hash
     }
 
-    /// Whether a request asks after a task, which has no place in an order.
+    /// Whether a request is about a task, so that it has no position in an order.
     pub(super) fn is_of_tasks(&self, signature: Signature) -> bool {
         self.tasks.contains(&signature.like)
     }
 
-    /// Whether a request has no place in the order of the others.
+    /// Whether a request has no position in the order of the others.
     pub(super) fn is_unordered(&self, ask: u32) -> bool {
         self.is_ping(ask)
             || self.relists.has(ask)
             || self.is_of_tasks(self.index.ask(ask).signature)
     }
 
-    /// Whether a request asked what the server knows. Clients that know one revision only do not
-    /// ask, and on stdio some ask another process.
+    /// Whether a request is `server/discover`. Clients that support only one revision do not send
+    /// it, and on stdio some send it to another process.
     pub(super) fn is_probe(&self, ask: u32) -> bool {
         self.index.ask(ask).signature.like == self.discover.like
     }
@@ -134,18 +134,18 @@ impl Tape {
         self.index.ask(ask).signature.like == self.initialize.like
     }
 
-    /// Whether a request only reads what the server has, and makes no difference to it.
+    /// Whether a request only reads what the server offers, without side effects.
     pub(super) fn is_read(&self, signature: Signature) -> bool {
         self.relists.is_list(signature) || signature.like == self.discover.like
     }
 
-    /// Whether clients make a request by themselves when they start, whatever they are used for.
+    /// Whether clients make a request automatically at startup, whatever they are used for.
     pub(super) fn is_setup(&self, ask: u32) -> bool {
         let signature = self.index.ask(ask).signature;
         self.is_ping(ask) || self.is_initialize(ask) || self.is_read(signature)
     }
 
-    /// Whether a request was answered by a player like this one, whose tape did not have it.
+    /// Whether a request was answered by a player whose tape did not have it.
     pub(super) fn is_refused(&mut self, asked: &Slot) -> io::Result<bool> {
         let slot = self.index.slot(asked.pair);
         if slot.kind != Kind::Error {
@@ -176,12 +176,12 @@ impl Tape {
         self.index.slot(self.index.ask(ask).slot).session
     }
 
-    /// The request's slot.
+    /// The index entry of a request.
     pub(super) fn slot_of(&self, ask: u32) -> Slot {
         self.index.slot(self.index.ask(ask).slot)
     }
 
-    /// A message as it stands on the tape.
+    /// A message as written on the tape.
     pub(super) fn text(&mut self, slot: &Slot) -> io::Result<&[u8]> {
         self.bodies.body(slot.offset, slot.length)
     }
@@ -192,13 +192,13 @@ impl Tape {
         Ok(if slot.spread { json::compact(text) } else { Cow::Borrowed(text) })
     }
 
-    /// A request as it stands on the tape.
+    /// A request as written on the tape.
     pub(super) fn request(&mut self, ask: u32) -> io::Result<&[u8]> {
         let slot = self.slot_of(ask);
         self.text(&slot)
     }
 
-    /// What a request is like.
+    /// The features of a request for fuzzy matching.
     pub(super) fn likeness(&mut self, ask: u32) -> io::Result<&Likeness> {
         let slot = self.index.slot(self.index.ask(ask).slot);
         let Self { bodies, signer, likenesses, .. } = self;
@@ -211,8 +211,8 @@ impl Tape {
         Ok(self.signer.canonical(self.bodies.body(slot.offset, slot.length)?))
     }
 
-    /// Reads what a client said. Where that is a request and the tape is not redacted, what it
-    /// asks for is found at once.
+    /// Reads a message of the client. If it is a request and the tape is not redacted, its
+    /// signature is computed in the same pass.
     pub(super) fn read<'a>(&self, line: &'a [u8]) -> (Frame<'a>, Option<Signature>) {
         match self.mask {
             Some(_) => (Frame::read(line), None),
@@ -220,7 +220,7 @@ impl Tape {
         }
     }
 
-    /// Redacts what a client said as the tape is redacted.
+    /// Redacts a message of the client as the tape is redacted.
     pub(super) fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.mask {
             Some(mask) => mask.message(text).text,
@@ -228,14 +228,14 @@ impl Tape {
         }
     }
 
-    /// Whether a recorded request asks for exactly the same.
+    /// Whether a recorded request asks for exactly the same thing.
     pub(super) fn is_same(&mut self, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
         if self.index.ask(ask).signature.hash != asked.signature.hash {
             return Ok(false);
         }
         let slot = self.slot_of(ask);
         if slot.pair != NONE {
-            // It will nearly always be the same, and its answer be given.
+            // It is nearly always the same, and its answer will be needed.
             let answer = self.index.slot(slot.pair);
             let gap = answer.offset.saturating_sub(slot.offset + u64::from(slot.length));
             let length = answer.offset.saturating_sub(slot.offset) + u64::from(answer.length);
@@ -246,7 +246,7 @@ impl Tape {
             && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
-    /// Whether a recorded request asks for the same thing, with other params perhaps.
+    /// Whether a recorded request has the same subject, possibly with other params.
     pub(super) fn is_like(&mut self, ask: u32, asked: &Asked<'_>) -> io::Result<bool> {
         if self.index.ask(ask).signature.like != asked.signature.like {
             return Ok(false);
@@ -258,7 +258,7 @@ impl Tape {
             && !self.was_refused_on_other_terms(ask, asked)?)
     }
 
-    /// Whether a recorded request has the same `cursor`, to the letter.
+    /// Whether a recorded request has exactly the same `cursor`.
     pub(super) fn has_cursor(&mut self, ask: u32, cursor: Option<&[u8]>) -> io::Result<bool> {
         let frame = Frame::read(self.request(ask)?);
         let params = frame.envelope().and_then(|said| said.params);
@@ -305,7 +305,7 @@ fn asks(index: &Index) -> u32 {
     index.sessions().last().map_or(0, |asks| asks.end)
 }
 
-/// What a request names: a tool, a prompt or a resource.
+/// The subject of a request: a tool, a prompt or a resource.
 pub(super) fn named<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     match &*said.method?.bytes() {
         b"tools/call" | b"prompts/get" => said.name,
@@ -314,7 +314,7 @@ pub(super) fn named<'a>(said: &Envelope<'a>) -> Option<Str<'a>> {
     }
 }
 
-/// The member of params that names what is asked for.
+/// The member of params that names the subject.
 pub(super) fn naming(said: &Envelope<'_>) -> Option<&'static str> {
     named(said)?;
     Some(if said.method.is_some_and(|method| method.bytes().starts_with(b"resources/")) {

@@ -1,5 +1,5 @@
-//! Orphans: answers that no request waits for, and requests that get no answer. The gate is told of
-//! both, whichever side sent them; only an answer that a client may take for another is refused.
+//! Orphans: answers that match no request, and requests that get no answer. Both are reported to the
+//! gate, whichever side sent them; only an answer that a client may take for another is refused.
 
 use super::gating::{CODE_INVALID, refusal};
 use super::{Emit, Relay, Way};
@@ -9,15 +9,15 @@ use crate::json;
 use crate::side::Side;
 use crate::time::At;
 
-/// How many late requests of one side are told of at once; the others are passed over.
+/// How many late requests of one side are reported at once; the others are ignored.
 const LATE_MAX: usize = 64;
 
-/// Why an answer goes nowhere that careless clients would take.
+/// Why an answer is refused that lenient clients would accept.
 const MISTAKEN: &str = "the server's answer has an id of another type than the request";
 
 impl Relay {
-    /// Tells the gate of answers in a message that no request waits for. `topic` is what is known of
-    /// the request that a single answer is for.
+    /// Reports answers in a message that match no request to the gate. `topic` is that of the request
+    /// that a single answer is for, if known.
     pub(super) fn note_orphan_replies<G: Gate + ?Sized>(
         &self,
         way: Way,
@@ -25,7 +25,7 @@ impl Relay {
         topic: Option<Topic>,
         gate: &mut G,
     ) {
-        // A stream that is taken up again may repeat answers.
+        // A resumed stream may repeat answers.
         if way.resumed {
             return;
         }
@@ -57,8 +57,9 @@ impl Relay {
         }
     }
 
-    /// Refuses an answer of the server that is for no request, but that careless clients take for the
-    /// answer to one that waits: `"7"` for `7`. Who waits is told, once; true if that was so.
+    /// Refuses an answer of the server that matches no request, but that lenient clients take for the
+    /// answer to a pending one: `"7"` for `7`. The sender of that request gets one error. Returns
+    /// whether the answer was refused.
     pub(super) fn refuses_mistaken<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -88,7 +89,7 @@ impl Relay {
         true
     }
 
-    /// The id of a request that waits, if an answer with another id may be taken for its answer.
+    /// The id of a pending request, if an answer with another id may be taken for its answer.
     fn mistaken_for(&self, way: Way, said: &Envelope<'_>) -> Option<Vec<u8>> {
         let id = said.id.filter(|_| matches!(said.kind(), Kind::Response | Kind::Error))?;
         let asks = self.asks_of(way.from.other());
@@ -96,7 +97,7 @@ impl Relay {
         asks.find(way.lane, &other).map(|_| other)
     }
 
-    /// Has requests that wait looked at once the first of them may be late.
+    /// Schedules a check for when the first pending request may be late.
     pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: At, gate: &G) {
         let waits = self.from_client.wanted() > 0 || self.from_server.wanted() > 0;
         if self.late_check_ns.is_none() && waits {
@@ -105,7 +106,7 @@ impl Relay {
         }
     }
 
-    /// Tells the gate of requests whose answers are late, each once.
+    /// Reports requests whose answers are late to the gate, each once.
     pub(super) fn check_late<G: Gate + ?Sized>(&mut self, at: At, gate: &mut G) {
         let (Some(due_ns), Some(timeout_ns)) = (self.late_check_ns, gate.answer_timeout_ns())
         else {
@@ -127,8 +128,8 @@ impl Relay {
     }
 }
 
-/// The id of the other type that careless readers take an id for: clients turn strings into numbers
-/// (`Number("7")` of JavaScript, `int("7")` of Python), or numbers into strings.
+/// The id of the other type that lenient readers take an id for: clients turn strings into numbers
+/// (`Number("7")` in JavaScript, `int("7")` in Python), or numbers into strings.
 fn other_spelling(id: &[u8]) -> Option<Vec<u8>> {
     if !id.starts_with(b"\"") {
         return Some([b"\"", id, b"\""].concat());

@@ -1,8 +1,8 @@
-//! Differences as a person would name them.
+//! Tests of differences as they are shown to people.
 
 use super::*;
 
-/// The differences, one a line: `path: old > new`.
+/// The differences, one per line: `path: old > new`.
 fn shown(old: &str, new: &str) -> String {
     shown_with(old, new, &[], 100)
 }

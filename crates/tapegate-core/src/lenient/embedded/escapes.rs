@@ -1,7 +1,7 @@
-//! Escapes with a backslash, as programming languages write them.
+//! Backslash escapes as in programming languages.
 
-/// A text with its backslash escapes decoded; `None` if it has none. A backslash before another letter is
-/// dropped, and so is the end of a line after one.
+/// A text with its backslash escapes decoded; `None` if it has none. A backslash before any other
+/// character is dropped, and so is a line ending after one.
 pub fn unescaped(text: &str) -> Option<String> {
     if !text.contains('\\') {
         return None;
@@ -16,7 +16,7 @@ pub fn unescaped(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// Decodes the escape that a text begins with, whose backslash is left out, and returns what follows.
+/// Decodes the escape at the start of a text, whose backslash was removed, and returns the rest.
 pub(super) fn one<'t>(text: &'t str, out: &mut String) -> &'t str {
     let Some(kind) = text.chars().next() else { return text };
     let after = &text[kind.len_utf8()..];
@@ -39,7 +39,7 @@ pub(super) fn one<'t>(text: &'t str, out: &mut String) -> &'t str {
     after
 }
 
-/// `\u0066`, `\u{66}`, `\x66`, `\U00000066`, and a pair of surrogates.
+/// Decodes `\u0066`, `\u{66}`, `\x66`, `\U00000066`, and a surrogate pair.
 fn code<'t>(kind: char, text: &'t str, out: &mut String) -> &'t str {
     if let Some((digits, rest)) = text.strip_prefix('{').and_then(|text| text.split_once('}'))
         && let Some(letter) = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)

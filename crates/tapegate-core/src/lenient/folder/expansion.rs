@@ -1,12 +1,12 @@
-//! What a shell makes of a path, or a server that expands paths as shells do.
+//! Shell expansion of paths, as done by a shell or by a server that expands paths itself.
 //!
-//! Most servers open a path as it is. So variables, braces and wildcards are letters, unless what they may
-//! come to leads out of a folder that lets calls through, or into one that stops them. Values of variables
-//! are not known; they are taken for names without `..`, or for nothing.
+//! Most servers open a path as it is. So variables, braces and wildcards are taken literally, unless their
+//! expansion could lead out of a folder that permits calls or into one that blocks them. The values of
+//! variables are unknown; they are assumed to be names without `..`, or empty.
 
-/// Whether a path may lead elsewhere than it seems to, once it is expanded.
+/// Whether the expansion of a path may lead elsewhere than the path seems to.
 pub(super) fn may_stray(path: &str) -> bool {
-    // Most paths have nothing to expand, and no quotes to drop.
+    // Most paths have nothing to expand, and no quotes to remove.
     if !path.bytes().any(is_syntax) {
         return false;
     }
@@ -21,16 +21,16 @@ fn is_syntax(byte: u8) -> bool {
     matches!(byte, b'$' | b'`' | b'{' | b'*' | b'?' | b'[' | b'%' | b'"' | b'\'' | b'\\')
 }
 
-/// Whether a step of a path may be another name, several steps, or none.
+/// Whether a step of a path may expand to another name, several steps, or none.
 fn may_be_anything(step: &str) -> bool {
     step.contains(['$', '`'])
         || step.contains("**")
-        // A choice may go on in the next step.
+        // A choice may continue in the next step.
         || step.contains(['{', '}']) && (step.contains(',') || !step.contains('}'))
         || has_percent_name(step)
 }
 
-/// Whether a shell computes a part of a path: by a command, or by more than the name of a variable.
+/// Whether a shell would compute a part of a path: by a command, or by more than a variable name.
 fn runs_code(path: &str) -> bool {
     let computed = |(at, _): (usize, &str)| {
         let body = &path[at + 2..];
@@ -46,12 +46,12 @@ fn braces(path: &str) -> Option<&str> {
     (inside.contains(',') || inside.contains("..")).then_some(inside)
 }
 
-/// Whether a choice and dots around it may make `..`: `.{,a}.`.
+/// Whether a choice with dots around it may expand to `..`: `.{,a}.`.
 fn is_brace_of_dots(step: &str) -> bool {
     step.contains('{') && (step.contains("..") || step.contains('.') && step.contains(','))
 }
 
-/// Whether a step is `.` or `..` if variables are nothing and wildcards are dots.
+/// Whether a step is `.` or `..` if variables are empty and wildcards match dots.
 fn expands_to_dots(step: &str) -> bool {
     let rest = without_syntax(step);
     rest.len() < step.len() && !rest.is_empty() && rest.bytes().all(|byte| byte == b'.')
@@ -81,7 +81,7 @@ fn without_syntax(step: &str) -> String {
     out
 }
 
-/// Whether there is a variable as Windows writes it: `%NAME%`.
+/// Whether there is a variable in Windows notation: `%NAME%`.
 fn has_percent_name(step: &str) -> bool {
     step.match_indices('%').any(|(at, _)| {
         let name = step[at + 1..].split_once('%').map_or("", |(name, _)| name);
@@ -94,8 +94,7 @@ fn is_name_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | ':')
 }
 
-/// Whether a path may lead into a folder, or to it, once it is expanded. Both are given by their steps
-/// as they are compared.
+/// Whether the expansion of a path may lead to a folder or into it. Both are given as folded steps.
 pub(super) fn may_lead_into(folder: &[String], steps: &[String]) -> bool {
     let mut steps = steps.iter();
     for wanted in folder {
@@ -108,7 +107,7 @@ pub(super) fn may_lead_into(folder: &[String], steps: &[String]) -> bool {
     true
 }
 
-/// Whether a step with wildcards in it may be this name.
+/// Whether a step with wildcards may match this name.
 fn may_be(step: &str, name: &str) -> bool {
     if step == name || !step.contains(['*', '?', '[']) {
         return step == name;
@@ -140,7 +139,7 @@ fn may_be(step: &str, name: &str) -> bool {
 #[derive(PartialEq, Eq)]
 enum Wildcard {
     Any,
-    /// One letter. Which ones a class takes is not looked at.
+    /// One character. The content of a character class is not checked.
     One,
     Is(char),
 }

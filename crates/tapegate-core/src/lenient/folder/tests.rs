@@ -1,4 +1,4 @@
-//! Which texts lie in a folder.
+//! Tests of which texts are inside a folder.
 
 use super::*;
 

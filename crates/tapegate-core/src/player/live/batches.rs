@@ -1,35 +1,35 @@
-//! Answers, and those among them that are given together.
+//! Sends answers, alone or as a batch.
 
 use super::Live;
 use crate::actor::Act;
 use crate::json::{self, Edits};
 use crate::tape::Provenance;
 
-/// Answers that are given together.
+/// Answers that are sent together.
 #[derive(Default)]
 pub(super) struct Batch {
     waiting: usize,
     answers: Vec<Vec<u8>>,
-    /// Where the answers are from.
+    /// The provenance of the answers.
     provenance: Provenance,
 }
 
 impl Live {
-    /// Begins a batch of answers.
+    /// Opens a batch of answers.
     pub(in crate::player) fn open_batch(&mut self) -> u32 {
         self.batches_made = self.batches_made.wrapping_add(1);
         self.batches.insert(self.batches_made, Batch { waiting: 1, ..Batch::default() });
         self.batches_made
     }
 
-    /// Has a batch wait for one more answer.
+    /// Makes a batch wait for one more answer.
     pub(in crate::player) fn expect(&mut self, batch: Option<u32>) {
         if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
             batch.waiting += 1;
         }
     }
 
-    /// Has a batch wait for one answer less, and gives the answers if that was the last.
+    /// Makes a batch wait for one answer fewer, and sends it if that was the last.
     pub(in crate::player) fn settle(&mut self, number: Option<u32>, act: &mut dyn FnMut(Act<'_>)) {
         let Some(number) = number else { return };
         let Some(batch) = self.batches.get_mut(&number) else { return };
@@ -44,8 +44,8 @@ impl Live {
         }
     }
 
-    /// Gives an answer of the tape, in which `recorded` is the id, with the id of the live request,
-    /// now or with its batch.
+    /// Sends a recorded answer with its id `recorded` replaced by that of the live request, at once
+    /// or with its batch.
     pub(in crate::player) fn answer(
         &mut self,
         (line, provenance): (&[u8], Provenance),
@@ -65,7 +65,7 @@ impl Live {
         act(Act::Play { about: None, parts, provenance });
     }
 
-    /// Gives an answer as it is, now or with its batch.
+    /// Sends an answer unchanged, at once or with its batch.
     pub(in crate::player) fn give(
         &mut self,
         (answer, provenance): (Vec<u8>, Provenance),

@@ -1,4 +1,4 @@
-//! Scenes that go on: at once, when their moment has come, or when it is their turn.
+//! Continues scenes: at once, when they are due, or when it is their turn.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::Turn;
 use crate::tape::index::NONE;
 
 impl Turn<'_, '_> {
-    /// Plays a scene as far as that goes, and then those that waited for it.
+    /// Plays a scene as far as possible, and then those that waited for it.
     pub(super) fn play_on(&mut self, mut scene: Scene) -> io::Result<()> {
         let limit = match self.context.options.is_instant() {
             true => self.live.limit(&mut scene, self.context.tape, self.shared_run.as_deref()),
@@ -27,7 +27,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Plays the scenes whose turn has come; once the client is `quiet`, all that wait for it.
+    /// Plays the scenes whose turn has come; once the client is `quiet`, all that wait.
     fn play_group(&mut self, group: Group, quiet: bool) -> io::Result<()> {
         loop {
             let shared = self.shared_run.as_deref();
@@ -37,7 +37,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Plays everything that waits for its turn.
+    /// Plays all scenes that wait for their turn.
     pub(super) fn play_turns(&mut self) -> io::Result<()> {
         for group in self.live.queue.groups() {
             self.play_group(group, true)?;
@@ -45,7 +45,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Plays what waits for this moment.
+    /// Plays the scenes that are due.
     pub(in crate::player) fn due(&mut self) -> io::Result<()> {
         while let Some(mut scene) = self.live.take_due(self.at.mono_ns) {
             if let Wait::Cancel(_) = scene.wait {

@@ -1,4 +1,4 @@
-//! Which conversation a request belongs to, and what it has used of the tape.
+//! Assigns requests to conversations, each with its own run through the tape.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use super::super::tape::Asked;
 use super::super::{Context, OnExhausted, Reason};
 use super::Turn;
 
-/// How many conversations a seat that clients share may hold at once.
+/// How many conversations a shared session may have at once.
 const RUNS_MAX: usize = 4096;
 
 impl Turn<'_, '_> {
-    /// Finds a request on the tape, for the conversation that it belongs to. Reads that change
-    /// nothing may come more or less often than recorded.
+    /// Matches a request to the tape, for the conversation that it belongs to. Reads without side
+    /// effects may be made more or less often than recorded.
     pub(super) fn find(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
         let found = self.find_recorded(asked)?;
         if found.ask().is_some() {
@@ -55,8 +55,8 @@ impl Turn<'_, '_> {
         find::find(tape, options, &mut self.live.runs[0], asked, options.strict_params)
     }
 
-    /// Clients without sessions cannot be told apart, but what they ask can: it belongs to a
-    /// conversation that has come to exactly this point, or begins one.
+    /// Sessionless clients cannot be told apart, but their requests can: one belongs to a
+    /// conversation that has reached exactly this point, or begins a new one.
     fn find_for_one_of_many(&mut self, asked: &Asked<'_>) -> io::Result<Found> {
         let mut nothing = Found::Nothing { reason: Reason::NotRecorded, expected: None };
         let begins = self.begins(asked)?;
@@ -85,7 +85,7 @@ impl Turn<'_, '_> {
         Ok(nothing)
     }
 
-    /// Forgets conversations that have come to their end; the last one is kept to be compared with.
+    /// Drops conversations that have ended; the last one is kept for comparison.
     fn forget_finished(&mut self) {
         let Context { tape, options } = &self.context;
         if options.on_exhausted == OnExhausted::Error && self.live.runs.len() > 1 {
@@ -93,7 +93,7 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Whether a session of the tape begins with this request.
+    /// Whether a recorded session begins with this request.
     fn begins(&mut self, asked: &Asked<'_>) -> io::Result<bool> {
         let tape = &mut self.context.tape;
         for session in tape.index.sessions().to_vec() {
@@ -110,8 +110,8 @@ impl Turn<'_, '_> {
     }
 }
 
-/// A run through the session of the tape that fits the first request best: one that begins with
-/// the same, has been played least, and comes first.
+/// A run through the recorded session that fits the first request best: one that begins with the
+/// same subject, then the one played least, then the first.
 fn open_run(context: &Context<'_>, live: &mut Live, played: &mut [u32], asked: &Asked<'_>) -> Run {
     let index = &context.tape.index;
     let begins = |session: usize| {
