@@ -1,7 +1,7 @@
-//! The name we were called by: help, usage, hints and errors show it.
+//! The name the binary was started by, which help, usage, hints and errors show.
 //!
-//! One binary answers to several names through links. Most take the whole command line;
-//! `overwatch-mcp-tape` is `tape` and nothing else. No other file knows this.
+//! One binary answers to several names through links. Most take the full command line;
+//! `overwatch-mcp-tape` is only `tape`. No other module knows this.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 
 /// The name of the product and of its binary.
 pub(crate) const PRODUCT: &str = "tapegate";
-/// The link that is `tape`.
+/// The link that stands for `tape`.
 const TAPE_LINK: &str = "overwatch-mcp-tape";
-/// The link whose commands are not part of this version.
+/// The link whose commands this version does not have.
 const MISSING_LINK: &str = "cuff";
 
 static NAME: OnceLock<String> = OnceLock::new();
 
-/// Remembers the name from the command line. Only the first call counts.
+/// Remembers the name from the command line. Only the first call has an effect.
 pub(crate) fn remember(argv: &[OsString]) {
     let name = argv.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str);
     let is_plain = |name: &&str| {
@@ -27,7 +27,7 @@ pub(crate) fn remember(argv: &[OsString]) {
     NAME.set(name.filter(is_plain).unwrap_or(PRODUCT).to_owned()).ok();
 }
 
-/// The name we were called by.
+/// The name the binary was started by.
 pub(crate) fn name() -> &'static str {
     NAME.get().map_or(PRODUCT, String::as_str)
 }
@@ -42,13 +42,13 @@ pub(crate) fn is_missing() -> bool {
     name() == MISSING_LINK
 }
 
-/// A command line of ours, such as `approvals show ID`, as it works under this name.
+/// A command line of ours, such as `approvals show ID`, in the form that works under this name.
 pub(crate) fn command(words: impl Display) -> String {
     line(name(), &words.to_string())
 }
 
-/// A help text of ours, in which examples are written with the product's name. Not for texts that
-/// hold anything a user has written.
+/// A help text of ours, whose examples are written with the product's name. Not for texts that
+/// contain anything written by a user.
 pub(crate) fn in_help(text: &str) -> String {
     renamed(name(), text)
 }
@@ -57,7 +57,7 @@ fn line(name: &str, words: &str) -> String {
     match (name, words.split_once(' ').unwrap_or((words, ""))) {
         (TAPE_LINK, ("tape", "")) => name.to_owned(),
         (TAPE_LINK, ("tape", rest)) => format!("{name} {rest}"),
-        // The link cannot run anything else; the binary it leads to can.
+        // The link cannot run anything else, but the binary it points to can.
         (TAPE_LINK, _) => format!("{PRODUCT} {words}"),
         _ => format!("{name} {words}"),
     }
@@ -72,7 +72,7 @@ fn renamed(name: &str, text: &str) -> String {
         let starts = before.chars().next_back().or(out.chars().next_back());
         let is_word = starts.is_none_or(|letter| matches!(letter, ' ' | '\n' | '`' | '"'));
         out.push_str(before);
-        // In a client's config the name stands in quotes by itself, and `tape` after it.
+        // In a client's config the name is in quotes by itself, with `tape` after it.
         let quoted = "\",\n    \"args\": [\"tape\", ";
         match (is_word, after.strip_prefix(' '), after.strip_prefix(quoted)) {
             (true, Some(words), _) => {
@@ -99,7 +99,7 @@ fn renamed(name: &str, text: &str) -> String {
     out
 }
 
-/// The same command line description with the name we were called by in all its texts.
+/// The same clap command with the current name in all its texts.
 pub(crate) fn named(command: clap::Command) -> clap::Command {
     if name() == PRODUCT {
         return command;

@@ -1,4 +1,4 @@
-//! One file a command: its arguments, and what it does with them.
+//! The commands, one file each: its arguments, and what it does with them.
 
 pub(crate) mod approvals;
 pub(crate) mod check;

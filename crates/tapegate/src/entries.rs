@@ -1,4 +1,4 @@
-//! How long the entries of tapes may be that a command reads.
+//! The limit on the length of tape entries.
 
 use tapegate_core::tape::set_entry_bytes_max;
 
@@ -11,7 +11,7 @@ pub(crate) struct EntryArgs {
 }
 
 impl EntryArgs {
-    /// Makes it so for the whole process, before the first tape is opened.
+    /// Sets the limit for the whole process, before the first tape is opened.
     pub(crate) fn apply(self) {
         set_entry_bytes_max(self.max_entry_bytes);
     }

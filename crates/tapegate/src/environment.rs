@@ -1,6 +1,5 @@
-//! The variables that users set: as the help of the whole command line lists them, and those of a
-//! misspelt name. The list with every variable is `docs/environment.md`, and a test holds both
-//! against the code.
+//! The environment variables: their part of the help, and the detection of misspelt names.
+//! `docs/environment.md` lists all variables, and a test checks both lists against the code.
 
 use std::ffi::OsString;
 
@@ -10,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::talk;
 use crate::views::visible;
 
-/// The part of the help.
+/// The part of the help that lists variables.
 pub(crate) const HELP: &str = "\
 Environment variables (flags win; docs/environment.md lists all):
   TAPEGATE_HOME                  the user's state folder [default: ~/.local/state/tapegate]
@@ -25,7 +24,7 @@ Environment variables (flags win; docs/environment.md lists all):
   TAPEGATE_MAX_TOOLS, ...        limits of scenarios
   NO_COLOR, CLICOLOR_FORCE, COLUMNS, PAGER, TZ   how output looks";
 
-/// The variables that decide what is governed, by what, and by whom.
+/// The variables that decide what is governed, by which policy, and by whom.
 const GOVERNING: [&str; 12] = [
     "TAPEGATE_HOME",
     "TAPEGATE_CONFIG",
@@ -41,7 +40,7 @@ const GOVERNING: [&str; 12] = [
     "THOUGHTGATE_GOVERNANCE_ENDPOINT",
 ];
 
-/// The other variables of ours.
+/// Our other variables.
 const OTHERS: [&str; 11] = [
     "TAPEGATE_LOG",
     "TAPEGATE_ACTIVE",
@@ -56,13 +55,13 @@ const OTHERS: [&str; 11] = [
     "TAPEGATE_MAX_BATCH_SIZE",
 ];
 
-/// What every variable of ours begins with. ThoughtGate has many that are nothing here, so of its
-/// names only those count that are nearly one of ours.
+/// The prefix of all our variables. ThoughtGate has many that mean nothing here, so its names are
+/// only checked for similarity to ours.
 const PREFIX: &str = "TAPEGATE_";
-/// A misspelt name differs in this many letters at most.
+/// The maximum edit distance of a misspelt name.
 const DISTANCE_MAX: usize = 2;
 
-/// A variable that looks like one of ours and is not.
+/// A variable that looks like one of ours but is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnknownVariable {
     name: String,
@@ -71,12 +70,12 @@ pub(crate) struct UnknownVariable {
 }
 
 impl UnknownVariable {
-    /// Whether what was meant decides what is governed: without it, less may be.
+    /// Whether the intended variable decides what is governed: without it, less may be.
     pub(crate) fn is_governing(&self) -> bool {
         self.meant.is_some_and(|meant| GOVERNING.contains(&meant))
     }
 
-    /// What is wrong with it.
+    /// The warning about it.
     pub(crate) fn words(&self) -> String {
         let name = visible::inline(&self.name, 100);
         match self.meant {
@@ -98,7 +97,7 @@ impl UnknownVariable {
     }
 }
 
-/// The unknown variables among these. One that is set to nothing counts as not set.
+/// The unknown variables among these. An empty variable counts as unset.
 pub(crate) fn unknown(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<UnknownVariable> {
@@ -109,14 +108,14 @@ pub(crate) fn unknown(
     found
 }
 
-/// Warns of variables that are not known, on standard error.
+/// Warns of unknown variables on standard error.
 pub(crate) fn warn_of_unknown() {
     for variable in unknown(std::env::vars_os()) {
         talk::warn(&variable.words());
     }
 }
 
-/// An error if a variable that decides what is governed is misspelt.
+/// Fails if a variable that decides what is governed is misspelt.
 pub(crate) fn require_known(unknown: &[UnknownVariable]) -> Result<(), Failure> {
     match unknown.iter().find(|variable| variable.is_governing()) {
         Some(variable) => Err(variable.failure()),

@@ -1,16 +1,16 @@
-//! Files that are written, as a command line names them.
+//! Output files named on the command line.
 //!
-//! `-` means standard output wherever that is free. Elsewhere it is refused with the reason, because a
-//! file of that name is never what was meant.
+//! `-` means standard output where that is free. Elsewhere it is refused with the reason, because a
+//! file of that name is never what the user means.
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-/// Why files that commands in a server's place write cannot go to `-`.
+/// Why commands that run in place of a server cannot write files to `-`.
 pub(crate) const CLIENTS: &str = "standard output belongs to the client; name a file";
 
-/// A file to write that is not standard output, for the reason given.
+/// Parses an output file that must not be standard output, for the given reason.
 pub(crate) fn never_stdout(reason: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| match path == Path::new("-") {
         true => Err(reason),
@@ -24,11 +24,11 @@ mod tests {
 
     use super::*;
 
-    /// Outputs that take `-` for standard output, or refuse it by themselves.
+    /// Outputs that accept `-` as standard output, or refuse it themselves.
     const OUTPUTS: [&str; 4] =
         ["record output", "tape tape", "convert output", "policy generate output"];
 
-    /// Paths that are read, and folders that must be there.
+    /// Paths that are read, and folders that must exist.
     const INPUTS: [&str; 40] = [
         "approvals key_file",
         "approvals state",
@@ -72,8 +72,8 @@ mod tests {
         "verify redact_key_file",
     ];
 
-    /// Every path on every command line is read, or does something sensible with `-`. One that is new
-    /// is written by [`never_stdout`], or is listed here.
+    /// Every path argument is an input, or handles `-` sensibly. A new one uses [`never_stdout`] or
+    /// is listed here.
     #[test]
     fn every_output_knows_what_a_dash_means() {
         let mut unknown = Vec::new();

@@ -1,4 +1,4 @@
-//! Tapes that are read to be shown or summed up, row by row and in bounded memory.
+//! Reads tapes to be shown or summarized, row by row and in bounded memory.
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -18,15 +18,15 @@ use crate::sniff;
 use crate::talk;
 use crate::views::visible;
 
-/// After so many lines that are not entries, and none that is, a file is not a tape.
+/// After this many invalid lines without a valid entry, the file is not a tape.
 const FAULTS_MAX: u64 = 20;
-/// The anomaly that stands for messages that are on the tape one by one.
+/// The anomaly for a batch, whose messages are on the tape individually.
 const BATCH: &str = "batch";
 
-/// Takes rows.
+/// Receives rows.
 pub(crate) type EachRow<'r> = dyn FnMut(Row) -> io::Result<()> + 'r;
 
-/// The name that a tape has in what is printed.
+/// The name of a tape for display.
 pub(crate) fn tape_name(path: &Path) -> String {
     match path == Path::new("-") {
         true => "standard input".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn tape_name(path: &Path) -> String {
     }
 }
 
-/// Hands the rows of a tape to `each`, of any dialect, plain or compressed; `-` is standard input.
+/// Passes the rows of a tape of any dialect, plain or compressed, to `each`; `-` is standard input.
 pub(crate) fn read(path: &Path, timeline: Timeline, each: &mut EachRow<'_>) -> anyhow::Result<()> {
     let name = visible::inline(&tape_name(path), usize::MAX / 8);
     let cannot = || format!("cannot read `{name}`");
@@ -56,20 +56,20 @@ pub(crate) fn read(path: &Path, timeline: Timeline, each: &mut EachRow<'_>) -> a
     Ok(())
 }
 
-/// Whether the text begins as a recorded bash session does.
+/// Whether the text starts like a recorded bash session.
 fn is_bash_session(text: &mut dyn BufRead) -> io::Result<bool> {
     let start = text.fill_buf()?.trim_ascii_start();
     let end = start.iter().position(|byte| *byte == b'\n').unwrap_or(start.len());
     Ok(Session::is_entry(&start[..end]))
 }
 
-/// A tape on its way into a timeline.
+/// Feeds a tape into a timeline.
 struct Feed<'f, 'e> {
     timeline: Timeline,
     each: &'f mut EachRow<'e>,
     good: u64,
     bad: u64,
-    /// Rows until the first entry that is good.
+    /// Rows held back until the first valid entry.
     held: Vec<Row>,
     name: &'f str,
     path: &'f Path,
@@ -174,10 +174,10 @@ fn moment(stamp: Stamp<'_>) -> Option<i64> {
     }
 }
 
-/// The frames that were not messages, which lie beside a thoughtjack tape.
+/// The frames that were not messages, from the file beside a thoughtjack tape.
 struct Beside {
     source: Option<Source>,
-    /// The next one, as the line it stands on.
+    /// The next one: its line number, text and time.
     next: Option<(u64, Vec<u8>, i64)>,
 }
 
@@ -189,14 +189,14 @@ impl Beside {
         Self { source, next: None }
     }
 
-    /// Puts everything that came up to a moment into the timeline.
+    /// Adds everything up to a point in time to the timeline.
     fn before(&mut self, until_us: i64, timeline: &mut Timeline) {
         loop {
             if self.next.is_none() {
                 self.next = self.read();
             }
             let Some((line, text, at_us)) = &self.next else { return };
-            // These moments are told to the millisecond only.
+            // These times have only millisecond precision.
             if *at_us > until_us {
                 return;
             }

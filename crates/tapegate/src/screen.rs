@@ -1,4 +1,4 @@
-//! Where text for people goes: how wide it may be, whether in colour, and through which pager.
+//! How text is printed for people: its width, its colours, and the pager.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::talk;
 use crate::views::palette::Palette;
 
-/// Narrower terminals are written to as if they were this wide.
+/// Narrower terminals are treated as this wide.
 const COLUMNS_MIN: usize = 40;
 
 /// How text is shown.
@@ -30,7 +30,7 @@ enum ColorWord {
 }
 
 impl ScreenArgs {
-    /// Whether what is printed is in colour.
+    /// Whether output is in colour.
     pub(crate) fn palette(&self) -> Palette {
         match self.color {
             ColorWord::Auto => talk::palette_of_output(),
@@ -45,7 +45,7 @@ impl ScreenArgs {
         self
     }
 
-    /// Where to print: through a pager, if a person looks on.
+    /// Where to print: through a pager if standard output is a terminal.
     pub(crate) fn pager<'o>(&self, out: &'o mut dyn Write) -> Pager<'o> {
         let paged = !self.no_pager && io::stdout().is_terminal();
         let child = paged.then(start).flatten();
@@ -53,7 +53,7 @@ impl ScreenArgs {
     }
 }
 
-/// How many columns there are: `COLUMNS`, or those of the terminal. A pipe has no end.
+/// The width of the output: `COLUMNS`, or that of the terminal. A pipe has no limit.
 pub(crate) fn columns() -> Option<usize> {
     let named = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
     let terminal = || {
@@ -64,13 +64,13 @@ pub(crate) fn columns() -> Option<usize> {
     columns.map(|columns| columns.max(COLUMNS_MIN))
 }
 
-/// A pager, or what it would print to.
+/// A pager, or the output it would print to.
 pub(crate) struct Pager<'o> {
     child: Option<Child>,
     out: &'o mut dyn Write,
 }
 
-/// Starts the pager that the user wants.
+/// Starts the user's pager.
 fn start() -> Option<Child> {
     let wanted = std::env::var("PAGER").ok();
     let command = match wanted.as_deref().map(str::trim) {
@@ -80,7 +80,7 @@ fn start() -> Option<Child> {
     };
     let mut shell = Command::new("sh");
     let child = shell.args(["-c", command]).stdin(Stdio::piped()).spawn().ok()?;
-    // Ctrl-C is for the pager: were we gone, it would share the terminal with the shell.
+    // Ctrl-C is for the pager: if we exited, it would share the terminal with the shell.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok();
     if let Some(runtime) = &runtime {
         let _inside = runtime.enter();

@@ -1,4 +1,4 @@
-//! What a file seems to be, so that a command which cannot use it can name the one that can.
+//! Guesses the kind of a file, so that a command that cannot use it can suggest one that can.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::path::Path;
 use tapegate_core::json;
 use tapegate_store::activity;
 
-/// How much of a file is looked at.
+/// How many bytes of a file are read.
 const HEAD_BYTES: u64 = 64 * 1024;
 
-/// Whether a file seems to be a tape: its first line is JSON that an entry may be, or it is a gzip file.
+/// Whether a file looks like a tape: its first line is JSON like that of an entry, or it is gzip.
 pub(crate) fn seems_a_tape(path: &Path) -> bool {
     let Some(head) = head(path) else { return false };
     if head.starts_with(b"\x1f\x8b") {
@@ -20,7 +20,7 @@ pub(crate) fn seems_a_tape(path: &Path) -> bool {
     let Some(line) = line.filter(|line| line.starts_with(b"{")) else { return false };
     let kind = json::member(line, "type").and_then(json::string);
     let is_entry = kind.is_some_and(|kind| matches!(&*kind, "header" | "message" | "footer"));
-    // The first message of a tape may be longer than what is looked at.
+    // The first message of a tape may be longer than what is read.
     let starts = |start: &str| line.starts_with(start.as_bytes());
     is_entry
         || json::member(line, "direction").is_some()
@@ -28,12 +28,12 @@ pub(crate) fn seems_a_tape(path: &Path) -> bool {
         || starts("{\"type\":\"message\"")
 }
 
-/// Whether a file seems to be an activity log: one of its first lines is an event.
+/// Whether a file looks like an activity log: one of its first lines is an event.
 pub(crate) fn seems_an_activity_log(path: &Path) -> bool {
     head(path).is_some_and(|head| head.split(|byte| *byte == b'\n').any(activity::is_line))
 }
 
-/// Whether a file seems to be a scenario: it is called so, or begins with keys of YAML.
+/// Whether a file looks like a scenario: by its name, or by YAML keys at its beginning.
 pub(crate) fn seems_a_scenario(path: &Path) -> bool {
     let named = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
     let Some(head) = head(path) else { return false };
@@ -43,7 +43,7 @@ pub(crate) fn seems_a_scenario(path: &Path) -> bool {
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {
-    // A pipe would lose what is looked at.
+    // Reading from a pipe would consume its content.
     let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()))?;
     let mut head = Vec::new();
     file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;

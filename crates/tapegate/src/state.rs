@@ -25,8 +25,8 @@ impl StateArgs {
         self.state.is_some()
     }
 
-    /// The folder, and those that were in use before. One that was named must be there; the others may
-    /// yet be made. Warns of a `.tapegate` folder that is not used.
+    /// The folder, and those used before. A named folder must exist; the others may be created
+    /// later. Warns of a `.tapegate` folder that is not used.
     pub(crate) fn choice(&self) -> anyhow::Result<StateChoice> {
         let Some(named) = &self.state else {
             let around = Surroundings::ours().context("cannot find the current folder")?;
@@ -46,14 +46,14 @@ impl StateArgs {
 
 /// Appends an event to the activity log of a state folder.
 pub(crate) fn log_event(state_folder: &Path, event: &Event<'_>) -> Result<(), ActivityError> {
-    // When the log is rotated is for commands that know the policy.
+    // Rotation is left to commands that know the policy.
     let options = Options { rotate_bytes: u64::MAX, retention: None };
     let mut log = ActivityLog::open(state_folder, options)?;
     log.append(event);
     log.commit()
 }
 
-/// The time, in microseconds since 1970.
+/// The current time, in microseconds since 1970.
 pub(crate) fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
 }

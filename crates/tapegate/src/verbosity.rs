@@ -1,4 +1,4 @@
-//! How much is said on standard error, and in which form: the flags that every command takes.
+//! How much is printed on standard error, and in which format: the flags of every command.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ pub(crate) enum FormatWord {
     Json,
 }
 
-/// How much something matters.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Error,
@@ -42,19 +42,19 @@ pub(crate) enum Level {
     Debug,
 }
 
-/// What was chosen for this process.
+/// The settings of this process.
 #[derive(Debug, Clone)]
 struct Verbosity {
-    /// The least of what is said, if that was chosen.
+    /// The least severe level that is printed, if it was chosen.
     least: Option<Level>,
     format: Option<FormatWord>,
-    /// The command that runs.
+    /// The command being run.
     component: String,
 }
 
 static CHOSEN: OnceLock<Verbosity> = OnceLock::new();
 
-/// Chooses for this process. Only the first call counts.
+/// Sets the verbosity of this process. Only the first call has an effect.
 pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure> {
     if args.quiet && args.verbose {
         return Err(Failure::new(Exit::Usage, "--quiet and --verbose exclude each other"));
@@ -67,11 +67,11 @@ pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure
     };
     let format = args.log_format;
     CHOSEN.set(Verbosity { least, format, component: component.to_owned() }).ok();
-    // A session between a client and its server tells the client of a wrong setting itself.
+    // A shim reports a wrong setting to its client itself.
     if component == "shim" { Ok(()) } else { named.map(|_| ()) }
 }
 
-/// Chooses the form by what stands on a command line that cannot be parsed.
+/// Chooses the format from a command line that cannot be parsed.
 pub(crate) fn choose_unparsed(words: &[&str]) {
     let own = || words.iter().take_while(|word| **word != "--");
     let values = own().skip(1);
@@ -82,32 +82,32 @@ pub(crate) fn choose_unparsed(words: &[&str]) {
     CHOSEN.set(Verbosity { least: None, format, component }).ok();
 }
 
-/// Whether something of this level is said by a command that says all but details.
+/// Whether this level is printed; by default, everything but details is.
 pub(crate) fn says(level: Level) -> bool {
     level <= chosen_level().unwrap_or(Level::Info)
 }
 
-/// Whether nothing but errors is said.
+/// Whether only errors are printed.
 pub(crate) fn is_quiet() -> bool {
     !says(Level::Warn)
 }
 
-/// Whether details are said.
+/// Whether details are printed.
 pub(crate) fn is_verbose() -> bool {
     says(Level::Debug)
 }
 
-/// The least of what is said, if that was chosen.
+/// The least severe level that is printed, if it was chosen.
 pub(crate) fn chosen_level() -> Option<Level> {
     CHOSEN.get().and_then(|chosen| chosen.least)
 }
 
-/// Whether what is said is JSON.
+/// Whether messages are JSON.
 pub(crate) fn is_json() -> bool {
     CHOSEN.get().and_then(|chosen| chosen.format) == Some(FormatWord::Json)
 }
 
-/// Whether the lines of a log are JSON: a log goes to a file or a collector more often than not.
+/// Whether the lines of a log are JSON: a log usually goes to a file or a collector.
 pub(crate) fn is_log_json() -> bool {
     match CHOSEN.get().and_then(|chosen| chosen.format) {
         Some(word) => word == FormatWord::Json,
@@ -115,13 +115,13 @@ pub(crate) fn is_log_json() -> bool {
     }
 }
 
-/// The command that runs.
+/// The command being run.
 pub(crate) fn component() -> &'static str {
     CHOSEN.get().map_or("", |chosen| chosen.component.as_str())
 }
 
 impl Level {
-    /// Its name.
+    /// The level's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -132,7 +132,7 @@ impl Level {
     }
 }
 
-/// The least of what is said, as the environment has it.
+/// The least severe level that is printed, from the environment.
 pub(crate) fn level_in_environment() -> Result<Option<Level>, Failure> {
     let value = std::env::var_os("TAPEGATE_LOG").filter(|value| !value.is_empty());
     let Some(value) = value else { return Ok(None) };

@@ -1,27 +1,27 @@
-//! Read-only pictures of what the core has found: for people on a terminal, for machines in files.
+//! Formats the results of the core: for people on a terminal, and for machines in files.
 //!
-//! A view turns data into text and does nothing else: it prints nothing, reads nothing, and what
-//! comes from a tape or a peer never reaches a terminal unseen.
+//! A view only turns data into text: it prints nothing and reads nothing, and escapes everything
+//! from a tape or a peer that a terminal would interpret.
 
 /// Events of the activity log, for people.
 pub(crate) mod activity;
-/// Requests for approval.
+/// Approval requests.
 pub(crate) mod approvals;
-/// What a policy would have done to tapes.
+/// The result of a backtest.
 pub(crate) mod backtested;
-/// What has changed about a live server, in words.
+/// Changes of a live server.
 pub(crate) mod change;
-/// Texts that fit the columns of a terminal.
+/// Text that fits the columns of a terminal.
 pub(crate) mod columns;
-/// Differences between two texts, as lines.
+/// Differences between two values, as lines.
 pub(crate) mod diff;
-/// A request that the tape has no answer to, in words.
+/// A request that the tape has no answer to.
 pub(crate) mod divergence;
 /// Why a call is decided as it is.
 pub(crate) mod explained;
-/// JSON, written member by member.
+/// Writes JSON member by member.
 pub(crate) mod json;
-/// Objects that are one document, or one a line.
+/// JSON objects as one document, or one per line.
 pub(crate) mod json_list;
 /// The JSON report.
 pub(crate) mod json_report;
@@ -29,23 +29,23 @@ pub(crate) mod json_report;
 pub(crate) mod junit;
 /// Events of the activity log, for security systems.
 pub(crate) mod ocsf;
-/// Colours, or none.
+/// Colours or none.
 pub(crate) mod palette;
-/// What servers offer otherwise than it was accepted.
+/// Differences between what servers offer and what was accepted.
 pub(crate) mod pinned;
-/// JSON that people read.
+/// JSON in readable form.
 pub(crate) mod readable;
-/// Answers of a client that are not the recorded ones.
+/// Replies of a client that differ from the recorded ones.
 pub(crate) mod replied;
-/// What a run found, for machines.
+/// The result of a run, for machines.
 pub(crate) mod report;
 /// The report for code scanning.
 pub(crate) mod sarif;
-/// What tapes amount to.
+/// Statistics of tapes.
 pub(crate) mod stats;
-/// What came of a replay, in words.
+/// The result of a replay.
 pub(crate) mod summary;
-/// What came of the tests of a policy.
+/// The result of policy tests.
 pub(crate) mod tested;
 /// A tape as a timeline, for people.
 pub(crate) mod timeline;
@@ -53,13 +53,13 @@ pub(crate) mod timeline;
 pub(crate) mod timeline_json;
 /// A unified diff.
 pub(crate) mod unified;
-/// What came of a scenario's expectations, in words.
+/// The result of a scenario's expectations.
 pub(crate) mod verdict;
-/// What came of a verification, in words.
+/// The result of a verification.
 pub(crate) mod verified;
-/// Text that can be seen, and that does nothing to a terminal.
+/// Text with invisible and control characters escaped.
 pub(crate) mod visible;
-/// One word for one thing.
+/// Words for decisions, durations and sizes.
 pub(crate) mod words;
 
 mod lines;

@@ -1,9 +1,9 @@
-//! Tells when one of a few files changes, for whoever loads them anew then.
+//! Watches a few files for changes, so that they can be reloaded.
 //!
-//! Files are looked at by name, time, size and number: that sees whatever way an editor writes. The
-//! system tells when something happens in their folders; as it does not tell of everything (a file
-//! may be a link, or be changed by another machine), they are looked at now and then all the same. A
-//! change is taken up once nothing has changed for a while, so that nobody loads half a file.
+//! Files are compared by device, inode, size and times, which detects every way an editor may
+//! write. The system reports events in their folders. It does not report everything (a file may be
+//! a link, or be changed by another machine), so files are also polled. A change is reported once
+//! nothing has changed for a while, so that no half-written file is loaded.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -14,22 +14,22 @@ use tapegate_store::Watcher;
 use tapegate_wire::port::Port;
 use tokio::io::Interest;
 
-/// How long files must stay as they are.
+/// How long files must stay unchanged.
 const SETTLED: Duration = Duration::from_millis(150);
-/// How often files are looked at if nothing is told.
+/// How often files are polled without events.
 const SELDOM: Duration = Duration::from_secs(2);
 
-/// What is known of a file: device, number, size, when it was written, and when anything of it changed,
-/// which nobody can set back. `None` if it is not there.
+/// The identity of a file: device, inode, size, modification time, and change time, which cannot be
+/// set back. `None` if it does not exist.
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
-/// Some files, and how they were.
+/// Some files and their last known state.
 pub(crate) struct Watch {
     files: Vec<(PathBuf, Stamp)>,
-    /// What the system tells by; `None` if it has yet to be asked, or does not tell.
+    /// The source of system events; `None` if not set up yet, or not available.
     told: Option<(Watcher, Port)>,
     asked: bool,
-    /// The files that have changed and were not taken up yet.
+    /// The files that have changed but have not been reported yet.
     dirty: BTreeSet<PathBuf>,
 }
 
@@ -42,8 +42,8 @@ impl Watch {
         watch
     }
 
-    /// Watches these files too. Those that it knows were looked at before they were read, and so
-    /// nothing is missed that happens meanwhile.
+    /// Watches these files too. Files already known keep the state taken before they were read, so
+    /// that no change in the meantime is missed.
     pub(crate) fn also(&mut self, files: Vec<PathBuf>) {
         for path in files {
             if !self.files.iter().any(|(known, _)| *known == path) {
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// Waits until files have changed and then stayed as they are; returns those that have.
+    /// Waits until files have changed and then stayed unchanged; returns those files.
     pub(crate) async fn changed(&mut self) -> BTreeSet<PathBuf> {
         if self.files.is_empty() {
             return std::future::pending().await;
@@ -64,18 +64,18 @@ impl Watch {
                 (self.told, self.asked) = self.ask();
             }
             match self.look() {
-                // A folder may be another one by now.
+                // A folder may have been replaced.
                 true => self.asked = false,
                 false if !self.dirty.is_empty() => return std::mem::take(&mut self.dirty),
                 false => self.stirred().await,
             }
-            // Whatever goes on in a folder, files are not looked at more often than this.
+            // However busy a folder is, files are not checked more often than this.
             tokio::time::sleep(SETTLED).await;
         }
     }
 
-    /// Asks the system to tell of the folders that the files lie in, by their own names and, if they
-    /// are links, by those of what they lead to. Also says whether all those folders were there.
+    /// Subscribes to events in the folders of the files, and of the targets of links. Also returns
+    /// whether all those folders exist.
     fn ask(&self) -> (Option<(Watcher, Port)>, bool) {
         let folder = |path: &Path| Some(Path::new(".").join(path.parent()?));
         let by_name = self.files.iter().filter_map(|(path, _)| folder(path));
@@ -93,20 +93,20 @@ impl Watch {
     async fn stirred(&self) {
         let mut news = [0; 4096];
         if let Some((watcher, told)) = &self.told {
-            // What was told does not matter, as the files are looked at; but it must be read to its
-            // end, or the same news is not told again.
+            // The content of the events does not matter, since the files are checked; but they must
+            // all be read, or the same event is not reported again.
             drop(tokio::time::timeout(SELDOM, told.read(&mut news)).await);
             watcher.drain();
         }
     }
 
-    /// The files that have changed and were not taken up yet, without waiting.
+    /// The files that have changed but have not been reported yet, without waiting.
     pub(crate) fn changed_by_now(&mut self) -> BTreeSet<PathBuf> {
         self.look();
         std::mem::take(&mut self.dirty)
     }
 
-    /// Whether a file is not as it was, and how they are now.
+    /// Updates the state of all files; returns whether one has changed.
     fn look(&mut self) -> bool {
         let mut changed = false;
         for (path, known) in &mut self.files {
@@ -121,7 +121,7 @@ impl Watch {
     }
 }
 
-/// The folder, or the one in which it, or what it lies in, would appear.
+/// The folder, or its nearest existing parent, in which it would appear.
 fn nearest(folder: &Path) -> &Path {
     let there = folder.ancestors().find(|ancestor| ancestor.is_dir());
     there.unwrap_or(Path::new("."))
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a change is told within a moment, and so by the system.
+    /// Whether a change is reported too quickly to have been found by polling.
     async fn told(watch: &mut Watch) -> bool {
         tokio::time::timeout(SELDOM / 2, watch.changed()).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! The client's end of the wire, for every command that serves one.
+//! The client's end of the wire, for all commands that serve clients.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -46,7 +46,7 @@ fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// A listener for clients that come by HTTP.
+/// Binds a listener for HTTP clients.
 pub(crate) async fn listen(address: &str) -> Result<Listener, Failure> {
     Listener::bind(address).await.map_err(|error| match &error {
         ListenError::Address(_) => Failure::new(Exit::Usage, error),
@@ -61,14 +61,14 @@ pub(crate) fn client_ports() -> std::io::Result<ClientPorts> {
     Ok(ClientPorts { input: Port::reader(input)?, output: Port::writer(output)? })
 }
 
-/// Lets go of standard output, so that the client sees its end as soon as its port is closed, not only
-/// when the process ends.
+/// Releases standard output, so that the client sees its end as soon as its port is closed, not
+/// only when the process ends.
 pub(crate) fn release_stdout() -> std::io::Result<()> {
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(nowhere)?)
 }
 
-/// Says what is waited for to a person who has started this by hand: a client starts it.
+/// Tells a person who started this by hand that it waits for a client.
 pub(crate) fn greet(quiet: bool) {
     if !quiet && std::io::stdin().is_terminal() {
         talk::say("waiting for an MCP client on standard input; Ctrl-D ends");
@@ -76,7 +76,7 @@ pub(crate) fn greet(quiet: bool) {
     }
 }
 
-/// Says where clients find us.
+/// Prints the URL that clients connect to.
 pub(crate) fn announce(listener: &Listener, quiet: bool) -> std::io::Result<()> {
     let address = listener.address()?;
     if !quiet {

@@ -1,7 +1,7 @@
-//! Local time: `TZ`, or the file that the system keeps for it.
+//! Local time, from `TZ` or the system's time zone file.
 //!
-//! The standard library knows no time zones, and the C library's are not safe to call from Rust, so the
-//! files (TZif, RFC 9636) are read here. Where nothing can be read, local time is UTC.
+//! The standard library has no time zones, and the C library's functions are not safe to call from
+//! Rust, so the files (TZif, RFC 9636) are read here. If nothing can be read, local time is UTC.
 
 mod posix;
 
@@ -11,24 +11,24 @@ use tapegate_core::time::{SubSecond, write_rfc3339};
 
 use posix::Rule;
 
-/// Where the files of time zones lie.
+/// Where time zone files are installed.
 const FOLDERS: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo"];
-/// No such file is longer.
+/// The largest time zone file that is read.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// How local time differs from UTC.
+/// The offsets of local time from UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Zone {
-    /// From when on which offset holds, in seconds.
+    /// The start of each offset and the offset itself, in seconds.
     changes: Vec<(i64, i32)>,
-    /// What held before the first change.
+    /// The offset before the first change.
     before_s: i32,
-    /// What holds after the last one.
+    /// The rule after the last change.
     rule: Option<Rule>,
 }
 
 impl Zone {
-    /// The zone of whoever runs this.
+    /// The time zone of this process.
     pub(crate) fn ours() -> Self {
         let named = std::env::var("TZ").ok();
         Self::named(named.as_deref()).unwrap_or_default()
@@ -53,7 +53,7 @@ impl Zone {
         Self::parse(&bytes)
     }
 
-    /// Reads a TZif file.
+    /// Parses a TZif file.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let first = Counts::read(bytes)?;
         if first.version < b'2' {
@@ -67,7 +67,7 @@ impl Zone {
         counts.zone(data, 8, Rule::parse(rule))
     }
 
-    /// The offset at a moment, in seconds.
+    /// The offset at a point in time, in seconds.
     fn offset_s(&self, at_s: i64) -> i32 {
         let passed = self.changes.partition_point(|(from, _)| *from <= at_s);
         match &self.rule {
@@ -76,7 +76,7 @@ impl Zone {
         }
     }
 
-    /// A moment as local time, without its offset: `2026-03-20T14:22:11.804`.
+    /// A time as local time, without its offset: `2026-03-20T14:22:11.804`.
     pub(crate) fn local(&self, at_us: i64) -> String {
         let shifted = at_us + i64::from(self.offset_s(at_us.div_euclid(1_000_000))) * 1_000_000;
         let mut out = Vec::new();
@@ -85,7 +85,7 @@ impl Zone {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The offset at a moment: `+01:00`, or `UTC`.
+    /// The offset at a point in time: `UTC+01:00`, or `UTC`.
     pub(crate) fn offset(&self, at_us: i64) -> String {
         let minutes = self.offset_s(at_us.div_euclid(1_000_000)) / 60;
         let sign = if minutes < 0 { '-' } else { '+' };
@@ -96,10 +96,10 @@ impl Zone {
     }
 }
 
-/// How many there are of each part of a TZif block.
+/// The number of items in each part of a TZif block.
 struct Counts {
     version: u8,
-    /// Two kinds of indicators, leap seconds, changes, types, letters.
+    /// Two kinds of indicators, leap seconds, changes, types, characters.
     counts: [usize; 6],
 }
 
@@ -119,7 +119,7 @@ impl Counts {
         Some(Self { version: *bytes.get(4)?, counts })
     }
 
-    /// How long the block is, with moments of this size.
+    /// The length of the block, with timestamps of this size.
     fn length(&self, size: usize) -> usize {
         let [utc, standard, leaps, changes, types, letters] = self.counts;
         changes * (size + 1) + types * 6 + letters + leaps * (size + 4) + standard + utc

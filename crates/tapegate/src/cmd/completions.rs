@@ -1,4 +1,4 @@
-//! `tapegate completions`
+//! `tapegate completions`: prints a completion script for a shell.
 
 use std::io::Write;
 

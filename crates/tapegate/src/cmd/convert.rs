@@ -1,4 +1,4 @@
-//! `tapegate convert`
+//! `tapegate convert`: converts a tape to a scenario or to the other dialect.
 
 mod assets;
 mod readback;

@@ -1,8 +1,8 @@
-//! `tapegate demo`: the main job, with nothing to install.
+//! `tapegate demo`: shows record, replay and gate with nothing to install.
 //!
-//! A small agent and a small MCP server, both built in, talk through a real `tapegate record`:
-//! three processes, the same pipes and the same tape as in earnest. Then the tape plays the server,
-//! and the agent must not see a difference. Last, a gate stands in front of the server.
+//! A small built-in agent and MCP server talk through a real `tapegate record`: three processes,
+//! with the same pipes and the same tape as in real use. Then the tape plays the server, and the
+//! agent must not see a difference. Finally, a gate is put in front of the server.
 
 mod agent;
 mod gate;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut live = Vec::new();
     let status = agent::run(recorder, &mut Both(out, &mut live))?;
     if !status.success() {
-        // The recorder has said why.
+        // The recorder has printed the reason.
         return Ok(Exit::of_child(Some(status)));
     }
     show_tape(&tape, out)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Plays the tape in the server's place to the same agent. False if the agent saw a difference.
+/// Plays the tape to the same agent in place of the server. False if the agent saw a difference.
 fn replay(us: &Path, tape: &Path, live: &[u8], out: &mut dyn Write) -> anyhow::Result<bool> {
     writeln!(out, "\nThe same agent again; the tape plays the server, which is not started.")?;
     let mut player = Command::new(us);
@@ -113,7 +113,7 @@ fn show_tape(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let name = tape.display();
-    // As it was called: who runs the demo by cargo has no `tapegate` on the path yet.
+    // As it was started: with cargo there is no `tapegate` on the path yet.
     let us = std::env::args().next().unwrap_or_else(|| "tapegate".to_owned());
     writeln!(
         out,
@@ -130,7 +130,7 @@ fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A folder of our own among the temporary files.
+/// Creates a new folder for temporary files.
 fn fresh_folder() -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     for attempt in 0..1000 {

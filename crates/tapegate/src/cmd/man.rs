@@ -1,4 +1,4 @@
-//! `tapegate man`
+//! `tapegate man`: prints manual pages.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut whole = cli::command();
-    // Commands learn here that they are called `tapegate …`.
+    // This sets the full names of subcommands (`tapegate …`).
     whole.build();
     let man = match &args.command {
         None => Man::new(whole),

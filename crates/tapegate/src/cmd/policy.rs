@@ -1,4 +1,4 @@
-//! `tapegate policy`: what a policy does, before it does it.
+//! `tapegate policy`: explains, tests, generates and accepts policies.
 
 mod accept;
 pub(crate) mod backtest;
@@ -7,7 +7,7 @@ pub(crate) mod generate;
 mod pin;
 mod test;
 
-/// Finding and loading the policy that a command is about.
+/// Finds and loads the policy of a command.
 pub(crate) mod loading;
 
 use std::io::Write;

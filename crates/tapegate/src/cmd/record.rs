@@ -1,4 +1,4 @@
-//! `tapegate record` and `tapegate tape`: the same recorder, with the flags of two documents.
+//! `tapegate record` and `tapegate tape`: the same recorder with two sets of flags.
 
 mod args;
 mod plan;

@@ -1,4 +1,4 @@
-//! `tapegate redact`
+//! `tapegate redact`: masks secrets on an existing tape.
 
 use std::fs;
 use std::io::Write;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
     };
-    // A pipe gives what it gives once; its headers are seen when it is rewritten.
+    // A pipe can be read only once; its headers are read while it is rewritten.
     let redactor = match args.tape.metadata().is_ok_and(|tape| tape.file_type().is_fifo()) {
         true => redactor,
         false => for_tape(&args.tape, redactor)?,
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if beside.exists() {
         skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped_lines;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
-        // What lies beside the tape that was overwritten would be taken for this tape's.
+        // The file beside the overwritten tape would be taken for this tape's.
         let name = beside_output.display();
         fs::remove_file(&beside_output).with_context(|| format!("cannot remove `{name}`"))?;
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
 }
 
-/// The redactor for a tape that may have been redacted before, with other rules and its own key.
+/// The redactor for a tape that may already be redacted with other rules and its own key.
 fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
     let name = path.display();
     let mut source =
@@ -108,7 +108,7 @@ fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
     })
 }
 
-/// Redacts one file into another, which may be itself.
+/// Redacts one file into another, or in place.
 fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::Result<Report> {
     let name = from.display();
     let source = Source::open(from, talk::progress(from))
@@ -120,7 +120,7 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
         }
         error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
     })?;
-    // What lies beside a tape may be empty.
+    // The file beside a tape may be empty.
     if report.lines == 0 && from == args.tape {
         let words = format!("cannot redact `{name}`: it is not a tape: nothing in it is an entry");
         return Err(Failure::new(Exit::Invalid, words).into());

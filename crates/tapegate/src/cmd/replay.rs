@@ -1,4 +1,4 @@
-//! `tapegate replay`: a tape as an MCP server.
+//! `tapegate replay`: plays a tape as an MCP server.
 
 mod args;
 mod copy;

@@ -1,4 +1,4 @@
-//! `tapegate serve`: a scenario as an MCP server.
+//! `tapegate serve`: runs a scenario as an MCP server.
 
 mod args;
 mod danger;

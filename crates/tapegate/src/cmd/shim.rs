@@ -1,4 +1,4 @@
-//! `tapegate shim`: a policy between an agent and its server.
+//! `tapegate shim`: enforces a policy between an agent and its server.
 
 mod absent;
 mod args;

@@ -1,4 +1,4 @@
-//! `tapegate stats`: what tapes amount to.
+//! `tapegate stats`: counts the calls on tapes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ enum Format {
     Json,
 }
 
-/// How long names are at most.
+/// The maximum length of names.
 const NAME_CHARS_MAX: usize = 200;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {

@@ -1,12 +1,12 @@
-//! Signs that a command was started by a coding agent: variables that agents set for the shells
-//! they start, and the processes above ours. Agents that set none (Aider, Continue) are found by
-//! the latter alone, and so on Linux alone.
+//! Detects that a command was started by a coding agent: by variables that agents set for their
+//! shells, and by our parent processes. Agents that set none (Aider, Continue) are detected only by
+//! the latter, and so only on Linux.
 
 mod variables;
 
 use super::Variable;
 
-/// Programs that are agents, or start one, by the names of their processes.
+/// Programs that are agents or start one, by process name.
 const PROGRAMS: [&str; 17] = [
     "aider",
     "amp",
@@ -27,16 +27,16 @@ const PROGRAMS: [&str; 17] = [
     "qwen",
 ];
 
-/// How far up processes are looked at.
+/// How many parent processes are checked.
 const DEPTH_MAX: usize = 64;
 
-/// What shows that an agent has started us, if anything does.
+/// The evidence that an agent has started us, if any.
 pub(super) fn sign(variables: impl Iterator<Item = Variable>) -> Option<String> {
     variables::mark(variables).or_else(ancestor)
 }
 
-/// The nearest process above us that is an agent or one of our own shims. Linux only: elsewhere
-/// there is no `/proc` to look at.
+/// The nearest parent process that is an agent or one of our own shims. Linux only: other systems
+/// have no `/proc`.
 fn ancestor() -> Option<String> {
     let mut pid = std::process::id();
     for _ in 0..DEPTH_MAX {
@@ -59,7 +59,7 @@ fn parent(pid: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// The agent that a command line starts, if it does.
+/// The agent that a command line starts, if any.
 fn agent_of(argv: &[&str]) -> Option<String> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     let stem = |word: &str| {

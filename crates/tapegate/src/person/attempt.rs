@@ -1,7 +1,7 @@
-//! Attempts to decide that were refused, in the activity log.
+//! Logs refused attempts to decide in the activity log.
 //!
-//! An agent that tries to approve its own calls should leave a trace, as one does that writes a
-//! decision by hand.
+//! An agent that tries to approve its own calls should leave a trace, just like one that forges a
+//! decision file.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -14,24 +14,24 @@ use crate::state::{log_event, now_us};
 use crate::talk;
 use crate::views::{json, visible};
 
-/// Longer command lines are cut.
+/// Longer command lines are truncated.
 const COMMAND_CHARS_MAX: usize = 500;
 
-/// Something that takes a person, as it was tried.
+/// An attempt to do something that requires a person.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     /// The kind of event: `approval` or `policy`.
     pub(crate) kind: &'static str,
-    /// The command and what it was about, such as `approvals approve ap_k3x9`.
+    /// The command with its subject, such as `approvals approve ap_k3x9`.
     pub(crate) command: &'a str,
-    /// The request for approval, if it is known.
+    /// The approval request, if it is known.
     pub(crate) approval_id: Option<&'a str>,
 }
 
 impl Attempt<'_> {
     /// Logs that this was refused, in the project with this state folder.
     pub(crate) fn log_refusal(&self, state_folder: &Path, reason: &str) {
-        // Where there is no state there is no project, and a refusal does not make one.
+        // Without a state folder there is no project, and a refusal does not create one.
         if !state_folder.is_dir() {
             return;
         }
@@ -56,7 +56,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The same, if something went wrong.
+    /// Logs a refusal if `done` is an error.
     pub(crate) fn log_if_refused<T>(
         &self,
         state_folder: &Path,

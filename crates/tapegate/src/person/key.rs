@@ -1,4 +1,4 @@
-//! The other way to show that a decision is permitted: a copy of the project's key.
+//! The other way to authorize a decision: a copy of the project's key.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::called;
 use crate::exit::Failure;
 use crate::settings::user_state::project_key;
 
-/// What a script may do instead.
+/// The hint for scripts.
 fn way_out() -> String {
     format!(
         "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
@@ -28,12 +28,12 @@ pub(crate) struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// Whether a key stands in for a person.
+    /// Whether a key is used in place of a person.
     pub(crate) fn is_given(&self) -> bool {
         self.non_interactive
     }
 
-    /// Makes sure that `what` is permitted in the project with this state folder: by a person at a
+    /// Checks that `what` is permitted in the project with this state folder: by a person at a
     /// terminal, or by the project's key.
     pub(crate) fn authorize(&self, what: &str, state_folder: &Path) -> Result<(), Failure> {
         match &self.key_file {

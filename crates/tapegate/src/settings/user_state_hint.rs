@@ -1,4 +1,4 @@
-//! Warns a person whose terminal and whose shims use different user state folders.
+//! Warns a person whose terminal and shims use different user state folders.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::talk;
 use crate::views::visible;
 
 impl Surroundings<'_> {
-    /// Where a note about the user state folder may lie: in the state folder, and in the project's own
-    /// even if `TAPEGATE_HOME` names another. The user's own folder needs no note about itself.
+    /// Where a note about the user state folder may be: in the state folder, and in the project's
+    /// own even if `TAPEGATE_HOME` names another. The user's own folder needs no note about itself.
     fn note_folders(&self, state_folder: &Path) -> Vec<PathBuf> {
         let mut above = self.folder.ancestors().map(|folder| folder.join(STATE_NAME));
         let project = above.find(|path| is_project_state(path));
@@ -24,8 +24,8 @@ impl Surroundings<'_> {
         folders
     }
 
-    /// Notes in the project which user state folder this process uses. A project that cannot be
-    /// written goes without: the note is only for a warning.
+    /// Records in the project which user state folder this process uses. If the project cannot be
+    /// written, nothing is recorded: the note only serves a warning.
     pub(crate) fn note_user_state(&self, state_folder: &Path) {
         let Ok(user_state) = self.user_state_dir() else { return };
         for folder in self.note_folders(state_folder) {
@@ -33,7 +33,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// A warning if shims or hubs of the project use another user state folder than this process.
+    /// Warns if shims or hubs of the project use a different user state folder than this process.
     pub(crate) fn differing_user_state(&self, state_folder: &Path) -> Option<String> {
         let ours = self.user_state_dir().ok()?;
         let folders = self.note_folders(state_folder);
@@ -53,7 +53,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// Warns if what is decided in this terminal would not reach the shims of the project.
+/// Warns if decisions made in this terminal would not reach the project's shims.
 pub(crate) fn warn_of_difference(around: &Surroundings<'_>, state_folder: &Path) {
     around.differing_user_state(state_folder).iter().for_each(|words| talk::warn(words));
 }

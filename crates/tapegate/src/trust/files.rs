@@ -1,4 +1,4 @@
-//! The files of a policy, from disk or from the accepted copy, with every text noted by name.
+//! The files of a policy, from disk or from the accepted copy, recording every text by name.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,16 +21,16 @@ pub(crate) struct PolicyFiles {
     main_missing: Cell<bool>,
 }
 
-/// Texts that were read, without what variables hold.
+/// The texts that were read, with variables unexpanded.
 pub(crate) struct WithoutValues<'a>(&'a PolicyFiles);
 
-/// What a policy was made from.
+/// What a policy was loaded from.
 pub(crate) struct NotedFiles {
-    /// Every file that was asked for on disk, whether or not it exists.
+    /// Every file that was requested from disk, whether or not it exists.
     pub(crate) asked: Vec<PathBuf>,
     /// The texts by their names in the policy.
     pub(crate) by_name: BTreeMap<String, String>,
-    /// The texts by the paths that the loader asked for.
+    /// The texts by the paths that the loader requested.
     pub(crate) by_path: BTreeMap<String, String>,
     pub(crate) variables: BTreeMap<String, String>,
 }
@@ -57,17 +57,17 @@ impl PolicyFiles {
         Self { copy: Some(texts), ..Self::on_disk(path) }
     }
 
-    /// The same texts, as far as they were read, with every variable as it is written.
+    /// The same texts, as far as they were read, with every variable unexpanded.
     pub(crate) fn without_values(&self) -> WithoutValues<'_> {
         WithoutValues(self)
     }
 
-    /// Whether what was read are these texts.
+    /// Whether exactly these texts were read.
     pub(crate) fn are(&self, texts: &BTreeMap<String, String>) -> bool {
         *self.by_name.borrow() == *texts
     }
 
-    /// Whether the policy's own file does not exist.
+    /// Whether the policy file itself does not exist.
     pub(crate) fn main_missing(&self) -> bool {
         self.main_missing.get()
     }
@@ -81,7 +81,7 @@ impl PolicyFiles {
         }
     }
 
-    /// What a file is called in the copy: its path from the policy's folder, which is the same
+    /// The name of a file in the copy: its path relative to the policy's folder, which is the same
     /// however that folder was reached.
     fn name_of<'p>(&self, path: &'p str) -> &'p str {
         let below = path.strip_prefix(&self.folder).and_then(|rest| rest.strip_prefix('/'));
@@ -126,7 +126,7 @@ impl Files for PolicyFiles {
             self.main_missing.set(matches!(opened, Err(FileError::Missing)));
         }
         let opened = opened?;
-        // What is not text does not load, and so is never accepted.
+        // A file that is not text does not load, and so is never accepted.
         if let Ok(text) = std::str::from_utf8(&opened.bytes) {
             self.by_name.borrow_mut().insert(self.name_of(path).to_owned(), text.to_owned());
             self.by_path.borrow_mut().insert(path.to_owned(), text.to_owned());

@@ -1,4 +1,4 @@
-//! Finding the policy that governs, so that deleting its file does not replace it.
+//! Finds the policy in force, so that deleting its file does not replace it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use crate::exit::{Exit, Failure};
 use crate::settings::Surroundings;
 
 impl Trust {
-    /// Finds the policy: the one that was named; else the first place on the way up, or in the
-    /// user's config folder, that has a file or of which one was accepted.
+    /// Finds the policy: the named one; else the first place on the way up, or in the user's config
+    /// folder, that has a policy file or an accepted copy.
     ///
-    /// Whether a file that was never accepted may govern there is decided when it is loaded.
+    /// Whether a file that was never accepted may take effect is decided when it is loaded.
     pub(crate) fn locate(
         &self,
         around: &Surroundings<'_>,

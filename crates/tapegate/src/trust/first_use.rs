@@ -1,9 +1,9 @@
-//! A policy of which nothing was accepted.
+//! Loads a policy that was never accepted.
 //!
-//! It is trusted as it is found, unless something else was accepted that governs without it: an
-//! agent must not get out of an accepted policy by writing another one nearer, and the policy of a
-//! project must not be passed over in silence. So it has to permit nothing more, or a person accepts
-//! it; until then no session starts.
+//! It is trusted on first use, unless an accepted policy would be in force without it: an agent
+//! must not escape an accepted policy by writing another one nearer, and a project's policy must
+//! not be ignored silently. So it must permit nothing more, or a person must accept it; until then
+//! no session starts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::settings::Surroundings;
 use crate::talk;
 
 impl Trust {
-    /// Loads a policy of which nothing was accepted.
+    /// Loads a policy that was never accepted.
     pub(super) fn first_use(&self, path: &Path, file: LoadedTexts) -> Governing {
         let others = match self.replaced_by(path) {
             Ok(others) => others,
@@ -38,8 +38,8 @@ impl Trust {
         self.adopt(path, file, standing, None)
     }
 
-    /// What was accepted and governs as long as this file does not: a policy whose path leads here
-    /// by a link now, and the one that is found where this one lies.
+    /// The accepted policies that are in force as long as this file is not: those whose path now
+    /// leads here through a link, and the one that would be found from this file's location.
     pub(crate) fn replaced_by(&self, path: &Path) -> Result<Vec<AcceptedPolicy>, String> {
         let (paths, known) = (paths(path), self.known());
         let mut others = self.leading_here(&paths, &known)?;
@@ -54,8 +54,8 @@ impl Trust {
     }
 }
 
-/// Where a policy is looked for if not in this file: in the folders above, and in the user's config
-/// folder. A file that is not looked for is only used by those who name it, in the place of none.
+/// Where a policy is looked for besides this file: in the parent folders, and in the user's config
+/// folder. A file that is not looked for is used only if it is named, and replaces no policy.
 fn places_after(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
     let (Ok(around), Some(folder)) = (Surroundings::ours(), policy.real.parent()) else {
         return Vec::new();
@@ -72,7 +72,7 @@ fn places_after(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
     }
 }
 
-/// Why a policy may not take the place of those that were accepted, if it may not.
+/// Why a policy must not replace the accepted ones, if so.
 fn fault(
     path: &Path,
     texts: &Texts,
@@ -96,8 +96,8 @@ fn fault(
     })
 }
 
-/// Warns that the policy in a file is not the one in force, if it is not: any text that it is made
-/// of has changed, is gone or is new. A change that permits nothing more is taken at the next start.
+/// Warns if the policy in a file is not the one in force: one of its texts was changed, removed or
+/// added. A change that permits nothing more is accepted at the next start.
 pub(crate) fn warn_if_not_in_force(path: &Path) {
     let trust = Trust::new();
     let Ok(Some(accepted)) = trust.accepted(path) else {

@@ -1,4 +1,4 @@
-//! What people and logs are told about the acceptance of a policy.
+//! Notices for users and logs about the acceptance of a policy.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use tapegate_store::accepted::Acceptance;
 use super::{Governing, Standing};
 use crate::called;
 
-/// How a policy's file stands to the policy in force, as it is told.
+/// How a policy file relates to the policy in force, for reporting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PolicyNotice {
     path: PathBuf,
     kind: NoticeKind,
-    /// The hash of the texts that this is about.
+    /// The hash of the texts concerned.
     pub(crate) hash: String,
 }
 
@@ -24,7 +24,7 @@ enum NoticeKind {
 }
 
 impl PolicyNotice {
-    /// What is to be told, if anything is.
+    /// The notice for a loaded policy, if there is anything to report.
     pub(crate) fn of(path: &Path, governing: &Governing) -> Option<Self> {
         let (kind, hash) = match &governing.standing {
             Standing::Accepted | Standing::Unloadable | Standing::NeverAccepted => return None,
@@ -37,7 +37,7 @@ impl PolicyNotice {
         Some(Self { path: path.to_owned(), kind, hash: hash.clone() })
     }
 
-    /// Whether a person should do something about it.
+    /// Whether a person should act on it.
     pub(crate) fn is_warning(&self) -> bool {
         !matches!(self.kind, NoticeKind::Adopted(Acceptance::FirstUse))
     }

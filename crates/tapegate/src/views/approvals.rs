@@ -1,7 +1,7 @@
-//! Requests for approval: a table, one in detail, and JSON.
+//! Formats approval requests: as a table, one in detail, and as JSON.
 //!
-//! Everything in a request comes from an agent that may want to be approved by looking harmless,
-//! so nothing of it reaches the terminal but what can be seen.
+//! Everything in a request comes from an agent that may try to look harmless to be approved, so
+//! only visible characters of it reach the terminal.
 
 use std::fmt::Write;
 
@@ -16,25 +16,25 @@ use super::{readable, visible};
 use crate::called;
 use crate::zone::Zone;
 
-/// Longer arguments are cut in the table.
+/// Longer arguments are truncated in the table.
 const ARGUMENTS_CHARS_MAX: usize = 80;
-/// Nothing is cut where somebody decides: what cannot be seen could be what matters.
+/// Nothing is truncated where a person decides: the hidden part could be what matters.
 const DETAILS_CHARS_MAX: usize = usize::MAX / 8;
-/// Terminals of this width have room for what the caller does.
+/// Terminals at least this wide have a column for the caller.
 const CALLER_COLUMNS: usize = 100;
-/// Longer names are cut.
+/// Longer names are truncated.
 const NAME_CHARS_MAX: usize = 40;
-/// Of longer paths the beginning is cut.
+/// Longer paths lose their beginning.
 const PATH_CHARS_MAX: usize = 40;
-/// A caller that leaves so shortly before the end has waited to the end: clocks and files take time.
+/// A caller that leaves this close to the deadline counts as having waited until the end.
 const MOMENT_US: i64 = 2_000_000;
 
-/// Whether somebody can still decide.
+/// Whether the request can still be decided.
 pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
     entry.is_pending(now_us)
 }
 
-/// One request a line, below a heading, as wide as there is room.
+/// A table of requests with a heading, as wide as the terminal allows.
 pub(crate) fn table(
     entries: &[Entry],
     with_state: bool,
@@ -47,7 +47,7 @@ pub(crate) fn table(
     }
 }
 
-/// What is needed to tell calls apart; `show` has the rest.
+/// The columns needed to tell calls apart; `show` has the rest.
 fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> String {
     let with_caller = columns >= CALLER_COLUMNS;
     let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL"];
@@ -89,7 +89,7 @@ fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> S
     out
 }
 
-/// Everything there is, where no terminal's width counts.
+/// All columns, for output that is not limited to a terminal's width.
 fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
     if entries.is_empty() {
         return "nothing waits for a person\n".to_owned();
@@ -121,7 +121,7 @@ fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
     aligned(&rows)
 }
 
-/// All about one request.
+/// Everything about one request.
 pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
     let Entry { request, decided, .. } = entry;
     let now_us = entry.asker_now_us(now_us);
@@ -173,7 +173,7 @@ pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
     out
 }
 
-/// JSON on one line, or over several if it is long or has lines of its own.
+/// JSON on one line, or on several if it is long or contains line breaks.
 fn readable(raw: &[u8]) -> String {
     match readable::has_lines(raw) {
         true => format!("\n{}", readable::lines(raw, "  ").join("\n")),
@@ -181,7 +181,7 @@ fn readable(raw: &[u8]) -> String {
     }
 }
 
-/// A call with nothing masked, for a terminal.
+/// A call without masking, for a terminal.
 pub(crate) fn revealed(request: &Request, params: &[u8]) -> String {
     let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
     let lines = [
@@ -193,13 +193,13 @@ pub(crate) fn revealed(request: &Request, params: &[u8]) -> String {
     lines.iter().map(|(key, text)| format!("{key:<12}{text}\n")).collect()
 }
 
-/// Whether the one who decides does not see all of a call.
+/// Whether part of a call is hidden from the person who decides.
 pub(crate) fn is_masked(request: &Request) -> bool {
     !hidden(request).is_empty()
 }
 
-/// What the one who decides does not see of a call. A placeholder may stand for any text, since the
-/// agent chooses what looks like a secret.
+/// A note on what is hidden from the person who decides. A placeholder may stand for any text,
+/// since the agent chooses what looks like a secret.
 fn hidden(request: &Request) -> String {
     match params(request).matches("[REDACTED").count() {
         0 => String::new(),
@@ -221,7 +221,7 @@ fn hidden(request: &Request) -> String {
     }
 }
 
-/// A request as one line of JSON. The keys are a promise (docs/approvals.md).
+/// A request as one line of JSON. The keys are stable (docs/approvals.md).
 pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
     let Entry { request, decided, used, .. } = entry;
     let object = Writer::object(|json| {
@@ -272,7 +272,7 @@ pub(crate) fn call(request: &Request, chars_max: usize) -> String {
     format!("{server} {tool} {}", arguments(request, chars_max)).trim_end().to_owned()
 }
 
-/// The arguments, or the whole params where the arguments are not all that matters.
+/// The arguments, or the whole params if they contain more that matters.
 fn arguments(request: &Request, chars_max: usize) -> String {
     visible::value(&arguments_raw(request, chars_max > ARGUMENTS_CHARS_MAX * 2), chars_max)
 }
@@ -289,8 +289,8 @@ fn params(request: &Request) -> &str {
     request.params.as_deref().unwrap_or_default()
 }
 
-/// Whether the params say more than what is called and with which arguments. In `_meta`, ids of the
-/// single call and what the client says of itself do not count.
+/// Whether the params contain more than the name and arguments of the call. In `_meta`, ids of the
+/// single call and the client's data about itself do not count.
 fn has_more(request: &Request) -> bool {
     let is_usual_meta = |key: &str, _: &[u8]| {
         is_call_id(key)
@@ -306,7 +306,7 @@ fn has_more(request: &Request) -> bool {
     request.arguments().is_none() || !only_usual.unwrap_or(false)
 }
 
-/// Whether a text is an object all of whose members are `usual`.
+/// Whether a text is an object whose members are all `usual`.
 fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, Fault> {
     let mut cursor = Cursor::new(object)?;
     if cursor.kind()? != Kind::Object {
@@ -320,7 +320,7 @@ fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, 
     Ok(only)
 }
 
-/// How often the call was made, and whether somebody still waits for it.
+/// How many times the call was made, and whether a caller still waits for it.
 fn caller(request: &Request, now_us: i64) -> String {
     let mut parts = Vec::new();
     if request.asked > 1 {
@@ -341,7 +341,7 @@ fn caller(request: &Request, now_us: i64) -> String {
 
 fn state(entry: &Entry, now_us: i64) -> String {
     match &entry.decided {
-        // Nobody decided: the shim notes that the time was over, or that the caller took the call back.
+        // Not a person's decision: the shim records that the request expired or was cancelled.
         Some(decided) if matches!(decided.ruling, Ruling::Expired | Ruling::Cancelled) => {
             decided.ruling.word().to_owned()
         }
@@ -359,7 +359,7 @@ fn dashed(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
-/// A path, whose beginning is cut if it is long: the end tells projects apart.
+/// A path, with its beginning cut off if it is long: the end tells projects apart.
 fn path(text: &str) -> String {
     let whole = visible::inline(text, DETAILS_CHARS_MAX);
     let cut = whole.chars().count().saturating_sub(PATH_CHARS_MAX);
@@ -369,13 +369,13 @@ fn path(text: &str) -> String {
     }
 }
 
-/// The policy's file, as seen from the caller's folder if it lies in there.
+/// The policy file, relative to the caller's folder if it is inside it.
 fn policy_within(request: &Request) -> &str {
     let inside = request.policy.strip_prefix(&request.folder);
     inside.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&request.policy)
 }
 
-/// A time that has passed or is left, in its two largest units.
+/// A duration in its two largest units.
 fn span(us: i64) -> String {
     let secs = us.max(0) / 1_000_000;
     let (days, hours, minutes) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
@@ -393,7 +393,7 @@ fn moment(us: i64) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Rows whose cells stand below each other; the last cell may be as long as it likes.
+/// Aligns the cells of rows in columns; the last cell may have any length.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What a policy would have done to tapes, in words and as JSON.
+//! Formats the result of a backtest as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,40 +12,40 @@ use super::json::Writer;
 use super::palette::Palette;
 use super::visible;
 
-/// How much is shown of a name.
+/// How many characters of a name are shown.
 const NAME_CHARS_MAX: usize = 100;
-/// How much is shown of what else there is to say.
+/// How many characters of a detail are shown.
 const DETAIL_CHARS_MAX: usize = 300;
-/// How many groups of a sort are shown.
+/// How many groups of each kind are shown.
 const GROUPS_SHOWN_MAX: usize = 20;
 
-/// What there is to say besides what was counted.
+/// Facts about a backtest besides the counts.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
-    /// How many tapes were judged.
+    /// How many tapes were evaluated.
     pub(crate) tapes: u64,
     /// How many findings were listed.
     pub(crate) shown: u64,
-    /// How many messages were too long to be kept on tape.
+    /// How many messages were too long to be recorded.
     pub(crate) oversize: u64,
-    /// How many lines are no entry.
+    /// How many lines are not entries.
     pub(crate) broken_lines: u64,
-    /// The profile that held.
+    /// The profile in force.
     pub(crate) profile: Profile,
-    /// Whether another policy was compared with.
+    /// Whether the policy was compared with another one.
     pub(crate) compared: bool,
-    /// The servers that the tapes are of.
+    /// The servers that the tapes belong to.
     servers: BTreeMap<String, u64>,
 }
 
 impl Outline {
-    /// Notes that a tape is of this server.
+    /// Records that a tape belongs to this server.
     pub(crate) fn server(&mut self, name: &str) {
         *self.servers.entry(name.to_owned()).or_default() += 1;
     }
 }
 
-/// The result for people.
+/// The result as text.
 pub(crate) fn text(tally: &Tally, outline: &Outline, tapes: &[&Path], palette: Palette) -> String {
     let mut out = String::new();
     let groups = tally.groups();
@@ -123,7 +123,7 @@ fn summary(tally: &Tally, outline: &Outline) -> String {
     out
 }
 
-/// Something that is listed, on a line.
+/// A finding on one line.
 pub(crate) fn line(tape: &Path, finding: &Finding) -> String {
     let Place { line, seq, .. } = finding.place;
     let seq = seq.map(|seq| format!(" #{seq}")).unwrap_or_default();
@@ -134,7 +134,7 @@ pub(crate) fn line(tape: &Path, finding: &Finding) -> String {
     format!("{}:{line}:{seq} {what}", visible::path(tape))
 }
 
-/// The same for machines.
+/// The same as JSON.
 pub(crate) fn line_json(tape: &Path, finding: &Finding) -> Vec<u8> {
     let place = finding.place;
     on_a_line(|json| {
@@ -149,7 +149,7 @@ pub(crate) fn line_json(tape: &Path, finding: &Finding) -> Vec<u8> {
     })
 }
 
-/// The result for machines: groups, changes, and last a summary, each an object on a line.
+/// The result as JSON: groups, changes and finally a summary, one object per line.
 pub(crate) fn json(tally: &Tally, outline: &Outline, tapes: &[&Path]) -> Vec<u8> {
     let mut out = Vec::new();
     let write_places = |json: &mut Writer, places: &[Place]| {
@@ -235,7 +235,7 @@ fn write_change(json: &mut Writer, change: &Change) {
     }
 }
 
-/// What was found, in a few words.
+/// A finding in a few words.
 fn phrase(told: &Told) -> String {
     let name = format!("{} {}", told.method, told.name);
     let name = if name.trim().is_empty() { "a message" } else { name.trim() };
@@ -253,7 +253,7 @@ fn phrase(told: &Told) -> String {
     format!("{}{by}", visible::inline(name, NAME_CHARS_MAX))
 }
 
-/// What has changed, in a few words.
+/// A change in a few words.
 fn turn(change: &Change) -> String {
     let name = format!("{} {}", change.method, change.name);
     let name = if name.trim().is_empty() { "a list" } else { name.trim() };
@@ -268,7 +268,7 @@ fn turn(change: &Change) -> String {
     format!("{}: {before} → {after}", visible::inline(name, NAME_CHARS_MAX))
 }
 
-/// The first places, with the names of tapes where there are several.
+/// The first positions, with the names of tapes if there are several.
 fn places(places: &[Place], count: u64, tapes: &[&Path]) -> String {
     let one = |place: &Place| match tapes {
         [_] => place.line.to_string(),

@@ -1,4 +1,4 @@
-//! What has changed about a live server, in words: a headline, and the differences below it.
+//! Formats the changes of a live server: a headline, and the differences below it.
 
 use tapegate_core::json::diff::{self, Difference, Differences, Terms};
 use tapegate_core::json::{self, Cursor, Kind, Place};
@@ -8,14 +8,14 @@ use super::divergence::subject;
 use super::palette::Palette;
 use super::{diff as diff_view, visible};
 
-/// What is shown of a value that is new or gone.
+/// How many characters of an added or removed value are shown.
 const VALUE_CHARS_MAX: usize = 200;
 /// How many members of an item are shown.
 const MEMBERS_MAX: usize = 50;
 const NAME_CHARS_MAX: usize = 80;
 const WHY_CHARS_MAX: usize = 300;
 
-/// What a finding is about: `#9 tools/call read_file`, or the session where it is about that.
+/// The subject of a finding: `#9 tools/call read_file`, or the session.
 pub(crate) fn about(about: &About) -> String {
     let number = about.number.map(|number| format!("#{number} ")).unwrap_or_default();
     match about.method.as_str() {
@@ -24,7 +24,7 @@ pub(crate) fn about(about: &About) -> String {
     }
 }
 
-/// What was found, on one line.
+/// A finding on one line.
 pub(crate) fn headline(finding: &Finding) -> String {
     let times = match finding.times {
         0 | 1 => String::new(),
@@ -68,7 +68,7 @@ fn words(finding: &Finding) -> String {
     }
 }
 
-/// What was found, several lines, each with `indent` in front and the last with its end.
+/// The details of a finding on several lines, each starting with `indent` and terminated.
 pub(crate) fn details(finding: &Finding, palette: Palette, indent: &str) -> String {
     let gone = |text: &[u8]| format!("{indent}{}\n", palette.red(&format!("- {}", shown(text))));
     let come = |text: &[u8]| format!("{indent}{}\n", palette.green(&format!("+ {}", shown(text))));
@@ -80,7 +80,8 @@ pub(crate) fn details(finding: &Finding, palette: Palette, indent: &str) -> Stri
             format!("{}{}", gone(outcome(recorded)), come(outcome(live)))
         }
         What::Stray { live } | What::Moved { live } => come(live),
-        // Each member of a tool is shown by itself, so that no part of a long description hides.
+        // Each member of a tool is shown separately, so that no part of a long description is
+        // hidden.
         What::Item { became: Became::Added(text), .. } => whole(b"{}", text, palette, indent),
         What::Item { became: Became::Removed(text), .. } => whole(text, b"{}", palette, indent),
         What::Item { became, .. } | What::Notice(became) | What::Question(became) => match became {
@@ -95,7 +96,7 @@ pub(crate) fn details(finding: &Finding, palette: Palette, indent: &str) -> Stri
     }
 }
 
-/// The changes as differences, which views know how to show.
+/// The changes as differences, which other views can format.
 pub(crate) fn differences(changes: &Changes) -> Differences<'_> {
     let listed = changes.listed.iter().map(|change| Difference {
         place: change.place.clone(),
@@ -109,14 +110,14 @@ pub(crate) fn differences(changes: &Changes) -> Differences<'_> {
     Differences { listed: listed.collect(), more: changes.more }
 }
 
-/// The members of something that is new, or gone.
+/// The members of an added or removed item.
 fn whole(old: &[u8], new: &[u8], palette: Palette, indent: &str) -> String {
     let terms = Terms { root: Place::default(), ignored: &[], listed_max: MEMBERS_MAX };
     let found = diff::diff(old, new, &terms).unwrap_or_default();
     diff_view::render(&found, palette, indent)
 }
 
-/// Why something was not sent.
+/// Why a request was not sent.
 pub(crate) fn reason(why: Why) -> &'static str {
     match why {
         Why::NotAskedFor => "it may change something; --calls says what is sent",
@@ -131,7 +132,7 @@ pub(crate) fn reason(why: Why) -> &'static str {
     }
 }
 
-/// What an item of a list is.
+/// The noun for an item of a list.
 pub(crate) fn noun(list: List) -> &'static str {
     match list {
         List::Tools => "tool",
@@ -149,7 +150,7 @@ fn fate(became: &Became) -> &'static str {
     }
 }
 
-/// What an answer says: its result or its error.
+/// The content of an answer: its result or its error.
 fn outcome(answer: &[u8]) -> &[u8] {
     let member = |name| json::member(answer, name);
     member("error").or_else(|| member("result")).unwrap_or(answer)

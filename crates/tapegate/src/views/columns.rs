@@ -1,4 +1,4 @@
-//! Texts that fit columns of a terminal: cut and padded by the room they take, not by their letters.
+//! Fits text into terminal columns: truncates and pads by display width, not by characters.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -7,8 +7,8 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text that takes at most so many columns; a `…` says that it was cut. A letter and the marks that
-/// are combined with it stay together.
+/// Text of at most this many columns; a `…` marks a truncation. A character and its combining marks
+/// stay together.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -16,7 +16,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     let mut out = String::new();
     for letter in text.chars() {
         out.push(letter);
-        // Joined letters may take less room than they do one by one, never more.
+        // Joined characters may take less room than the single ones, never more.
         if width(&out) + 1 > columns && letter.width().unwrap_or(0) > 0 {
             out.pop();
             break;
@@ -29,7 +29,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     out
 }
 
-/// A text that takes exactly so many columns.
+/// Text of exactly this many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let fitted = fit(text, columns);
     let blanks = columns.saturating_sub(width(&fitted));

@@ -1,7 +1,7 @@
-//! Differences between two texts, as lines that look like those of a unified diff.
+//! Formats differences between two values like a unified diff.
 //!
-//! `-` is what was, `+` what is. Long strings are cut around what has changed in them, texts of
-//! several lines are shown line by line, and nothing hidden stays hidden.
+//! `-` is the old value, `+` the new one. Long strings are cut around the change, texts of several
+//! lines are shown line by line, and invisible characters are made visible.
 
 use tapegate_core::json::Str;
 use tapegate_core::json::diff::{Change, Difference, Differences};
@@ -10,15 +10,15 @@ use super::lines;
 use super::palette::Palette;
 use super::visible::{self, Window};
 
-/// What is not longer than this is shown whole.
+/// Values up to this length are shown in full.
 pub(super) const CHARS_MAX: usize = 200;
-/// More of a value than this is not shown, whatever has changed in it.
+/// At most this much of a value is shown, whatever has changed in it.
 pub(super) const CHANGED_CHARS_MAX: usize = 800;
-/// What is shown of a long value around what has changed in it.
+/// How many characters around a change are shown of a long value.
 const AROUND: usize = 40;
 const PLACE_CHARS_MAX: usize = 200;
 
-/// The differences, each line with `indent` in front, the last with its end.
+/// The differences, each line starting with `indent` and terminated.
 pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &str) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
@@ -36,7 +36,7 @@ pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &s
     out
 }
 
-/// The stretches of two texts to be shown: all of them, or what lies around their differences.
+/// The parts of two texts to show: all of them, or the surroundings of their differences.
 pub(super) fn windows(one: &[u32], two: &[u32]) -> [Window; 2] {
     if one.len().max(two.len()) <= CHARS_MAX {
         return [Window { from: 0, length: CHARS_MAX }; 2];
@@ -85,7 +85,7 @@ fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
     }
 }
 
-/// A value that has nothing to be compared with.
+/// A value without a counterpart.
 fn alone(raw: &[u8]) -> String {
     match visible::as_string(raw) {
         Some(string) => visible::string(string, Window { from: 0, length: CHANGED_CHARS_MAX }),
@@ -93,9 +93,9 @@ fn alone(raw: &[u8]) -> String {
     }
 }
 
-/// Two values of which one at least is no string, cut so that the first difference can be seen.
+/// Two values, not both of them strings, cut so that the first difference is visible.
 fn around(old: &[u8], new: &[u8]) -> (String, String) {
-    /// What lies deeper than we compare may be long, and only its start is looked at.
+    /// Values nested deeper than the comparison goes may be long; only this much of them is read.
     const LOOKED_AT_MAX: usize = 10_000;
     let (one, two) = (visible::value(old, LOOKED_AT_MAX), visible::value(new, LOOKED_AT_MAX));
     let codes = |text: &str| text.chars().map(u32::from).collect::<Vec<u32>>();

@@ -1,5 +1,5 @@
-//! A request that the tape has no answer to, in words: what was asked, why nothing fits, what comes
-//! nearest, and the way out.
+//! Formats a request that the tape has no answer to: what was requested, why nothing matches, the
+//! nearest recorded requests, and a hint.
 
 use std::fmt::Write;
 
@@ -11,26 +11,26 @@ use tapegate_core::signature::Signer;
 use super::palette::Palette;
 use super::{diff as diff_view, visible};
 
-/// Differences shown of one recorded request.
+/// How many differences are shown for one recorded request.
 const DIFFERENCES_MAX: usize = 8;
-/// Paths that are named to be ignored.
+/// How many paths the hint suggests ignoring.
 const IGNORED_MAX: usize = 3;
 const NAME_CHARS_MAX: usize = 80;
 const PARAMS_CHARS_MAX: usize = 300;
 
-/// What a divergence is told with.
+/// Formats divergences.
 #[derive(Clone, Copy)]
 pub(crate) struct Teller<'a> {
-    /// How requests are found.
+    /// How requests are matched.
     pub(crate) mode: Mode,
-    /// What leaves out what does not count.
+    /// Removes the parts of a request that do not count.
     pub(crate) signer: &'a Signer,
-    /// How it is painted.
+    /// The colours to use.
     pub(crate) palette: Palette,
 }
 
 impl Teller<'_> {
-    /// The whole of it, several lines, the last with its end.
+    /// The complete text, several terminated lines.
     pub(crate) fn text(&self, divergence: &Divergence) -> String {
         let what = subject(&divergence.method, divergence.name.as_deref());
         let what = self.palette.bold(&what);
@@ -43,7 +43,7 @@ impl Teller<'_> {
         format!("{session}no answer on the tape for {what}: {why}\n{details}")
     }
 
-    /// What was asked and what comes nearest, several lines, the last with its end.
+    /// The request and the nearest recorded ones, several terminated lines.
     pub(crate) fn details(&self, divergence: &Divergence) -> String {
         let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
         let mut out = format!("  asked    {asked}\n");
@@ -72,7 +72,7 @@ impl Teller<'_> {
         out
     }
 
-    /// A request that was answered with what was recorded for other params: several lines.
+    /// A request answered with what was recorded for other params: several lines.
     pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
         let what = self.palette.bold(&subject_of(asked));
         let lines = self.apart(recorded, asked);
@@ -81,18 +81,18 @@ impl Teller<'_> {
         )
     }
 
-    /// What differs between the params of a recorded request and a live one: several lines.
+    /// The differences between the params of a recorded and a live request: several lines.
     pub(crate) fn apart(&self, recorded: &[u8], asked: &[u8]) -> String {
         let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
         let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
         diff_view::render(&found, self.palette, "    ")
     }
 
-    /// The way out.
+    /// A hint on what to do about it.
     pub(crate) fn hint(&self, divergence: &Divergence) -> String {
         let best = divergence.next.as_ref().or(divergence.nearest.first());
         let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
-        // In any other order, requests of every session are found.
+        // In any other mode, requests of all sessions are found.
         if let (Some(number), Mode::Sequential) = (other_session(divergence), self.mode) {
             return format!(
                 "session {number} of the tape has this request: pass --session {number}"
@@ -120,7 +120,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Why nothing fits, in words.
+    /// Why nothing matches.
     pub(crate) fn reason(&self, divergence: &Divergence) -> String {
         match (divergence.reason, self.mode) {
             (Reason::NotRecorded, _) if divergence.nearest.is_empty() => {
@@ -146,12 +146,12 @@ impl Teller<'_> {
         }
     }
 
-    /// The params without what does not count: the recorded ones, and those that were asked.
+    /// The recorded and the requested params, without the parts that do not count.
     pub(crate) fn params(&self, divergence: &Divergence, near: &Near) -> (Vec<u8>, Vec<u8>) {
         (self.signer.canonical(&near.request), self.signer.canonical(&divergence.request))
     }
 
-    /// What was asked, without what does not count, unless nothing is left then.
+    /// The request without the parts that do not count, unless nothing would be left.
     fn asked(&self, divergence: &Divergence) -> Vec<u8> {
         let counted = self.signer.canonical(&divergence.request);
         match json::member(&divergence.request, "params") {
@@ -160,7 +160,7 @@ impl Teller<'_> {
         }
     }
 
-    /// How to have a request answered that differs from a recorded one.
+    /// How to get an answer for a request that differs from a recorded one.
     fn tolerate(&self, divergence: &Divergence, near: &Near) -> String {
         let (old, new) = self.params(divergence, near);
         let found = differences(&old, &new, IGNORED_MAX).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Teller<'_> {
     }
 }
 
-/// What a request asks for: `tools/call read_file`.
+/// The subject of a request: `tools/call read_file`.
 pub(crate) fn subject(method: &str, name: Option<&str>) -> String {
     let method = visible::inline(method, NAME_CHARS_MAX);
     match name {
@@ -191,13 +191,13 @@ pub(crate) fn subject(method: &str, name: Option<&str>) -> String {
     }
 }
 
-/// What a whole request asks for.
+/// The subject of a complete request.
 pub(crate) fn subject_of(request: &[u8]) -> String {
     let method = said(request, "method").unwrap_or_default();
     subject(&method, name(request).as_deref())
 }
 
-/// What differs between two params.
+/// The differences between two params.
 pub(crate) fn differences<'a>(
     old: &'a [u8],
     new: &'a [u8],
@@ -206,14 +206,14 @@ pub(crate) fn differences<'a>(
     diff(old, new, &Terms { root: Place::member("params"), ignored: &[], listed_max }).ok()
 }
 
-/// Whether a recorded request asks for the same thing, if not for the same params.
+/// Whether a recorded request has the same method and name, if not the same params.
 fn is_like(divergence: &Divergence, near: &Near) -> bool {
     let method = said(&near.request, "method");
     method.is_some_and(|method| method == divergence.method)
         && name(&near.request) == name(&divergence.request)
 }
 
-/// The session of the tape that has exactly this request, if the one that is played has not.
+/// The session of the tape that has exactly this request, if the session being played does not.
 fn other_session(divergence: &Divergence) -> Option<u32> {
     let played = divergence.tape_session?;
     let mut same =
@@ -226,7 +226,7 @@ fn named(near: &Near) -> String {
     format!("#{} {}", near.number, subject_of(&near.request))
 }
 
-/// The name or uri that a request asks for.
+/// The name or URI in a request.
 fn name(request: &[u8]) -> Option<String> {
     let params = json::member(request, "params")?;
     ["name", "uri"].iter().find_map(|key| said(params, key))
@@ -237,17 +237,17 @@ fn said(object: &[u8], key: &str) -> Option<String> {
     Some(text.into_owned())
 }
 
-/// A share in whole percents, rounded down: what is not equal is never 100%.
+/// A fraction in whole percent, rounded down, so that only equal requests are 100%.
 fn percent(share: f64) -> String {
     format!("{}%", (share * 100.0 + 1e-9).floor())
 }
 
-/// The flag by which a difference does not count.
+/// The flag that ignores a difference.
 fn ignoring(difference: &Difference<'_>) -> String {
     format!("--ignore {}", shell_word(&difference.place.to_string()))
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for a shell.
 fn shell_word(text: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "._-/:".contains(letter);
     if text.chars().all(plain) {

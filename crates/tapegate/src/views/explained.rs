@@ -1,4 +1,4 @@
-//! Why a call is decided as it is, in words and as JSON.
+//! Formats why a call is decided as it is, as text and JSON.
 
 use std::fmt::Write;
 
@@ -10,20 +10,20 @@ use super::json::Writer;
 use super::palette::Palette;
 use super::visible;
 
-/// How much is shown of a name, and of a step.
+/// How many characters of a name, and of a step, are shown.
 const NAME_CHARS_MAX: usize = 200;
 const STEP_CHARS_MAX: usize = 1000;
 
-/// What is explained.
+/// A decision to explain.
 #[derive(Debug)]
 pub(crate) struct Explained<'m> {
-    /// The server, by its name in the policy.
+    /// The server's id in the policy.
     pub(crate) server: String,
-    /// What was decided, with every step.
+    /// The decision with all its steps.
     pub(crate) judgement: Judgement<'m>,
 }
 
-/// The explanation for people.
+/// The explanation as text.
 pub(crate) fn text(explained: &Explained<'_>, profile: Profile, palette: Palette) -> String {
     let Explained { server, judgement } = explained;
     let mut out = String::new();
@@ -103,7 +103,7 @@ fn fates(
     format!("  production{one}: {painted}{by}\n  development{two}: forward{would}\n")
 }
 
-/// The explanation for machines: one object.
+/// The explanation as one JSON object.
 pub(crate) fn json(explained: &Explained<'_>, profile: Profile) -> Vec<u8> {
     let Explained { server, judgement } = explained;
     let mut out = Writer::object(|json| {
@@ -148,7 +148,7 @@ pub(crate) fn json(explained: &Explained<'_>, profile: Profile) -> Vec<u8> {
     out
 }
 
-/// What becomes of a call, in a word.
+/// The outcome of a call, in a word.
 pub(crate) fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Forward => "forward",
@@ -162,7 +162,7 @@ fn steps<'c>(call: &'c JudgedCall<'_>) -> &'c [String] {
 }
 
 fn call_name(call: &JudgedCall<'_>) -> String {
-    // Blanks around a name are part of it, and change what is decided.
+    // Spaces around a name are part of it, and affect the decision.
     let name = match call.name.trim() == call.name {
         true => format!("{} {}", call.method, call.name),
         false => format!("{} `{}`", call.method, call.name),

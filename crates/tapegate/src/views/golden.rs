@@ -1,10 +1,10 @@
-//! Whole texts as files under `tests/golden/views`, so that a change to them is seen:
-//! `UPDATE_GOLDEN=1` writes them anew.
+//! Compares complete texts with files under `tests/golden/views`, so that every change is visible
+//! in review. `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fs;
 use std::path::Path;
 
-/// Asserts that `text` is what the golden has.
+/// Asserts that `text` equals the golden file.
 #[track_caller]
 pub(crate) fn assert_golden(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/views").join(name);

@@ -1,28 +1,28 @@
-//! Writing JSON, member by member.
+//! Writes JSON member by member.
 
 use tapegate_core::json::diff::{Change, Differences};
 use tapegate_core::json::{Cursor, Fault, Kind, compact, write_str};
 
 use super::tame::tame;
 
-/// JSON that is written member by member, each on a line of its own.
+/// Writes JSON member by member, each on its own line.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     out: Vec<u8>,
     depth: usize,
-    /// Whether something stands already in what is open.
+    /// Whether the open object or list already has content.
     filled: bool,
 }
 
 impl Writer {
-    /// The value at the top.
+    /// An object as the top-level value.
     pub(crate) fn object(then: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut writer = Self::default();
         writer.nest(*b"{}", then);
         writer.out
     }
 
-    /// An object as it stands at this depth of a larger value.
+    /// An object indented for this depth of a larger value.
     pub(crate) fn item(depth: usize, then: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut writer = Self { depth, ..Self::default() };
         writer.nest(*b"{}", then);
@@ -39,36 +39,36 @@ impl Writer {
         compact(&writer.out).into_owned()
     }
 
-    /// A member that is text.
+    /// Writes a string member.
     pub(crate) fn text(&mut self, key: &str, text: &str) {
         self.key(key);
         write_str(&mut self.out, text);
     }
 
-    /// A member that is a number.
+    /// Writes a number member.
     pub(crate) fn number(&mut self, key: &str, number: u64) {
         self.raw(key, number.to_string().as_bytes());
     }
 
-    /// A member that is a list of texts, on one line.
+    /// Writes a member that is a list of strings, on one line.
     pub(crate) fn texts(&mut self, key: &str, texts: &[String]) {
         let texts: Vec<Vec<u8>> = texts.iter().map(|text| quoted(text)).collect();
         self.raw(key, &[b"[", texts.join(&b","[..]).as_slice(), b"]"].concat());
     }
 
-    /// A member that is JSON already, on one line; what is no JSON is text.
+    /// Writes a member that is already JSON, on one line; invalid JSON becomes a string.
     pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
         self.key(key);
         self.out.extend_from_slice(&tame(json));
     }
 
-    /// A member that is an object.
+    /// Writes a member that is an object.
     pub(crate) fn nested(&mut self, key: &str, then: impl FnOnce(&mut Self)) {
         self.key(key);
         self.nest(*b"{}", then);
     }
 
-    /// A member that is a list of objects.
+    /// Writes a member that is a list of objects.
     pub(crate) fn list<T>(
         &mut self,
         key: &str,
@@ -79,7 +79,7 @@ impl Writer {
         self.items(items, each);
     }
 
-    /// A member that is a list of objects which were written by [`Writer::item`].
+    /// Writes a member that is a list of objects made by [`Writer::item`].
     pub(crate) fn raw_list(&mut self, key: &str, items: &[&[u8]]) {
         self.key(key);
         self.nest(*b"[]", |list| {
@@ -132,14 +132,14 @@ impl Writer {
     }
 }
 
-/// Text as JSON.
+/// Encodes text as a JSON string.
 pub(crate) fn quoted(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     write_str(&mut out, text);
     out
 }
 
-/// The elements of an array, as they are written; of anything else, none.
+/// The elements of an array as written; empty for anything else.
 pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
     fn collect<'a>(array: &'a [u8], found: &mut Vec<&'a [u8]>) -> Result<(), Fault> {
         let mut cursor = Cursor::new(array)?;
@@ -153,12 +153,12 @@ pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
         Ok(())
     }
     let mut found = Vec::new();
-    // A file that was cut is no report; its reader notices.
+    // A truncated file is not a report; its reader will notice.
     collect(array, &mut found).unwrap_or_default();
     found
 }
 
-/// The differences, for the facts of a case: keys, and JSON.
+/// The differences as facts of a case: keys with JSON values.
 pub(crate) fn differences(differences: &Differences<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let list = Writer::line_of(&differences.listed, |json, difference| {
         json.text("path", &difference.place.to_string());

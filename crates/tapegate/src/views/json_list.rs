@@ -1,25 +1,25 @@
-//! Objects that are printed one after the other: one document, or one object a line.
+//! Prints JSON objects as one document, or one per line.
 
 use std::io::{self, Write};
 
-/// Takes objects a line each, and prints them as a list, or as they are.
+/// Takes one object per line, and prints them as a list or unchanged.
 pub(crate) struct JsonList<'o> {
     out: &'o mut dyn Write,
-    /// Whether it is one document.
+    /// Whether the output is one document.
     is_document: bool,
-    /// Whether something was printed.
+    /// Whether anything has been printed.
     begun: bool,
-    /// Whether the next byte begins an object.
+    /// Whether the next byte starts an object.
     at_start: bool,
 }
 
 impl<'o> JsonList<'o> {
-    /// One document, a list that may be empty.
+    /// One document: a list that may be empty.
     pub(crate) fn document(out: &'o mut dyn Write) -> Self {
         Self { out, is_document: true, begun: false, at_start: true }
     }
 
-    /// Each object on a line of its own, or anything else as it is.
+    /// One object per line, or any other text unchanged.
     pub(crate) fn lines(out: &'o mut dyn Write) -> Self {
         Self { out, is_document: false, begun: false, at_start: true }
     }

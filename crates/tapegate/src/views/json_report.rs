@@ -1,8 +1,8 @@
-//! The JSON report, with its stable keys (docs/replay.md names them all): keys may be added, but
-//! none is renamed or removed.
+//! The JSON report with its stable keys (listed in docs/replay.md): keys may be added but are never
+//! renamed or removed.
 //!
-//! The report of a server has a list of its starts. Another start adds itself to it: the numbers are
-//! those of all starts together, and each case names its start.
+//! The report of a server lists its starts. Each further start adds itself: the counts are totals
+//! over all starts, and each case names its start.
 
 use tapegate_core::json::{member, string};
 
@@ -11,10 +11,10 @@ use super::report::start::{RunOutcome, Start};
 use super::report::unused::{self, UnusedNow};
 use super::report::{Case, Outcome, Report};
 
-/// The depth at which starts and cases stand.
+/// The nesting depth of starts and cases.
 const ITEM_DEPTH: usize = 2;
 
-/// What an earlier report of the same run holds, as it is written there.
+/// The content of an earlier report of the same run, as written.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierReport<'a> {
     started_at: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct EarlierReport<'a> {
 }
 
 impl<'a> EarlierReport<'a> {
-    /// Reads a report of this command, and the run it is of; `None` if it is anything else.
+    /// Reads a report of this command and its run id; `None` if it is anything else.
     pub(crate) fn read(text: &'a [u8], command: &str) -> Option<(Self, Option<String>)> {
         let said = |key: &str| text_of(text, key);
         if said("tool")? != "tapegate" || said("command")? != command {
@@ -40,7 +40,7 @@ impl<'a> EarlierReport<'a> {
         self.starts.len() as u64
     }
 
-    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    /// Removes an unfinished start, by its number and process; false if it is not there.
     pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
         let is_own = |start: &&[u8]| {
             number_of(start, "start") == Some(number)
@@ -57,12 +57,12 @@ impl<'a> EarlierReport<'a> {
     }
 }
 
-/// The report as JSON.
+/// Writes the report as JSON.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
     write_after(report, &EarlierReport::default())
 }
 
-/// The report as JSON, after the starts of an earlier one.
+/// Writes the report as JSON, after the starts of an earlier one.
 pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u8> {
     let mut starts: Vec<&[u8]> = earlier.starts.clone();
     let start = report
@@ -70,7 +70,7 @@ pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u
         .as_ref()
         .map(|start| Writer::item(ITEM_DEPTH, |json| write_start(json, report, start)));
     starts.extend(start.as_deref());
-    // One that had begun earlier may end later.
+    // A start that began earlier may end later.
     starts.sort_by_key(|start| number_of(start, "start"));
     let cases = written_cases(report);
     let cases: Vec<&[u8]> = cases.iter().map(Vec::as_slice).collect();
@@ -139,8 +139,8 @@ fn written_cases(report: &Report) -> Vec<Vec<u8>> {
     written.collect()
 }
 
-/// The cases of all starts, and how many recorded requests no start has asked for. A request that one
-/// start did not ask for and another did is used.
+/// The cases of all starts, and how many recorded requests no start has used. A request is used if
+/// any start used it.
 fn join_cases<'a>(
     report: &Report,
     earlier: &EarlierReport<'a>,
@@ -211,7 +211,7 @@ fn write_case(json: &mut Writer, suite: &str, case: &Case) {
     }
 }
 
-/// Whether a start has ended in order; of a report that does not tell, all have.
+/// Whether a start has ended in order; assumed if the report does not say.
 fn is_finished(start: &[u8]) -> bool {
     member(start, "finished") != Some(b"false")
 }

@@ -1,8 +1,8 @@
-//! JUnit XML, as CI systems read it.
+//! JUnit XML for CI systems.
 //!
-//! It is XML 1.0 whatever the texts hold: what XML has no way to write, and what a terminal would
-//! obey, is shown as a JSON escape.
-//! There is no word for a warning in it, so a case with one has passed and says so.
+//! The output is valid XML 1.0 whatever the texts contain: characters that XML cannot represent or
+//! a terminal would interpret are written as JSON escapes. JUnit has no warnings, so a case with
+//! one passes and says so.
 
 mod earlier;
 
@@ -15,12 +15,12 @@ use super::report::{Case, Outcome, Report, Suite, UNTESTED};
 pub(crate) use earlier::EarlierSuites;
 use earlier::VERDICT;
 
-/// The report as JUnit XML.
+/// Writes the report as JUnit XML.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
     write_after(report, EarlierSuites::default())
 }
 
-/// The report as JUnit XML, after the suites of earlier starts.
+/// Writes the report as JUnit XML, after the suites of earlier starts.
 pub(crate) fn write_after(report: &Report, mut earlier: EarlierSuites) -> Vec<u8> {
     let tape = escaped(&report.tape.to_string_lossy());
     let lists_unused = earlier.keep_unused((report.about(), &tape), &UnusedNow::of(report));
@@ -50,7 +50,7 @@ pub(crate) fn write_after(report: &Report, mut earlier: EarlierSuites) -> Vec<u8
 
 fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     out.push_str("  <testsuite");
-    // Readers take suites of one name for one suite.
+    // Readers merge suites of the same name.
     let start = match report.start.as_ref().map(|start| start.number) {
         None | Some(1) => String::new(),
         Some(number) => format!("start{number}."),
@@ -63,13 +63,13 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     attribute(out, "skipped", &count(&suite.cases, Outcome::Skipped).to_string());
     let timed = suite.cases.iter().filter_map(|case| case.duration_ms).sum();
     attribute(out, "time", &seconds(timed));
-    // The schemas allow no zone here.
+    // The schemas allow no time zone here.
     attribute(out, "timestamp", report.started_at().get(..19).unwrap_or_default());
     out.push_str(">\n");
     write_properties(out, report);
     let mut seen: HashMap<&str, usize> = HashMap::new();
     for case in &suite.cases {
-        // Readers take cases of one name for one case.
+        // Readers merge cases of the same name.
         let times = seen.entry(&case.name).and_modify(|times| *times += 1).or_insert(1);
         let name = match times {
             1 => case.name.clone(),
@@ -99,7 +99,7 @@ fn write_properties(out: &mut String, report: &Report) {
     out.push_str("    </properties>\n");
 }
 
-/// Writes that nothing was tested, which no reader of test results may take for a success.
+/// Writes that nothing was tested, which must not look like a success.
 fn write_untested(out: &mut String, report: &Report) {
     let class = format!("{}.{VERDICT}", report.command);
     out.push_str("  <testsuite");
@@ -170,7 +170,7 @@ fn attribute(out: &mut String, name: &str, value: &str) {
     out.push_str("=\"");
     for letter in value.chars() {
         match letter {
-            // As they are, a reader would take them for blanks.
+            // Unescaped, a reader would take them for spaces.
             '\n' => out.push_str("&#10;"),
             '\t' => out.push_str("&#9;"),
             letter => push(out, letter),
@@ -179,7 +179,7 @@ fn attribute(out: &mut String, name: &str, value: &str) {
     out.push('"');
 }
 
-/// A value as an attribute has it.
+/// A value escaped for an attribute.
 fn escaped(value: &str) -> String {
     let mut out = String::new();
     attribute(&mut out, "", value);
@@ -196,7 +196,7 @@ fn push(out: &mut String, letter: char) {
         '>' => out.push_str("&gt;"),
         '&' => out.push_str("&amp;"),
         '"' => out.push_str("&quot;"),
-        // As it is, a reader would take it for a line's end.
+        // Unescaped, a reader would take it for a line ending.
         '\r' => out.push_str("&#13;"),
         '\n' | '\t' => out.push(letter),
         // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! Texts of several lines, line by line: what is the same around a change, and what changed.
+//! Compares texts of several lines: shows changed lines with the unchanged lines around them.
 
 use tapegate_core::align::{Row, WEIGHT_MAX, align};
 use tapegate_core::json::Str;
@@ -7,11 +7,11 @@ use super::diff::{CHANGED_CHARS_MAX, CHARS_MAX, windows};
 use super::palette::Palette;
 use super::visible::{self, Window};
 
-/// Lines around a change that show where it is.
+/// How many unchanged lines around a change are shown.
 const AROUND: usize = 2;
-/// More lines than this are not looked at one by one.
+/// Texts with more lines than this are not compared line by line.
 const LINES_MAX: usize = 2000;
-/// More lines than this are not shown.
+/// At most this many lines are shown.
 const SHOWN_MAX: usize = 40;
 const ALIGN_BUDGET: usize = 4 << 20;
 
@@ -20,7 +20,7 @@ pub(super) fn has_lines(text: Str<'_>) -> bool {
     text.scalars().any(|code| code == u32::from('\n'))
 }
 
-/// What differs between two texts, one output line each, or `None` if they have too many lines.
+/// The differences between two texts, one output line each, or `None` for too many lines.
 pub(super) fn diff(old: Str<'_>, new: Str<'_>, palette: Palette) -> Option<Vec<String>> {
     let (old, new) = (split(old), split(new));
     if old.len().max(new.len()) > LINES_MAX {
@@ -38,7 +38,7 @@ pub(super) fn diff(old: Str<'_>, new: Str<'_>, palette: Palette) -> Option<Vec<S
         at += same + changed;
     }
     let hidden = out.len().saturating_sub(SHOWN_MAX);
-    // One line more takes no more room than the words for it.
+    // A single hidden line takes no more room than the text that replaces it.
     if hidden > 1 {
         out.truncate(SHOWN_MAX);
         out.push(palette.faint(&format!("    … and {hidden} more lines")));
@@ -46,7 +46,7 @@ pub(super) fn diff(old: Str<'_>, new: Str<'_>, palette: Palette) -> Option<Vec<S
     Some(out)
 }
 
-/// The lines of a text that has nothing to be compared with, if it is a string of several lines.
+/// The lines of a text without a counterpart, if it is a string of several lines.
 pub(super) fn alone(raw: &[u8], sign: &str, paint: impl Fn(&str) -> String) -> Option<Vec<String>> {
     let text = visible::as_string(raw).filter(|text| has_lines(*text))?;
     let lines = split(text);
@@ -69,7 +69,7 @@ fn is_same(row: &Row, old: &[Vec<u32>], new: &[Vec<u32>]) -> bool {
     matches!(row, Row::Both(one, two) if old[*one] == new[*two])
 }
 
-/// Lines that are the same: those next to a change are shown, the rest is counted.
+/// Unchanged lines: those next to a change are shown, the rest is counted.
 fn unchanged(
     rows: &[Row],
     old: &[Vec<u32>],
@@ -111,7 +111,7 @@ fn change(
         Row::Old(_) => None,
     });
     let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
-    // A long line is cut around what differs from the one in whose place it stands.
+    // A long line is cut around its difference from the line it replaces.
     let cut = |at: usize, side: usize| match (gone.get(at), come.get(at)) {
         (Some(one), Some(two)) => windows(one, two)[side],
         _ => changed(),
@@ -136,7 +136,7 @@ fn shown_line(line: &[u32], window: Window) -> String {
     let mut out = String::from(if window.from > 0 { "…" } else { "" });
     let part = line.get(window.from..).unwrap_or_default();
     for (at, code) in part.iter().enumerate().take(window.length) {
-        // A backslash that would be taken for one of our escapes is doubled.
+        // Double a backslash that would look like one of our escapes.
         let next = part.get(at + 1).and_then(|code| char::from_u32(*code));
         if *code == u32::from('\\') && matches!(next, Some('u' | 'n' | 'r' | 't')) {
             out.push('\\');

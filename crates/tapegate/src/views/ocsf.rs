@@ -1,5 +1,5 @@
-//! Events of the activity log for security systems: API Activity (class 6003) of OCSF 1.3, with the
-//! profile that tells what a control has done about it. docs/activity-log.md has the table.
+//! Formats activity log events for security systems: OCSF 1.3 API Activity (class 6003) with the
+//! profile for security controls. docs/activity-log.md has the mapping.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::json::Writer;
 const VERSION: &str = "1.3.0";
 const CLASS: u64 = 6003;
 
-/// Keys that have a place in OCSF; the others go into `unmapped`.
+/// Keys with a place in OCSF; the others go into `unmapped`.
 const MAPPED: &[&str] = &[
     "timestamp",
     "level",
@@ -34,7 +34,7 @@ const MAPPED: &[&str] = &[
     "hash",
 ];
 
-/// An event as one line of JSON, without its end.
+/// An event as one line of JSON, without a line ending.
 pub(crate) fn event(logged: &Logged) -> Vec<u8> {
     let text = |key: &str| logged.str(key).filter(|text| !text.is_empty());
     let (operation, activity) = operation(logged);
@@ -83,7 +83,7 @@ pub(crate) fn event(logged: &Logged) -> Vec<u8> {
     compact(&object).into_owned()
 }
 
-/// What was done, and the number for it: reading is known, calls may be anything.
+/// The operation and its number: reading is known, calls may be anything.
 fn operation(logged: &Logged) -> (String, u64) {
     let text = |key: &str| logged.str(key).unwrap_or_default();
     let method = text("method");
@@ -109,7 +109,7 @@ fn severity(json: &mut Writer, logged: &Logged) {
     json.text("severity", word);
 }
 
-/// What came of it, as a status and as the act of a control.
+/// The outcome, as a status and as the action of a control.
 fn outcome(json: &mut Writer, logged: &Logged) {
     let decision = logged.str("governance_decision").unwrap_or_default().to_lowercase();
     let (action, disposition) = match decision.as_str() {
@@ -125,7 +125,7 @@ fn outcome(json: &mut Writer, logged: &Logged) {
         _ if logged.flag("forwarded") == Some(true) => (1, (1, "Allowed")),
         _ => (2, (2, "Blocked")),
     };
-    // What is held has not come to anything yet.
+    // A held call has no outcome yet.
     let forwarded = logged.flag("forwarded").or(Some(action == 1)).filter(|_| action > 0);
     let status = match forwarded {
         Some(true) => (1, "Success"),
@@ -178,7 +178,7 @@ fn policy(json: &mut Writer, logged: &Logged) {
     });
 }
 
-/// OCSF has one policy; of several, their names in one text.
+/// OCSF has a single policy, so several names are joined in one text.
 fn quoted_list(raw: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(raw);
     let names = text.trim_matches(['[', ']']).replace('"', "");

@@ -1,15 +1,15 @@
-//! Colours, or none: decided once, and handed to every view.
+//! Colours or none: decided once, and passed to every view.
 
-/// How text is painted.
+/// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Palette {
-    /// As it is.
+    /// No colours.
     Plain,
-    /// With the colours of the terminal.
+    /// The colours of the terminal.
     Colour,
 }
 
-/// What the surroundings say about colours.
+/// What the environment says about colours.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Surroundings<'a> {
     /// Whether the text goes to a terminal.
@@ -23,7 +23,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Palette {
-    /// Colours for a terminal that has them, for nobody who says no, and for everybody who insists.
+    /// Colours if the terminal supports them or `CLICOLOR_FORCE` is set, unless `NO_COLOR` is.
     pub(crate) fn decide(around: Surroundings<'_>) -> Self {
         let set = |variable: Option<&str>| variable.is_some_and(|value| !value.is_empty());
         let forced = set(around.clicolor_force) && around.clicolor_force != Some("0");
@@ -31,22 +31,22 @@ impl Palette {
         if !set(around.no_color) && (forced || able) { Self::Colour } else { Self::Plain }
     }
 
-    /// What is gone, or wrong.
+    /// For removed or wrong text.
     pub(crate) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }
 
-    /// What is new.
+    /// For new text.
     pub(crate) fn green(self, text: &str) -> String {
         self.paint("32", text)
     }
 
-    /// What is to be seen first.
+    /// For text to be seen first.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// What may be passed over.
+    /// For text that may be skipped.
     pub(crate) fn faint(self, text: &str) -> String {
         self.paint("2", text)
     }

@@ -1,4 +1,4 @@
-//! What servers offer otherwise than it was accepted, in words and as JSON.
+//! Formats differences between what servers offer and what was accepted, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,29 +16,29 @@ use crate::called;
 
 /// How many fields of a definition are compared.
 const FIELDS_MAX: usize = 100;
-/// How much is shown of a name.
+/// How many characters of a name are shown.
 const NAME_CHARS_MAX: usize = 200;
 
-/// The hints of MCP, in the order that people care about.
+/// The hints of MCP, in order of importance.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// What servers offer, beside what was accepted.
+/// What servers offer, compared with what was accepted.
 pub(crate) struct Pinned<'p> {
     /// The lock file.
     pub(crate) lock: &'p Path,
     /// How much each server offers.
     pub(crate) offered: Vec<(String, usize)>,
-    /// What is not as it was accepted, by server.
+    /// The differences from what was accepted, by server.
     pub(crate) differences: BTreeMap<String, Vec<Difference>>,
     /// How many of them were accepted.
     pub(crate) accepted: usize,
-    /// Whether the lock file, as it was written, is in force.
+    /// Whether the lock file as written is in force.
     pub(crate) is_in_force: bool,
-    /// Tools that one could take for each other.
+    /// Tools that could be mistaken for each other.
     pub(crate) shadows: Vec<Shadow>,
 }
 
-/// The result for people.
+/// The result as text.
 pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> String {
     let mut out = changes(&pinned.differences, palette);
     for shadow in &pinned.shadows {
@@ -73,14 +73,14 @@ pub(crate) fn text(pinned: &Pinned<'_>, written: bool, palette: Palette) -> Stri
     out
 }
 
-/// What is not as it was accepted, one after the other.
+/// The differences from what was accepted, one after the other.
 pub(crate) fn changes(all: &BTreeMap<String, Vec<Difference>>, palette: Palette) -> String {
     let all = all.iter().flat_map(|(server, list)| list.iter().map(move |one| (server, one)));
     all.map(|(server, difference)| one(server, difference, palette)).collect()
 }
 
 fn one(server: &str, difference: &Difference, palette: Palette) -> String {
-    // A tape may say whose it is, and so have a say in this.
+    // The name may come from a tape, so escape it.
     let server = visible::inline(server, NAME_CHARS_MAX);
     let name = visible::inline(&difference.name, NAME_CHARS_MAX);
     let head = format!("{server}: {} {name}", difference.offer.word());
@@ -94,7 +94,7 @@ fn one(server: &str, difference: &Difference, palette: Palette) -> String {
     }
 }
 
-/// What a new tool says about itself, since rules may go by it; empty for anything else.
+/// The hints of a new tool, since rules may depend on them; empty for anything else.
 fn hints(difference: &Difference) -> String {
     let Some(pin) = difference.offered.as_ref().filter(|_| difference.offer == Offer::Tool) else {
         return String::new();
@@ -108,7 +108,7 @@ fn hints(difference: &Difference) -> String {
     if said.is_empty() { " (no hints)".to_owned() } else { format!(" ({})", said.join(", ")) }
 }
 
-/// The result for machines: one object.
+/// The result as one JSON object.
 pub(crate) fn json(pinned: &Pinned<'_>, written: bool) -> Vec<u8> {
     let mut out = Writer::object(|json| {
         json.text("lock", &pinned.lock.to_string_lossy());
@@ -158,7 +158,7 @@ fn change(difference: &Difference) -> &'static str {
     }
 }
 
-/// What differs between two definitions, field by field.
+/// The differences between two definitions, field by field.
 fn fields(difference: &Difference) -> Differences<'_> {
     let terms = Terms { root: Place::default(), ignored: &[], listed_max: FIELDS_MAX };
     let definition = |pin: &'static str| pin.as_bytes();

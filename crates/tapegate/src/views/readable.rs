@@ -1,20 +1,20 @@
-//! JSON that people read: a member a line, and texts of several lines line by line.
+//! Formats JSON for people: one member per line, and texts of several lines line by line.
 //!
-//! Every line of a text stands behind a bar, so that none of them can pass for one of ours, and nothing
-//! reaches the terminal but what can be seen.
+//! Every line of a text follows a bar, so that none can be mistaken for our own output, and only
+//! visible characters reach the terminal.
 
 use tapegate_core::json::{Cursor, Fault, Kind, Str};
 
 use super::visible;
 
-/// Nothing is cut.
+/// Nothing is truncated.
 const CHARS_MAX: usize = usize::MAX / 8;
-/// Deeper values stand on one line.
+/// Deeper values are written on one line.
 const DEPTH_MAX: usize = 16;
-/// Shorter values stand on one line.
+/// Shorter values are written on one line.
 const SHORT_CHARS: usize = 60;
 
-/// The lines of a value, each behind `indent`.
+/// The lines of a value, each after `indent`.
 pub(crate) fn lines(raw: &[u8], indent: &str) -> Vec<String> {
     let mut out = Vec::new();
     if write(raw, indent, "", 0, &mut out).is_err() {
@@ -23,7 +23,7 @@ pub(crate) fn lines(raw: &[u8], indent: &str) -> Vec<String> {
     out
 }
 
-/// Whether a value is better read over several lines.
+/// Whether a value is better shown on several lines.
 pub(crate) fn has_lines(raw: &[u8]) -> bool {
     raw.windows(2).any(|pair| pair == b"\\n") || visible::value(raw, 200).chars().count() > 150
 }
@@ -71,7 +71,7 @@ fn write(
     Ok(())
 }
 
-/// The lines of a text, each behind a bar.
+/// The lines of a text, each after a bar.
 fn text(text: Str<'_>, indent: &str, out: &mut Vec<String>) {
     let mut line = String::new();
     let mut end = |line: &mut String| {
@@ -80,7 +80,7 @@ fn text(text: Str<'_>, indent: &str, out: &mut Vec<String>) {
     for code in text.scalars() {
         match char::from_u32(code) {
             Some('\n') => end(&mut line),
-            // A backslash is doubled, as it would be in JSON, so that no text looks like an escape.
+            // Double a backslash as in JSON, so that no text looks like an escape.
             Some('\\') => line.push_str("\\\\"),
             _ => visible::push(&mut line, code),
         }

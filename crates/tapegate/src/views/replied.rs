@@ -1,4 +1,4 @@
-//! An answer of the client that is not the recorded one, in words.
+//! Formats a client's reply that differs from the recorded one.
 
 use tapegate_core::json::Place;
 use tapegate_core::json::diff::{Differences, Terms, diff};
@@ -7,15 +7,15 @@ use tapegate_core::player::{ChangedReply, ReplyChange};
 use super::palette::Palette;
 use super::{diff as diff_view, visible};
 
-/// Differences that are shown.
+/// How many differences are shown.
 const DIFFERENCES_MAX: usize = 8;
 const METHOD_CHARS_MAX: usize = 80;
 const ERROR_CHARS_MAX: usize = 300;
 
-/// What can be done about it.
+/// What the user can do about it.
 pub(crate) const HINT: &str = "see why the client answers otherwise, or record the session again; --on-unmatched warn goes on";
 
-/// The whole of it: several lines, the last with its end.
+/// The complete text: several terminated lines.
 pub(crate) fn text(reply: &ChangedReply, palette: Palette) -> String {
     let what = palette.bold(&subject(reply));
     let (number, words) = (reply.number, reply.change.words());
@@ -23,7 +23,7 @@ pub(crate) fn text(reply: &ChangedReply, palette: Palette) -> String {
     format!("{what} of #{number}: {words}{signs}\n{}", details(reply, palette))
 }
 
-/// What differs: several lines, the last with its end.
+/// The differences: several terminated lines.
 pub(crate) fn details(reply: &ChangedReply, palette: Palette) -> String {
     match reply.change {
         ReplyChange::ErrorForResult => {
@@ -37,12 +37,12 @@ pub(crate) fn details(reply: &ChangedReply, palette: Palette) -> String {
     }
 }
 
-/// What the server asks for.
+/// The server's request.
 pub(crate) fn subject(reply: &ChangedReply) -> String {
     visible::inline(&reply.method, METHOD_CHARS_MAX)
 }
 
-/// What differs between the recorded answer and the live one, if both are of one sort.
+/// The differences between the recorded and the live reply, if both are results or both errors.
 pub(crate) fn differences(reply: &ChangedReply, listed_max: usize) -> Option<Differences<'_>> {
     let root = match reply.change {
         ReplyChange::OtherResult => "result",

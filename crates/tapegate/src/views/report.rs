@@ -1,18 +1,17 @@
-//! What a run found, for machines: one model that every format is written from.
+//! The result of a run, for machines: one model that every format is written from.
 //!
-//! A report is suites of cases. A case is something that was looked at: a request of a replay, an
-//! answer that was verified, an expectation. What it is about stands on a tape, so that is where
-//! it points.
+//! A report consists of suites of cases. A case is something that was checked: a request of a
+//! replay, a verified answer, an expectation. It points to the place on the tape that it is about.
 
-/// The report of the tests of a policy.
+/// The report of policy tests.
 pub(crate) mod cases;
 /// The report of a replay.
 pub(crate) mod replay;
 /// The report of a scenario's expectations.
 pub(crate) mod serve;
-/// One start of a server, and what came of all starts together.
+/// One start of a server, and the combined outcome of all starts.
 pub(crate) mod start;
-/// Recorded requests that no start of a run has asked for.
+/// Recorded requests that no start of a run has used.
 pub(crate) mod unused;
 /// The report of a verification.
 pub(crate) mod verify;
@@ -25,92 +24,92 @@ use tapegate_core::time::{At, SubSecond, write_rfc3339};
 use super::{json_report, junit, sarif};
 use start::{RunOutcome, Start};
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
     /// The command that ran.
     pub(crate) command: &'static str,
-    /// The tape, or the scenario of `serve`, as it was named.
+    /// The tape, or the scenario of `serve`, as named by the user.
     pub(crate) tape: PathBuf,
     /// When it began, in microseconds since 1970.
     pub(crate) started_us: i64,
     /// How long it took.
     pub(crate) duration_ms: u64,
-    /// The numbers of its summary, by the keys that the JSON report has for them.
+    /// The counts of its summary, by their keys in the JSON report.
     pub(crate) counts: Vec<(&'static str, u64)>,
     /// The cases, in groups.
     pub(crate) suites: Vec<Suite>,
-    /// Which start of a server it is of. A command that ends by itself has none.
+    /// The start of a server that it describes. `None` for a command that ends by itself.
     pub(crate) start: Option<Start>,
-    /// Of a replay: whether clients only shook hands and listed, though the tape has more.
+    /// For a replay: whether clients only initialized and listed, though the tape has more.
     pub(crate) only_setup: bool,
 }
 
-/// Cases that belong together.
+/// A group of cases.
 #[derive(Debug, Clone)]
 pub(crate) struct Suite {
-    /// What they have in common.
+    /// What the cases have in common.
     pub(crate) name: String,
     /// The cases.
     pub(crate) cases: Vec<Case>,
 }
 
-/// Something that was looked at.
+/// Something that was checked.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Case {
     /// What it is about: `tools/call read_file`.
     pub(crate) name: String,
-    /// What came of it.
+    /// Its outcome.
     pub(crate) outcome: Outcome,
-    /// What it fails to keep, if it is not all right.
+    /// The rule it violates, if it did not pass.
     pub(crate) rule: Option<Cow<'static, Rule>>,
-    /// What came of it, in a line.
+    /// The outcome in one line.
     pub(crate) message: String,
-    /// What came of it, in many lines, for people.
+    /// The outcome in several lines, for people.
     pub(crate) details: String,
-    /// Where on the tape it stands.
+    /// Where it is on the tape.
     pub(crate) place: Place,
     /// How long it took.
     pub(crate) duration_ms: Option<u64>,
-    /// More about it, for machines: keys, and JSON.
+    /// More data for machines: keys with JSON values.
     pub(crate) facts: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All is well.
+    /// As it should be.
     #[default]
     Passed,
-    /// It is not what it should be.
+    /// Not as it should be.
     Failed,
-    /// It is odd, but no failure.
+    /// Odd, but not a failure.
     Warning,
-    /// It was not looked at.
+    /// Not checked.
     Skipped,
 }
 
-/// Where on a tape something stands, as far as it is known.
+/// A place on a tape, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The message's `seq`, or its line where there is none.
+    /// The message's `seq`, or its line if it has none.
     pub(crate) number: Option<u32>,
     /// The line.
     pub(crate) line: Option<u64>,
 }
 
-/// What a case can fail to keep.
+/// A rule that a case can violate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// What machines call it: `not-recorded`.
+    /// Its id for machines: `not-recorded`.
     pub(crate) id: Cow<'static, str>,
-    /// What it means, in a sentence.
+    /// What a violation means, in a sentence.
     pub(crate) text: Cow<'static, str>,
-    /// What can be done about it, in a sentence.
+    /// What to do about it, in a sentence.
     pub(crate) help: Cow<'static, str>,
 }
 
-/// What the report of a server fails to keep that has tested nothing.
+/// The rule that the report of a server violates if nothing was tested.
 pub(crate) static UNTESTED: Rule = Rule::new(
     "untested",
     "Nothing was tested.",
@@ -118,7 +117,7 @@ pub(crate) static UNTESTED: Rule = Rule::new(
 );
 
 impl Rule {
-    /// A rule that is always the same.
+    /// A constant rule.
     pub(crate) const fn new(id: &'static str, text: &'static str, help: &'static str) -> Self {
         Self { id: Cow::Borrowed(id), text: Cow::Borrowed(text), help: Cow::Borrowed(help) }
     }
@@ -131,8 +130,8 @@ impl From<&'static Rule> for Cow<'static, Rule> {
 }
 
 impl Report {
-    /// A report with nothing in it yet, of a run that ends `now`: the monotonic clock counts from
-    /// its start.
+    /// An empty report of a run that ends `now`: the monotonic clock counts from the start of the
+    /// run.
     pub(crate) fn new(command: &'static str, tape: &Path, now: At) -> Self {
         Self {
             command,
@@ -146,13 +145,13 @@ impl Report {
         }
     }
 
-    /// The same of one start of a server, which may have been started before.
+    /// The report of one start of a server, which may have been started before.
     pub(crate) fn of_start(self, run_id: Option<&str>) -> Self {
         let start = Start::of_this_process(run_id.map(str::to_owned));
         Self { start: Some(start), ..self }
     }
 
-    /// The same of a start that has only begun: `counts` are named and nothing is known of them.
+    /// The report of a start that has just begun: it has the keys of `counts`, all zero.
     pub(crate) fn unfinished(mut self) -> Self {
         self.duration_ms = 0;
         self.counts.iter_mut().for_each(|(_, count)| *count = 0);
@@ -161,12 +160,12 @@ impl Report {
         self
     }
 
-    /// Whether it is of a start that has not ended.
+    /// Whether it describes a start that has not ended.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.start.as_ref().is_some_and(|start| !start.finished)
     }
 
-    /// What came of it. That nothing failed does not mean that a server tested its client.
+    /// The outcome. The absence of failures does not mean that a server tested its client.
     pub(crate) fn outcome(&self) -> RunOutcome {
         let any = |outcome| self.cases().any(|case| case.outcome == outcome);
         let count = |key: &str| self.counts.iter().find(|(name, _)| *name == key);
@@ -176,14 +175,14 @@ impl Report {
             "serve" if any(Outcome::Passed) => RunOutcome::Passed,
             "serve" if has("unread") => RunOutcome::Unread,
             "serve" => RunOutcome::Untested,
-            // Every client shakes hands and lists, also one that then does nothing.
+            // Every client initializes and lists, even one that then does nothing.
             "replay" if self.only_setup && !has("passed_on") => RunOutcome::Untested,
             "replay" if !has("matched") && !has("passed_on") => RunOutcome::Untested,
             _ => RunOutcome::Passed,
         }
     }
 
-    /// What the JSON report calls that which it is about.
+    /// The key for the subject of the report in JSON.
     pub(crate) fn about(&self) -> &'static str {
         match self.command {
             "serve" => "scenario",
@@ -197,14 +196,14 @@ impl Report {
         self.suites.iter().flat_map(|suite| &suite.cases)
     }
 
-    /// When it began, as RFC 3339.
+    /// When it began, in RFC 3339 format.
     pub(crate) fn started_at(&self) -> String {
         let mut out = Vec::new();
         write_rfc3339(&mut out, self.started_us, SubSecond::Millis);
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// The report in the format that a file's name asks for.
+    /// The report in the format that a file name asks for.
     pub(crate) fn written_for(&self, file: &Path) -> Vec<u8> {
         match Format::of(file) {
             Format::Json => json_report::write(self),
@@ -213,7 +212,7 @@ impl Report {
         }
     }
 
-    /// The same after what the file has from earlier starts of the same run. `None` if it has no
+    /// The same, merged with the earlier starts of the same run in the file. `None` if it has no
     /// such report.
     pub(crate) fn written_after(&mut self, file: &Path, text: &[u8]) -> Option<Vec<u8>> {
         let command = self.command;
@@ -239,14 +238,15 @@ impl Report {
         }
     }
 
-    /// The number and the process by which this start is in a report already.
+    /// The number and process under which this start is already in a report.
     fn registered(&self) -> Option<(u64, u32)> {
         let start = self.start.as_ref()?;
         Some((start.registered?, start.pid))
     }
 
-    /// Counts this start after earlier ones of the same run, unless it has a number of its `own`;
-    /// `None` if they are of another. A start that names no run belongs to the one that is there.
+    /// Numbers this start after the earlier ones of the same run, unless it already has its `own`
+    /// number; `None` if they belong to another run. A start without a run id joins the existing
+    /// one.
     fn follow(
         &mut self,
         starts: u64,
@@ -262,7 +262,7 @@ impl Report {
     }
 }
 
-/// How a report is written.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Json,
@@ -271,7 +271,7 @@ enum Format {
 }
 
 impl Format {
-    /// The name decides: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
+    /// Decided by the file name: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
     fn of(file: &Path) -> Self {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         match name {

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, as code scanning reads it: a result for each case that is not all right.
+//! SARIF 2.1.0 for code scanning: one result for each case that did not pass.
 
 mod earlier;
 
@@ -15,16 +15,16 @@ pub(crate) use earlier::EarlierRun;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The depth at which rules stand, and invocations and results.
+/// The nesting depth of rules, and of invocations and results.
 const RULE_DEPTH: usize = 6;
 const ITEM_DEPTH: usize = 4;
 
-/// The report as SARIF.
+/// Writes the report as SARIF.
 pub(crate) fn write(report: &Report) -> Vec<u8> {
     write_after(report, EarlierRun::default())
 }
 
-/// The report as SARIF, after what earlier starts have found.
+/// Writes the report as SARIF, after the results of earlier starts.
 pub(crate) fn write_after(report: &Report, mut earlier: EarlierRun<'_>) -> Vec<u8> {
     let tape = report.tape.to_string_lossy();
     let lists_unused = earlier.keep_unused((report.about(), &tape), &UnusedNow::of(report));
@@ -101,7 +101,7 @@ fn write_rule(json: &mut Writer, rule: &Rule) {
 
 fn write_invocation(json: &mut Writer, report: &Report) {
     json.text("startTimeUtc", &report.started_at());
-    // Findings are no failure of the run.
+    // Findings do not make the run itself a failure.
     json.raw("executionSuccessful", if report.is_unfinished() { b"false" } else { b"true" });
     let Some(start) = &report.start else { return };
     json.nested("properties", |json| {
@@ -117,7 +117,7 @@ fn write_invocation(json: &mut Writer, report: &Report) {
     });
 }
 
-/// The result that says that nothing was tested, which no reader may take for a success.
+/// A result saying that nothing was tested, which must not look like a success.
 fn untested() -> Case {
     Case {
         name: "verdict".to_owned(),
@@ -146,7 +146,7 @@ fn write_result(json: &mut Writer, report: &Report, rule_place: Option<usize>, c
     json.list("locations", [()], |json, ()| {
         json.nested("physicalLocation", |json| {
             json.nested("artifactLocation", |json| json.text("uri", &uri(&report.tape)));
-            // Where the line is not known, the tape as a whole is meant.
+            // If the line is unknown, refer to the tape as a whole.
             json.nested("region", |json| json.number("startLine", case.place.line.unwrap_or(1)));
         });
     });
@@ -159,13 +159,13 @@ fn write_result(json: &mut Writer, report: &Report, rule_place: Option<usize>, c
     });
 }
 
-/// Text as a message has it: braces are for placeholders, and so they are doubled; what looks like
-/// a link would be one.
+/// Escapes text for a SARIF message: braces mark placeholders and are doubled, and text that looks
+/// like a link is broken up.
 fn plain(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}").replace("](", "] (")
 }
 
-/// The rules of these cases that are not yet in the report, each once.
+/// The rules of these cases that are not in the report yet, each once.
 fn new_rules<'a>(cases: &[&'a Case], earlier: &EarlierRun<'_>) -> Vec<&'a Rule> {
     let mut rules: Vec<&Rule> = Vec::new();
     for rule in cases.iter().filter_map(|case| case.rule.as_deref()) {
@@ -176,7 +176,7 @@ fn new_rules<'a>(cases: &[&'a Case], earlier: &EarlierRun<'_>) -> Vec<&'a Rule> 
     rules
 }
 
-/// A path as a reference that may stand in a report.
+/// A path as a URI reference.
 fn uri(path: &Path) -> String {
     let mut out = String::from(if path.is_absolute() { "file://" } else { "" });
     for &byte in path.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! What tapes amount to, in a table and as JSON.
+//! Formats the statistics of tapes as a table and as JSON.
 
 use std::fmt::Write;
 
@@ -12,17 +12,17 @@ use super::palette::Palette;
 use super::{visible, words};
 use crate::zone::Zone;
 
-/// Where the bars of a histogram end, in milliseconds.
+/// The upper bounds of the histogram's bars, in milliseconds.
 const BOUNDS_MS: [u64; 7] = [1, 4, 16, 64, 256, 1024, 4096];
-/// How a bar of a small histogram looks, from nothing to all.
+/// The characters for the bars of a small histogram, from none to full.
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// How wide the longest bar is.
+/// The width of the longest bar.
 const BAR_COLUMNS: u64 = 30;
 const NAME_CHARS_MAX: usize = 200;
-/// What the columns with numbers take.
+/// The width of the columns with numbers.
 const NUMBER_COLUMNS: usize = 58;
 
-/// What tapes amount to, for people.
+/// The statistics as text.
 pub(crate) fn text(
     stats: &Stats,
     tapes: usize,
@@ -126,12 +126,12 @@ fn summary(
     out
 }
 
-/// Parts with commas between them, on as many lines as they need.
+/// Joins parts with commas, on as many lines as they need.
 fn wrapped(parts: &[String], columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut line = String::new();
     for part in parts {
-        // A comma and a blank come before it, and a comma may come behind it.
+        // A comma and a space come before it, and a comma may follow it.
         let is_over = columns.is_some_and(|columns| width(&line) + width(part) + 3 > columns);
         if is_over && !line.is_empty() {
             out.push_str(&std::mem::take(&mut line));
@@ -155,7 +155,7 @@ fn name(key: &CallKey) -> String {
     format!("{arrow}{}", visible::inline(&text, NAME_CHARS_MAX))
 }
 
-/// How many there are in each bar.
+/// The count of each bar.
 fn bars(latencies: &Latencies) -> Vec<u64> {
     let mut below: Vec<u64> = BOUNDS_MS.iter().map(|ms| latencies.below(*ms)).collect();
     below.push(latencies.count());
@@ -163,7 +163,7 @@ fn bars(latencies: &Latencies) -> Vec<u64> {
     below.into_iter().map(|count| count - std::mem::replace(&mut last, count)).collect()
 }
 
-/// A histogram in as many letters as it has bars.
+/// A histogram with one character per bar.
 fn spark(latencies: &Latencies) -> String {
     let bars = bars(latencies);
     let most = bars.iter().copied().max().unwrap_or(0).max(1);
@@ -194,7 +194,7 @@ fn histogram(latencies: &Latencies, palette: Palette) -> String {
     out
 }
 
-/// The same for programs.
+/// The statistics as JSON.
 pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
     let total = stats.total();
     let mut out = Writer::object(|json| {

@@ -1,4 +1,4 @@
-//! What came of a replay, in words: one line of numbers, then what they stand for.
+//! Formats the result of a replay: one line of counts, then the details.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use tapegate_core::player::Summary;
 
 use super::divergence::subject;
 
-/// How many of each are listed.
+/// How many items of each kind are listed.
 const LISTED_MAX: usize = 5;
 
-/// The summary: its first line has the numbers, the last line its end.
+/// The summary: the counts on the first line, all lines terminated.
 pub(crate) fn text(summary: &Summary) -> String {
     let Summary { matched, unmatched, unused, .. } = summary;
     let mut out = format!("matched {matched}, unmatched {unmatched}, unused {unused}");

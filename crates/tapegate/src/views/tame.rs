@@ -1,17 +1,17 @@
-//! JSON of others, made fit for readers that are less patient than ours.
+//! Makes JSON from others acceptable to stricter readers than ours.
 //!
-//! Legal JSON can still be refused: lone surrogates, numbers beyond the range of a double, and more
-//! levels than a parser's stack has room for. In a report, such a surrogate becomes a replacement
+//! Legal JSON can still be rejected: lone surrogates, numbers beyond the range of a double, and
+//! more nesting than a parser's stack allows. In a report, such a surrogate becomes a replacement
 //! character, such a number a string, and a value that is too deep the text it is written with.
 
 use tapegate_core::json::{Str, check, compact, write_str};
 
 use super::visible::first_string;
 
-/// Common parsers stop at 128 levels, and a value lies some levels deep in its report.
+/// Common parsers stop at 128 levels, and a value is some levels deep in its report.
 const DEPTH_MAX: usize = 64;
 
-/// JSON on one line that means what `text` means, as near as common readers come.
+/// JSON on one line with the meaning of `text`, as far as common readers allow.
 pub(super) fn tame(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     match check(text) {
@@ -21,7 +21,7 @@ pub(super) fn tame(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The most brackets that are open at once.
+/// The maximum number of brackets open at once.
 fn depth(mut json: &[u8]) -> usize {
     let (mut open, mut most) = (0usize, 0);
     while let Some(&byte) = json.first() {

@@ -1,4 +1,4 @@
-//! What came of the tests of a policy, in words.
+//! Formats the result of policy tests.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use tapegate_policy::cases::{Came, Case};
 use super::palette::Palette;
 use super::visible;
 
-/// How much is shown of a name, and of a step.
+/// How many characters of a name, and of a step, are shown.
 const NAME_CHARS_MAX: usize = 200;
 const STEP_CHARS_MAX: usize = 1000;
 
-/// A file of tests that were run.
+/// A test file that was run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// The file.
     pub(crate) path: PathBuf,
-    /// The policy, by its place among those that were loaded.
+    /// The policy, as an index into those loaded.
     pub(crate) policy: usize,
-    /// The cases, and what came of them.
+    /// The cases with their results.
     pub(crate) cases: Vec<(Came, Case)>,
 }
 
-/// The result for people: a line a case, and below it what is not as expected.
+/// The result as text: a line per case, followed by what is not as expected.
 pub(crate) fn text(ran: &[Ran], unreached: &[String], quiet: bool, palette: Palette) -> String {
     let mut out = String::new();
     let (mut held, mut failed) = (0usize, 0usize);
@@ -56,7 +56,7 @@ pub(crate) fn text(ran: &[Ran], unreached: &[String], quiet: bool, palette: Pale
     out
 }
 
-/// What is not as expected, and how it was decided; each line with its end.
+/// What is not as expected, and how it was decided, in terminated lines.
 pub(crate) fn details(came: &Came, palette: Palette) -> String {
     let mut out = String::new();
     for miss in &came.misses {
@@ -78,7 +78,7 @@ pub(crate) fn details(came: &Came, palette: Palette) -> String {
     out
 }
 
-/// What is not as expected, on a line.
+/// What is not as expected, on one line.
 pub(crate) fn message(came: &Came) -> String {
     let told = came.misses.iter().map(|miss| match miss.found.as_str() {
         "" => format!("{} is not {}: there is none", miss.key, miss.expected),

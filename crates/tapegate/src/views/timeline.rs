@@ -1,4 +1,4 @@
-//! A tape as a timeline, for people.
+//! Formats a tape as a timeline for people.
 
 use tapegate_core::side::Side;
 use tapegate_core::tape::timeline::{
@@ -10,43 +10,43 @@ use super::palette::Palette;
 use super::{readable, visible, words};
 use crate::zone::Zone;
 
-/// What was decided about a call.
+/// The decision about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Decision {
     /// `governance_decision`
     pub(crate) word: String,
     /// The rule that decided.
     pub(crate) rule: Option<String>,
-    /// The person who did.
+    /// The person who decided.
     pub(crate) by: Option<String>,
-    /// Why.
+    /// The reason.
     pub(crate) reason: Option<String>,
 }
 
-/// How rows are printed.
+/// The settings for printing rows.
 pub(crate) struct TimelineView<'z> {
     pub(crate) zone: &'z Zone,
     pub(crate) palette: Palette,
-    /// How many columns there are; without a terminal, any number.
+    /// The width of the terminal; `None` without one.
     pub(crate) columns: Option<usize>,
-    /// Whether arguments and results are printed as a whole.
+    /// Whether arguments and results are printed in full.
     pub(crate) full: bool,
     /// The day that was printed last.
     pub(crate) day: String,
 }
 
-/// What stands before the method: the time, the direction and blanks.
+/// The width of what precedes the method: the time, the direction and spaces.
 const HEAD_COLUMNS: usize = 15;
-/// How wide durations are.
+/// The width of durations.
 const DURATION_COLUMNS: usize = 7;
-/// How wide the left part is where there is no limit.
+/// The width of the left part if there is no limit.
 const LEFT_COLUMNS: usize = 48;
-/// What takes longer is told in bold.
+/// Longer durations are printed in bold.
 const SLOW_US: u64 = 1_000_000;
 const CHARS_MAX: usize = 4000;
 
 impl TimelineView<'_> {
-    /// What stands above the rows of a tape.
+    /// The heading above the rows of a tape.
     pub(crate) fn heading(&self, tape: &str, begin: Option<&Row>) -> String {
         let mut parts = vec![visible::inline(tape, CHARS_MAX)];
         if let Some(RowKind::Begin { name, upstream }) = begin.map(|row| &row.kind) {
@@ -58,7 +58,7 @@ impl TimelineView<'_> {
         format!("{}\n", self.palette.bold(&text))
     }
 
-    /// A row and what belongs to it.
+    /// A row with its child rows.
     pub(crate) fn row(
         &mut self,
         row: &Row,
@@ -74,7 +74,7 @@ impl TimelineView<'_> {
         out
     }
 
-    /// A line for the day, where another one begins.
+    /// A line for the day, if a new one begins.
     fn new_day(&mut self, row: &Row) -> String {
         let Some(at_us) = row.at_us else { return String::new() };
         let day: String = self.zone.local(at_us).chars().take(10).collect();
@@ -123,7 +123,7 @@ impl TimelineView<'_> {
         }
     }
 
-    /// How wide the two parts of a line are.
+    /// The widths of the two parts of a line.
     fn parts(&self, left: &str) -> (usize, usize) {
         let Some(columns) = self.columns else {
             return (LEFT_COLUMNS.max(width(left)), usize::MAX);
@@ -133,7 +133,7 @@ impl TimelineView<'_> {
         (left, room - left)
     }
 
-    /// The direction, and what is said.
+    /// The direction and the message.
     fn left(&self, row: &Row, depth: usize) -> (&'static str, String) {
         let arrow = match row.from {
             Side::Client => "→",
@@ -178,7 +178,7 @@ impl TimelineView<'_> {
         (arrow, format!("{}{}", "  ".repeat(depth), parts.join(" ")))
     }
 
-    /// The whole arguments and the whole result, below a line.
+    /// The complete arguments and result, below a line.
     fn whole(&self, row: &Row, out: &mut String) {
         let indent = " ".repeat(HEAD_COLUMNS);
         let mut part = |title: &str, raw: &[u8]| {
@@ -219,7 +219,7 @@ fn called(call: &Call) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// How something is told.
+/// How a result is highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tone {
     Plain,
@@ -227,7 +227,7 @@ enum Tone {
     Bad,
 }
 
-/// What became of a row.
+/// The result of a row.
 struct Right {
     text: String,
     tone: Tone,
@@ -248,14 +248,14 @@ fn right(row: &Row, decision: Option<&Decision>) -> Right {
     };
     let tone = if row.marks.refused.is_some() { Tone::Bad } else { tone };
     let outcome = visible::inline(&outcome, CHARS_MAX);
-    // What we answered to a call that was denied says so itself.
+    // Our answer to a denied call already says so.
     let decided = if outcome.starts_with(&decided) { String::new() } else { decided };
     let texts = [decided, outcome];
     let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
     Right { text, tone }
 }
 
-/// What was decided, by the activity log or by the marks of the tape.
+/// The decision, from the activity log or from the marks on the tape.
 pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
     let inline = |text: &str| visible::inline(text, 200);
     if let Some(decision) = decision {

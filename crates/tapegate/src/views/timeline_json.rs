@@ -1,4 +1,4 @@
-//! A tape as a timeline, for programs. The keys are a promise (docs/show.md).
+//! Formats a tape as a timeline for programs. The keys are stable (docs/show.md).
 
 use tapegate_core::json::{compact, member};
 use tapegate_core::side::Side;

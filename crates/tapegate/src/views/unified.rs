@@ -1,14 +1,14 @@
-//! A unified diff of two texts. Nothing is left out, and control characters are made visible, since
-//! whoever reads it decides by it.
+//! A unified diff of two texts. All changes are shown and control characters are made visible,
+//! because a person decides on the basis of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::palette::Palette;
 use super::visible;
 
-/// Unchanged lines that are shown around a change.
+/// How many unchanged lines are shown around a change.
 const CONTEXT: usize = 3;
-/// The largest table that is filled in to align lines; beyond it, all old lines go and all new come.
+/// The largest alignment table; beyond it, all old lines are removed and all new ones added.
 const CELLS_MAX: usize = 4 << 20;
 
 /// A line of the diff.
@@ -19,7 +19,7 @@ enum Step {
     New,
 }
 
-/// The diffs of several texts by their names.
+/// The diffs of several texts, by name.
 pub(crate) fn diffs(
     old: &BTreeMap<String, String>,
     new: &BTreeMap<String, String>,
@@ -32,7 +32,7 @@ pub(crate) fn diffs(
     names.into_iter().map(one).collect()
 }
 
-/// The diff of a file, empty if nothing differs. `None` is a file that does not exist.
+/// The diff of a file, empty if nothing differs. `None` stands for a file that does not exist.
 pub(crate) fn diff(name: &str, old: Option<&str>, new: Option<&str>, palette: Palette) -> String {
     if old == new {
         return String::new();
@@ -44,7 +44,7 @@ pub(crate) fn diff(name: &str, old: Option<&str>, new: Option<&str>, palette: Pa
     let (before, after) = (title("accepted", old), title("file", new));
     let head = palette.bold(&format!("--- {before}\n+++ {after}"));
     let (old, new) = (split(old), split(new));
-    // As they are, not as they are shown: an escape that is spelled out is not what it stands for.
+    // Compare the raw lines: a spelled-out escape is not the character it stands for.
     let steps = align(&old, &new);
     let shown = |lines: Vec<&str>| lines.into_iter().map(shown).collect::<Vec<_>>();
     format!("{head}\n{}", hunks(&shown(old), &shown(new), &steps, palette))
@@ -54,7 +54,7 @@ fn split(text: Option<&str>) -> Vec<&str> {
     text.unwrap_or_default().split_inclusive('\n').collect()
 }
 
-/// A line as it is shown; one without its end says so.
+/// A line for display; a missing line ending is indicated.
 fn shown(line: &str) -> String {
     match line.strip_suffix('\n') {
         Some(line) => visible::line(line),
@@ -73,7 +73,7 @@ fn align(old: &[&str], new: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// The longest common subsequence of lines, by the usual table.
+/// The longest common subsequence of lines, by dynamic programming.
 fn middle(old: &[&str], new: &[&str]) -> Vec<Step> {
     let width = new.len() + 1;
     if (old.len() + 1) * width > CELLS_MAX {

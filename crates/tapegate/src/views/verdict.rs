@@ -1,4 +1,4 @@
-//! What came of a scenario's expectations, in words: a line for each, and what broke it.
+//! Formats the result of a scenario's expectations: a line for each, and what broke it.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use super::divergence::subject;
 use super::palette::Palette;
 use super::visible;
 
-/// How many messages are shown of each expectation that does not hold.
+/// How many messages are shown for each broken expectation.
 const SHOWN_MAX: usize = 3;
-/// How many letters of one are shown.
+/// How many characters of a message are shown.
 const EXCERPT_MAX: usize = 200;
 
-/// The verdict: its first line has the numbers, the last line its end.
+/// The verdict: the counts on the first line, all lines terminated.
 pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
     let count = |outcome| verdict.count(outcome);
     let word = match verdict.outcome() {
@@ -62,7 +62,7 @@ fn messages(count: u64) -> String {
     if count == 1 { "1 message".to_owned() } else { format!("{count} messages") }
 }
 
-/// Why an expectation does not hold, or not tested of it, in a line.
+/// Why an expectation is broken or untested, on one line.
 pub(crate) fn reason(ruling: &Ruling) -> String {
     let (count, wanted) = (ruling.count, ruling.expectation.count);
     match (ruling.outcome, ruling.expectation.rule) {
@@ -74,7 +74,7 @@ pub(crate) fn reason(ruling: &Ruling) -> String {
     }
 }
 
-/// The messages that broke an expectation, a line each.
+/// The messages that broke an expectation, one per line.
 pub(crate) fn details(ruling: &Ruling) -> String {
     let mut out = String::new();
     for seen in ruling.seen.iter().take(SHOWN_MAX) {

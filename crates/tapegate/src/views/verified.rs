@@ -1,5 +1,5 @@
-//! What came of a verification, in words: the changes group by group, then what was not sent, and
-//! one line of numbers.
+//! Formats the result of a verification: the changes by group, then what was not sent, and one line
+//! of counts.
 
 use std::fmt::Write;
 
@@ -12,15 +12,15 @@ use super::{plural, visible};
 
 /// How many changes of a group are shown.
 const SHOWN_MAX: usize = 100;
-/// How many sorts of what was not sent are shown.
+/// How many kinds of unsent requests are shown.
 const SORTS_MAX: usize = 8;
 const START_CHARS_MAX: usize = 80;
 
-/// How many lines of differences are printed unless they are asked for.
+/// How many lines of differences are printed unless all are requested.
 const DETAIL_LINES_MAX: usize = 40;
 
-/// The changes, group by group; nothing if there are none. Where there are many, the names come without
-/// the differences, unless `all` are wanted.
+/// The changes by group; empty if there are none. If there are many, only the names are printed
+/// without the differences, unless `all` is set.
 pub(crate) fn changes(report: &Report, palette: Palette, all: bool) -> String {
     let lines = |finding: &Finding| details(finding, palette, "").lines().count();
     let lines: usize = report.findings.iter().map(lines).sum();
@@ -56,7 +56,7 @@ pub(crate) fn changes(report: &Report, palette: Palette, all: bool) -> String {
     out
 }
 
-/// What is worth knowing besides: notes, what was not sent, and the numbers on the last line.
+/// Notes, what was not sent, and the counts on the last line.
 pub(crate) fn summary(report: &Report) -> String {
     let mut out = String::new();
     for note in &report.notes {
@@ -94,7 +94,7 @@ pub(crate) fn summary(report: &Report) -> String {
     out
 }
 
-/// What is worth knowing, in words.
+/// A note as text.
 pub(crate) fn note_words(sort: &NoteSort) -> String {
     match sort {
         NoteSort::Reordered(list) => format!("the list has every {} in another order", noun(*list)),
@@ -135,7 +135,7 @@ fn heading(group: Group) -> &'static str {
     }
 }
 
-/// What was not sent, counted by method and reason, in the order it came up.
+/// What was not sent, counted by method and reason, in order of appearance.
 fn sorts(skipped: &[Skipped]) -> Vec<(&str, Why, u64)> {
     let mut sorts: Vec<(&str, Why, u64)> = Vec::new();
     for one in skipped {

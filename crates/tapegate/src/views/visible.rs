@@ -1,25 +1,25 @@
-//! Text that can be seen: what a terminal would obey, and what an eye would miss, is written as a
-//! JSON escape.
+//! Makes text visible: control characters and characters that are easy to miss are written as JSON
+//! escapes.
 //!
-//! A string is shown as JSON, so that it can be copied and means what it meant, lone surrogates
-//! included. What is long is cut, and a `…` outside the quotes says so.
+//! A string is shown as JSON, so that it can be copied without changing its meaning, lone
+//! surrogates included. Long text is truncated, marked by a `…` outside the quotes.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use tapegate_core::json::{Cursor, Kind, Str};
 
-/// A stretch of a string, counted in code points.
+/// A range of a string, counted in code points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     /// Where it starts.
     pub(crate) from: usize,
-    /// How long it is at most.
+    /// Its maximum length.
     pub(crate) length: usize,
 }
 
-/// Text that is no JSON, such as a method or a name, on one line. Blanks at its ends are escaped:
-/// `write_file ` is another tool than `write_file`.
+/// Text that is not JSON, such as a method or a name, on one line. Leading and trailing spaces are
+/// escaped: `write_file ` is not the same tool as `write_file`.
 pub(crate) fn inline(text: &str, chars_max: usize) -> String {
     let inner = text.trim_matches(' ');
     let ends = text.len() - text.trim_start_matches(' ').len();
@@ -38,8 +38,8 @@ pub(crate) fn inline(text: &str, chars_max: usize) -> String {
     out
 }
 
-/// One line of a text. The blanks that it begins with stay, as they are its indentation; those at its
-/// end are escaped, since nobody would see them.
+/// One line of a text. Leading spaces are kept as indentation; trailing ones are escaped, since
+/// they would be invisible.
 pub(crate) fn line(text: &str) -> String {
     let indented = text.trim_start_matches(' ');
     match indented.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn line(text: &str) -> String {
     }
 }
 
-/// Text of several lines, such as an error; its line breaks and tabs stay.
+/// Text of several lines, such as an error; line breaks and tabs are kept.
 pub(crate) fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -60,16 +60,16 @@ pub(crate) fn lines(text: &str) -> String {
     out
 }
 
-/// The name of a file, on one line.
+/// A file name, on one line.
 pub(crate) fn path(path: &Path) -> String {
     inline(&path.to_string_lossy(), usize::MAX)
 }
 
-/// JSON text on one line without blanks, up to some length.
+/// JSON on one line without whitespace, up to some length.
 pub(crate) fn value(raw: &[u8], chars_max: usize) -> String {
     let mut out = String::new();
     let mut rest = raw;
-    // No letter is longer than four bytes, so what is longer than this is to be cut.
+    // A character has at most four bytes, so anything longer than this will be truncated.
     while let (Some(&byte), true) = (rest.first(), out.len() <= chars_max * 4) {
         rest = match byte {
             b'"' => {
@@ -91,7 +91,7 @@ pub(crate) fn value(raw: &[u8], chars_max: usize) -> String {
     }
 }
 
-/// A stretch of a JSON string in quotes, with how long the whole is where that cannot be seen.
+/// A range of a JSON string in quotes, with the total length if it is truncated.
 pub(crate) fn string(string: Str<'_>, window: Window) -> String {
     let mut out = String::new();
     let total = string.scalars().count();
@@ -110,7 +110,7 @@ pub(crate) fn string(string: Str<'_>, window: Window) -> String {
     out
 }
 
-/// The string that JSON text is, if it is one.
+/// The string in a JSON text, if it is one.
 pub(crate) fn as_string(raw: &[u8]) -> Option<Str<'_>> {
     let mut cursor = Cursor::new(raw).ok()?;
     match cursor.kind() {
@@ -119,7 +119,7 @@ pub(crate) fn as_string(raw: &[u8]) -> Option<Str<'_>> {
     }
 }
 
-/// Appends a code point as it can be seen.
+/// Appends a code point in visible form.
 pub(crate) fn push(out: &mut String, code: u32) {
     match char::from_u32(code) {
         Some('\n') => out.push_str("\\n"),
@@ -146,7 +146,7 @@ fn quoted(out: &mut String, string: Str<'_>, window: Window) {
     out.push('"');
 }
 
-/// Whether a letter does something to a terminal, cannot be seen, or looks like a blank.
+/// Whether a character affects a terminal, is invisible, or looks like a space.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || (letter.is_whitespace() && letter != ' ')
@@ -160,7 +160,7 @@ fn is_hidden(letter: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The string that `text` starts with, and what stands behind it.
+/// The string that `text` starts with, and the rest.
 pub(super) fn first_string(text: &[u8]) -> (Str<'_>, &[u8]) {
     let mut escaped = false;
     let mut at = 1;

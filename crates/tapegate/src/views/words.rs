@@ -1,9 +1,9 @@
-//! One word for one thing: what became of a call, as people read it. The words of logs and tapes are a
-//! promise to programs and stay.
+//! The words for the outcome of a call that people read. The words in logs and tapes are stable,
+//! for programs.
 
 use tapegate_core::decision::LoggedDecision;
 
-/// What a decision of the activity log is called. A word of another version is shown as it is.
+/// The word for a decision of the activity log. A word from another version is shown as is.
 pub(crate) fn decision(word: &str) -> &str {
     use LoggedDecision as Logged;
     let Some(decision) = LoggedDecision::parse(word) else { return word };

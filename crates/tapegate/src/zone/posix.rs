@@ -1,6 +1,6 @@
-//! The rules by which summer time comes and goes, as `TZ` has them: `CET-1CEST,M3.5.0,M10.5.0/3`.
+//! Daylight saving rules in the notation of `TZ`: `CET-1CEST,M3.5.0,M10.5.0/3`.
 
-/// A rule.
+/// A rule for the offset of local time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rule {
     standard_s: i32,
@@ -43,7 +43,7 @@ impl Rule {
                 (i32::try_from(-offset).ok()?, rest)
             }
         };
-        // Without days, those of the United States are meant.
+        // Without days, those of the United States apply.
         let days = if rest.is_empty() { ",M3.2.0,M11.1.0" } else { rest };
         let (start, end) = days.strip_prefix(',')?.split_once(',')?;
         Some(Self { standard_s, summer: Some((summer_s, turn(start)?, turn(end)?)) })
@@ -54,7 +54,7 @@ impl Rule {
         let year = year_of(at_s + i64::from(self.standard_s));
         let start_s = start.second_of(year) - i64::from(self.standard_s);
         let end_s = end.second_of(year) - i64::from(summer_s);
-        // In the south, summer goes over the end of the year.
+        // In the southern hemisphere, summer includes the end of the year.
         let is_summer = match start_s < end_s {
             true => (start_s..end_s).contains(&at_s),
             false => !(end_s..start_s).contains(&at_s),
@@ -63,7 +63,7 @@ impl Rule {
     }
 }
 
-/// Moves over the name of a zone.
+/// Skips the name of a zone.
 fn name(text: &str) -> Option<&str> {
     if let Some(quoted) = text.strip_prefix('<') {
         return quoted.split_once('>').map(|(_, rest)| rest);
@@ -72,7 +72,7 @@ fn name(text: &str) -> Option<&str> {
     (end >= 1).then(|| &text[end..])
 }
 
-/// A time such as `-5:30`, in seconds, and what follows it.
+/// Parses a time such as `-5:30` in seconds, and returns the rest.
 fn time(text: &str) -> Option<(i64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !"+-:".contains(c)).unwrap_or(text.len());
     let (time, rest) = text.split_at(end);
@@ -135,7 +135,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && year % 100 != 0 || year % 400 == 0
 }
 
-/// Days from 1970 to the first of a month.
+/// The days from 1970 to the first of a month.
 fn days_to(year: i64, month: i64) -> i64 {
     const BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let past = year - 1;

@@ -1,4 +1,4 @@
-//! `tapegate approvals export-key`.
+//! `tapegate approvals export-key`: writes a copy of the project's key for scripts.
 
 use std::fs::File;
 use std::io::Write;
@@ -39,8 +39,8 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The projects that the key counts for. There is one key for a state folder, and several projects
-/// can share one.
+/// The projects that the key is valid for. Each state folder has one key, and several projects can
+/// share a folder.
 fn scope(project: &Project) -> String {
     let state = &project.state;
     let whole = state.canonicalize().unwrap_or_else(|_| state.clone());

@@ -1,4 +1,4 @@
-//! Which request is meant by the beginning of its name.
+//! Finds a request by a prefix of its id.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use crate::state::now_us;
 use crate::views::approvals::is_pending;
 use crate::views::visible;
 
-/// Less than this would soon be the name of another request.
+/// A shorter prefix would soon match another request.
 const LETTERS_MIN: usize = 3;
-/// Where a request can be that is not here.
+/// The hint for a request that may belong to another project.
 pub(super) const ELSEWHERE: &str =
     "those of another project are listed in its folder, or by --state DIR";
-/// What all names begin with.
+/// The prefix of all ids.
 const BEGINNING: &str = "ap_";
 
-/// The one request that `word` names. Those that wait come first.
+/// The request that `word` names. Pending requests are preferred.
 pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, Failure> {
     if let Some(entry) = entries.iter().find(|entry| entry.request.id == word) {
         return Ok(entry.clone());

@@ -1,4 +1,4 @@
-//! The project whose approvals are meant, and where they lie.
+//! The project whose approvals are meant, and where they are stored.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::views::plural;
 
 /// A project, by its state folder.
 pub(super) struct Project {
-    /// The folder with the activity log.
+    /// The state folder, which holds the activity log.
     pub(super) state: PathBuf,
     /// The user's own state folder.
     user_state: PathBuf,
@@ -28,18 +28,18 @@ impl Project {
         Ok(Self { state, user_state: user_state_dir()? })
     }
 
-    /// Whether the state is the user's own, which all projects without a folder for it share.
+    /// Whether the state folder is the user's own, shared by all projects without one.
     pub(super) fn is_user_wide(&self) -> bool {
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         resolved(&self.state) == resolved(&self.user_state)
     }
 
-    /// The approvals, whose folder is created if it does not exist.
+    /// Opens the approvals, creating their folder if it does not exist.
     pub(super) fn approvals(&self) -> Result<Approvals, Failure> {
         Approvals::of_project(&self.user_state, &self.state).map_err(failure)
     }
 
-    /// All requests. Files that were set aside are reported, here and in the activity log.
+    /// All requests. Files that were set aside are reported and logged.
     pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let found = Approvals::of_project_if_any(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
@@ -59,8 +59,8 @@ impl Project {
         Ok(entries)
     }
 
-    /// Warns of calls that wait in a state folder which the project has used before. They are decided
-    /// with the key that belongs to it.
+    /// Warns of calls that wait in a state folder the project used before. Deciding them requires
+    /// the key that belongs to that folder.
     pub(super) fn warn_of_former(&self, former: &[PathBuf], here: &Path) {
         for folder in former {
             let found = Approvals::of_project_if_any(&self.user_state, folder).ok().flatten();
@@ -84,7 +84,7 @@ impl Project {
         log_event(&self.state, event)
     }
 
-    /// Earlier versions kept approvals in the project, where an agent could write them.
+    /// Warns of approvals from earlier versions, which kept them where an agent could write them.
     pub(super) fn warn_of_old_folder(&self) {
         let folder = self.state.join("approvals");
         let mut names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -100,7 +100,7 @@ impl Project {
     }
 }
 
-/// How many calls of whose wait: `1 call of this project waits`.
+/// How many calls wait, and whose: `1 call of this project waits`.
 pub(super) fn waits(count: usize, whose: &str) -> String {
     let waits = if count == 1 { "waits" } else { "wait" };
     format!("{} of {whose} {waits}", plural(count as u64, "call"))

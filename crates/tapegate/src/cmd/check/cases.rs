@@ -1,4 +1,4 @@
-//! Looking over tests of a policy. What becomes of them, `tapegate policy test` finds out.
+//! Checks test files of a policy without running them; `tapegate policy test` does that.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::{Args, Format, counted, verdict};
 use crate::disk::Disk;
 use crate::views::visible;
 
-/// Whether a file of this name holds tests, whatever is in it.
+/// Whether a file is a test file by its name, whatever its content.
 pub(super) fn is_named(path: &Path) -> bool {
     let name = path.to_string_lossy();
     name.ends_with(".test.yaml") || name.ends_with(".test.yml")
 }
 
-/// Prints what is found in tests of a policy; true if they are bad.
+/// Prints the findings for a test file; true if the check failed.
 pub(super) fn check(
     args: &Args,
     path: &Path,

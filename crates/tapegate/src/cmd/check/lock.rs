@@ -1,4 +1,4 @@
-//! Looking over a lock file.
+//! Checks a lock file.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{Args, Format, counted, verdict};
 use crate::cmd::policy::loading::LOCK_BYTES_MAX;
 use crate::views::visible;
 
-/// Prints what is found in a lock file; true if it is bad.
+/// Prints the findings for a lock file; true if the check failed.
 pub(super) fn check(args: &Args, path: &Path, out: &mut dyn Write) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
     let text =

@@ -1,4 +1,4 @@
-//! Looking over a policy.
+//! Checks a policy.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::settings::{HUB_VARIABLES, Surroundings};
 use crate::trust;
 use crate::views::visible;
 
-/// The names that policies go by.
+/// The file names of policies.
 const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
 
-/// Whether a file of this name is a policy, whatever is in it.
+/// Whether a file is a policy by its name, whatever its content.
 pub(super) fn is_named(path: &Path) -> bool {
     path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
-/// Prints what is found in a policy; true if it is bad.
+/// Prints the findings for a policy; true if the check failed.
 pub(super) fn check(
     args: &Args,
     path: &Path,
@@ -46,14 +46,14 @@ pub(super) fn check(
     Ok(found.is_bad(args.strict))
 }
 
-/// Who calls, as a shim that this user starts would say.
+/// The principal's name in a shim started by this user.
 fn caller(policy: &Policy) -> String {
     let user = || Some(Surroundings::ours().ok()?.user());
     let named = Some(policy.principal.name.clone()).filter(|name| !name.is_empty());
     named.or_else(user).unwrap_or_default()
 }
 
-/// Workflows in which only the caller may approve, so that no call is ever approved.
+/// Workflows in which only the caller may approve, so that no call can ever be approved.
 fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
     let is_alone = |approvers: &[String]| {
         !approvers.is_empty() && approvers.iter().all(|approver| approver == caller)
@@ -72,7 +72,7 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
     alone.map(|(name, _)| finding(name)).collect()
 }
 
-/// Telemetry, where no hub is known that would send it.
+/// Warns of telemetry if no hub is configured to send it.
 fn unsent_telemetry(policy: &Policy) -> Option<Finding> {
     let has_hub = Surroundings::ours().is_ok_and(|around| around.first(&HUB_VARIABLES).is_some());
     let words = || {
@@ -122,7 +122,7 @@ fn print_json(
     writeln!(out, "}}")
 }
 
-/// What a policy has, in a few words.
+/// What a policy contains, in a few words.
 fn holds(policy: &Policy) -> String {
     let mut there = vec![
         counted(policy.sources.len(), "source"),

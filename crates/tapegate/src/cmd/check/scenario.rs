@@ -1,4 +1,4 @@
-//! Looking over a scenario.
+//! Checks a scenario.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Args, Format, counted, verdict};
 use crate::disk::{Disk, limits};
 use crate::views::visible;
 
-/// Prints what is found in a scenario; true if it is bad.
+/// Prints the findings for a scenario; true if the check failed.
 pub(super) fn check(
     args: &Args,
     path: &Path,
@@ -74,7 +74,7 @@ fn print_json(
     writeln!(out, "}}")
 }
 
-/// What a scenario has, in a few words.
+/// What a scenario contains, in a few words.
 fn holds(scenario: &Scenario) -> String {
     let state = &scenario.baseline;
     let all = [

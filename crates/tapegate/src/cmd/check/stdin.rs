@@ -1,4 +1,4 @@
-//! Standard input in the place of a file. It can be read once, so what it begins with is kept.
+//! Standard input in place of a file. It can be read only once, so its beginning is kept.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -10,7 +10,7 @@ use tapegate_store::input;
 use super::HEAD_BYTES;
 use crate::disk::Disk;
 
-/// What is looked over: a file by its name, or standard input.
+/// What to check: a file by its name, or standard input.
 pub(super) struct Input(Option<Opened>);
 
 struct Opened {
@@ -19,7 +19,7 @@ struct Opened {
 }
 
 impl Input {
-    /// Reads the beginning of standard input, if `path` is `-`.
+    /// Reads the beginning of standard input if `path` is `-`.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         if path != Path::new("-") {
             return Ok(Self(None));
@@ -33,19 +33,19 @@ impl Input {
         Ok(Self(Some(read().context("cannot read standard input")?)))
     }
 
-    /// What standard input begins with.
+    /// The beginning of standard input.
     pub(super) fn head(&self) -> Option<&[u8]> {
         self.0.as_ref().map(|opened| opened.head.as_slice())
     }
 
-    /// All of standard input, to be read once.
+    /// All of standard input; can be taken only once.
     pub(super) fn stream(&mut self) -> Option<Box<dyn Read>> {
         let opened = self.0.as_mut()?;
         let (head, rest) = (std::mem::take(&mut opened.head), opened.rest.take()?);
         Some(Box::new(Cursor::new(head).chain(rest)))
     }
 
-    /// A disk of regular files, on which standard input goes by `-`.
+    /// A file system of regular files in which `-` is standard input.
     pub(super) fn disk(&mut self, bytes_max: usize) -> anyhow::Result<Disk> {
         let Some(stream) = self.stream() else { return Ok(Disk::of_regular_files()) };
         let text = input::read_up_to(stream, bytes_max as u64);
@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// Whether a text is YAML rather than JSON or something compressed.
+/// Whether a text is YAML, as opposed to JSON or compressed data.
 pub(super) fn looks_like_yaml(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     !start.starts_with(b"{") && !start.starts_with(b"\x1f\x8b") && head.contains(&b':')

@@ -1,7 +1,7 @@
-//! Texts that are too large for a scenario, in a folder beside it.
+//! Stores texts that are too large for a scenario in a folder beside it.
 //!
-//! Nothing that is there is ever overwritten, so a scenario that names the files keeps working
-//! until the new one is complete. Dropped without [`Folder::keep`], it takes back what it wrote.
+//! Existing files are never overwritten, so a scenario that refers to them keeps working until the
+//! new one is complete. Dropping the folder without [`Folder::keep`] removes what it wrote.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,12 +14,12 @@ use tapegate_scenario::convert::Assets;
 /// How many files may have nearly the same name.
 const TRIES_MAX: u32 = 10_000;
 
-/// The folder.
+/// The folder for the files of one scenario.
 pub(super) struct Folder {
     path: PathBuf,
     made: bool,
     written: Vec<PathBuf>,
-    /// The paths that the scenario names, of files that were written or were there already.
+    /// The paths in the scenario, of files that were written or already existed.
     named: HashSet<String>,
 }
 
@@ -31,12 +31,12 @@ impl Folder {
         Self { path: name.into(), made: false, written: Vec::new(), named: HashSet::new() }
     }
 
-    /// Whether the scenario names a file by this path that holds what was put into it.
+    /// Whether the scenario refers to this path and its file has the right content.
     pub(super) fn has(&self, path: &str) -> bool {
         self.named.contains(path)
     }
 
-    /// Makes what was written last. The files are synced together: one by one takes minutes.
+    /// Syncs the files to disk, all together: one by one would take minutes.
     pub(super) fn sync(&self) -> io::Result<()> {
         if self.written.is_empty() {
             return Ok(());
@@ -50,7 +50,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Keeps what was written.
+    /// Keeps the written files.
     pub(super) fn keep(mut self) {
         self.written.clear();
         self.made = false;
@@ -99,7 +99,7 @@ impl Assets for Folder {
     }
 }
 
-/// Whether a file holds exactly these bytes.
+/// Whether a file has exactly this content.
 fn holds(path: &Path, bytes: &[u8]) -> bool {
     let is_like = |there: fs::Metadata| there.is_file() && there.len() == bytes.len() as u64;
     path.symlink_metadata().is_ok_and(is_like) && fs::read(path).is_ok_and(|there| there == bytes)
@@ -108,7 +108,7 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
 impl Drop for Folder {
     fn drop(&mut self) {
         for path in &self.written {
-            // What cannot be taken back does no harm: nothing names it.
+            // A file that cannot be removed does no harm: no scenario refers to it.
             drop(fs::remove_file(path));
         }
         if self.made {

@@ -1,4 +1,4 @@
-//! A tape as a scenario: made, read back and compared, and only then written.
+//! Converts a tape to a scenario, which is read back and compared before it is written.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -22,11 +22,11 @@ use crate::verbosity;
 use crate::views::json::Writer;
 use crate::{loading, talk};
 
-/// Where editors find the schema of scenarios; `tapegate check --schema` prints it.
+/// The schema of scenarios, for editors; `tapegate check --schema` prints it.
 const SCHEMA: &str = "scenario.schema.json";
 
 pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    // A file that exists is told of before the tape is read.
+    // Report an existing file before reading the tape.
     let document = match args.to_stdout() {
         true => None,
         false => Some(Replacement::create(&args.output, args.force).map_err(refused)?),
@@ -47,12 +47,12 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     Ok(Exit::Ok)
 }
 
-/// From how many bytes of messages on sequences go to files at once.
+/// With more bytes of messages than this, sequences are written to files from the start.
 const LARGE_BYTES: u64 = 256 << 20;
-/// How many texts may have files of their own.
+/// How many texts may have their own files.
 const FILES_MAX: usize = 10_000;
 
-/// A scenario that is small enough to be read: if it is not, sequences go to files.
+/// A scenario small enough to be loaded; if it would be too large, sequences go to files.
 fn fitting(
     args: &Args,
     index: &Index,
@@ -60,7 +60,7 @@ fn fitting(
 ) -> anyhow::Result<(Converted, String, Folder)> {
     let most = Limits::default().config_bytes;
     let bytes_max = if args.to_stdout() { usize::MAX } else { most };
-    // What is put together in memory first must be small.
+    // The scenario is first built in memory, so it must be small.
     let (bytes, inline_bytes) = sizes(index, args.max_inline_bytes);
     let is_large = bytes > LARGE_BYTES || inline_bytes > 8 * most as u64;
     if args.to_stdout() && bytes > LARGE_BYTES {
@@ -87,7 +87,7 @@ fn fitting(
     }
 }
 
-/// The tape, with its bodies.
+/// Opens the tape with its bodies.
 fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
     if let Some(session) = tape::session(&args.recording)? {
         let mut text = Vec::new();
@@ -160,7 +160,7 @@ fn make(
 }
 
 /// The text of a scenario. Readers of the old schema take every `$` for the start of a variable,
-/// in comments and keys too.
+/// even in comments and keys.
 fn written(args: &Args, converted: &Converted) -> String {
     let text = emit::write(&converted.document);
     if args.strict_001 { text.replace('$', "$$") } else { text }
@@ -187,7 +187,7 @@ fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> an
         Format::Text => words(args, summary).into_bytes(),
     };
     match args.to_stdout() {
-        // The scenario is there already.
+        // The scenario has already been printed.
         true if args.format == Format::Text => {
             let text = String::from_utf8(text).unwrap_or_default();
             text.lines().for_each(talk::say);

@@ -1,4 +1,4 @@
-//! A tape of the other dialect, and what lies beside it.
+//! Converts a tape to the other dialect, with the files beside it.
 
 use std::fs;
 use std::io::{BufRead, Read, Write};
@@ -20,7 +20,7 @@ use crate::talk;
 use crate::verbosity;
 use crate::views::json::Writer;
 
-/// The program that writes tapes, as headers name it.
+/// The program that writes tapes, as named in headers.
 pub(super) const TOOL: &str = concat!("tapegate ", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn convert(args: &Args, to: DialectWord, out: &mut dyn Write) -> anyhow::Result<Exit> {
@@ -40,21 +40,21 @@ pub(super) fn convert(args: &Args, to: DialectWord, out: &mut dyn Write) -> anyh
     Ok(Exit::Ok)
 }
 
-/// The bash session in a file, if there is one in it.
+/// The bash session in a file, if it contains one.
 pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
     let name = path.display();
     if path == Path::new("-") {
         return Ok(None);
     }
     let read = || format!("cannot read `{name}`");
-    // A pipe gives what it gives once.
+    // A pipe can be read only once.
     if !fs::metadata(path).with_context(read)?.is_file() {
         return Ok(None);
     }
     let mut text = source::text(input::open(path).with_context(read)?).with_context(read)?;
     let mut session = Session::default();
     let (mut line, mut number) = (Vec::new(), 0u64);
-    // What is not JSON may have no line end for gigabytes.
+    // A file that is not JSON may have no line ending for gigabytes.
     if !text.fill_buf().with_context(read)?.trim_ascii_start().starts_with(b"{") {
         return Ok(None);
     }
@@ -144,13 +144,13 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
         .and_then(|()| put_asides(output, &asides, args.force))
         .and_then(|()| Ok(tape.commit().map_err(refused)?));
     if written.is_err() {
-        // Parts of a tape that is not there mean nothing.
+        // Without the tape, the files beside it are useless.
         new.into_iter().for_each(|path| drop(fs::remove_file(path)));
     }
     written.map(|()| done)
 }
 
-/// The dialect that a first line is of.
+/// The dialect of a tape, from its first line.
 fn dialect(line: &Line<'_>) -> Option<Dialect> {
     match line {
         Line::Header(_) | Line::Footer(_) | Line::Message(Message { seq: Some(_), .. }) => {
@@ -161,7 +161,7 @@ fn dialect(line: &Line<'_>) -> Option<Dialect> {
     }
 }
 
-/// The anomalies of a tape that is written, made when there is one.
+/// The anomalies file of the new tape, created when there is an anomaly.
 struct Beside {
     path: PathBuf,
     force: bool,
@@ -179,7 +179,7 @@ impl Beside {
             (Some(error), _) => Err(refused(error).into()),
             (None, Some(file)) => Ok(file.commit().map_err(refused)?),
             (None, None) => {
-                // What lies beside the tape that is overwritten would be taken for this tape's.
+                // The anomalies file of the overwritten tape would be taken for this tape's.
                 if self.force && self.path.symlink_metadata().is_ok_and(|there| there.is_file()) {
                     fs::remove_file(&self.path)?;
                 }
@@ -214,7 +214,7 @@ fn beside_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<Lines>> {
     Ok(Some(source::text(file).with_context(read)?))
 }
 
-/// The next line beside a tape that is short enough to be an entry.
+/// The next line of the file beside a tape that is short enough to be an entry.
 fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
     loop {
         let mut line = Vec::new();
@@ -228,19 +228,19 @@ fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// Appends the next line, but no more of it than an entry may have.
+/// Appends the next line, up to the maximum size of an entry.
 fn read_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<usize> {
     text.take(entry_bytes_max() as u64).read_until(b'\n', line)
 }
 
-/// Where the headers and footers of an overwatch tape lie.
+/// The file with the headers and footers of an overwatch tape.
 fn meta_path(tape: &Path) -> PathBuf {
     let mut name = tape.as_os_str().to_owned();
     name.push(".meta.json");
     name.into()
 }
 
-/// How large the file with the headers and footers of a tape may be.
+/// The largest file with headers and footers that is read.
 const META_BYTES_MAX: u64 = 64 << 20;
 
 fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {

@@ -1,4 +1,4 @@
-//! The demo's agent: asks, answers what it is asked, and shows what it sees.
+//! The demo's agent: sends requests, answers those of the server, and prints what it sees.
 
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use anyhow::Context;
 use tapegate_core::frame::{Frame, Kind};
 
-/// What the agent says, in order; a request is said when the one before it was answered.
+/// The agent's messages, in order; each request waits for the answer to the one before.
 const SCRIPT: [(&str, &str); 5] = [
     (
         "opens the session",
@@ -24,11 +24,11 @@ const SCRIPT: [(&str, &str); 5] = [
     ),
 ];
 
-/// What the agent answers when the server wants something from its model.
+/// The agent's answer when the server asks for its model.
 const SAMPLE: &str =
     r#"{"role":"assistant","model":"demo","content":{"type":"text","text":"Everything is kept."}}"#;
 
-/// Plays the script against the server that `command` stands for.
+/// Runs the script against the server started by `command`.
 pub(super) fn run(mut command: Command, out: &mut dyn Write) -> anyhow::Result<ExitStatus> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -39,7 +39,7 @@ pub(super) fn run(mut command: Command, out: &mut dyn Write) -> anyhow::Result<E
     let from_server = child.stdout.take().context("it has no output")?;
     let played = play(to_server, BufReader::new(from_server), out);
     let status = child.wait()?;
-    // That it failed itself is the better reason.
+    // If the process itself failed, that is the better reason.
     if status.success() { played.map(|()| status) } else { Ok(status) }
 }
 
@@ -60,7 +60,7 @@ fn play(
     Ok(())
 }
 
-/// Reads until the answer to `asked` has come, and answers what the server asks meanwhile.
+/// Reads until `asked` is answered, answering requests of the server in the meantime.
 fn await_answer(
     asked: &Frame<'_>,
     lines: &mut dyn Iterator<Item = std::io::Result<String>>,
@@ -96,7 +96,7 @@ fn await_answer(
     anyhow::bail!("the server closed the session before it answered")
 }
 
-/// The arrow of a line, coloured on a terminal.
+/// The arrow at the start of a line, coloured on a terminal.
 fn arrow(text: &str) -> String {
     if std::io::stdout().is_terminal() { format!("\x1b[36m{text}\x1b[0m") } else { text.to_owned() }
 }

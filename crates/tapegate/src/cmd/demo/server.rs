@@ -1,4 +1,4 @@
-//! The demo's MCP server: two tools, progress, and a question to the agent's model.
+//! The demo's MCP server: two tools, progress, and a request to the agent's model.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
@@ -10,7 +10,7 @@ const INITIALIZED: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"to
 
 const TOOLS: &str = r#"{"tools":[{"name":"count_words","description":"Counts the words of a text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}},{"name":"summarise","description":"Has the agent's model sum up a text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}"#;
 
-/// The id of the one question this server asks.
+/// The id of the only request this server sends.
 const QUESTION: &str = "\"ask-1\"";
 
 /// Serves until the input ends.

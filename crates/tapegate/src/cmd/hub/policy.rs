@@ -1,4 +1,4 @@
-//! The policy of a hub, and every text it was made from, so that shims can make it once more.
+//! The hub's policy, with every text it was made from, so that shims can load it themselves.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -14,28 +14,28 @@ use crate::redaction;
 use crate::settings::{ProjectArgs, Surroundings};
 use crate::trust::{Governing, Moment, PolicyNotice, Trust};
 
-/// Where the policy lies.
+/// Finds and loads the hub's policy.
 pub(super) struct Shelf {
     named: Option<PathBuf>,
-    /// The file that was found. Once there is one, nothing else is looked for: a policy that
-    /// vanishes is a fault, and no reason to let everything through.
+    /// The file that was found. Once there is one, no other is looked for: a policy that vanishes
+    /// is a fault, not a reason to let everything through.
     path: RefCell<Option<PathBuf>>,
     wanted: Option<Profile>,
     key: Key,
     trust: Trust,
     files: RefCell<Vec<PathBuf>>,
-    /// Whether it was said that there is none.
+    /// Whether the absence of a policy has been reported.
     told: Cell<bool>,
-    /// What was last told about the acceptance of the policy: each change is told once.
+    /// The last notices about the acceptance of the policy, so that each change is reported once.
     told_acceptance: RefCell<Vec<PolicyNotice>>,
-    /// Whether a policy must govern, and be known at the next start.
+    /// Whether a policy is required, and its acceptance must be stored.
     required: bool,
-    /// Whether a policy has governed already.
+    /// Whether a policy has been in force already.
     started: Cell<bool>,
 }
 
 impl Shelf {
-    /// The shelf that a command line names.
+    /// The policy source for a command line.
     pub(super) fn new(
         project: &ProjectArgs,
         required: bool,
@@ -58,17 +58,17 @@ impl Shelf {
         })
     }
 
-    /// The profile that was asked for.
+    /// The profile that was requested.
     pub(super) fn wanted(&self) -> Option<Profile> {
         self.wanted
     }
 
-    /// The policy's file, if there is one.
+    /// The policy file, if there is one.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.path.borrow().clone()
     }
 
-    /// The files whose change is worth another look.
+    /// The files to watch for changes.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         self.files.borrow().clone()
     }
@@ -103,14 +103,14 @@ impl Shelf {
         Loading { policy, profile, faults, warnings, texts, files }
     }
 
-    /// What is to be told about the acceptance of the policy and was not told yet.
+    /// The notice about the acceptance of the policy, if it has not been reported yet.
     fn untold(&self, notice: Option<PolicyNotice>) -> Option<String> {
         let told = self.told_acceptance.replace(notice.clone().into_iter().collect());
         let notice = notice.filter(|notice| notice.is_warning() && !told.contains(notice))?;
         Some(notice.message())
     }
 
-    /// The policy's file; one that was not there before may have come since.
+    /// The policy file, which may have been created since the last call.
     fn find(&self) -> Result<Option<PathBuf>, Failure> {
         let mut path = self.path.borrow_mut();
         if path.is_none()

@@ -1,4 +1,4 @@
-//! The text of a policy to start with.
+//! The text of a first policy.
 
 use std::fmt::Write;
 
@@ -87,7 +87,7 @@ pub(super) fn write(servers: &[Server]) -> String {
     out + RULES + MORE
 }
 
-/// A policy that was made from tapes, with what else there is to start with.
+/// A policy generated from tapes, with the rest of a first policy.
 pub(super) fn with_more(made: &str) -> String {
     format!("{made}{MORE}")
 }

@@ -1,4 +1,4 @@
-//! What `init` has found and done, for people and for programs.
+//! Reports what `init` has found and done, for people and for programs.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ pub(super) struct Summary<'a> {
     pub(super) policy: &'a Path,
     /// Whether nothing was to be written.
     pub(super) is_dry_run: bool,
-    /// Why a dry run is all that can be done.
+    /// Why only a dry run is possible.
     pub(super) conflict: Option<String>,
-    /// What was written, the policy first.
+    /// The files that were written, the policy first.
     pub(super) written: Vec<PathBuf>,
-    /// Whether the policy is made from tapes.
+    /// Whether the policy is generated from tapes.
     pub(super) is_from_tapes: bool,
-    /// Where these tapes are, and how many; those that could be used if none are.
+    /// The folders and counts of these tapes, or of tapes that could be used.
     pub(super) tapes: Vec<(PathBuf, usize)>,
-    /// The servers that are on the tapes that the policy is made from.
+    /// The servers on the tapes that the policy is generated from.
     pub(super) taped: Vec<String>,
-    /// The folder that everything is told from, and the home folder.
+    /// The folder that displayed paths are relative to, and the home folder.
     pub(super) folder: PathBuf,
     pub(super) home: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ impl Summary<'_> {
         short(path, &self.folder, self.home.as_deref())
     }
 
-    /// Whether nothing of a server passes, since it is on no tape.
+    /// Whether no call of a server passes because it is on no tape.
     fn is_shut(&self, server: &Server) -> bool {
         !self.taped.is_empty() && !self.taped.iter().any(|own| *own == server.id || own == "*")
     }

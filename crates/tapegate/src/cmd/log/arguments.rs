@@ -1,7 +1,7 @@
-//! What calls were made with, from the tapes beside an activity log.
+//! Looks up the arguments of calls on the tapes beside an activity log.
 //!
-//! The log keeps no arguments, which may hold secrets; it names the tape of a call and its number
-//! there. The tape has them as the policy's redaction left them.
+//! The log does not contain arguments, which may hold secrets; it refers to the tape of a call and
+//! its number there. The tape has them as redacted by the policy.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -12,27 +12,27 @@ use tapegate_core::tape::{Line, timeline};
 use tapegate_store::activity::Logged;
 use tapegate_store::followed::{FollowedLine, FollowedTape};
 
-/// So many tapes are kept open.
+/// How many tapes are kept open.
 const TAPES_MAX: usize = 8;
-/// Of so many calls of a tape the arguments are remembered.
+/// How many calls of a tape are remembered.
 const CALLS_MAX: usize = 10_000;
-/// Longer arguments are cut.
+/// Longer arguments are truncated.
 const CHARS_MAX: usize = 200;
 
-/// Finds arguments.
+/// Finds the arguments of calls.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// Folders with one folder of tapes for each server.
+    /// Folders with one subfolder of tapes per server.
     folders: Vec<PathBuf>,
-    /// Tapes, the one that was used last at the end.
+    /// Open tapes, the most recently used one last.
     tapes: VecDeque<TapeCalls>,
 }
 
-/// The calls of a tape, as far as it was read.
+/// The calls of a tape, as far as it has been read.
 #[derive(Debug)]
 struct TapeCalls {
     session: String,
-    /// It is not there, if it was cleaned away or nothing was recorded.
+    /// `None` if the tape was removed or nothing was recorded.
     tape: Option<FollowedTape>,
     seq: u64,
     by_seq: BTreeMap<u64, String>,
@@ -44,7 +44,7 @@ impl Arguments {
         Self { folders: vec![state.join("tapes")], tapes: VecDeque::new() }
     }
 
-    /// Looks for tapes in the folder of this log, too.
+    /// Also looks for tapes in the folder of this log.
     pub(super) fn look_beside(&mut self, log: &Path) {
         let folder = log.parent().unwrap_or(Path::new("")).join("tapes");
         if !self.folders.contains(&folder) {
@@ -52,7 +52,7 @@ impl Arguments {
         }
     }
 
-    /// The arguments of the call that an event is about; nothing, if they are not known.
+    /// The arguments of the call that an event is about; empty if they are not known.
     pub(super) fn of(&mut self, logged: &Logged) -> String {
         let session = logged.str("tape_session_id").filter(|session| is_file_name(session));
         let (Some(session), Some(seq)) = (session, logged.number("tape_seq")) else {
@@ -87,12 +87,12 @@ impl Arguments {
 }
 
 impl TapeCalls {
-    /// Reads until a message of this number has come, or there are no more yet.
+    /// Reads up to the message with this number, or to the current end.
     fn read_to(&mut self, seq: u64) {
         while self.seq < seq
             && let Some(tape) = &mut self.tape
         {
-            // What is wrong with a tape is told by those who read tapes.
+            // Faults of a tape are reported by the commands that read tapes.
             let Ok(Some((_, line))) = tape.next_line() else { return };
             let FollowedLine::Whole(text) = line else { continue };
             let Ok(Line::Message(message)) = Line::read(&text) else { continue };
@@ -108,7 +108,7 @@ impl TapeCalls {
     }
 }
 
-/// Whether a name stays in its folder, whatever the log says.
+/// Whether a name stays inside its folder, whatever the log contains.
 fn is_file_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

@@ -1,4 +1,4 @@
-//! Which events are shown.
+//! Selects the events to show.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tapegate_core::decision::LoggedDecision;
@@ -28,7 +28,7 @@ pub(crate) struct FilterArgs {
     since: Option<String>,
 }
 
-/// Which events pass.
+/// Selects the events to show.
 #[derive(Debug)]
 pub(super) struct Filter {
     args: FilterArgs,
@@ -36,7 +36,7 @@ pub(super) struct Filter {
 }
 
 impl FilterArgs {
-    /// What it means at this moment.
+    /// The filter at this point in time.
     pub(super) fn filter(&self, now_us: i64) -> Result<Filter, Failure> {
         let since_us = match &self.since {
             None => None,
@@ -67,7 +67,7 @@ impl Filter {
             wanted.is_empty() || logged().is_some_and(|decision| wanted.contains(&decision))
         };
         let is_since = |since_us: i64| {
-            // What has no time cannot be told to be older.
+            // An event without a time cannot be ruled out as older.
             read_rfc3339(&text("timestamp")).is_none_or(|at| at >= since_us)
         };
         globs(&self.args.server, "server_id")
@@ -78,8 +78,8 @@ impl Filter {
     }
 }
 
-/// Takes the decisions that a log can contain and no other word: it would match nothing, and look as
-/// if nothing had happened.
+/// Accepts only decisions that a log can contain: any other word would match nothing, as if nothing
+/// had happened.
 fn decision_parser() -> impl TypedValueParser<Value = LoggedDecision> {
     let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.word()));
     words.try_map(|word| LoggedDecision::parse(&word).ok_or("it is not a decision"))
@@ -89,7 +89,7 @@ fn glob(text: &str) -> Result<Glob, String> {
     Glob::parse(text)
 }
 
-/// The moment that `1h` or a time means.
+/// The point in time given by `1h` or a time.
 fn moment(text: &str, now_us: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(at) = read_rfc3339(text) {

@@ -1,4 +1,4 @@
-//! Finding and loading the policy that a command is about.
+//! Finds and loads the policy of a command.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use crate::talk;
 use crate::trust::{self, Trust};
 use crate::views::visible;
 
-/// A policy, and what it was made from.
+/// A policy and its file.
 pub(super) struct Found {
-    /// Its file, as it is told to people.
+    /// The file, as shown to the user.
     pub(super) path: PathBuf,
     pub(super) policy: Policy,
 }
 
-/// The policy that was named, or else the nearest.
+/// The named policy, or else the nearest one.
 pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
     let found = read(nearest_path(named, BY_CONFIG)?)?;
     trust::warn_if_not_in_force(&found.path);
@@ -43,14 +43,14 @@ pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
 /// How most commands name a policy.
 pub(super) const BY_CONFIG: &str = "--config FILE";
 
-/// A nearer policy whose file is gone, and which governs all the same as it was accepted.
+/// A nearer policy whose file is gone but whose accepted copy is still in force.
 fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let around = Surroundings::ours()?;
     let governing = Trust::new().locate(&around, named)?;
     Ok(governing.filter(|path| !path.exists()))
 }
 
-/// Where the policy is that was named, or else the nearest; it is an error if there is none. `way` is how
+/// The path of the named policy, or else the nearest one; an error if there is none. `way` is how
 /// the command names one.
 pub(super) fn nearest_path(named: Option<&Path>, way: &str) -> anyhow::Result<PathBuf> {
     let gone = |path: PathBuf| {
@@ -70,15 +70,15 @@ pub(super) fn nearest_path(named: Option<&Path>, way: &str) -> anyhow::Result<Pa
     }
 }
 
-/// Where the policy is that was named, or else the nearest.
+/// The path of the named policy, or else the nearest one.
 pub(super) fn path(named: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
     let around = Surroundings::ours()?;
     let path = around.config(named)?;
-    // A path without the folder that we are in is easier to read.
+    // A path relative to the current folder is easier to read.
     Ok(path.map(|path| path.strip_prefix(&around.folder).map(Path::to_owned).unwrap_or(path)))
 }
 
-/// The policy in a file. Everything that is wrong with it is told.
+/// Loads the policy in a file and reports all its faults.
 pub(super) fn read(path: PathBuf) -> Result<Found, Failure> {
     let loaded = load::load(&path.to_string_lossy(), &Disk::of_regular_files());
     found(path, loaded)
@@ -119,7 +119,7 @@ fn found(path: PathBuf, loaded: Loaded) -> Result<Found, Failure> {
     }
 }
 
-/// A finding with its place, on one line.
+/// A finding with its position, on one line.
 pub(super) fn told(file: &str, Finding { spot, path, words, .. }: &Finding) -> String {
     let place =
         if spot.line == 0 { String::new() } else { format!(":{}:{}", spot.line, spot.column) };
@@ -127,13 +127,13 @@ pub(super) fn told(file: &str, Finding { spot, path, words, .. }: &Finding) -> S
     format!("{file}{place}: {}", visible::inline(&format!("{path}{words}"), usize::MAX))
 }
 
-/// The profile that holds: the one that was named, the one of the environment, or the policy's own.
+/// The profile in force: the named one, that of the environment, or the policy's own.
 pub(super) fn profile(named: Option<ProfileWord>, policy: &Policy) -> anyhow::Result<Profile> {
     let named = Surroundings::ours()?.profile(named)?;
     Ok(named.or(policy.profile).unwrap_or_default())
 }
 
-/// The server that is meant: the one that was named, the only one there is, or any.
+/// The named server, the policy's only one, or any.
 pub(super) fn server<'s>(named: Option<&'s str>, policy: &'s Policy) -> &'s str {
     named.unwrap_or_else(|| match policy.sources.as_slice() {
         [only] => &only.id,
@@ -141,10 +141,10 @@ pub(super) fn server<'s>(named: Option<&'s str>, policy: &'s Policy) -> &'s str 
     })
 }
 
-/// How large a lock file may be.
+/// The largest lock file that is read.
 pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
 
-/// The definitions in a lock file, if it is there.
+/// The definitions in a lock file, if it exists.
 pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
     let text = match input::read_to_string(path, LOCK_BYTES_MAX) {
         Ok(text) => text,
@@ -162,13 +162,13 @@ pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
     Ok(Some(lock))
 }
 
-/// Where the definitions that were accepted are kept.
+/// The path of the policy's lock file.
 pub(super) fn lock_path(found: &Found) -> PathBuf {
     let folder = found.path.parent().unwrap_or(Path::new(""));
     folder.join(&found.policy.pins.lock_file)
 }
 
-/// What masks results on the wire, if the policy has them masked.
+/// The redactor for results on the wire, if the policy has one.
 pub(super) fn redactor(policy: &Policy) -> Option<Redactor> {
     let rules = policy.redaction.rules.clone().filter(|_| policy.redaction.on_wire);
     // Placeholders are not shown, so any key will do.

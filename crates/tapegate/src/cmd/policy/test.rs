@@ -1,4 +1,4 @@
-//! `tapegate policy test`: whether a policy does what its people expect.
+//! `tapegate policy test`: checks that a policy decides as expected.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -23,7 +23,7 @@ use crate::{reporting, talk};
 
 /// Why a report is not printed by --report.
 const PRINTED: &str = "--format json|junit prints it to standard output; name a file";
-/// The file that is looked for.
+/// The default test file.
 const FILE: &str = "tapegate.test.yaml";
 
 /// Run the tests of a policy: calls, and what is expected to become of them
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 impl Args {
-    /// The files that were named, or else the one that is there.
+    /// The named files, or else the default one.
     fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
         if !self.files.is_empty() {
             return Ok(self.files.clone());
@@ -136,7 +136,7 @@ impl Args {
         if beside.is_file() { Ok(vec![beside]) } else { Err(none().into()) }
     }
 
-    /// The policy that a file of tests is about, by its place among those that were loaded.
+    /// The policy that a test file is about, as an index into those loaded.
     fn policy(&self, file: &Path, suite: &Suite, known: &mut Vec<Found>) -> anyhow::Result<usize> {
         let beside = file.with_file_name("tapegate.yaml");
         let path = match (&self.config, &suite.config) {
@@ -153,7 +153,7 @@ impl Args {
     }
 }
 
-/// Loads a file of tests. Everything that is wrong with it is told.
+/// Loads a test file and reports all its faults.
 fn load(path: &Path) -> anyhow::Result<Suite> {
     let name = path.to_string_lossy();
     let loaded = cases::load(&name, &Disk::of_regular_files())
@@ -169,7 +169,7 @@ fn load(path: &Path) -> anyhow::Result<Suite> {
     loaded.suite.ok_or_else(|| words().into())
 }
 
-/// The rules that no case has reached, with the files and lines where they stand.
+/// The rules that no case has reached, with their files and lines.
 fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
     let mut unreached = Vec::new();
     for (place, Found { path, policy }) in policies.iter().enumerate() {
@@ -186,7 +186,7 @@ fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
     unreached
 }
 
-/// What stands for the default among rules that were reached; no rule is called so.
+/// Stands for the default among the rules reached; no rule has this name.
 const DEFAULT: &str = "";
 
 fn reached<'r>(ran: impl Iterator<Item = &'r Ran>) -> BTreeSet<&'r str> {
@@ -198,7 +198,7 @@ fn reached<'r>(ran: impl Iterator<Item = &'r Ran>) -> BTreeSet<&'r str> {
     past.map(|decision| decision.rule.as_deref().unwrap_or(DEFAULT)).collect()
 }
 
-/// Whether there are calls that no rule matches, as far as that can be told.
+/// Whether some call may match no rule, as far as that can be determined.
 fn reaches_default(policy: &Policy) -> bool {
     !policy.rules.iter().any(|rule| {
         let any =

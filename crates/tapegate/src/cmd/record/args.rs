@@ -1,4 +1,4 @@
-//! What can be said on the command lines of `record` and `tape`.
+//! Command-line arguments of `record` and `tape`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub(crate) struct WireArgs {
 }
 
 impl WireArgs {
-    /// What happens if the tape exists already.
+    /// What to do if the tape already exists.
     pub(super) fn if_exists(&self) -> IfExistsWord {
         if self.force { IfExistsWord::Overwrite } else { self.if_exists }
     }

@@ -1,4 +1,4 @@
-//! What can be said on the command line of `replay`.
+//! Command-line arguments of `replay`.
 
 use std::path::PathBuf;
 
@@ -200,7 +200,7 @@ impl From<ServerMessagesWord> for ServerMessages {
     }
 }
 
-/// What recorded delays are multiplied by.
+/// The factor for recorded delays.
 fn pace(text: &str) -> Result<f64, String> {
     let scale = match (text, text.strip_prefix("scaled:")) {
         ("instant", _) => Some(0.0),
@@ -221,7 +221,7 @@ fn session(text: &str) -> Result<TapeSession, String> {
     }
 }
 
-/// A path into requests.
+/// Parses a path into requests.
 fn ignored(text: &str) -> Result<Path, String> {
     crate::sizes::path_in(text, &["params"])
 }

@@ -1,7 +1,7 @@
-//! What a scenario may only do with `--allow-external-handlers`: ask programs and other servers for
-//! answers, fill a pipe until nothing moves, cut a connection, and log to a file that does not lie
-//! below the folder it is started in. All else stays inside of the
-//! session: it is slow, loud or odd, but it ends.
+//! What a scenario may do only with `--allow-external-handlers`: get answers from programs and
+//! other servers, fill a pipe until nothing moves, cut a connection, or log to a file outside the
+//! current folder. Everything else stays inside the session: it may be slow, noisy or odd, but it
+//! ends.
 
 use std::path::{Component, Path};
 
@@ -10,15 +10,15 @@ use tapegate_scenario::model::{
 };
 use tapegate_scenario::node::Spot;
 
-/// Something that needs leave, and where it stands.
+/// Something that needs permission, and where it is.
 pub(super) struct Danger {
-    /// The item it belongs to; in no file, if it belongs to a phase or to the server.
+    /// The item it belongs to; the default if it belongs to a phase or to the server.
     pub(super) spot: Spot,
-    /// What it is, in words.
+    /// A description of it.
     pub(super) words: String,
 }
 
-/// Everything in a scenario that needs leave, each once.
+/// Everything in a scenario that needs permission, each once.
 pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
     let mut found = Vec::new();
     found.extend(log(&scenario.logging.output));
@@ -39,7 +39,7 @@ pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
     found
 }
 
-/// A log that is not written below the folder we are in.
+/// A log outside the current folder.
 fn log(output: &LogOutput) -> Option<Danger> {
     let LogOutput::File(path) = output else { return None };
     let inside = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);

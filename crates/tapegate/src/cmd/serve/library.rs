@@ -1,6 +1,6 @@
-//! The scenarios that come with tapegate, a flat list.
+//! The built-in scenarios, as a flat list.
 
-/// The name of each and its text.
+/// The name and text of each scenario.
 static SCENARIOS: &[(&str, &str)] = &[
     ("adaptive-injection", include_str!("../../../../../scenarios/adaptive-injection.yaml")),
     (
@@ -46,7 +46,7 @@ static SCENARIOS: &[(&str, &str)] = &[
     ("zombie-process", include_str!("../../../../../scenarios/zombie-process.yaml")),
 ];
 
-/// The names of all scenarios, in their order.
+/// The names of all scenarios, in order.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
@@ -56,7 +56,7 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
     SCENARIOS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// What the file of a scenario is called.
+/// The file name of a scenario.
 pub(super) fn file(name: &str) -> String {
     format!("scenarios/{name}.yaml")
 }

@@ -1,4 +1,4 @@
-//! The library, listed.
+//! Lists the built-in scenarios.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::views::json::{Writer, quoted};
 use crate::views::json_list::JsonList;
 
-/// Prints what there is in the library.
+/// Prints the built-in scenarios.
 pub(super) fn print(format: Format, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let out = &mut match format {
         Format::Json => JsonList::document(out),

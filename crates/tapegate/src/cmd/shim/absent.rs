@@ -1,7 +1,7 @@
-//! The stand-in for a session that could not be started.
+//! Stands in for a session that could not be started.
 //!
-//! A client whose server closes the connection shows "failed" and no reason. So every request is
-//! answered with the reason, until the client leaves.
+//! If a server closes the connection, clients show "failed" and no reason. So every request is
+//! answered with the reason until the client leaves.
 
 use tapegate_core::actor::{Act, Actor, Cue, Seat};
 use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements, error_reply};
@@ -13,23 +13,23 @@ use crate::exit::Exit;
 /// The JSON-RPC code for "no policy governs this session".
 const CODE_UNGOVERNED: i32 = -32013;
 
-/// Why a session cannot start, and how the command ends because of it.
+/// Why a session cannot start, and the resulting exit code.
 #[derive(Debug, Clone)]
 pub(super) struct StartFailure {
-    /// What the client is told.
+    /// The message for the client.
     pub(super) message: String,
     pub(super) kind: FailureKind,
     pub(super) exit: Exit,
 }
 
-/// What is missing.
+/// What is missing or wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailureKind {
     Server,
     Hub,
     Policy,
     Tape,
-    /// A folder that Tapegate keeps its state or its tapes in.
+    /// A folder for Tapegate's state or tapes.
     State,
     /// The environment or the command line.
     Settings,
@@ -57,20 +57,20 @@ impl FailureKind {
     }
 }
 
-/// How many lines of a reason, and how many characters, a client is told. Clients show little more.
+/// How many lines and characters of a reason are sent. Clients show little more.
 const LINES_MAX: usize = 8;
 const CHARS_MAX: usize = 1500;
 
-/// A reason as a client shows it: on one line, bounded, with the way out at its end.
+/// A reason in the form that clients show: one line of limited length, with the hint at its end.
 pub(super) fn shortened(words: &str, hint: Option<&str>) -> String {
     let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
-    // The last line sums up; the findings come before it.
+    // The last line is the summary; the findings come before it.
     let (last, findings) = lines.split_last().map_or((&"", &[][..]), |(last, rest)| (last, rest));
     let folder = folder_in(last);
     let mut text = format!("Tapegate: {last}");
     for (index, finding) in findings.iter().take(LINES_MAX).enumerate() {
         text.push_str(if index == 0 { ": " } else { "; " });
-        // The summary has named the folder. Clients cut long messages, so it is not repeated.
+        // The summary names the folder. Clients truncate long messages, so it is not repeated.
         text.push_str(folder.and_then(|folder| finding.strip_prefix(folder)).unwrap_or(finding));
     }
     if findings.len() > LINES_MAX {
@@ -89,7 +89,7 @@ pub(super) fn shortened(words: &str, hint: Option<&str>) -> String {
     text
 }
 
-/// The folder, with its slash, of the first path that a line has in backticks.
+/// The folder, with its slash, of the first path in backticks on a line.
 fn folder_in(line: &str) -> Option<&str> {
     let path = line.split('`').nth(1)?;
     path.rfind('/').map(|slash| &path[..=slash])

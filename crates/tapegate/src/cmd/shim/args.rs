@@ -1,4 +1,4 @@
-//! What can be said on the command line of `shim`.
+//! Command-line arguments of `shim`.
 
 use std::path::PathBuf;
 

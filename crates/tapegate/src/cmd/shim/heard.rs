@@ -1,5 +1,5 @@
-//! What both sides of a session have sent so far, to tell a server that never ran from one that
-//! ended.
+//! Tracks which sides of a session have sent messages, to distinguish a server that never ran from
+//! one that ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,19 +8,19 @@ use tapegate_core::frame::{Body, Kind};
 use tapegate_core::gate::Case;
 use tapegate_core::side::Side;
 
-/// What has been heard in a session so far. Clones are the same.
+/// Which messages have been seen in a session. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heard(Arc<HeardFlags>);
 
 #[derive(Debug, Default)]
 struct HeardFlags {
-    /// A side has sent a message.
+    /// Whether each side has sent a message.
     sides: [AtomicBool; 2],
     /// The client has sent more than the requests that open a session, or a side has answered.
     opened: AtomicBool,
 }
 
-/// The requests that open a session, in either era.
+/// The requests that open a session, in old and new protocol versions.
 const OPENING: [&str; 2] = ["initialize", "server/discover"];
 
 impl Heard {
@@ -44,8 +44,8 @@ impl Heard {
     }
 }
 
-/// Whether a session is under way once this message was sent. Talk that is not a message, such as a
-/// banner, does not count, nor do notifications.
+/// Whether this message shows that the session is established. Output that is not a message, such
+/// as a banner, does not count, nor do notifications.
 fn opens(case: &Case<'_>) -> bool {
     let Some(envelope) = case.frame.envelope() else {
         return matches!(case.frame.body(), Body::Batch);

@@ -1,5 +1,5 @@
-//! The policy as it is loaded: from files, or from what a hub hands out. Both ways go through the
-//! same loader, so that they cannot come to mean different things.
+//! Loads the policy, from files or from a hub's snapshot. Both use the same loader, so that they
+//! cannot differ in meaning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use crate::called;
 use crate::settings::{own_places, own_sources, spellings};
 use crate::views::visible;
 
-/// What came of loading a policy.
+/// The result of loading a policy.
 pub(crate) struct Found {
-    /// What is to hold; `None` if something is wrong.
+    /// The policy to put in force; `None` if there are faults.
     pub(crate) rule: Option<Rule>,
-    /// What is wrong.
+    /// Errors.
     pub(crate) faults: Vec<String>,
-    /// What is worth knowing.
+    /// Warnings.
     pub(crate) warnings: Vec<String>,
-    /// Every file that was asked for, whether or not it is there.
+    /// Every file that was requested, whether or not it exists.
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// What holds, and what follows for what is written down.
+/// The policy in force, and the redactor for what is written.
 #[derive(Clone)]
 pub(crate) struct Rule {
     pub(crate) regime: Regime,
-    /// What masks tapes, logs and requests for approval.
+    /// The redactor for tapes, logs and approval requests.
     pub(crate) masking: Option<Redactor>,
 }
 
 impl Rule {
-    /// What holds where there is no policy: everything is observed.
+    /// The rule for sessions without a policy: everything is only observed.
     pub(crate) fn observing(profile: Option<Profile>) -> Self {
         let regime = Regime { profile: profile.unwrap_or_default(), ..Regime::default() };
         Self { regime, masking: None }
@@ -47,37 +47,37 @@ impl Rule {
         self.regime.policy.as_ref().is_some_and(|policy| policy.cedar.is_some())
     }
 
-    /// What the policy goes by; nothing if there is none.
+    /// The policy's version; empty if there is none.
     pub(crate) fn version(&self) -> &str {
         self.regime.policy.as_ref().map_or("", |policy| &policy.version)
     }
 }
 
-/// What becomes of the telemetry that a policy asks for.
+/// What happens to the telemetry that a policy asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TelemetryFate {
-    /// It is sent, if this process sends any.
+    /// It is sent, if this process sends telemetry at all.
     Sent,
-    /// It is not sent, as no person has accepted the policy. A warning says so.
+    /// It is not sent because no person has accepted the policy, which is reported as a warning.
     NotAccepted,
-    /// It is the hub that sends it.
+    /// The hub sends it.
     LeftToHub,
-    /// Nothing here sends any, whether or not the policy is accepted, of which the session warns.
+    /// This process sends none, whether or not the policy is accepted; the session warns of that.
     Unsent,
 }
 
-/// What a policy is loaded with, beside its files.
+/// The settings for loading a policy, besides its files.
 #[derive(Clone, Copy)]
 pub(crate) struct Options<'a> {
-    /// The profile, unless the policy says.
+    /// The profile that was requested, if any.
     pub(crate) wanted: Option<Profile>,
     pub(crate) key: &'a Key,
-    /// Files of ours that calls may not name, beside those that are known here.
+    /// Files of ours that calls must not name, besides those known here.
     pub(crate) own_files: &'a [PathBuf],
     pub(crate) telemetry: TelemetryFate,
 }
 
-/// Reads a policy from anywhere.
+/// Reads a policy from any source.
 pub(crate) fn read(main: &str, files: &dyn Files, telemetry: TelemetryFate) -> load::Loaded {
     match telemetry {
         TelemetryFate::Sent => load::load(main, files),
@@ -87,9 +87,9 @@ pub(crate) fn read(main: &str, files: &dyn Files, telemetry: TelemetryFate) -> l
     }
 }
 
-/// Lets the findings tell nothing of what variables hold, since faults reach the agent, which may have
-/// written the policy. `without_values` are the same files, with every variable as it is written: a
-/// finding that is the same there does not depend on a value.
+/// Rewords findings that could reveal the values of variables, since faults reach the agent, which
+/// may have written the policy. `without_values` are the same files with every variable unexpanded:
+/// a finding that is the same there does not depend on a value.
 pub(crate) fn hide_values(loaded: &mut load::Loaded, main: &str, without_values: &dyn Files) {
     if loaded.findings.is_empty() || loaded.variables.is_empty() {
         return;
@@ -103,7 +103,7 @@ pub(crate) fn hide_values(loaded: &mut load::Loaded, main: &str, without_values:
     }
 }
 
-/// The policy that was read, as it is held to.
+/// The policy that was read, in the form that is put in force.
 pub(crate) fn found(main: &str, loaded: load::Loaded, options: Options<'_>) -> Found {
     let load::Loaded { policy, findings, sources, .. } = loaded;
     let Options { wanted, key, own_files: own, telemetry } = options;
@@ -135,7 +135,7 @@ pub(crate) fn found(main: &str, loaded: load::Loaded, options: Options<'_>) -> F
     Found { rule, faults, warnings, files: Vec::new() }
 }
 
-/// A finding with its place: `file:line:column: path: words`.
+/// A finding with its position: `file:line:column: path: words`.
 fn words(finding: &Finding, sources: &[String], main: &str) -> String {
     let spot = finding.spot;
     let file = sources.get(usize::from(spot.file)).map_or(main, String::as_str);

@@ -1,4 +1,4 @@
-//! Settings of a shim that are wrong, gathered so that the client is told all of them at once.
+//! Collects wrong settings of a shim, so that the client is told all of them at once.
 
 use crate::exit::{Exit, Failure};
 
@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 pub(super) struct SettingsFaults(Vec<Failure>);
 
 impl SettingsFaults {
-    /// A setting; or, if it is wrong, a value to go on with until the client has been told.
+    /// The setting or, if it is wrong, a fallback to use until the client has been told.
     pub(super) fn or<T>(&mut self, setting: Result<T, Failure>, fallback: T) -> T {
         setting.unwrap_or_else(|failure| {
             self.0.push(failure);
@@ -15,7 +15,7 @@ impl SettingsFaults {
         })
     }
 
-    /// All of them as one reason why the session cannot start.
+    /// All faults as one reason why the session cannot start.
     pub(super) fn into_failure(mut self) -> Option<Failure> {
         if self.0.len() < 2 {
             return self.0.pop();

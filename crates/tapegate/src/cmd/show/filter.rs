@@ -1,4 +1,4 @@
-//! Which rows are shown.
+//! Selects the rows to show.
 
 use regex::bytes::RegexBuilder;
 use tapegate_core::json::Str;
@@ -27,10 +27,10 @@ pub(super) struct FilterArgs {
     slow: Option<u64>,
 }
 
-/// Which rows pass.
+/// Selects the rows to show.
 pub(super) struct Filter(FilterArgs);
 
-/// Whether a message is looked for.
+/// The test for messages that are searched for, if any.
 pub(super) type Wanted = Option<MessageTest>;
 
 impl FilterArgs {
@@ -39,7 +39,7 @@ impl FilterArgs {
         Ok(Filter(self.clone()))
     }
 
-    /// What messages are searched with.
+    /// The test that messages are searched with.
     pub(super) fn wanted(&self) -> Result<Wanted, Failure> {
         let Some(pattern) = &self.grep else { return Ok(None) };
         let mut builder = RegexBuilder::new(pattern);
@@ -54,7 +54,7 @@ impl FilterArgs {
     }
 }
 
-/// JSON with its escapes decoded, as people write what they look for.
+/// JSON with its escapes decoded, since people search for plain text.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let text = Str { raw: text, escaped: true };
     let letters = text.scalars().filter_map(char::from_u32);
@@ -62,7 +62,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 }
 
 impl Filter {
-    /// Whether anything is left out.
+    /// Whether anything is filtered.
     pub(super) fn is_set(&self) -> bool {
         let FilterArgs { grep, tool, errors, slow } = &self.0;
         grep.is_some() || !tool.is_empty() || *errors || slow.is_some()

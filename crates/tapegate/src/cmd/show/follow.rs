@@ -1,4 +1,4 @@
-//! A tape that is shown while it is written.
+//! Shows a tape while it is being written.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tapegate_store::writer;
 
 use super::Printer;
 
-/// How long a line waits for its answer before it is printed without.
+/// How long a line waits for its answer before it is printed without one.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Shows a tape until its recording has ended.

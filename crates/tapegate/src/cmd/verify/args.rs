@@ -1,4 +1,4 @@
-//! What can be said on the command line of `verify`.
+//! Command-line arguments of `verify`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(super) enum Format {
     Sarif,
 }
 
-/// A path into answers and notifications.
+/// Parses a path into answers and notifications.
 fn ignored(text: &str) -> Result<Path, String> {
     crate::sizes::path_in(text, &["result", "error", "params"])
 }

@@ -1,15 +1,15 @@
-//! Variables by which coding agents mark the shells that they start.
+//! Variables by which coding agents mark the shells they start.
 //!
-//! Only marks count. An editor with an agent gives variables to the terminals in which a person
-//! types, too (Cursor `CURSOR_TRACE_ID`, the VS Code extension of Claude Code
-//! `CLAUDE_CODE_SSE_PORT`), and people configure agents by variables in their profiles
-//! (`CLAUDE_CODE_USE_BEDROCK`, `CODEX_HOME`, `AIDER_MODEL`). These say nothing about who types.
+//! Only marks count. An editor with an agent also sets variables in the terminals that a person
+//! uses (Cursor `CURSOR_TRACE_ID`, the VS Code extension of Claude Code `CLAUDE_CODE_SSE_PORT`),
+//! and people configure agents by variables in their profiles (`CLAUDE_CODE_USE_BEDROCK`,
+//! `CODEX_HOME`, `AIDER_MODEL`). These do not show who is typing.
 
 use std::collections::BTreeMap;
 
 use super::super::Variable;
 
-/// Variables that an agent sets for its shells, its hooks or its MCP servers, whatever their value.
+/// Variables that an agent sets for its shells, hooks or MCP servers; any value counts.
 const MARKS: [(&str, &str); 38] = [
     ("AGENT", "a coding agent"),
     ("AI_AGENT", "a coding agent"),
@@ -51,14 +51,14 @@ const MARKS: [(&str, &str); 38] = [
     ("TAPEGATE_ACTIVE", "tapegate"),
 ];
 
-/// Variables that are marks with one value only; with others they are found in a person's terminal.
+/// Variables that are marks with one value only; other values occur in a person's terminal.
 const VALUES: [(&str, &str, &str); 2] = [
     ("CURSOR_EXTENSION_HOST_ROLE", "agent-exec", "Cursor"),
     ("REPLIT_MODE", "assistant", "Replit"),
 ];
 
-/// A pager that an editor sets for its agent alone, and by which variable the editor's terminals are
-/// known. Versions that have no mark of their own are told apart by it.
+/// A pager that an editor sets only for its agent, and the variable that identifies the editor's
+/// terminals. Detects versions that have no mark of their own.
 struct AgentPager {
     editor: (&'static str, Option<&'static str>),
     pager: (&'static str, &'static str),
@@ -79,7 +79,7 @@ const PAGERS: [AgentPager; 3] = [
     AgentPager { editor: ("TERM_PROGRAM", Some("zed")), pager: ("PAGER", "cat"), agent: "Zed" },
 ];
 
-/// The mark of an agent, if there is one: the variable, and whose it is.
+/// The mark of an agent, if there is one: the variable and the agent's name.
 pub(super) fn mark(variables: impl Iterator<Item = Variable>) -> Option<String> {
     let text = |word: std::ffi::OsString| word.to_string_lossy().into_owned();
     let known: BTreeMap<String, String> =

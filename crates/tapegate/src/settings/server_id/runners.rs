@@ -1,6 +1,6 @@
-//! Programs that only run another one, and their flags that are followed by a value.
+//! Programs that only run another one, and their flags that take a value.
 
-/// Programs that only run another one, which is named after them.
+/// Programs that only run another one, which is named in their arguments.
 const RUNNERS: [&str; 48] = [
     "npx",
     "bunx",
@@ -52,7 +52,7 @@ const RUNNERS: [&str; 48] = [
     "hatch",
 ];
 
-/// Flags whose value is the name that is looked for.
+/// Flags whose value is the name to use.
 pub(super) const NAMING: [(&str, &str); 8] = [
     ("java", "-jar"),
     ("cargo", "--bin"),
@@ -64,7 +64,7 @@ pub(super) const NAMING: [(&str, &str); 8] = [
     ("deno", "--import"),
 ];
 
-/// Flags that are followed by a value, with any runner.
+/// Flags that take a value with any runner.
 const WITH_VALUE: [&str; 14] = [
     "--directory",
     "--project",
@@ -131,11 +131,11 @@ pub(super) fn is_runner(name: &str) -> bool {
     python || RUNNERS.contains(&name)
 }
 
-/// Whether a flag of a runner is followed by a value.
+/// Whether a flag of a runner takes a value.
 pub(super) fn takes_value(runner: &str, flag: &str) -> bool {
     let own: &[&str] = match runner {
         "docker" | "podman" | "nerdctl" => &OF_CONTAINERS,
-        // What a shell runs is a script; `npx -p PACKAGE` installs one and runs another.
+        // A shell runs a script; `npx -p PACKAGE` installs one package and runs another.
         "node" | "nodejs" | "tsx" | "ts-node" | "bun" | "deno" | "java" | "npx" | "npm" => {
             &OF_SCRIPTS
         }

@@ -1,4 +1,4 @@
-//! Requests for approval, as people and programs see them.
+//! Approval requests as people and programs see them.
 
 use tapegate_store::approvals::Decided;
 
@@ -162,7 +162,7 @@ ap_0000000000000000 1m15s 1h00m files  write_file {\"path\":\"/tmp/a.py\",\"cont
     assert!(shown.contains("state       waits for a person\n"), "{shown}");
 }
 
-/// Requests as a morning brings them: several servers, long arguments, one that is decided, one that is over.
+/// A realistic mix: several servers, long arguments, one request decided, one expired.
 fn several() -> Vec<Entry> {
     let arguments = [
         r#"{"name":"write_file","arguments":{"path":"/srv/shop/price.py","content":"def price(item):\n    return item.cents / 100\n"}}"#,

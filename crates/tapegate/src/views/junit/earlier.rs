@@ -1,16 +1,16 @@
-//! The JUnit report that earlier starts of a run have left.
+//! Reads the JUnit report left by earlier starts of a run.
 //!
-//! It is read as we write it, line by line: whatever a text holds, `<` is escaped in it, so that only
-//! an element begins a line by `<`.
+//! It relies on the line structure that we write: `<` is escaped in texts, so that only an element
+//! starts a line with `<`.
 
 use crate::views::report::replay::{UNUSED_MESSAGE, UNUSED_SUITE};
 use crate::views::report::start::RunOutcome;
 use crate::views::report::unused::UnusedNow;
 
-/// The suite that says that nothing was tested. It is about all starts, so it is never kept.
+/// The suite saying that nothing was tested. It concerns all starts, so it is never kept.
 pub(super) const VERDICT: &str = "verdict";
 
-/// The suites of earlier starts, as they are written.
+/// The suites of earlier starts, as written.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierSuites {
     pub(super) suites: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) struct EarlierSuites {
 }
 
 impl EarlierSuites {
-    /// Reads a report of this command, and the run it is of; `None` if it is anything else.
+    /// Reads a report of this command and its run id; `None` if it is anything else.
     pub(crate) fn read(text: &[u8], command: &str) -> Option<(Self, Option<String>)> {
         let text = std::str::from_utf8(text).ok()?;
         let root = text.lines().find(|line| line.starts_with("<testsuites "))?;
@@ -52,7 +52,7 @@ impl EarlierSuites {
         (earlier.starts > 0).then_some((earlier, run_id))
     }
 
-    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    /// Removes an unfinished start, by its number and process; false if it is not there.
     pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
         let (number, pid) = (number.to_string(), pid.to_string());
         let is_own = |suite: &String| {
@@ -74,8 +74,8 @@ impl EarlierSuites {
         self.starts
     }
 
-    /// Leaves out what earlier starts on the same tape, by the property that names it, did not ask for
-    /// and this one did; false if there are no such starts.
+    /// Removes requests that earlier starts with the same tape (named by a property) left unused
+    /// but this one used; false if there are no such starts.
     pub(super) fn keep_unused(&mut self, (key, tape): (&str, &str), now: &UnusedNow) -> bool {
         let is_same_tape = |suite: &String| {
             property(suite, key) == Some(tape) && property(suite, "finished") != Some("false")
@@ -94,14 +94,14 @@ impl EarlierSuites {
     }
 }
 
-/// Whether a suite has nothing but recorded requests that were not asked for.
+/// Whether a suite contains only unused recorded requests.
 fn is_of_unused(suite: &str) -> bool {
     let name = attribute(suite.lines().next().unwrap_or_default(), "name").unwrap_or_default();
     name.starts_with("replay.") && name.ends_with(&format!(".{UNUSED_SUITE}"))
 }
 
-/// A suite of unused requests without those that are used now, and how many these are. Each case is
-/// three lines: the case, its message and its end.
+/// A suite of unused requests without those used now, and how many were removed. Each case is three
+/// lines: the case, its message and its end.
 fn without_used(suite: &str, now: &UnusedNow) -> (String, u64) {
     let lines: Vec<&str> = suite.split_inclusive('\n').collect();
     let (mut kept, mut count, mut left_out) = (String::new(), 0, 0);
@@ -131,7 +131,7 @@ fn without_used(suite: &str, now: &UnusedNow) -> (String, u64) {
     (head + &kept, left_out)
 }
 
-/// The suites of a report, each with its line ends.
+/// The suites of a report, with their line endings.
 fn suites(text: &str) -> Vec<String> {
     let mut suites = Vec::new();
     let mut open: Option<String> = None;
@@ -149,13 +149,13 @@ fn suites(text: &str) -> Vec<String> {
     suites
 }
 
-/// An attribute of the element on this line, as it is written.
+/// An attribute of the element on this line, as written.
 fn attribute<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = line.split_once(&format!(" {name}=\""))?;
     rest.split_once('"').map(|(value, _)| value)
 }
 
-/// A property of a suite, as it is written.
+/// A property of a suite, as written.
 fn property<'a>(suite: &'a str, name: &str) -> Option<&'a str> {
     let start = format!("      <property name=\"{name}\" ");
     let line = suite.lines().find(|line| line.starts_with(&start))?;
@@ -167,7 +167,7 @@ fn milliseconds(seconds: &str) -> Option<u64> {
     Some(whole.parse::<u64>().ok()? * 1000 + rest.parse::<u64>().ok()?)
 }
 
-/// Text as it was before it was escaped; ids of runs hold no control characters.
+/// Unescapes text; run ids contain no control characters.
 fn unescaped(text: &str) -> String {
     text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }

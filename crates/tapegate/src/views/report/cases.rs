@@ -1,4 +1,4 @@
-//! The report of the tests of a policy: what is not as expected fails.
+//! The report of policy tests: an unexpected decision is a failure.
 
 use tapegate_policy::cases::{Came, Case as Test};
 
@@ -19,7 +19,7 @@ static UNREACHED: Rule = Rule::new(
     "Add a test that the rule decides, or take the rule out.",
 );
 
-/// Fills `report` with what came of tests, and with the rules that none has reached.
+/// Fills `report` with the results of tests and with the rules that no test has reached.
 pub(crate) fn fill(ran: &[Ran], unreached: &[String], mut report: Report) -> Report {
     for Ran { path, cases, .. } in ran {
         let name = path.to_string_lossy().into_owned();

@@ -1,6 +1,6 @@
-//! The report of a replay: requests that the tape had no answer to fail, those that were answered
-//! with other params are warned of, and recorded ones that nobody asked for are skipped. Answers of
-//! the client that are not the recorded ones fail or are warned of.
+//! The report of a replay. Requests without an answer on the tape fail, requests answered for other
+//! params are warnings, and recorded requests that the client never sent are skipped. Replies of
+//! the client that differ from the recorded ones fail or are warnings.
 
 use tapegate_core::player::{
     ChangedReply, Differing, Divergence, ExtraRead, Reason, Summary, Unused,
@@ -12,12 +12,12 @@ use crate::views::json::{self, Writer};
 use crate::views::palette::Palette;
 use crate::views::{plural, replied, visible};
 
-/// How many differences are listed of each recorded request that comes near.
+/// How many differences are listed for each nearest recorded request.
 const DIFFERENCES_MAX: usize = 50;
 const WHY_CHARS_MAX: usize = 300;
-/// What is said of a recorded request that was not asked for, before its number.
+/// The message for a recorded request that was never sent, before its number.
 pub(crate) const UNUSED_MESSAGE: &str = "nobody asked for #";
-/// The suite that has them, and nothing else.
+/// The suite that contains only these.
 pub(crate) const UNUSED_SUITE: &str = "recorded";
 
 static NOT_RECORDED: Rule = Rule::new(
@@ -83,7 +83,7 @@ static TAPE_BROKEN: Rule = Rule::new(
     "Leave a tape alone while it is played, or replay a copy.",
 );
 
-/// Adds that the tape could not be read on, for the reason given.
+/// Adds a failure because the tape could not be read further.
 pub(crate) fn break_off(report: &mut Report, why: &str) {
     let case = Case {
         name: "the tape".to_owned(),
@@ -95,7 +95,7 @@ pub(crate) fn break_off(report: &mut Report, why: &str) {
     report.suites.push(Suite { name: "tape".to_owned(), cases: vec![case] });
 }
 
-/// Fills `report` with what came of a replay.
+/// Fills `report` with the result of a replay.
 pub(crate) fn fill(summary: &Summary, teller: &Teller<'_>, mut report: Report) -> Report {
     let teller = &Teller { palette: Palette::Plain, ..*teller };
     report.counts = vec![
@@ -225,7 +225,7 @@ fn extra_read(read: &ExtraRead) -> Case {
     }
 }
 
-/// The answers of the client that were not the recorded ones.
+/// The client's replies that differ from the recorded ones.
 fn replied(summary: &Summary) -> Vec<Case> {
     let first = &summary.changed_replies_first;
     let mut cases: Vec<Case> = first.iter().map(changed_reply).collect();

@@ -1,4 +1,4 @@
-//! The report of a scenario's expectations: what does not hold fails, what it did not come to is
+//! The report of a scenario's expectations: broken ones fail, and those that were never tested are
 //! skipped.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use super::{Case, Outcome, Place, Report, Rule, Suite};
 use crate::views::json::{self, Writer};
 use crate::views::verdict;
 
-/// Fills `report` with what came of a scenario's expectations.
+/// Fills `report` with the result of a scenario's expectations.
 pub(crate) fn fill(verdict: &Verdict, mut report: Report) -> Report {
     let count = |came| verdict.count(came) as u64;
     report.counts = vec![
@@ -69,7 +69,7 @@ fn write_seen(json: &mut Writer, seen: &Seen) {
     json.text("excerpt", &seen.excerpt);
 }
 
-/// Text that ends as a sentence does.
+/// Text that ends like a sentence.
 fn sentence(text: &str) -> String {
     let ends = text.ends_with(['.', '!', '?']);
     if ends { text.to_owned() } else { format!("{text}.") }

@@ -1,28 +1,28 @@
-//! One start of a server that writes a report, and what came of all starts of a run together.
+//! One start of a server that writes a report, and the combined outcome of all starts of a run.
 //!
-//! A client may start its server more than once. Each start adds itself to the report that is there,
-//! and the worst of them decides, so that a later start never hides what an earlier one found.
+//! A client may start its server more than once. Each start adds itself to the existing report and
+//! the worst outcome counts, so that a later start never hides what an earlier one found.
 
 use super::{Case, Outcome, Rule, Suite};
 
-/// One start of a server, as its report names it.
+/// One start of a server, as listed in its report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
     /// Which start of the run this is, from 1.
     pub(crate) number: u64,
-    /// The run that it belongs to, as --run-id names it.
+    /// The run it belongs to, from --run-id.
     pub(crate) run_id: Option<String>,
     pub(crate) pid: u32,
-    /// Most often the client.
+    /// The parent process, usually the client.
     pub(crate) parent_pid: u32,
-    /// Whether it has ended in order. A start is in the report from its beginning, so that one that
-    /// is killed is seen there.
+    /// Whether it has ended in order. A start is listed from its beginning, so that one that is
+    /// killed shows up in the report.
     pub(crate) finished: bool,
-    /// The number that it was given at its beginning, if it was.
+    /// The number it was registered with at its beginning, if it was.
     pub(crate) registered: Option<u64>,
 }
 
-/// What a start fails to keep that has not ended.
+/// The rule that an unfinished start violates.
 pub(crate) static UNFINISHED: Rule = Rule::new(
     "unfinished",
     "A start has not ended in order, so what it found is not known.",
@@ -38,7 +38,7 @@ impl Start {
         Self { number: 1, run_id, pid, parent_pid, finished, registered }
     }
 
-    /// What is known of a start that has not ended.
+    /// The suite for a start that has not ended.
     pub(super) fn unfinished_suite() -> Suite {
         let case = Case {
             name: "start".to_owned(),
@@ -52,24 +52,24 @@ impl Start {
     }
 }
 
-/// What came of one start, or of all starts of a run. The greater one decides.
+/// The outcome of one start, or of all starts of a run. The greater one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RunOutcome {
-    /// Nothing was tested. A start that only looks is no proof, and takes none away.
+    /// Nothing was tested, which neither proves anything nor invalidates other starts.
     Untested,
     Passed,
-    /// Something was said that was not read, so whatever else was found, nothing is proved.
+    /// Some messages were not read, so nothing is proven, whatever else was found.
     Unread,
     Failed,
 }
 
 impl RunOutcome {
-    /// What came of starts together.
+    /// The combined outcome of several starts.
     pub(crate) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
         all.into_iter().max().unwrap_or(Self::Untested)
     }
 
-    /// Reads back what [`RunOutcome::word`] wrote, of a start that left `unread` messages unread.
+    /// Parses the result of [`RunOutcome::word`] for a start that left `unread` messages unread.
     pub(crate) fn read(word: &str, unread: u64) -> Option<Self> {
         match word {
             "untested" if unread > 0 => Some(Self::Unread),
@@ -80,7 +80,7 @@ impl RunOutcome {
         }
     }
 
-    /// The word that reports of this command have for it.
+    /// The word for it in reports of this command.
     pub(crate) fn word(self, command: &str) -> &'static str {
         match (self, command) {
             (Self::Untested | Self::Unread, _) => "untested",
@@ -95,7 +95,7 @@ impl RunOutcome {
         self == Self::Passed
     }
 
-    /// Whether nothing is proved, though nothing has failed.
+    /// Whether nothing is proven, although nothing has failed.
     pub(crate) fn is_untested(self) -> bool {
         matches!(self, Self::Untested | Self::Unread)
     }

@@ -1,5 +1,5 @@
-//! Reports in every format, as goldens. `tests/it/reports.rs` holds the goldens against the schemas
-//! and readers of others.
+//! Reports in every format, as goldens. `tests/it/reports.rs` checks the goldens against external
+//! schemas and readers.
 
 use tapegate_core::json::diff::{Terms, diff};
 use tapegate_core::player::{Differing, Divergence, Mode, Near, Reason, Summary, Unused};
@@ -11,7 +11,7 @@ use crate::views::golden::assert_golden;
 use crate::views::json;
 use crate::views::palette::Palette;
 
-/// Everything that a format could stumble over.
+/// Everything that a format could fail on.
 const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} [a](https://x) %s \\u0000 -- ?>";
 
 static CHANGED: Rule = Rule::new(
@@ -83,7 +83,7 @@ fn replayed() -> Report {
     replay::fill(&summary, &teller, shell("replay", "tapes/session.jsonl"))
 }
 
-/// A report of another command, with every outcome and texts that were made to do harm.
+/// A report of another command, with every outcome and with malicious texts.
 fn hostile() -> Report {
     let terms = Terms { root: json_place(), ignored: &[], listed_max: 3 };
     let old = r#"{"a":"\ud800","b":[1,2],"c":1e999,"d":1}"#;
@@ -130,7 +130,7 @@ fn reports_are_as_the_goldens_have_them() {
     }
 }
 
-/// A second start that asked for everything but one, and nothing else.
+/// A second start, in which the client sent all recorded requests but one.
 fn replayed_again() -> Report {
     let unused = Unused { number: 9, method: "tools/list".to_owned(), name: None };
     let summary = Summary {
@@ -155,13 +155,13 @@ fn starts_are_merged_as_the_goldens_have_it() {
         let mut again = replayed_again();
         let merged = again.written_after(Path::new(&file), &first).unwrap();
         assert_golden(&file, &String::from_utf8(merged.clone()).unwrap());
-        // A third start finds what the second has written.
+        // A third start reads what the second has written.
         let third = replayed_again().written_after(Path::new(&file), &merged).unwrap();
         assert!(third.len() > merged.len());
     }
 }
 
-/// The unused requests that a report lists, by their numbers, in whatever format.
+/// The numbers of the unused requests listed in a report of any format.
 fn listed_unused(report: &[u8]) -> Vec<u32> {
     let text = String::from_utf8_lossy(report);
     let after = text.split("nobody asked for #").skip(1);
@@ -174,19 +174,19 @@ fn listed_unused(report: &[u8]) -> Vec<u32> {
 fn every_format_lists_what_no_start_has_asked_for() {
     for file in ["r.json", "r.xml", "r.sarif"].map(Path::new) {
         let name = file.display();
-        // The first start leaves 9 and 11, the second 9; both orders come to 9.
+        // The first start leaves 9 and 11 unused, the second 9; in either order, 9 remains.
         let two = replayed_again().written_after(file, &replayed().written_for(file)).unwrap();
         assert_eq!(listed_unused(&two), [9], "{name}");
         let reverse = replayed().written_after(file, &replayed_again().written_for(file)).unwrap();
         assert_eq!(listed_unused(&reverse), [9], "{name}");
-        // A start that has not ended takes nothing away, and one on another tape has its own.
+        // An unfinished start removes nothing, and one with another tape has its own list.
         let begun = replayed_again().unfinished().written_after(file, &two).unwrap();
         assert_eq!(listed_unused(&begun), [9], "{name}");
         let mut other = replayed();
         other.tape = "tapes/<other> & \"more\".jsonl".into();
         let both = other.clone().written_after(file, &two).unwrap();
         assert_eq!(listed_unused(&both), [9, 9, 11], "{name}");
-        // Again on that tape, and everything is used.
+        // Another start with that tape uses everything.
         other.suites.pop();
         other.counts.iter_mut().filter(|(key, _)| *key == "unused").for_each(|(_, n)| *n = 0);
         let used = other.written_after(file, &both).unwrap();
@@ -251,7 +251,7 @@ fn nothing_that_was_not_tested_is_all_right_in_any_format() {
         let file = Path::new(file);
         let one = untested().written_for(file);
         assert!(has(&one, words), "{}", String::from_utf8_lossy(&one));
-        // What one start has tested, another that only looked does not take away.
+        // A start that tested nothing does not invalidate what another one tested.
         let two = replayed_again().written_after(file, &one).unwrap();
         let three = untested().written_after(file, &two).unwrap();
         for merged in [two, three] {

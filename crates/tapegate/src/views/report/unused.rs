@@ -1,16 +1,16 @@
-//! Recorded requests that no start of a run has asked for.
+//! Recorded requests that no start of a run has used.
 //!
-//! A request that one start did not ask for and another did is used. So a merged report lists what all
-//! starts on the same tape left unused, and every format takes the decision from here.
+//! A request is used if any start used it. So a merged report lists what all starts with the same
+//! tape left unused; every format decides this here.
 
 use super::{Case, Report, replay};
 
 /// What this start left unused, as far as that is known.
 #[derive(Debug)]
 pub(crate) struct UnusedNow {
-    /// A case without a number stands for all that were too many to list.
+    /// A case without a number stands for all those that were too many to list.
     numbers: Vec<Option<u64>>,
-    /// What a start that has not ended has asked for is not known.
+    /// False for an unfinished start, whose requests are not known.
     is_known: bool,
 }
 
@@ -21,14 +21,14 @@ impl UnusedNow {
         Self { numbers, is_known: !report.is_unfinished() }
     }
 
-    /// Whether a request that earlier starts on the same tape did not ask for is still unused.
+    /// Whether a request left unused by earlier starts with the same tape is still unused.
     pub(crate) fn keeps(&self, number: Option<u64>) -> bool {
         !self.is_known || self.numbers.contains(&number)
     }
 }
 
-/// How many requests all starts left unused: those that are listed, or, if some are not, at most what
-/// the best start left.
+/// How many requests all starts left unused: those listed or, if the lists are incomplete, at most
+/// what the best start left.
 pub(crate) fn count(
     mut listed: impl ExactSizeIterator<Item = Option<u64>>,
     by_start: impl Iterator<Item = u64>,
@@ -41,7 +41,7 @@ pub(crate) fn count(
 }
 
 impl Report {
-    /// The same without what it left unused, which earlier starts list as far as it still is.
+    /// The same without its unused requests; earlier starts list those still unused.
     pub(crate) fn without_unused(&self) -> Self {
         let mut report = self.clone();
         report.suites.iter_mut().for_each(|suite| suite.cases.retain(|case| !is_unused(case)));

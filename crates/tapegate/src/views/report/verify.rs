@@ -1,5 +1,5 @@
-//! The report of a verification: what has changed fails, what was not sent is skipped, and what is
-//! only worth knowing is a warning.
+//! The report of a verification: changes fail, requests that were not sent are skipped, and notes
+//! are warnings.
 
 use tapegate_core::verifier::{
     About, Became, Finding, List, Note, NoteSort, Report as Found, Skipped, What,
@@ -12,24 +12,24 @@ use crate::views::json;
 use crate::views::palette::Palette;
 use crate::views::verified::note_words;
 
-/// What the changes of a group have in common.
+/// Groups of related changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// Tools: what a user agreed to may not be what is there.
+    /// Tools: they may no longer be what the user agreed to.
     Tools,
-    /// What the server says about itself.
+    /// The server's data about itself.
     Server,
-    /// The other lists of what it has.
+    /// The other lists of what it offers.
     Lists,
     /// Its answers.
     Answers,
-    /// What it says of its own accord.
+    /// Its notifications.
     Notifications,
-    /// What it asks the client.
+    /// Its requests to the client.
     Questions,
 }
 
-/// The groups in the order they are told.
+/// The groups in the order in which they are reported.
 pub(crate) const GROUPS: [Group; 6] = [
     Group::Tools,
     Group::Server,
@@ -77,7 +77,7 @@ rules! {
     NOTE: "note", "Something is worth knowing.", "Nothing needs to be done.";
 }
 
-/// Fills `report` with what came of a verification.
+/// Fills `report` with the result of a verification.
 pub(crate) fn fill(found: &Found, mut report: Report) -> Report {
     let changes = found.findings.len() as u64 + found.findings_more;
     let drift = found.findings.iter().filter(|finding| finding.what.is_tool_drift()).count();
@@ -129,7 +129,7 @@ pub(crate) fn fill(found: &Found, mut report: Report) -> Report {
     report
 }
 
-/// What was compared and found as it was, in one case.
+/// One case for everything that was compared and has not changed.
 fn sound(found: &Found, group: Group, changed: usize) -> Option<Case> {
     let (count, word) = match group {
         Group::Answers => (found.answers, "answers"),
@@ -143,7 +143,7 @@ fn sound(found: &Found, group: Group, changed: usize) -> Option<Case> {
     (count > 0).then(|| Case { name, ..Case::default() })
 }
 
-/// Which group a change belongs to.
+/// The group a change belongs to.
 pub(crate) fn group_of(what: &What) -> Group {
     match what {
         What::Item { list: List::Tools, .. } => Group::Tools,
@@ -220,7 +220,7 @@ fn changed(finding: &Finding) -> Case {
     }
 }
 
-/// What was recorded and what is said live, for machines.
+/// The recorded and the live values, for machines.
 fn sides(what: &What) -> Vec<(&'static str, Vec<u8>)> {
     match what {
         What::Answer(changes) | What::Server(changes) => listed(changes),

@@ -1,4 +1,4 @@
-//! The SARIF report that earlier starts of a run have left: one run, with an invocation for each start.
+//! Reads the SARIF report left by earlier starts: one run, with an invocation for each start.
 
 use tapegate_core::json::{member, string};
 
@@ -7,7 +7,7 @@ use crate::views::report::UNTESTED;
 use crate::views::report::start::RunOutcome;
 use crate::views::report::unused::{self, UnusedNow};
 
-/// What earlier starts have found, as it is written.
+/// The results of earlier starts, as written.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierRun<'a> {
     pub(super) rules: Vec<&'a [u8]>,
@@ -16,7 +16,7 @@ pub(crate) struct EarlierRun<'a> {
 }
 
 impl<'a> EarlierRun<'a> {
-    /// Reads a report of this command, and the run it is of; `None` if it is anything else.
+    /// Reads a report of this command and its run id; `None` if it is anything else.
     pub(crate) fn read(text: &'a [u8], command: &str) -> Option<(Self, Option<String>)> {
         let run = *elements(member(text, "runs")?).first()?;
         let driver = member(member(run, "tool")?, "driver")?;
@@ -42,7 +42,7 @@ impl<'a> EarlierRun<'a> {
         self.invocations.len() as u64
     }
 
-    /// Forgets a start that has not ended, by its number and process; false if it is not there.
+    /// Removes an unfinished start, by its number and process; false if it is not there.
     pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
         let of = |item: &[u8], key: &str| number_of(member(item, "properties")?, key);
         let is_own = |start: &&[u8]| {
@@ -59,8 +59,8 @@ impl<'a> EarlierRun<'a> {
         forgotten
     }
 
-    /// Leaves out what earlier starts on the same tape, by the property that names it, did not ask for
-    /// and this one did; false if there are no such starts.
+    /// Removes requests that earlier starts with the same tape (named by a property) left unused
+    /// but this one used; false if there are no such starts.
     pub(super) fn keep_unused(&mut self, (key, tape): (&str, &str), now: &UnusedNow) -> bool {
         let is_same_tape = |start: &&&[u8]| {
             let properties = member(start, "properties").unwrap_or_default();
@@ -83,13 +83,13 @@ impl<'a> EarlierRun<'a> {
         })
     }
 
-    /// A number of all starts together.
+    /// The total of a count over all starts.
     pub(super) fn sum(&self, key: &str) -> u64 {
         let properties = self.invocations.iter().filter_map(|start| member(start, "properties"));
         properties.filter_map(|start| number_of(start, key)).fold(0, u64::saturating_add)
     }
 
-    /// The place of a rule among those that are there.
+    /// The index of a rule among the existing ones.
     pub(super) fn place_of(&self, id: &str) -> Option<usize> {
         self.rules.iter().position(|rule| text_of(rule, "id").as_deref() == Some(id))
     }
@@ -108,7 +108,7 @@ fn is_unused(result: &[u8]) -> bool {
     text_of(result, "ruleId").as_deref() == Some("unused")
 }
 
-/// The start that an invocation or a result is of.
+/// The start that an invocation or a result belongs to.
 fn start_of(item: &[u8]) -> Option<u64> {
     number_of(member(item, "properties")?, "start")
 }

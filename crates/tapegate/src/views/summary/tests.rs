@@ -1,4 +1,4 @@
-//! Numbers and lists.
+//! Counts and lists of the summary.
 
 use tapegate_core::player::{Divergence, Reason, Unused};
 

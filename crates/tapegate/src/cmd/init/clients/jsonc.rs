@@ -1,6 +1,6 @@
 //! JSON with comments and trailing commas.
 
-/// JSON as editors have it, without comments and the commas before closing brackets.
+/// JSON without the comments and trailing commas that editors allow.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -28,7 +28,7 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
-/// The length of the string that a text begins with.
+/// The length of the string that a text starts with.
 fn quoted(text: &str) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {

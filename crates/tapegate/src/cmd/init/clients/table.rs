@@ -1,18 +1,18 @@
-//! The clients that are known: where their configs are, and how a server is written there. A flat list.
+//! The known clients, as a flat list: where their configs are, and how they describe a server.
 //!
-//! Each client is one small description. A client that moves its file gets a second line, and the
-//! first stays: machines keep old files.
+//! Each client is one small description. If a client moves its file, a second line is added and the
+//! first stays, because machines keep old files.
 
 /// A program that starts MCP servers.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::cmd::init) struct Client {
-    /// Its name, for people.
+    /// Its name, for display.
     pub(in crate::cmd::init) name: &'static str,
-    /// How a server is put into its config.
+    /// How a server is added to its config.
     pub(in crate::cmd::init) style: Style,
-    /// Whether it starts servers in the project's folder, also those of the user's config.
+    /// Whether it starts all servers in the project's folder, including those of the user's config.
     pub(in crate::cmd::init) starts_in_project: bool,
-    /// What stands for the project's folder in a config of the project, if anything does.
+    /// The variable for the project's folder in a project config, if there is one.
     pub(in crate::cmd::init) project_variable: Option<&'static str>,
     pub(super) files: &'static [ConfigFile],
 }
@@ -21,7 +21,7 @@ pub(in crate::cmd::init) struct Client {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ConfigFile {
     pub(super) root: Root,
-    /// The path from there. A `*` in its last part stands for anything.
+    /// The path from there. A `*` in its last component matches anything.
     pub(super) path: &'static str,
     pub(super) format: Format,
     /// The keys that lead to the servers.
@@ -31,16 +31,16 @@ pub(super) struct ConfigFile {
 /// Where a path starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
-    /// The project's folder, and those above it in the same repository.
+    /// The project's folder, and its parents in the same repository.
     Project,
     Home,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
     Config,
-    /// The folder that a variable names, or one in the home folder.
+    /// The folder named by a variable, or one in the home folder.
     Variable(&'static str, &'static str),
-    /// The file that a variable names.
+    /// The file named by a variable.
     File(&'static str),
-    /// The file system.
+    /// The root of the file system.
     System,
 }
 
@@ -55,16 +55,16 @@ pub(super) enum Format {
 /// How servers are found in a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// By these keys, to a map of servers or a list of them.
+    /// Under these keys, as a map or a list of servers.
     Path(&'static [&'static str]),
-    /// Those of this project: `projects`, the project's path, `mcpServers`.
+    /// The servers of this project: `projects`, the project's path, `mcpServers`.
     ClaudeProject,
 }
 
-/// How a server is put into a config.
+/// How a server is added to a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cmd::init) enum Style {
-    /// By the client's own command, where that loses nothing.
+    /// With the client's own command, where that loses nothing.
     ClaudeCode,
     /// `"name": { "command", "args" }`
     Json,
@@ -101,7 +101,7 @@ const fn cli(name: &'static str, style: Style, files: &'static [ConfigFile]) -> 
     Client { name, style, starts_in_project: true, project_variable: None, files }
 }
 
-/// A program with windows: where it starts servers is not known.
+/// A program with a GUI, for which the folder of its servers is not known.
 const fn app(name: &'static str, style: Style, files: &'static [ConfigFile]) -> Client {
     Client { name, style, starts_in_project: false, project_variable: None, files }
 }
@@ -114,7 +114,7 @@ const fn editor(name: &'static str, style: Style, files: &'static [ConfigFile]) 
 
 use Root::{Config, File, Home, Project, System, Variable};
 
-/// Every client that is looked for, in the order in which they are shown.
+/// Every client that is looked for, in display order.
 pub(super) const CLIENTS: &[Client] = &[
     cli(
         "Claude Code",

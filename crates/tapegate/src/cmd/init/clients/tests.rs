@@ -1,4 +1,4 @@
-//! Configs of all clients on a machine with a home folder and a project.
+//! Tests with configs of all clients, on a machine with a home folder and a project.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ impl Machine {
         find(&Surroundings { folder: self.at(folder), variable: &variable })
     }
 
-    /// `client scope name: target`, line by line.
+    /// `client scope name: target`, one per line.
     fn told(&self) -> String {
         let line = |server: &Server| {
             let target = match &server.entry.target {
@@ -225,7 +225,7 @@ fn a_config_without_a_usable_server_is_named_with_the_reason() {
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
     let found = machine.find_in("home/project");
     assert_eq!(found.skipped, [(path, "a link to nothing".to_owned())]);
-    // What names no server has nothing to use.
+    // A config that names no server is not reported as skipped.
     let machine = Machine::new();
     machine.write("home/.claude.json", r#"{"numStartups":1,"mcpServers":{}}"#);
     machine.write("home/.config/zed/settings.json", r#"{"theme":"dark"}"#);

@@ -1,4 +1,4 @@
-//! What a config says, whatever it is written in.
+//! The content of a config, independent of its format.
 
 use tapegate_core::json::{self, Cursor, string};
 use tapegate_yaml::finding::Findings;
@@ -9,14 +9,14 @@ use toml::de::{DeTable, DeValue};
 use super::jsonc;
 use super::table::Format;
 
-/// How deep a config is looked into.
+/// How deeply nested values are read.
 const DEPTH_MAX: usize = 64;
 
-/// A value of a config. Dates and the like are not looked at.
+/// A value in a config. Dates and the like are not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree {
     Bool(bool),
-    /// As it is written.
+    /// As written.
     Number(String),
     Text(String),
     List(Vec<Tree>),
@@ -25,7 +25,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// Reads a config, or says what is wrong with it.
+    /// Parses a config, or returns what is wrong with it.
     pub(super) fn read(text: &str, format: Format) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text.trim().is_empty() {
@@ -36,7 +36,7 @@ impl Tree {
                 let plain = jsonc::plain(text);
                 json::check(plain.as_bytes())
                     .map_err(|fault| format!("not valid JSON: {fault}"))?;
-                // What stands before the value, or a comment that was taken out, leaves blanks.
+                // A removed comment or anything else before the value leaves whitespace.
                 Ok(Self::from_json(plain.trim().as_bytes(), DEPTH_MAX))
             }
             Format::Toml => match DeTable::parse(text) {
@@ -118,8 +118,8 @@ impl Tree {
         }
     }
 
-    /// What a map has under a key. Where a key comes twice the last one counts, as it does for
-    /// the clients.
+    /// The value of a key in a map. If a key occurs twice, the last one counts, as it does for the
+    /// clients.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().rev().find(|(own, _)| own == key).map(|(_, value)| value)
     }
@@ -132,7 +132,7 @@ impl Tree {
         }
     }
 
-    /// The text; in YAML a number without quotes may be one.
+    /// The text; an unquoted number in YAML may be one.
     pub(super) fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Number(text) => Some(text),
@@ -140,7 +140,7 @@ impl Tree {
         }
     }
 
-    /// The texts of a list; `None` if it is not a list, or has anything else in it.
+    /// The texts of a list; `None` if it is not a list or contains anything else.
     pub(super) fn texts(&self) -> Option<Vec<String>> {
         let Self::List(elements) = self else { return None };
         elements.iter().map(|element| element.as_text().map(str::to_owned)).collect()

@@ -1,4 +1,4 @@
-//! Every accepted policy, and whether its file still says the same.
+//! Lists every accepted policy, and whether its file still has the same content.
 
 use std::io::Write;
 

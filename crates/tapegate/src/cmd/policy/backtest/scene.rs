@@ -1,7 +1,7 @@
-//! What must have been heard before a part of a tape can be judged by itself.
+//! The messages that must be known before a section of a tape can be evaluated on its own.
 //!
-//! Who calls and what has drifted is known from a few messages. They are found first, so that the
-//! parts of a tape can be judged side by side all the same.
+//! The caller and drifted definitions are known from a few messages. They are found first, so that
+//! the sections of a tape can be evaluated in parallel.
 
 use std::io;
 use std::path::Path;
@@ -13,20 +13,20 @@ use tapegate_store::sections::{self, Section};
 
 use super::walk::moment;
 
-/// How many messages every part of a tape may have to hear first. A tape with more is judged in its
-/// order, which is then less work.
+/// How many messages every section may need first. A tape with more is evaluated in order, which is
+/// less work then.
 const HEARD_MAX: usize = 64;
 
-/// What sets the scene, in its order.
+/// The context messages, in order.
 #[derive(Debug, Default)]
 pub(super) struct Scene(Vec<Event>);
 
-/// Something that sets the scene.
+/// A context message or the start of a recording.
 #[derive(Debug)]
 struct Event {
-    /// Where it stands on the tape.
+    /// Its offset on the tape.
     offset: u64,
-    /// What was said; nothing where another recording begins.
+    /// The message; `None` where another recording begins.
     said: Option<Kept>,
 }
 
@@ -40,7 +40,7 @@ struct Kept {
 }
 
 impl Scene {
-    /// What sets the scene on a tape; nothing if its messages must be heard in their order.
+    /// The context of a tape; `None` if its messages must be evaluated in order.
     pub(super) fn of(path: &Path, memory: Memory) -> io::Result<Option<Self>> {
         match memory {
             Memory::None => return Ok(Some(Self::default())),
@@ -63,7 +63,7 @@ impl Scene {
         }
     }
 
-    /// What sets the scene before some place; `None` where another recording begins.
+    /// The context before an offset; `None` items mark the start of another recording.
     pub(super) fn before(&self, offset: u64) -> impl Iterator<Item = Option<Said<'_>>> {
         let before = self.0.iter().take_while(move |event| event.offset < offset);
         before.map(|event| {
@@ -78,7 +78,7 @@ impl Scene {
     }
 }
 
-/// What sets the scene in a section.
+/// The context messages in a section.
 fn gather(section: Section) -> Vec<Event> {
     let mut events = Vec::new();
     read_section(&section.text, section.last, &mut |next| {

@@ -1,4 +1,4 @@
-//! Which tapes are meant, and whose they are.
+//! Finds tapes, and the servers and policies they belong to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,26 @@ use crate::settings::server_id;
 use crate::taping::{TAPE_FOLDER, TAPE_POLICY};
 use crate::upstream::Upstream;
 
-/// How deep folders are looked through.
+/// How deeply folders are searched.
 const DEPTH_MAX: usize = 16;
-/// What the names of tapes end in.
+/// The file name extensions of tapes.
 const ENDINGS: [&str; 4] = [".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"];
-/// What lies beside a tape and belongs to it.
+/// The extension of the file beside a tape that belongs to it.
 const BESIDE: &str = ".anomalies.jsonl";
 
 /// A tape.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub(crate) path: PathBuf,
-    /// Whether it was found in a folder, so that it may be something else.
+    /// Whether it was found in a folder, so that it may not be a tape at all.
     pub(crate) by_chance: bool,
-    /// What the server of the tape may be called, what is surest first.
+    /// Candidates for the server's id, most reliable first.
     names: Vec<String>,
-    /// How many of these are surely names.
+    /// How many of these are certain.
     sure: usize,
     /// How the server was started or reached.
     pub(crate) upstream: Option<Upstream>,
-    /// Where the session was governed, if the tape says.
+    /// Where the session was governed, if the tape says so.
     origin: Option<Origin>,
 }
 
@@ -44,7 +44,7 @@ struct Origin {
     policy: Option<PathBuf>,
 }
 
-/// The tapes that were named, and those in folders that were, in the order of their names.
+/// The tapes that were named, and those in named folders, sorted by name.
 pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Tape>, Failure> {
     let mut found = Vec::new();
     for path in named {
@@ -59,8 +59,8 @@ pub(crate) fn find(named: &[PathBuf]) -> Result<Vec<Tape>, Failure> {
     Ok(found)
 }
 
-/// The files in a folder and in those below it that have the names of tapes, in order. It is an
-/// error if there is none.
+/// The files in a folder and its subfolders that are named like tapes, sorted. It is an error if
+/// there are none.
 pub(crate) fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     inside(folder, 0, &mut found)?;
@@ -72,7 +72,7 @@ pub(crate) fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// The tapes that lie in a folder among other files, by what they begin with.
+/// The tapes among the other files of a folder, recognized by their headers.
 pub(crate) fn beside(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let named = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
@@ -120,7 +120,7 @@ impl Tape {
             folder: folder.into(),
             policy: said(TAPE_POLICY).map(PathBuf::from),
         });
-        // A shim keeps the tapes of a server in a folder of its name.
+        // A shim keeps the tapes of a server in a folder named after it.
         let folder = path.parent().filter(|folder| {
             folder.parent().and_then(Path::file_name).is_some_and(|above| above == "tapes")
         });
@@ -133,8 +133,8 @@ impl Tape {
         Ok(Self { path, by_chance, names, sure, upstream, origin })
     }
 
-    /// Whether this policy is about the session on the tape: it governed there, or the session worked
-    /// below its folder and no policy nearer to it governed. `None` if the tape does not say.
+    /// Whether this policy covers the session on the tape: it was in force there, or the session
+    /// worked below its folder and no nearer policy was in force. `None` if the tape does not say.
     pub(crate) fn is_governed_by(&self, policy: &Path) -> Option<bool> {
         let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let policy = resolved(policy);
@@ -150,12 +150,12 @@ impl Tape {
         Some(!is_nearer && resolved(folder).starts_with(project))
     }
 
-    /// Whether the server of the tape may be called this.
+    /// Whether the server of the tape may have this id.
     pub(crate) fn may_be(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
     }
 
-    /// What the server of the tape goes by, if that can be told.
+    /// The id of the tape's server, if it can be determined.
     pub(crate) fn own_name(&self, policy: Option<&Policy>) -> Option<String> {
         let only = policy.map(|policy| policy.sources.as_slice());
         let known = |name: &&String| policy.is_some_and(|policy| is_known(policy, name));
@@ -166,8 +166,8 @@ impl Tape {
         }
     }
 
-    /// What the server of the tape goes by in a policy: a name that the policy knows, one that is
-    /// surely its name, or that of the only server there is.
+    /// The id of the tape's server in a policy: a candidate that the policy names, a certain one,
+    /// or that of the policy's only server.
     pub(crate) fn server(&self, policy: &Policy) -> String {
         let known = |name: &&String| is_known(policy, name);
         let sure = || self.names[..self.sure].first();
@@ -190,7 +190,7 @@ fn upstream(words: &str) -> Option<Upstream> {
     shlex::split(words).filter(|argv| !argv.is_empty()).map(Upstream::Command)
 }
 
-/// What a tape begins with, if that is a header. A pipe can be read only once.
+/// The header at the start of a tape, if there is one. A pipe is skipped: it can be read only once.
 fn header(path: &Path) -> std::io::Result<Option<Header<'static>>> {
     if fs::metadata(path)?.is_file() {
         let mut source = Source::open(path, Box::new(|_, _| ()))?;

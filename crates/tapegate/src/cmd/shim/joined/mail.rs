@@ -1,10 +1,10 @@
-//! Events on their way to a hub whose activity log cannot be written from here.
+//! Uploads events to a hub whose activity log cannot be written from here.
 //!
-//! They are written to an outbox on this machine first, like to any log, and are sent from there: in
-//! their order, and again until the hub has taken them; what it has taken already it takes no second
-//! time. Shims of one state folder share an outbox, and one of them sends for all. While the hub does not
-//! take events there is trouble, in which production lets no call pass. When a session ends, what is left
-//! has some time to arrive; the rest stays in the outbox, for the next shim.
+//! Events are first written to an outbox on this machine, like to any log, and are sent from there
+//! in order, repeatedly until the hub has accepted them; the hub ignores duplicates. Shims of one
+//! state folder share an outbox, and one of them sends for all. While the hub does not accept
+//! events, production lets no call pass. When a session ends, the rest has a short time to arrive;
+//! what remains is left in the outbox for the next shim.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,30 +21,30 @@ use super::super::journal::{ShippedLog, Sink};
 use crate::logs::{Level, Log};
 use crate::settings::user_state::user_state_dir;
 
-/// How much goes to the hub at once.
+/// How much is sent to the hub at once.
 const EVENTS_MAX: usize = 256;
 const BYTES_MAX: usize = 256 * 1024;
-/// How long it takes until the hub is tried again, at first and at most.
+/// The first and the longest pause before the hub is tried again.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How often it is looked for lines of other shims, and whether it is for this one to send.
+/// How often to check for lines of other shims, and whether this shim should send.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long what is left has at the end, and how often it is looked whether it has arrived.
+/// How long to wait for the rest at the end, and how often to check.
 const LAST: Duration = Duration::from_secs(2);
 const LAST_LOOK: Duration = Duration::from_millis(10);
 
 /// The folder of outboxes, in the private folder of the project.
 const OUTBOXES: &str = "to-hub";
-/// The outbox for hubs that do not say which log is theirs.
+/// The outbox for hubs that do not identify their log.
 const UNNAMED: &str = "hub";
 
-/// Where it can be waited for that events arrive.
+/// A handle to wait for events to arrive.
 pub(super) struct Mail {
     outbox: Arc<Outbox>,
     news: Arc<Notify>,
     log: Log,
 }
 
-/// Who carries events to the hub.
+/// Sends events to the hub.
 struct Carrier {
     client: Arc<Client>,
     outbox: Arc<Outbox>,
@@ -53,7 +53,7 @@ struct Carrier {
     log: Log,
 }
 
-/// Has events go to the hub with this log, by way of the outbox of a state folder.
+/// Sends events to the hub with this log, through the outbox of a state folder.
 pub(super) fn posted(
     client: &Arc<Client>,
     state: &Path,
@@ -87,7 +87,7 @@ fn outbox_path(state: &Path, log_id: Option<&str>) -> Result<PathBuf, String> {
 }
 
 impl Mail {
-    /// Waits until everything has arrived that was written, as long as that is worth it.
+    /// Waits until everything that was written has arrived, up to a time limit.
     pub(super) async fn last(&self) {
         let began = Instant::now();
         // Other shims may go on writing.
@@ -115,7 +115,7 @@ impl Carrier {
         loop {
             match self.outbox.sender() {
                 Ok(Some(sender)) => self.carry(sender).await,
-                // Another shim sends, for this one too.
+                // Another shim sends for this one too.
                 Ok(None) => {}
                 Err(error) => self.note(Some(format!("events cannot be sent: {error}"))),
             }
@@ -123,7 +123,7 @@ impl Carrier {
         }
     }
 
-    /// Sends what there is and what comes, until the outbox cannot be read.
+    /// Sends current and new lines until the outbox cannot be read.
     async fn carry(&self, mut sender: Sender) {
         loop {
             let lines = match sender.next_lines(EVENTS_MAX, BYTES_MAX) {
@@ -140,8 +140,7 @@ impl Carrier {
         }
     }
 
-    /// Sends lines until the hub has taken them. Of those that it will never take, the others go
-    /// without them.
+    /// Sends lines until the hub has accepted them. Lines that it rejects are reported and skipped.
     async fn send_all(
         &self,
         sender: &mut Sender,
@@ -171,11 +170,11 @@ impl Carrier {
         Ok(())
     }
 
-    /// Sends lines again and again, until the hub has taken them or says that it never will.
+    /// Sends lines repeatedly until the hub accepts them or rejects them for good.
     async fn send(&self, from: &str, lines: &[(u64, Logged)]) -> Result<(), ClientError> {
         let events = lines.iter().map(|(seq, line)| EventLine::shipped(*seq, line)).collect();
         let ends = [lines.first(), lines.last()].map(|line| line.map_or(0, |(seq, _)| *seq));
-        // A hub of an earlier version knows what it has taken by this name.
+        // A hub of an earlier version recognizes duplicates by this name.
         let batch = Some(format!("{from}-{}-{}", ends[0], ends[1]));
         let letter = EventsRequest { batch, shipped_from: Some(from.to_owned()), events };
         let mut pause = AGAIN.0;
@@ -195,7 +194,7 @@ impl Carrier {
         }
     }
 
-    /// Takes note of trouble, or that there is none any more. The first is said.
+    /// Records trouble, or its end. The start of trouble is printed.
     fn note(&self, words: Option<String>) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(words), None) = (&words, &*trouble) {

@@ -1,4 +1,4 @@
-//! The journal as the gate has it.
+//! The gate's handle to the journal.
 
 use tapegate_core::tape::RecordError;
 use tapegate_policy::model::Profile;
@@ -7,10 +7,10 @@ use tapegate_policy::note::{Note, Notes};
 use super::Journal;
 use crate::logs::Level;
 
-/// A journal as the gate has it.
+/// The gate's handle to the journal.
 pub(in crate::cmd::shim) struct Pen {
     pub(super) journal: Journal,
-    /// Why nothing can be kept, as it was last known.
+    /// Why events cannot be logged, as last known.
     pub(super) trouble: Option<String>,
 }
 

@@ -1,36 +1,36 @@
-//! Where events go.
+//! Where events are written.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tapegate_store::activity::{ActivityError, ActivityLog};
 use tokio::sync::Notify;
 
-/// Where events go.
+/// Where events are written.
 pub(in crate::cmd::shim) enum Sink {
-    /// To the activity log, before what they tell of is sent.
+    /// The activity log, before the message they describe is sent.
     File(Box<ActivityLog>),
-    /// To a log on this machine, in the same way, from which they go to the hub.
+    /// A log on this machine, in the same way, from which they are sent to the hub.
     Shipped(Box<ShippedLog>),
     /// Nowhere, for this reason.
     Nowhere(String),
 }
 
-/// A log whose lines go to the hub.
+/// A log whose lines are sent to the hub.
 pub(in crate::cmd::shim) struct ShippedLog {
     pub(in crate::cmd::shim) log: ActivityLog,
-    /// Why the hub did not take the last ones.
+    /// Why the hub did not accept the last lines.
     pub(in crate::cmd::shim) trouble: Arc<Mutex<Option<String>>>,
-    /// Is told that there is something to send.
+    /// Notified when there is something to send.
     pub(in crate::cmd::shim) news: Arc<Notify>,
 }
 
 impl Sink {
-    /// To this log.
+    /// Writes to this log.
     pub(in crate::cmd::shim) fn file(log: ActivityLog) -> Self {
         Self::File(Box::new(log))
     }
 
-    /// The log that is written.
+    /// The log that is written, if any.
     pub(super) fn log(&mut self) -> Option<&mut ActivityLog> {
         match self {
             Self::File(log) => Some(log),
@@ -39,7 +39,7 @@ impl Sink {
         }
     }
 
-    /// Writes what was noted.
+    /// Writes the appended events.
     pub(super) fn commit(&mut self) -> Result<(), ActivityError> {
         match self {
             Self::File(log) => log.commit(),
@@ -52,7 +52,7 @@ impl Sink {
         }
     }
 
-    /// Why nothing is kept, if so it is.
+    /// Why events are not being stored, if so.
     pub(super) fn trouble(&self) -> Option<String> {
         match self {
             Self::File(_) => None,

@@ -1,4 +1,4 @@
-//! A verdict in words and in every format, as goldens.
+//! A verdict as text and in every format, as goldens.
 
 use std::path::Path;
 
