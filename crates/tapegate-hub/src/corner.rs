@@ -63,9 +63,9 @@ pub enum ClaimError {
     /// A file operation failed.
     #[error("cannot use `{path}`: {source}")]
     Io {
-        /// What could not be used.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

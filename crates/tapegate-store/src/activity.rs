@@ -92,7 +92,7 @@ pub struct Event<'a> {
     pub auto_approved: bool,
     /// How long the decision took.
     pub latency_us: Option<u64>,
-    /// Who called.
+    /// The caller.
     pub principal: Option<Cow<'a, str>>,
     /// The approval request that this is about.
     pub approval_id: Option<Cow<'a, str>>,

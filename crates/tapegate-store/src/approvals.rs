@@ -60,7 +60,7 @@ pub struct Request {
     /// BLAKE3 of the method, the canonical unmasked `params` without the per-call ids in `_meta`,
     /// and the workflow.
     pub call_hash: String,
-    /// Who calls.
+    /// The caller.
     pub principal: String,
     /// The caller's working folder, on which relative paths depend.
     pub folder: String,

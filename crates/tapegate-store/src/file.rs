@@ -47,7 +47,7 @@ pub enum OpenError {
     Io {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

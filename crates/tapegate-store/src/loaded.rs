@@ -39,7 +39,7 @@ pub enum LoadError {
     Io {
         /// The tape.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// It must be copied first, and is too long for that.
@@ -61,7 +61,7 @@ pub enum LoadError {
     Refused {
         /// The tape.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
 }

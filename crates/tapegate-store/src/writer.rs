@@ -99,7 +99,7 @@ impl Counts {
 pub struct WriteError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub source: io::Error,
 }
 

@@ -86,7 +86,7 @@ pub struct EventLine {
     /// How long the decision took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<u64>,
-    /// Who called.
+    /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// The approval request that this is about.

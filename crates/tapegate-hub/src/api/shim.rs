@@ -1,4 +1,4 @@
-//! What a shim and its hub exchange besides decisions.
+//! Messages between a shim and its hub other than decisions.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub struct MessageCount {
     /// Their method; empty for responses.
     #[serde(default)]
     pub method: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -62,7 +62,7 @@ pub struct MessageCount {
 pub struct FramingCount {
     /// The fault, such as `malformed_json`.
     pub error_type: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct DecisionCount {
     pub decision: String,
     /// The profile.
     pub profile: Profile,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 

@@ -75,7 +75,7 @@ pub struct ApprovalItem {
     /// How many of these calls are still waiting.
     #[serde(default)]
     pub waiting: u32,
-    /// Who calls.
+    /// The caller.
     pub principal: String,
     /// The workflow.
     pub workflow: String,
@@ -97,7 +97,7 @@ pub struct ApprovalItem {
 pub struct SettleRequest {
     /// Who decides.
     pub by: String,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

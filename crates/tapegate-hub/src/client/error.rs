@@ -17,7 +17,7 @@ pub enum ClientError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The connection was refused: no program listens there.
@@ -43,7 +43,7 @@ pub enum ClientError {
     Status {
         /// The HTTP status.
         status: u16,
-        /// Why.
+        /// The reason.
         words: String,
     },
     /// The answer cannot be understood.

@@ -33,7 +33,7 @@ pub enum NotAnEvent {
     Json {
         /// The line.
         line: u64,
-        /// Why.
+        /// The reason.
         source: Fault,
     },
     /// The line is longer than any event.
@@ -53,7 +53,7 @@ pub enum NotAnEvent {
     Io {
         /// The last line that was read.
         line: u64,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

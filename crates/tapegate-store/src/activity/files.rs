@@ -17,7 +17,7 @@ pub const CURRENT: &str = "activity.jsonl";
 pub struct Part {
     /// The number of a rotated file; the current one has the highest.
     pub number: u64,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
 }
 

@@ -65,7 +65,7 @@ pub enum ApprovalError {
     Io {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Which user state folder the shims and hubs of a project use, as a note in the project.
+//! Records in a project which user state folder its shims and hubs use.
 //!
 //! A user's terminal and the client that starts a shim may differ in `HOME`, `XDG_STATE_HOME` or
 //! `TAPEGATE_HOME`. A decision made in the terminal then never reaches the shim. So each shim notes

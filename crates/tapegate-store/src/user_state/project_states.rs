@@ -1,4 +1,4 @@
-//! Which state folder each project uses, remembered in the user's state folder.
+//! Records in the user's state folder which state folder each project uses.
 //!
 //! An agent that can write the project can create a `.tapegate` folder there. The first choice of a
 //! state folder is therefore remembered, and so are folders used earlier, so that their contents

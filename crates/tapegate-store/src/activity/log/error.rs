@@ -11,7 +11,7 @@ pub enum ActivityError {
     Open {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The file is not an activity log.
@@ -31,7 +31,7 @@ pub enum ActivityError {
     Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

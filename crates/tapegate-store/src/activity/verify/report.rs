@@ -34,7 +34,7 @@ pub struct Found {
     pub file: usize,
     /// The line in that file, from 1; 0 for the file as a whole.
     pub line: u64,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The kind of fault.
     pub fault: Fault,
