@@ -183,8 +183,8 @@ impl Child {
         }
     }
 
-    /// Ends the group: waits `grace`, sends SIGTERM, waits `patience`, kills. Its input must be
-    /// closed.
+    /// Ends the group: waits `grace`, sends SIGTERM, waits `patience`, kills. Close its input
+    /// first.
     pub async fn end(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
         let status = self.end_first(grace, patience).await;
         // Also kill the processes that the first one left behind. Afterwards the group id may be

@@ -143,8 +143,7 @@ impl Deck {
         }
     }
 
-    /// Commits what was fed to the tape, and the gate's notes. After an error, nothing of it may be
-    /// sent.
+    /// Commits what was fed to the tape, and the gate's notes. On error, nothing of it may be sent.
     pub fn commit(&mut self) -> Result<(), RecordError> {
         if self.lost.is_none()
             && let Err(error) = self.recorder.commit()

@@ -81,8 +81,7 @@ impl Upstream {
 
 impl Link {
     /// Starts a server, or a bridge to one, which needs a `LocalSet`. A server over HTTP is
-    /// contacted only when a message is sent; if it cannot be reached, the bridge answers with
-    /// errors.
+    /// contacted with the first message; if it is unreachable, the bridge answers with errors.
     pub fn open(upstream: &Upstream, options: &LinkOptions) -> Result<(Self, Pipes), LinkError> {
         let (life, pipes) = match upstream {
             Upstream::Command(argv) => {
@@ -100,8 +99,7 @@ impl Link {
     /// Waits until the server has exited by itself. A server over HTTP never does.
     pub async fn exited(&mut self) {
         match &mut self.life {
-            // An error means that the process cannot be waited for; there is no more to learn about
-            // it.
+            // An error means that the process cannot be waited for, and no more can be learned.
             Life::Process(child) => drop(child.exited().await),
             Life::Bridge(_) => std::future::pending().await,
         }
@@ -112,8 +110,7 @@ impl Link {
         let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_NEWS);
         match &mut self.life {
             Life::Process(child) => {
-                // If the server exits right after closing its output, its status makes a better
-                // reason.
+                // If the server exits right after closing its output, its status tells more.
                 match tokio::time::timeout_at(until, child.exited()).await {
                     Ok(Ok(status)) => format!("the MCP server ended ({status})"),
                     _ => "the MCP server closed its output".to_owned(),

@@ -21,8 +21,7 @@ pub fn release_code() {
     }
 }
 
-/// Releases the program's code and constants if more than `kb_max` of files is resident. Cheap if
-/// not.
+/// Releases the program's code and constants if more than `kb_max` of files is resident.
 pub fn release_code_above(kb_max: u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if resident_file_kb(&status).is_some_and(|kb| kb > kb_max) {

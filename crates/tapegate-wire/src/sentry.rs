@@ -6,8 +6,7 @@
 //! hold. When the pipe closes, we are gone; the group gets SIGTERM, and SIGKILL if it does not end.
 //! In an ordinary shutdown the reaper is killed first and does nothing.
 //!
-//! A reaper keeps nothing of ours open: neither the client's streams nor our environment or
-//! directory.
+//! A reaper keeps nothing of ours open: no client streams, environment or working directory.
 
 use std::ffi::OsString;
 use std::io;
@@ -45,8 +44,7 @@ pub(crate) struct Sentry {
     process: Option<Child>,
 }
 
-/// The reaper job we were started for, if any. Only a program that calls this first may start
-/// reapers.
+/// The reaper job we were started for, if any. Reapers can be started only after this was called.
 pub fn duty(mut arguments: impl Iterator<Item = OsString>) -> Option<Duty> {
     if arguments.next().is_none_or(|name| name != NAME) {
         KNOWN.store(true, Ordering::Relaxed);
@@ -82,8 +80,7 @@ impl Sentry {
         Some(Self { starting: starting?.ok(), process: None })
     }
 
-    /// Waits until it runs. Killed before that, we would leave behind a server that ignores
-    /// SIGTERM.
+    /// Waits until it runs. Killed earlier, we could leave a server that ignores SIGTERM.
     pub(crate) fn stands_by(&mut self) {
         let started = self.starting.take().and_then(|starting| starting.join().ok());
         if let Some(Ok(process)) = started {

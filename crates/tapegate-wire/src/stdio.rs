@@ -100,8 +100,7 @@ impl Session<'_> {
 
     /// Waits for the next event and handles it.
     async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
-        // While the server does not read, neither do we, and would not notice that the client has
-        // left.
+        // While the server does not read, neither do we, and may miss that the client has left.
         let deaf = self.up.is_ended() || self.up.is_stuck() || self.up.waits();
         let look_round = deaf || self.down.owes_much();
         let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));

@@ -44,7 +44,7 @@ use crate::stdio::Patience;
 use board::{Board, Kind};
 pub use servers::{OnServerEnd, Servers};
 
-/// How long clients may take to read the last messages of servers that ended on their own.
+/// How long servers that end on their own may take to deliver their last messages.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves HTTP clients from servers on pipes.
@@ -181,10 +181,10 @@ impl Bridge {
         while poll_fn(|context| self.tasks.borrow_mut().poll_join_next(context)).await.is_some() {}
     }
 
-    /// Waits until the servers have ended on their own and their clients have been told.
+    /// Waits until the servers have ended on their own and delivered their last messages.
     async fn over(&self) {
         self.servers.stopped().await;
-        // Slower clients are cut off.
+        // Servers that take longer are not waited for.
         tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
     }
 }

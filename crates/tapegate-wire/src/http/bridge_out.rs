@@ -242,8 +242,7 @@ impl Bridge {
         !self.calls.is_empty() || !self.held.borrow().is_empty() || self.unsent.get() > 0
     }
 
-    /// Records an oversized message from `from`, and reports it to its sender or to the side
-    /// waiting for it.
+    /// Records an oversized message, and reports it to its sender or to the side waiting for it.
     async fn refuse(
         self: &Rc<Self>,
         own: Option<&Rc<Call>>,

@@ -60,8 +60,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.cord.cut.get() == Some(Cut::Abrupt) {
-            // With zero linger, closing resets the connection. If the option cannot be set, it is
-            // closed normally.
+            // With zero linger, closing resets the connection. On error, it is closed normally.
             rustix::net::sockopt::set_socket_linger(&self.stream, Some(Duration::ZERO)).ok();
         }
     }

@@ -102,8 +102,7 @@ impl Guard {
     }
 }
 
-/// Whether `Sec-Fetch-Site` attributes the request to the user or to one of the listener's own
-/// pages.
+/// Whether `Sec-Fetch-Site` names the user or a page of the listener as the cause of a request.
 fn is_own_site(site: &str) -> bool {
     ["none", "same-origin"].iter().any(|own| own.eq_ignore_ascii_case(site.trim()))
 }

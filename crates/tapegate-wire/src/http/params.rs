@@ -97,8 +97,7 @@ impl Params {
     }
 }
 
-/// Collects the marks of a schema. Only nested `properties` can be marked, so nothing else is
-/// searched.
+/// Collects the marks of a schema. Only nested `properties` can be marked.
 fn walk(schema: &[u8], path: &mut Vec<String>, marks: &mut Vec<Mark>) -> Result<(), Fault> {
     let mut cursor = Cursor::new(schema)?;
     if cursor.kind()? != Kind::Object || path.len() > DEPTH_MAX {

@@ -232,7 +232,7 @@ impl Station {
         let due = self.deck.borrow().due();
         let passed = self.deck.borrow_mut().pass(event);
         if due.is_none() && self.deck.borrow().due().is_some() {
-            // `attend` has no deadline yet and must learn about this one.
+            // The task that serves held calls has no deadline yet and must learn about this one.
             self.held.notify_one();
         }
         let outgoing = passed.map_err(|error| self.fail(error))?;

@@ -4,8 +4,8 @@ use super::{End, How, Outside, Port};
 use crate::raw;
 
 impl Port {
-    /// Whether the other end has read everything written here. Where that cannot be determined,
-    /// returns true.
+    /// Whether the other end has read everything written here. True where that cannot be
+    /// determined.
     pub fn is_read(&self) -> bool {
         match &self.0 {
             End::Outside(port) => port.unread().is_none_or(|count| count == 0),

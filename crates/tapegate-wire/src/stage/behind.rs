@@ -37,7 +37,7 @@ struct Server {
     lines: Lines,
     /// Whether there may be lines not yet passed to the actor.
     unheard: bool,
-    /// When to stop reading its output even if it is open, because the server has exited or stopped
+    /// When to stop reading its output even if it is open: the server has exited or stopped
     /// reading.
     deadline: Option<Instant>,
     /// Whether its output has ended.

@@ -21,8 +21,7 @@ use crate::stdio::answered;
 /// How much output may be queued for a client that does not read before the actor gets no more
 /// events. A few small requests may cause large answers, so this is checked after every line.
 const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How much may be queued for a passthrough server that does not read before the actor gets no more
-/// events.
+/// How much may be queued for a passthrough server before the actor gets no more events.
 const ASK_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much may be queued before the server's own output is not read either.
 const ASK_BYTES_UTMOST: usize = 4 * ASK_BYTES_MAX;
@@ -92,9 +91,8 @@ impl<'d> Desk<'d> {
         self.out.left() < bytes_max && self.ask.left() < ASK_BYTES_MAX
     }
 
-    /// Whether the actor may get the client's messages. While a line on the pipe is incomplete, a
-    /// client that does not read it is not read from, as with any server that writes before it
-    /// reads.
+    /// Whether the actor may get the client's messages. A client that does not read an incomplete
+    /// line is not read from, as with any server that writes before it reads.
     pub(super) fn may_hear(&self) -> bool {
         self.has_room()
             && (!self.raw.is_open() || self.out.left() == 0)
@@ -118,8 +116,8 @@ impl<'d> Desk<'d> {
         self.out.left() == 0 && self.errands.count() == 0 && !self.is_busy()
     }
 
-    /// Whether the actor may get the passthrough server's output, which may be what lets that
-    /// server read on.
+    /// Whether the actor may get the passthrough server's output. Reading it may unblock that
+    /// server.
     pub(super) fn has_room_behind(&self) -> bool {
         self.out.left() < OUT_BYTES_MAX && self.ask.left() < ASK_BYTES_UTMOST
     }
@@ -167,8 +165,7 @@ impl<'d> Desk<'d> {
             }
             Act::Run { ticket, errand } => errands.run(&stage.servers, ticket, errand),
             Act::Leave { about, abrupt } => {
-                // For clients that share a session, the bridge closes the connection of the one
-                // that is meant.
+                // Of clients that share a session, the bridge disconnects the one concerned.
                 *left = !*addresses;
                 if abrupt && *left {
                     out.clear();

@@ -12,8 +12,7 @@ use crate::port::Port;
 const READ_MAX: Duration = Duration::from_secs(2);
 /// The same at the end, when the rest must be sent even if the client does not read.
 const READ_MAX_AT_END: Duration = Duration::from_millis(20);
-/// How often to check, at first and after a longer wait. No system provides a notification for
-/// this.
+/// How often to check, at first and after a longer wait. No system offers a notification.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOK_LATER: Duration = Duration::from_millis(5);
 

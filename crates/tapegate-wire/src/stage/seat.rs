@@ -82,8 +82,7 @@ impl<'d> Seat<'d> {
             }
             if self.has_more() {
                 tokio::task::yield_now().await;
-                // Due actions come at once, but a client that sends something meanwhile is still
-                // read.
+                // Due actions come at once, but a client that writes meanwhile is still read.
                 if !self.behind.is_due(&self.desk) {
                     self.wait().await;
                 }

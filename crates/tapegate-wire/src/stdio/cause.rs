@@ -12,7 +12,8 @@ use crate::signals::ASKED;
 pub struct Patience {
     /// How long the server may take to exit by itself after its input was closed.
     pub grace: Duration,
-    /// The same after a signal, when its sender may soon kill us; zero if no answer is awaited.
+    /// The same after a signal, whose sender may soon kill us. On stdio it applies only if an
+    /// answer is awaited or `orderly` is set.
     pub grace_on_signal: Duration,
     /// How long it may take to exit after SIGTERM.
     pub after_term: Duration,

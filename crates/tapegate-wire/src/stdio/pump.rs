@@ -249,8 +249,7 @@ impl Pump {
         }
     }
 
-    /// Discards queued lines that could not be recorded, and returns the ids of the answers among
-    /// them.
+    /// Discards queued lines that could not be recorded; returns the ids of answers among them.
     pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
         self.queue.clear(|bytes| {

@@ -212,8 +212,7 @@ fn replies_are_judged_and_rewritten_replies_have_their_own_length() {
     assert_eq!(gate.post(&call(1, "x")).body, refused(1, "spoilt"));
 }
 
-/// A server that answers each request with these bytes, and then waits until its client
-/// disconnects.
+/// A server that answers each request with these bytes, and then waits for a disconnect.
 pub(crate) fn raw(reply: impl Fn(&Seen) -> String + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -24,8 +24,7 @@ fn post(hall: &Hall, session: &str, body: &str) -> BufReader<TcpStream> {
     web::send(hall.port, "POST /mcp", &[JSON, &[session]].concat(), body)
 }
 
-/// The same for a client that accepts no events, so that even a late answer does not become a
-/// stream.
+/// The same for a client that accepts no events, so that even a late answer is not a stream.
 fn post_plainly(hall: &Hall, session: &str, body: &str) -> BufReader<TcpStream> {
     let headers = ["content-type: application/json", "accept: application/json", session];
     web::send(hall.port, "POST /mcp", &headers, body)

@@ -1,5 +1,4 @@
-//! A minimal HTTP server and client for tests: one function answers, and the client shows
-//! everything.
+//! A minimal HTTP server and client for tests: one function makes all replies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

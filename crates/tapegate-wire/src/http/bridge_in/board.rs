@@ -55,8 +55,7 @@ pub(super) struct Board {
     /// Carries messages that belong to no request: the GET stream, or everything in HTTP+SSE.
     pub(super) main: Rc<Stream>,
     pub(super) history: Rc<RefCell<History>>,
-    /// Whether requests are answered with streams where the client allows it, as most HTTP servers
-    /// do.
+    /// Whether requests are answered with streams where possible, as most HTTP servers do.
     pub(super) by_stream: bool,
     pub(super) input: RefCell<Option<mpsc::Sender<LineBuffer>>>,
     /// Permits for our own messages that the server has not read yet.
@@ -261,8 +260,7 @@ impl Board {
         Ok(())
     }
 
-    /// Moves messages that wait for a client without a GET stream to an exchange that can take
-    /// them.
+    /// Moves messages that wait for a client without a GET stream to an exchange.
     fn hand_over(&self, exchange: &Exchange) {
         if self.kind != Kind::Session || self.main.is_attended() {
             return;
@@ -278,8 +276,7 @@ impl Board {
         let mut lines = LineBuffer::default();
         lines.push(message);
         if let Err(mpsc::error::TrySendError::Full(lines)) = sender.try_send(lines) {
-            // The caller also reads the server's output, so it must not block on the server's
-            // input.
+            // The caller also reads the server's output, so it must not block on its input.
             let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
             tokio::task::spawn_local(async move {
                 sender.send(lines).await.ok();

@@ -19,8 +19,7 @@ use super::exchange::Exchange;
 use super::stream::Stream;
 use tapegate_core::json::Edits;
 
-/// How many unanswered requests are remembered. Beyond it, requests of departed clients are
-/// dropped.
+/// How many unanswered requests are remembered. Beyond it, those of departed clients are dropped.
 const ASKED_MAX: usize = 1 << 16;
 /// How many digits every number parser preserves.
 const DIGITS_MAX: usize = 15;
@@ -82,8 +81,7 @@ impl Place {
 }
 
 impl Book {
-    /// An empty map. With a gate, ambiguous ids are renamed so that no client gets another's
-    /// answer.
+    /// An empty map. With a gate, ambiguous ids are renamed lest a client get another's answer.
     pub(super) fn new(governed: bool) -> Self {
         Self { renames_odd: governed, ..Self::default() }
     }

@@ -109,8 +109,7 @@ impl Server {
     /// Waits until the server has exited, if that may happen before its output ends.
     pub(super) async fn exited(&mut self) {
         match self {
-            // An error means that the process cannot be waited for; there is no more to learn about
-            // it.
+            // An error means that the process cannot be waited for, and no more can be learned.
             Self::Process(child, _) => drop(child.exited().await),
             Self::Seat(_) => std::future::pending().await,
         }
@@ -120,8 +119,7 @@ impl Server {
     pub(super) async fn farewell(&mut self) -> String {
         match self {
             Self::Process(child, _) => {
-                // If the server exits right after closing its output, its status makes a better
-                // reason.
+                // If the server exits right after closing its output, its status tells more.
                 drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
                 server_ended(child.status())
             }
@@ -129,8 +127,7 @@ impl Server {
         }
     }
 
-    /// Reports a server that ended without being asked to, and how many requests it left
-    /// unanswered.
+    /// Reports a server that ended without being asked to, with its unanswered requests.
     pub(super) async fn tell_end(&self, unanswered: usize) {
         let Self::Process(child, Some(on_end)) = self else { return };
         let (cause, status) = (Cause::Server, child.status());
@@ -141,8 +138,7 @@ impl Server {
     /// Ends the server, which has `grace` to exit by itself. Its input must be closed.
     pub(super) async fn end(&mut self, grace: Duration, patience: Patience) {
         match self {
-            // An error means that the process cannot be waited for; there is no more to be done
-            // about it.
+            // An error means that the process cannot be waited for, and no more can be done.
             Self::Process(child, _) => drop(child.end(grace, patience.after_term).await),
             Self::Seat(sitting) => sitting.end(grace).await,
         }

@@ -38,8 +38,8 @@ impl Bridge {
         message: Outbound,
         place: Option<OwnedSemaphorePermit>,
     ) {
-        // Only requests need a slot: they may wait for a client's answer, which must not wait for
-        // them.
+        // Only requests take a slot: a request may wait for a client's answer, which must not wait
+        // for a slot in turn.
         let slot = match call.asks {
             true => self.flights.clone().acquire_owned().await.ok(),
             false => None,
@@ -179,8 +179,7 @@ impl Bridge {
         }
     }
 
-    /// Passes on the body of a reply to a message that expects no answer. Such a reply should be
-    /// empty.
+    /// Passes on the reply to a message that expects no answer. It should be empty.
     async fn pass_unasked(
         self: &Rc<Self>,
         parts: &Parts,

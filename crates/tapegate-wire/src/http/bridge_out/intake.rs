@@ -32,8 +32,7 @@ impl Bridge {
     /// Reads the client's input to its end, then waits for outstanding answers.
     pub(super) async fn serve(self: &Rc<Self>, input: Port) {
         if self.read_all(&input).await.is_err() {
-            // The tape failed; the select in `run` learns that from `Station::failed` and ends the
-            // session.
+            // The tape failed; the task that runs the session notices that and ends it.
             return std::future::pending().await;
         }
         self.set_blocked(true);
@@ -81,8 +80,7 @@ impl Bridge {
     }
 
     /// Waits until another call may be held. The client is not read from meanwhile, so check
-    /// whether it has left; its held calls would otherwise be kept, and run, with no client to
-    /// answer.
+    /// whether it has left; otherwise its calls would stay held, and might run for no one.
     async fn room(&self, input: &Port) -> Result<(), Stopped> {
         loop {
             tokio::select! {

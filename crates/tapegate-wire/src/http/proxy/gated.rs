@@ -102,8 +102,7 @@ impl Exchange {
                 self.asked = Some(Bytes::copy_from_slice(message.bytes()));
                 Disposition::Forward(Outbound::message(message))
             }
-            // Send exactly the bytes that were evaluated: others may decompress the body
-            // differently.
+            // Send exactly the bytes that were evaluated: others may decompress differently.
             Disposition::Forward(message)
                 if read.is_unpacked() && self.proxy.station.transparent().is_none() =>
             {
@@ -190,7 +189,7 @@ fn unanswered(asked: &Frame<'_>) -> Response<ReplyBody> {
     }
 }
 
-/// A reply without content to a message that needs no answer.
+/// An empty 202 reply.
 pub(super) fn accepted() -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::full(Outbound::empty()));
     *response.status_mut() = StatusCode::ACCEPTED;

@@ -38,7 +38,7 @@ struct Held {
 }
 
 impl Held {
-    /// The next update, or `Word::Over` after the last one.
+    /// The next update. After the last one, the hold is always over.
     async fn next(&mut self) -> Word {
         self.words.recv().await.unwrap_or(Word::Over)
     }

@@ -100,8 +100,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The value to send for a header; `None` drops the header. Its name may match a redacted
-    /// field.
+    /// The value to send for a header; `None` drops it. Its name may match a redacted field.
     fn mask_header(
         &self,
         name: &HeaderName,

@@ -53,8 +53,7 @@ impl Sessions {
         Some(lane)
     }
 
-    /// The lock that serializes the requests of a session. Requests without a session are not
-    /// serialized.
+    /// The lock that serializes the requests of a session. Without a session there is no order.
     pub(super) fn turnstile(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
         match lane {
             Some(Lane { session, exchange: 0 }) => {

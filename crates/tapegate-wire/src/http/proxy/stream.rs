@@ -66,8 +66,7 @@ impl EventStream {
             self.send(sent);
         }
         if self.exchange.has_dropped {
-            // A withheld event may have been the answer; without an error the client would wait
-            // indefinitely.
+            // The withheld event may have been the answer, which the client still waits for.
             self.give_up("the server's reply held no answer that may be passed on");
         }
         Ok(())

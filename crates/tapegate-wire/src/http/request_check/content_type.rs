@@ -41,8 +41,7 @@ impl ContentType {
         })
     }
 
-    /// Whether text of this type is UTF-8, which JSON and forms are unless a charset says
-    /// otherwise.
+    /// Whether text of this type is UTF-8, which JSON and forms are by default.
     pub(super) fn is_utf8(&self) -> bool {
         matches!(self.charset.as_deref(), None | Some("utf-8" | "utf8"))
     }

@@ -18,8 +18,8 @@ const OVERRIDES: [&str; 5] = [
     "x-original-url",
     "x-rewrite-url",
 ];
-/// Headers that determine how a body is read or whose request it is, besides `Content-*` and
-/// `Mcp-*`.
+/// Headers that determine how a body is read or whose request it is. `Content-*` and `Mcp-*` do
+/// too.
 const DECISIVE: [&str; 6] =
     ["transfer-encoding", "host", "expect", "authorization", "last-event-id", "connection"];
 /// The JSON-RPC code for headers that do not match the message.
@@ -45,8 +45,7 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
         let reason = format!("the expectation `{}` cannot be met", shown(value.as_bytes()));
         return Err(Rejection::new(417, reason));
     }
-    // Clients offer HTTP/2 this way and continue without it. Any other protocol would bypass the
-    // gate.
+    // Clients offer HTTP/2 this way and continue without it. Other protocols would bypass the gate.
     if let Some(value) = other(UPGRADE, "h2c") {
         let reason = format!("an upgrade to `{}` is not possible here", shown(value.as_bytes()));
         return Err(Rejection::new(400, reason));

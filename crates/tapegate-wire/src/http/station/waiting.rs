@@ -52,8 +52,7 @@ impl Drop for Waiting {
 }
 
 impl Station {
-    /// Registers `listener` for updates about a held call. Any update but [`Word::Tell`] is the
-    /// last.
+    /// Registers `listener` for updates on a held call. Any update but [`Word::Tell`] is the last.
     pub(crate) fn wait(
         self: &Rc<Self>,
         ticket: Ticket,
@@ -98,7 +97,7 @@ impl Station {
                 () = self.held.notified() => continue,
             };
             if self.pass(event).is_err() {
-                // The tape has failed; the session's owner learns that from `Station::failed`.
+                // The tape has failed; the task that runs the session notices that and ends it.
                 return std::future::pending().await;
             }
         }
