@@ -1,10 +1,10 @@
 //! Tests on the arguments of a call.
 //!
-//! A predicate is evaluated in one of two ways. A rule that permits a call asks whether it [must
-//! hold](Predicate::must_hold): for every value at the path, exactly as written. A rule that stops
-//! a call asks whether it [may hold](Predicate::may_hold): for at least one value, in any way some
-//! server could read it. Numbers are compared by their digits, not only as floating point, so no
-//! integer is too large.
+//! A predicate is evaluated in one of two ways. A rule that permits a call asks whether it
+//! [must hold](Predicate::must_hold): for each value at the path, exactly as written. A rule that
+//! stops a call asks whether it [may hold](Predicate::may_hold): for at least one value, in any way
+//! some server could read it. Numbers are compared by their digits, not only as floating point, so
+//! no integer is too large.
 
 mod argument_test;
 mod coerce;

@@ -1,4 +1,4 @@
-//! What was used of each server, and the permitted arguments.
+//! The tools, prompts and resources used of each server, and their permitted arguments.
 
 use std::collections::BTreeMap;
 

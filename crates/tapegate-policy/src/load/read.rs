@@ -1,6 +1,6 @@
 //! Converts a tree that was checked against the tables to a policy.
 //!
-//! Errors that the tables have reported are not reported again: what cannot be converted is
+//! Errors that the tables have reported are not reported again: parts that cannot be converted are
 //! skipped, and any error keeps the whole policy from being used.
 
 mod approval;

@@ -1,4 +1,4 @@
-//! What is decided about a call does not depend on the calls before it.
+//! The decision about a call does not depend on the calls before it.
 
 use std::sync::Arc;
 

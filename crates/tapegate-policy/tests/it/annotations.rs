@@ -1,4 +1,4 @@
-//! Rules about what the accepted definition of a tool says of it.
+//! Rules that test the accepted annotations of a tool.
 
 use tapegate_policy::decide::{Call, Facts, Outcome, decide, explain};
 use tapegate_policy::model::{Policy, Profile};

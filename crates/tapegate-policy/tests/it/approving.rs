@@ -1,4 +1,5 @@
-//! Approvals count for what they were given for: one workflow, one reading of the call, one policy.
+//! An approval applies only to what was approved: one workflow, one reading of the call, one
+//! policy.
 
 use std::sync::Arc;
 

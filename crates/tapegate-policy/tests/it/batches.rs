@@ -1,4 +1,4 @@
-//! Batches of very many elements, and of elements that are not messages.
+//! Batches with very many elements, and with elements that are not messages.
 
 use tapegate_policy::inspect::Carrier;
 use tapegate_policy::model::Profile;

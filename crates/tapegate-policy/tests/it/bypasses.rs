@@ -1,4 +1,4 @@
-//! Ways round a gate that have worked somewhere: none works here.
+//! Known ways to bypass a gate, none of which may work here.
 
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
@@ -23,8 +23,8 @@ pub(crate) fn rig() -> Rig {
     Rig::new(Some(policy(POLICY)), Profile::Production)
 }
 
-/// Asserts that a client's message goes nowhere, with this code; and that development lets it pass
-/// and says what production would have done.
+/// Asserts that production refuses a client's message with this code, and that development passes
+/// it and logs what production would have done.
 #[track_caller]
 pub(crate) fn stopped(text: &[u8], code: i32) {
     let words = String::from_utf8_lossy(text).into_owned();
@@ -112,7 +112,7 @@ fn a_name_that_go_folds_to_another_is_refused() {
     ] {
         stopped(text.as_bytes(), -32600);
     }
-    // Deeper down are maps, whose keys are data; and so are the names a server makes up.
+    // Deeper objects are maps whose keys are data, and so are names that a server makes up.
     for map in [
         r#"{"name":"ls","arguments":{"map":{"May":1,"may":2}}}"#,
         r#"{"name":"ls","inputResponses":{"aB":{},"Ab":{}},"requestState":"s"}"#,
@@ -138,7 +138,7 @@ fn a_carriage_return_inside_a_line_is_refused_and_one_at_its_end_is_not() {
     assert_eq!(shown(&rig().client(&format!("{text}\r"))), "forward");
     stopped(format!("{text}\r\r").as_bytes(), -32600);
     stopped(text.replacen(',', ",\r", 1).as_bytes(), -32600);
-    // Over HTTP a body may have any white space.
+    // In an HTTP body any white space is allowed.
     let mut http = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
     assert_eq!(shown(&http.client(&text.replacen(',', ",\r\n", 1))), "forward");
 }
@@ -175,7 +175,7 @@ fn reading_a_log_of_messages_is_ordinary_work_and_leaves_a_finding() {
         assert_eq!(shown(&rig.server(&reply)), "forward");
         assert_eq!(rig.noted(), ["framing warn "]);
     }
-    // The finding keeps nothing from being denied.
+    // The anomaly does not keep the call from being denied.
     let mut rig = rig();
     let refusal = refused(rig.client(&request("tools/call", &params.replace("\"ls\"", "\"rm\""))));
     assert_eq!(refusal.code, -32014);
@@ -233,7 +233,7 @@ fn names_that_readers_read_differently_are_refused() {
         stopped(call(name).as_bytes(), -32600);
     }
     stopped(request(r"tools/\ud800call", r#"{"name":"rm"}"#).as_bytes(), -32600);
-    // Escapes that all agree on are no more than spelling.
+    // Escapes that all readers decode alike are only a matter of spelling.
     assert_eq!(shown(&rig().client(&call(r"\u0072m"))), "refuse -32014");
     assert_eq!(shown(&rig().client(&request(r"tools\/call", r#"{"name":"rm"}"#))), "refuse -32014");
     assert_eq!(shown(&rig().client(&request("Tools/Call", r#"{"name":"rm"}"#))), "refuse -32014");
@@ -260,7 +260,7 @@ fn a_batch_is_refused_on_stdio_and_passes_over_http_only_as_a_whole() {
     assert_eq!(shown(&http.client(&batch(&["ls", "cat"]))), "forward");
     assert_eq!(shown(&http.client(&batch(&["ls", "rm"]))), "refuse -32014");
     assert_eq!(shown(&http.client(&batch(&["ls", "ask"]))), "refuse -32600");
-    // What would pass by itself is not told as sent.
+    // An element that would pass by itself is not logged as sent.
     http.memory.notes.lock().unwrap().clear();
     http.client(&batch(&["ls", "rm"]));
     let told: Vec<_> = http.memory.notes.lock().unwrap().drain(..).collect();
@@ -395,7 +395,7 @@ fn without_a_policy_nothing_is_refused_and_what_is_odd_is_logged() {
             }
         }
     }
-    // The calls of a batch are logged one by one.
+    // The calls of a batch are logged individually.
     let mut rig = Rig::new(None, Profile::Production);
     rig.client(&batch);
     assert_eq!(rig.noted(), ["decision forward rm", "framing warn ", "framing warn "]);
@@ -413,7 +413,7 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
             (note.decision.word(), note.name.as_deref().unwrap_or_default(), note.gate.unwrap())
         })
         .collect();
-    // What needs an approval cannot wait in a batch, so production refuses it.
+    // A call that needs approval cannot wait in a batch, so production refuses it.
     assert_eq!(
         told,
         [
@@ -422,7 +422,7 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
             ("WOULD_BLOCK", "ask", GateName::Approval),
         ]
     );
-    // On stdio production refuses the batch itself, too.
+    // On stdio, production refuses the batch itself too.
     let mut lines = Rig::new(Some(policy(POLICY)), Profile::Development);
     assert_eq!(shown(&lines.client(&batch)), "forward");
     let told = lines.noted();

@@ -1,4 +1,4 @@
-//! Cedar policies in a policy: what they stop is stopped in every spelling that rules stop.
+//! Cedar policies in a policy: a forbid applies to every spelling that a stopping rule applies to.
 
 use tapegate_policy::decide::{Call, Facts, Outcome, decide};
 use tapegate_policy::model::Profile;
@@ -11,7 +11,7 @@ governance: {defaults: {action: policy, policy_id: p}}
 cedar: {policies: [p.cedar]}
 ";
 
-/// Whether a call with these arguments is forwarded by a permit for all and this forbid.
+/// Whether a call with these arguments is forwarded under a permit for all and this forbid.
 fn passes(condition: &str, arguments: &str) -> bool {
     let cedar = format!(
         "permit(principal, action, resource);\n\

@@ -1,5 +1,5 @@
-//! Predicates held against readers that convert what they are given, as real servers do: whatever one
-//! of them reads as matching, a rule that stops must match.
+//! Predicates compared with readers that convert values, as real servers do: whatever one of them
+//! reads as a match, a rule that stops calls must match.
 
 use proptest::prelude::*;
 use tapegate_core::json::path::Path;
@@ -8,7 +8,7 @@ use tapegate_policy::predicate::{Predicate, Test};
 use crate::converters::{BOOL_READERS, NUMBER_READERS, Value};
 use crate::predicate_trial;
 
-/// A JSON value as this test makes it: its text, and what it is.
+/// A JSON value made by this test: its text and its value.
 #[derive(Debug, Clone)]
 struct Sample {
     json: String,
@@ -93,7 +93,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Arguments with the value under a key, as careless servers find it.
+/// Arguments with the value under a key that lenient servers recognise.
 fn arguments(sample: &Sample, key: &str, whole: bool) -> Vec<u8> {
     let object = format!("{{\"a\":1,{}:{}}}", quoted(key), sample.json);
     if whole { quoted(&object).into_bytes() } else { object.into_bytes() }
@@ -129,7 +129,7 @@ proptest! {
                 if read(&reading) == Some(wanted) {
                     prop_assert!(test.may_hold(&arguments), "{name} reads {} as {wanted}", sample.json);
                     prop_assert!(other.may_hold(&arguments), "{name} reads {} as not {}", sample.json, !wanted);
-                    // No rule forwards it for not being so.
+                    // No rule forwards it by a negated test.
                     let lets = predicate(one_of(&wanted.to_string()), true);
                     prop_assert!(!lets.must_hold(&arguments), "{name} {}", sample.json);
                 }
@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(test.must_hold(&arguments), exact, "{}", sample.json);
     }
 
-    /// What lets a call through also stops it: the exact value is one of those that could be read so.
+    /// Whatever must hold may hold: the exact value is one of the possible readings.
     #[test]
     fn what_must_hold_may_hold(value in value(), number in -5i32..50, not in any::<bool>(), text in "[a-z0-9 ]{0,4}") {
         let sample = sample(value);
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// What the fuzz target `predicate` starts from.
+/// The seeds of the fuzz target `predicate`.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the seeds are files")]
 fn the_seeds_of_the_fuzz_target_are_trials_that_pass() {

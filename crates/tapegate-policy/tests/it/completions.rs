@@ -1,5 +1,5 @@
-//! Completions are held to the tests of the arguments that they are about: what is typed can stop them,
-//! and lets nothing pass.
+//! Rules on arguments apply to completions: the values typed so far can stop one, but never permit
+//! it.
 
 use tapegate_core::gate::Verdict;
 use tapegate_policy::model::Profile;
@@ -68,7 +68,7 @@ fn a_rule_that_stops_an_argument_stops_its_completion() {
             assert!(passes(&mut ruled(action, "forward"), prompt, rest), "{action} {rest}");
         }
     }
-    // What was decided about one is not what is decided about the next.
+    // The decision about one is not reused for the next.
     let mut rig = ruled("deny", "forward");
     for (prompt, rest) in [passed[0], stopped[0], passed[0], passed[3], stopped[7]] {
         assert_eq!(passes(&mut rig, prompt, rest), !stopped.contains(&(prompt, rest)), "{rest}");

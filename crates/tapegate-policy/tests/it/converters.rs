@@ -1,12 +1,12 @@
-//! Servers that convert what they are given, imitated: how pydantic, JavaScript, Python, Go, Java, YAML
-//! and others find an argument and what they make of it.
+//! Models of servers that convert arguments: how pydantic, JavaScript, Python, Go, Java, YAML and
+//! others find an argument and convert it.
 //!
-//! A property test and a fuzz target hold predicates against these readers. Nothing here knows how a
-//! predicate is tested.
+//! A property test and a fuzz target compare predicates with these readers. Nothing here depends on
+//! how a predicate is evaluated.
 
 use tapegate_core::json::{Cursor, Kind};
 
-/// What a server has after it has read an argument.
+/// The value of an argument after a server has read it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -17,18 +17,18 @@ pub(crate) enum Value {
     Map(Vec<(String, Value)>),
 }
 
-/// A way of converting to true or false.
+/// A conversion to a boolean.
 pub(crate) type BoolReader = fn(&Value) -> Option<bool>;
-/// A way of converting to a number.
+/// A conversion to a number.
 pub(crate) type NumberReader = fn(&Value) -> Option<f64>;
 
 /// How deep readers follow lists and objects.
 const DEPTH_MAX: usize = 32;
-/// How often readers parse what they have found, or unpack it.
+/// How often readers parse or unpack a value.
 const UNPACKED_MAX: usize = 3;
 
 impl Value {
-    /// Reads JSON; `None` if it is something else or too deep.
+    /// Parses JSON; `None` if the text is not JSON or too deep.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut cursor = Cursor::new(text.as_bytes()).ok()?;
         let value = Self::read(&mut cursor, DEPTH_MAX)?;
@@ -36,7 +36,7 @@ impl Value {
         Some(value)
     }
 
-    /// Reads JSON as Python does, which takes `NaN` too.
+    /// Parses JSON as Python does, which accepts `NaN` too.
     pub(crate) fn parse_as_python(text: &str) -> Option<Self> {
         Self::parse(text).or_else(|| {
             let outside = |text: String, before| {
@@ -75,7 +75,8 @@ impl Value {
         }
     }
 
-    /// The values that servers unpack or parse from one: itself, JSON in it, the elements of a list.
+    /// The values that servers parse or unpack from one: itself, JSON in it, the elements of a
+    /// list.
     pub(crate) fn unpacked(&self) -> Vec<Self> {
         let mut all = Vec::new();
         self.unpack(UNPACKED_MAX, &mut all);
@@ -194,7 +195,7 @@ pub(crate) const NUMBER_READERS: [(&str, NumberReader); 6] = [
         }
         _ => None,
     }),
-    // Digits of any script are digits.
+    // Digits of any script are accepted.
     ("python", |value| match value {
         Value::Text(text) => {
             let digit = |letter: char| match letter {

@@ -1,5 +1,5 @@
-//! `under` against servers that each make something else of a text: what a rule forwards lies in the
-//! folder whoever reads it, and what lies in the folder for one of them is stopped.
+//! `under` compared with servers that read a text differently: what a rule forwards is in the
+//! folder for all of them, and what is in the folder for one of them is stopped.
 
 use std::sync::LazyLock;
 
@@ -58,13 +58,13 @@ const WAYS: [fn(&str) -> String; 13] = [
     |text| text.replace('+', " "),
 ];
 
-/// Those of servers that know a URI when they see one: they never open it as it stands.
+/// Conversions of servers that recognise URIs: they never open one unchanged.
 const URI_READERS: [fn(&str) -> String; 5] = [
     whatwg,
     |text| unquoted(&whatwg(text)),
     urlparse,
     |text| unquoted(&urlparse(text)),
-    // One that takes nothing else.
+    // One that accepts nothing else.
     |text| text.strip_prefix("file://").unwrap_or("/").to_owned(),
 ];
 
@@ -82,12 +82,12 @@ fn unquoted(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A file system that drops blanks at the end of a name.
+/// A file system that ignores blanks at the ends of a name.
 fn trimmed_steps(text: &str) -> String {
     text.split('/').map(str::trim).collect::<Vec<_>>().join("/")
 }
 
-/// The path that a parser of URLs finds, with a folder as its base.
+/// The path that a URL parser finds, with a folder as its base.
 fn whatwg(text: &str) -> String {
     let text = text.trim_matches(|letter: char| letter <= ' ').replace(['\t', '\n', '\r'], "");
     let text = text.split('#').next().unwrap_or_default();
@@ -122,7 +122,7 @@ fn urlparse(text: &str) -> String {
     }
 }
 
-/// Where a text leads for a server that works in a folder.
+/// The path that a server with this working directory opens.
 fn opened(text: &str, folder: &str) -> String {
     let text = if text.starts_with('/') { text.to_owned() } else { format!("{folder}/{text}") };
     let mut steps = Vec::new();
@@ -216,7 +216,7 @@ proptest! {
         cwd in prop::sample::select(vec!["/", "/data", "/srv/app/deep"]),
     ) {
         let plain = passes(&PATHS, &text);
-        // To stop what is not in the folder is to pass what is.
+        // Stopping what is not in the folder must permit exactly what is.
         prop_assert_eq!(passes(&NOT_UNDER, &text), plain, "{:?}", text);
         if plain {
             let mut read = text.clone();
@@ -242,7 +242,7 @@ proptest! {
     ) {
         let mut read = text.clone();
         for way in ways {
-            // These make one text of another that only they have, and drop what is not at a start.
+            // Each of these changes a text in a way of its own, or drops a part inside the text.
             if matches!(way, 7 | 8 | 10 | 12) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is made of a session, as text. `UPDATE_GOLDEN=1` writes it anew.
+//! The text of a policy generated from a session. `UPDATE_GOLDEN=1` rewrites it.
 
 #[path = "../../src/generate/tests/sample.rs"]
 mod sample;

@@ -1,4 +1,4 @@
-//! List replies: nothing that may not be seen gets through, whatever it is called.
+//! List replies: no hidden item gets through, however it is spelled.
 
 use tapegate_core::gate::{Topic, Verdict};
 use tapegate_core::side::Side;

@@ -1,4 +1,4 @@
-//! How careless servers find an argument by its path, and what they take its text for.
+//! How lenient servers find an argument by its path, and how they read its text.
 //!
 //! Like the [converters](crate::converters), for a property test and a fuzz target.
 
@@ -7,10 +7,10 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::converters::Value;
 
-/// How often JSON in a text is parsed on the way.
+/// How many levels of JSON in strings are parsed.
 const PARSED_MAX: usize = 3;
 
-/// A way of reading a text.
+/// A way to read a text.
 pub(crate) type TextReader = fn(&str) -> String;
 
 pub(crate) const TEXT_READERS: [(&str, TextReader); 11] = [
@@ -30,13 +30,13 @@ pub(crate) const TEXT_READERS: [(&str, TextReader); 11] = [
     ("without what is not seen", |text| text.replace(['\u{fe0f}', '\u{34f}'], "")),
 ];
 
-/// The texts that servers make of a value.
+/// The texts that servers convert a value to.
 pub(crate) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Null => ["null", "None", ""].map(str::to_owned).to_vec(),
         Value::Bool(true) => ["true", "True"].map(str::to_owned).to_vec(),
         Value::Bool(false) => ["false", "False"].map(str::to_owned).to_vec(),
-        // Beyond that everybody writes numbers in their own way.
+        // Larger numbers are printed differently by each language.
         Value::Number(number) if number.abs() < 1e21 => vec![number.to_string()],
         Value::Number(_) => Vec::new(),
         Value::Text(text) => {
@@ -53,7 +53,7 @@ pub(crate) fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// A list as JavaScript makes a text of it, or whoever makes a command line of words.
+/// A list joined to a text, as JavaScript does or as a command line.
 fn joined(items: &[Value], joint: &str) -> Option<String> {
     let texts = items.iter().map(|item| match item {
         Value::Null => Some(String::new()),
@@ -66,7 +66,7 @@ fn joined(items: &[Value], joint: &str) -> Option<String> {
     texts.collect::<Option<Vec<_>>>().map(|texts| texts.join(joint))
 }
 
-/// Percent escapes decoded, as many as there are.
+/// Decodes all percent escapes once.
 fn unquoted(text: &str) -> String {
     let (mut out, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, after @ ..] = rest {
@@ -85,7 +85,7 @@ fn unquoted(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Escapes like `%u0061` decoded, as JavaScript's `unescape` does.
+/// Decodes escapes like `%u0061`, as JavaScript's `unescape` does.
 fn unescaped(text: &str) -> String {
     let mut units: Vec<u16> = text.encode_utf16().collect();
     let mut at = 0;
@@ -127,7 +127,7 @@ pub(crate) fn lies_in(text: &str, folder: &str) -> bool {
         && below.is_some_and(|rest| rest.is_empty() || folder == "/" || rest.starts_with('/'))
 }
 
-/// What a path leads to in the arguments, to the letter.
+/// The values at a path in the arguments, by exact keys.
 pub(crate) fn strict<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
     let [step, rest @ ..] = steps else { return vec![value] };
     let mut all = Vec::new();
@@ -142,7 +142,7 @@ pub(crate) fn strict<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
     all
 }
 
-/// Everything that some server could find by a path in the arguments.
+/// All values that some server could find at a path in the arguments.
 pub(crate) fn found(arguments: &Value, steps: &[Step]) -> Vec<Value> {
     let mut all = Vec::new();
     find(arguments, steps, 0, &mut all);
@@ -169,7 +169,7 @@ fn find(value: &Value, steps: &[Step], parsed: usize, all: &mut Vec<Value>) {
         if taken {
             find(child, rest, parsed, all);
         }
-        // In JavaScript, what is in the prototype is looked up as if it stood here.
+        // In JavaScript, members of the prototype are found here too.
         if step.anywhere || key == Some("__proto__") {
             find(child, steps, parsed, all);
         }
@@ -190,7 +190,7 @@ fn find(value: &Value, steps: &[Step], parsed: usize, all: &mut Vec<Value>) {
     }
 }
 
-/// The place, key and value of every child.
+/// The index, key and value of every child.
 fn children(value: &Value) -> Vec<(usize, Option<&str>, &Value)> {
     match value {
         Value::List(items) => items.iter().enumerate().map(|(at, item)| (at, None, item)).collect(),
@@ -201,7 +201,7 @@ fn children(value: &Value) -> Vec<(usize, Option<&str>, &Value)> {
     }
 }
 
-/// What all keys have in common that careless readers take for one.
+/// The form that keys have in common if lenient readers take them for the same.
 fn folded(key: &str) -> String {
     let key = key.split('\0').next().unwrap_or_default();
     let letters = key.trim().chars().filter(|letter| !matches!(letter, '_' | '-'));

@@ -1,5 +1,5 @@
-//! The gate as its users see it: policies as text, messages as bytes, verdicts. And what is published,
-//! generated and masked.
+//! The gate as its users see it: policies as text, messages as bytes, verdicts. Also the published,
+//! generated and redacted texts.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

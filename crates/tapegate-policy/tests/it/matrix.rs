@@ -1,4 +1,5 @@
-//! Every gate, action, profile and method in one table, so that a change of mind is a visible diff.
+//! Every gate, action, profile and method in one table, so that a changed decision is a visible
+//! diff.
 
 use std::fmt::Write as _;
 
@@ -43,7 +44,7 @@ forbid(principal, action, resource) when { resource.name like "*never*" };
 permit(principal, action, resource) when { resource.name like "*asked*" };
 "#;
 
-/// What is called: for tools and prompts, for resources.
+/// The names called: for tools and prompts, and for resources.
 const NAMES: &[(&str, &str)] = &[
     ("forward_x", "x://forward"),
     ("deny_x", "x://deny"),
@@ -82,7 +83,7 @@ fn line(policy: &Policy, call: &Call<'_>, drift: Option<&str>) -> String {
     let lax = decide(policy, Profile::Development, call, &facts);
     assert_eq!(strict.outcome, strict.strict);
     assert_eq!((lax.outcome.clone(), &lax.strict), (Outcome::Forward, &strict.strict));
-    // An explanation is the decision itself, with its steps.
+    // An explanation is the decision itself plus its steps.
     let explained = explain(policy, Profile::Production, call, &facts);
     assert!(explained.steps.len() > 1, "{explained:?}");
     let mut without_steps = explained;

@@ -1,4 +1,4 @@
-//! Methods that are not gated: the protocol's own pass, and the others follow the default.
+//! Methods that are not gated: those of the protocol pass, all others follow the default.
 
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
@@ -17,7 +17,7 @@ fn notification(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{}}}}"#)
 }
 
-/// Methods that no revision of the protocol has, or has from the other side only.
+/// Methods that no revision of the protocol has, or has only from the other side.
 const UNKNOWN: [(Side, &str); 11] = [
     (Side::Client, "admin/run"),
     (Side::Client, "tools/execute"),
@@ -157,7 +157,7 @@ fn no_glob_ends_a_conversation_but_a_rule_that_gives_the_whole_name_decides() {
     assert_eq!(shown(&rule("*").client(&request("tools/list", "{}"))), "refuse -32014");
 }
 
-/// How the page calls what is done with a method.
+/// The word for a method's treatment in the documentation.
 fn word(duty: Duty) -> &'static str {
     match duty {
         Duty::Gated(_) => "decided",

@@ -1,4 +1,4 @@
-//! Definitions held to what was accepted.
+//! Definitions compared with the accepted ones.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ fn approvers_whom_a_rule_asks_are_told_that_the_tool_has_changed() {
     let asked = same.people();
     assert!(!asked[0].contains("changed"), "{asked:?}");
     same.server(&changed());
-    // What was approved before the change was another tool.
+    // The approval from before the change was for a different definition.
     let approval = Approval { ticket: Ticket(1), by: "ann".to_owned() };
     let text = call("read");
     let sent = same.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval));
@@ -122,7 +122,7 @@ fn approvers_whom_a_rule_asks_are_told_that_the_tool_has_changed() {
     assert_eq!(shown(&same.client(&call("read"))), "hold 2");
     let asked = same.people();
     assert!(asked[0].contains("by default") && asked[0].contains("changed"), "{asked:?}");
-    // Others are to be asked about the change: both cannot be.
+    // The change needs another workflow, and a call cannot wait for two.
     let mut other = rig("seniors");
     other.server(&changed());
     let refusal = refused(other.client(&call("read")));
@@ -141,7 +141,7 @@ fn a_tool_that_changes_after_it_was_accepted_is_denied_and_hidden_from_then_on()
     assert!(refusal.data.contains(r#""error_type":"definition_drift""#), "{}", refusal.data);
     assert!(refusal.message.contains("has changed since it was pinned"), "{}", refusal.message);
     assert_eq!(shown(&rig.client(&call("list"))), "forward");
-    // To be listed as before, or twice, makes nothing good again.
+    // Listing it again as before does not restore trust.
     rig.server(&reply(PAGE));
     assert_eq!(refused(rig.client(&call("read"))).code, -32014);
 }

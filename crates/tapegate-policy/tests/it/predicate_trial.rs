@@ -1,8 +1,8 @@
-//! One predicate and the arguments of one call, held against every reader that converts.
+//! Compares one predicate and the arguments of one call with every converting reader.
 //!
-//! A trial is a text: a line `[not] PATH TEST [OPERAND]`, then the arguments. What a reader takes for a
-//! match must be stopped by a rule that denies and one that asks; what a rule forwards must match to
-//! the letter, or, with `not`, match for no reader.
+//! A trial is a text: a line `[not] PATH TEST [OPERAND]`, then the arguments. A match for any
+//! reader must be stopped by a denying and by an approving rule; what a rule forwards must match
+//! exactly or, with `not`, match for no reader.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use tapegate_yaml::files::Held;
 use crate::converters::{BOOL_READERS, NUMBER_READERS, Value};
 use crate::lookups::{found, texts};
 
-/// How many steps a path has at most; with more, readers find too much.
+/// The maximum number of steps in a path; with more, readers find too much.
 const STEPS_MAX: usize = 4;
 
-/// What a predicate wants, as this oracle understands it.
+/// The test of a predicate, as this oracle understands it.
 enum Wanted {
     Exists,
     Bool(bool),
-    /// A number, or several, both bounds included.
+    /// A range of numbers, both bounds included.
     Numbers(f64, f64),
     Text(String),
     Glob(Glob),
@@ -44,7 +44,7 @@ pub(crate) struct PredicateTrial {
 }
 
 impl PredicateTrial {
-    /// Reads a predicate; `None` for what is none, or has numbers that this oracle would round.
+    /// Parses a predicate; `None` if it is invalid, or has numbers that this oracle would round.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (not, line) = match line.strip_prefix("not ") {
             Some(rest) => (true, rest),
@@ -81,7 +81,7 @@ impl PredicateTrial {
         Some(Self { path, wanted, not, deny: deny?, approve: approve?, forward: forward? })
     }
 
-    /// Holds the arguments of a call against it.
+    /// Checks the predicate against the arguments of a call.
     pub(crate) fn check(&self, arguments: &str) {
         let Some(value) = Value::parse(arguments) else { return };
         let outcome = |policy| outcome(policy, arguments.as_bytes());
@@ -110,12 +110,12 @@ impl PredicateTrial {
         );
     }
 
-    /// What the path leads to, to the letter.
+    /// The values at the path, by exact keys.
     fn strict<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         crate::lookups::strict(value, &self.path.steps)
     }
 
-    /// Whether a value is what is wanted, as it is.
+    /// Whether a value matches exactly.
     fn is_exact(&self, value: &Value) -> bool {
         match (&self.wanted, value) {
             (Wanted::Exists, _) => true,
@@ -136,7 +136,7 @@ impl PredicateTrial {
         }
     }
 
-    /// Who takes a value for what is wanted, and as what.
+    /// The reader that takes a value for a match, and its reading.
     fn read_as_wanted(&self, value: &Value) -> Option<String> {
         value.unpacked().iter().find_map(|value| match &self.wanted {
             Wanted::Exists => Some(format!("{value:?} is there")),
@@ -156,7 +156,7 @@ impl PredicateTrial {
     }
 }
 
-/// What must be equal to a number, true or false.
+/// A test for equality with a number, true or false.
 fn equal(operand: &str) -> Option<(Wanted, String)> {
     let wanted = match operand {
         "true" => Wanted::Bool(true),
@@ -166,7 +166,7 @@ fn equal(operand: &str) -> Option<(Wanted, String)> {
     Some((wanted, format!("\"equals\":{operand}")))
 }
 
-/// A number that floating point does not change.
+/// A number that floating point represents exactly.
 fn number(text: &str) -> Option<f64> {
     let plain =
         text.len() <= 9 && text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());

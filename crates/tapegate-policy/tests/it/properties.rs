@@ -1,4 +1,4 @@
-//! Whatever a message looks like: what anybody could take for a call that is denied goes nowhere.
+//! Whatever a message looks like: if any reader could take it for a denied call, it is not sent on.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use tapegate_policy::model::{Policy, Profile};
 use crate::readers::{Found, calls_in_body, calls_in_line};
 use crate::rig::{Memory, Rig, policy};
 
-/// `ls` passes, `write` where it may, and nothing else.
+/// `ls` passes, `write` passes in its folder, and nothing else does.
 pub(crate) const POLICY: &str = "
 schema: 1
 sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [hidden]}}]
@@ -33,7 +33,7 @@ pub(crate) fn may_run(call: &Found) -> bool {
     }
 }
 
-/// Asserts that what is sent on is no call to anybody that may not run.
+/// Asserts that a message that is sent on is not a denied call to any reader.
 fn holds(rig: &mut Rig, carrier: Carrier, text: &[u8]) -> Result<bool, TestCaseError> {
     let verdict = rig.judge(Side::Client, None, text);
     let sent = matches!(verdict, Verdict::Forward);
@@ -49,22 +49,22 @@ fn holds(rig: &mut Rig, carrier: Carrier, text: &[u8]) -> Result<bool, TestCaseE
     Ok(sent)
 }
 
-/// A change of a text that is hardly seen.
+/// A small mutation of a text.
 #[derive(Debug, Clone)]
 pub(crate) enum Twist {
-    /// The letter there is written as an escape.
+    /// Writes the letter there as an escape.
     Escape(usize),
-    /// The case of the letter there is the other one.
+    /// Swaps the case of the letter there.
     Case(usize),
-    /// Something is put in.
+    /// Inserts a text.
     Insert(usize, &'static str),
-    /// Something takes the place of a letter.
+    /// Replaces a letter by a text.
     Replace(usize, &'static str),
-    /// A run is taken out.
+    /// Removes a run.
     Cut(usize, usize),
-    /// A run stands twice.
+    /// Duplicates a run.
     Double(usize, usize),
-    /// What follows from there comes first in another message.
+    /// Appends a text.
     Append(&'static str),
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn twisted(text: &str, twists: &[Twist]) -> String {
     letters.into_iter().collect()
 }
 
-/// Members that say something else than those of a call do.
+/// Members that conflict with those of a call.
 const MEMBERS: &[&str] = &[
     r#""name":"rm""#,
     r#""Name":"rm""#,
@@ -199,7 +199,7 @@ const MEMBERS: &[&str] = &[
     "\"other\":\"\u{2028}{}\"",
 ];
 
-/// A call, well written or nearly so.
+/// A call, well-formed or nearly so.
 pub(crate) fn call() -> impl Strategy<Value = String> {
     let tool = proptest::sample::select(&["rm", "ls", "ls", "write", "write", "hidden"][..]);
     let path = proptest::sample::select(&["/data/a", "/data/a", "/etc/a"][..]);
@@ -229,7 +229,7 @@ pub(crate) fn call() -> impl Strategy<Value = String> {
     )
 }
 
-/// Mostly none, for it takes little to make a text none that anybody reads.
+/// Mostly none, since few mutations leave a text that any reader accepts.
 pub(crate) fn twists() -> impl Strategy<Value = Vec<Twist>> {
     prop_oneof![2 => Just(Vec::new()), 1 => proptest::collection::vec(twist(), 1..4)]
 }

@@ -20,7 +20,7 @@ governance:
     - {match: read, action: deny}
 ";
 
-/// Messages with such a member, of a client and of a server.
+/// Messages with such a member, from a client and from a server.
 const CLIENT: [&str; 7] = [
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","__proto__":{"arguments":{"path":"/x"}}}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","\u005f_proto__":{"arguments":{}}}}"#,
@@ -99,7 +99,7 @@ fn in_json_that_is_a_text_it_counts_as_merged() {
     assert_eq!(decided("write", r#"{"__proto__":{"path":"/data/a"}}"#), "forward");
 }
 
-/// A text as JSON.
+/// A text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     tapegate_core::json::write_str(&mut out, text);

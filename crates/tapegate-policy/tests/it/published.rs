@@ -1,4 +1,4 @@
-//! What is published about policies is what the tables say, and every sample in it loads.
+//! Published texts about policies match the tables, and every sample in them loads.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// Holds a file of the repository against `text`; `UPDATE_GOLDEN=1` writes it anew.
+/// Compares a file of the repository with `text`; `UPDATE_GOLDEN=1` rewrites it.
 #[expect(clippy::disallowed_methods, reason = "a golden is a file")]
 fn golden(path: &str, text: &str) {
     let path = repository(path);
@@ -33,7 +33,7 @@ fn the_published_reference_is_that_of_the_tables() {
     golden("docs/policy-reference.md", &load::reference());
 }
 
-/// A piece of a page between fences: what it is, and what is in it.
+/// A fenced block of a page: its info string and its text.
 struct Piece<'t> {
     line: usize,
     info: &'t str,
@@ -61,7 +61,7 @@ fn pieces(page: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What comes of a call in words: `files tools/call read {…} -> forward`.
+/// The decision about a call as text: `files tools/call read {…} -> forward`.
 fn decided(policy: &Policy, call: &str) -> String {
     let (source, call) = match call.split_once(' ') {
         Some((source, rest)) if !source.contains('/') => (source, rest),

@@ -1,9 +1,9 @@
-//! Servers as careless as one can imagine: what each of them would take a text for.
+//! Models of very lenient servers: the calls that each of them would find in a text.
 //!
-//! Nothing here is shared with the code under test: another parser, another idea of lines, another
-//! way to look up members.
+//! Nothing here is shared with the code under test: it has its own parser, line splitting and
+//! member lookup.
 
-/// A value as a careless parser reads it. Members stay in order, and as often as they occur.
+/// A value as a lenient parser reads it. Members keep their order and their duplicates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Object(Vec<(String, Value)>),
@@ -12,16 +12,16 @@ pub(crate) enum Value {
     Other,
 }
 
-/// A way of reading.
+/// A set of lenient behaviours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader {
-    /// Of members that occur twice the first counts, not the last.
+    /// The first of duplicate members wins, not the last.
     first: bool,
-    /// Case does not count in names.
+    /// Names are case-insensitive.
     folds: bool,
     /// A string ends at a NUL.
     stops_at_nul: bool,
-    /// Half a surrogate pair is left out.
+    /// Unpaired surrogates are dropped.
     drops_halves: bool,
     /// `__proto__` sets the prototype, in which members are looked up too, as in JavaScript.
     has_prototypes: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Found {
     pub(crate) path: Option<String>,
 }
 
-/// Every way of reading.
+/// All combinations of behaviours.
 pub(crate) fn readers() -> impl Iterator<Item = Reader> {
     (0..32).map(|bits: u32| Reader {
         first: bits & 1 != 0,
@@ -45,18 +45,18 @@ pub(crate) fn readers() -> impl Iterator<Item = Reader> {
     })
 }
 
-/// The calls of tools that anybody finds in a text that came as a line.
+/// The tool calls that any reader finds in a text that arrived as a line.
 pub(crate) fn calls_in_line(bytes: &[u8]) -> Vec<Found> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let mut found = Vec::new();
     for reader in readers() {
         reader.calls(&text, &mut found);
-        // Somebody ends lines elsewhere.
+        // Some readers split lines elsewhere.
         let ends = |letter: char| matches!(letter, '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}');
         for line in text.split(|letter| ends(letter) || letter == '\0') {
             reader.calls(line, &mut found);
         }
-        // Somebody takes escapes out first. What is then found is a message if it says so.
+        // Some readers decode escapes first. A line is then a message if it looks like one.
         let plain = unescaped(&text);
         for line in plain.split(ends).skip(1) {
             let line = line.trim_start();
@@ -70,7 +70,7 @@ pub(crate) fn calls_in_line(bytes: &[u8]) -> Vec<Found> {
     found
 }
 
-/// The calls of tools that anybody finds in a text that came as a body.
+/// The tool calls that any reader finds in a text that arrived as a body.
 pub(crate) fn calls_in_body(bytes: &[u8]) -> Vec<Found> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let mut found = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn calls_in_body(bytes: &[u8]) -> Vec<Found> {
 }
 
 impl Reader {
-    /// The calls in a text, whatever follows it.
+    /// The calls in a text, ignoring anything after it.
     fn calls(self, text: &str, found: &mut Vec<Found>) {
         let text = text.trim_start_matches('\u{feff}');
         match Parser::new(text, self).value(0) {
@@ -124,7 +124,7 @@ impl Reader {
     }
 }
 
-/// A text with its escapes taken out once.
+/// A text with one layer of escapes decoded.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! What masking promises for any message.
+//! Properties of masking that hold for any message.
 
 use proptest::prelude::*;
 use tapegate_core::json;
@@ -9,7 +9,7 @@ fn redactor(rules: &[&str]) -> Redactor {
     Redactor::new(Rules::parse(rules).unwrap(), Key::on_tape([5; 32]))
 }
 
-/// Secrets of several shapes, with letters and digits that nothing else in a test has.
+/// Secrets of several formats, with characters that occur nowhere else in a test.
 fn secret() -> impl Strategy<Value = String> {
     prop_oneof![
         "ghp_[A-Z]{4}7[a-z0-9]{31}",

@@ -1,4 +1,4 @@
-//! A warden in its relay: what reaches the server, and what reaches the client, over whole sessions.
+//! A gate in its relay: what reaches the server and the client, over whole sessions.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ use crate::properties::{POLICY, call, may_run, twisted, twists};
 use crate::readers::calls_in_line;
 use crate::rig::{Memory, Rig, policy};
 
-/// Besides, `ask` waits for a person.
+/// In addition, `ask` needs approval.
 static SHARED: LazyLock<Arc<Policy>> =
     LazyLock::new(|| Arc::new(policy(&format!("{POLICY}    - {{match: ask, action: approve}}\n"))));
 
@@ -57,8 +57,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Whether a client that is careless about names finds the hidden tool in an answer: in a list
-/// that is a member of the result, by its name.
+/// Whether a client that is lenient about names finds the hidden tool in a response: in a list that
+/// is a member of the result, by its name.
 fn shows_hidden(answer: &[u8]) -> bool {
     let frame = Frame::read(answer);
     let Some(said) = frame.envelope() else {
@@ -94,7 +94,7 @@ proptest! {
         for step in &steps {
             let lane = Lane::ONLY;
             let event = match step {
-                // A line has no line end in it.
+                // A line cannot contain a line end.
                 Step::Client(text) | Step::Server(text) if text.contains('\n') => continue,
                 Step::Client(text) => {
                     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! A warden whose notes and questions are remembered.
+//! A gate that records its notes and approval requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,14 +15,14 @@ use tapegate_policy::people::{Asking, People};
 use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
 use tapegate_yaml::files::Held;
 
-/// A warden and everything it did.
+/// A gate and everything it did.
 pub(crate) struct Rig {
     pub(crate) warden: Warden,
     pub(crate) reins: Reins,
     pub(crate) memory: Memory,
 }
 
-/// What a warden did.
+/// What a gate did.
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) notes: Arc<Mutex<Vec<Note<'static>>>>,
@@ -91,7 +91,7 @@ impl Rig {
         Self::sharing(memory, carrier, policy.map(Arc::new), profile)
     }
 
-    /// The same with a policy that others have too.
+    /// The same with a shared policy.
     pub(crate) fn sharing(
         memory: Memory,
         carrier: Carrier,
@@ -101,7 +101,7 @@ impl Rig {
         Self::set_up(memory, carrier, policy, profile, false)
     }
 
-    /// One that asks the server for lists itself.
+    /// A gate that requests lists from the server itself.
     pub(crate) fn listing(carrier: Carrier, policy: Policy, profile: Profile) -> Self {
         Self::set_up(Memory::default(), carrier, Some(Arc::new(policy)), profile, true)
     }
@@ -159,17 +159,17 @@ impl Rig {
         })
     }
 
-    /// The client says something.
+    /// Judges a message from the client.
     pub(crate) fn client(&mut self, text: &str) -> Verdict {
         self.judge(Side::Client, None, text.as_bytes())
     }
 
-    /// The server says something.
+    /// Judges a message from the server.
     pub(crate) fn server(&mut self, text: &str) -> Verdict {
         self.judge(Side::Server, None, text.as_bytes())
     }
 
-    /// What was noted since, one word a note: kind, name and decision.
+    /// The notes since the last call, one text each: kind, decision and name.
     pub(crate) fn noted(&mut self) -> Vec<String> {
         let mut notes = self.memory.notes.lock().unwrap();
         let show = |note: Note| {
@@ -179,13 +179,13 @@ impl Rig {
         notes.drain(..).map(show).collect()
     }
 
-    /// What people were asked since.
+    /// The approval requests since the last call.
     pub(crate) fn people(&mut self) -> Vec<String> {
         self.memory.asked.lock().unwrap().drain(..).collect()
     }
 }
 
-/// Why a message was refused.
+/// The refusal of a message.
 #[track_caller]
 pub(crate) fn refused(verdict: Verdict) -> Refusal {
     match verdict {

@@ -1,4 +1,4 @@
-//! What happens over the time of a session: holds, reloads, introductions, trouble.
+//! Behaviour over the course of a session: holds, reloads, introductions, failures.
 
 use std::sync::Arc;
 
@@ -170,7 +170,7 @@ fn what_a_server_asks_for_before_it_answers_is_a_request_of_its_own() {
     assert_eq!(shown(&rig.server(&reply("roots/list"))), "forward");
     assert_eq!(rig.noted(), ["decision forward roots/list"]);
     assert_eq!(shown(&rig.server(&reply("sampling/createMessage"))), "refuse -32014");
-    // An answer cannot wait for a person.
+    // A response cannot wait for approval.
     assert_eq!(shown(&rig.server(&reply("elicitation/create"))), "refuse -32600");
 }
 
@@ -236,7 +236,7 @@ fn when_nothing_can_be_noted_production_refuses_calls_and_development_goes_on() 
     assert!(refusal.message.contains("the disk is full"), "{}", refusal.message);
     assert_eq!(shown(&rig(Profile::Production).client(&request("ping", "{}"))), "forward");
     assert_eq!(shown(&rig(Profile::Development).client(&call("ls"))), "forward");
-    // Who only observes stops nothing.
+    // Without a policy, the gate stops nothing.
     let mut alone = Rig::with(memory.clone(), Carrier::Lines, None, Profile::Production);
     assert_eq!(shown(&alone.client(&call("ls"))), "forward");
 }
@@ -260,7 +260,7 @@ fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
             Profile::Development => assert_eq!(masked, "forward"),
         }
         assert_eq!(rig.noted(), [format!("redaction {word} ")]);
-        // Whatever was asked for, the agent gets no secrets.
+        // The client gets no secrets, whatever it requested.
         for topic in [Topic::Hello, Topic::Tools, Topic::Prompts, Topic::Resources] {
             assert_eq!(shown(&rig.judge(Side::Server, Some(topic), text.as_bytes())), masked);
         }
@@ -312,7 +312,7 @@ fn secrets_in_notifications_and_requests_of_the_server_are_masked_too() {
             let noted = rig.noted();
             assert!(noted.contains(&format!("redaction {word} ")), "{noted:?}");
         }
-        // What the client says is its own.
+        // Messages from the client are not masked.
         let call =
             request("tools/call", r#"{"name":"ls","arguments":{"key":"AKIAIOSFODNN7EXAMPLE"}}"#);
         assert_eq!(shown(&rig.client(&call)), "forward");

@@ -1,5 +1,5 @@
-//! However a name or URI is spelled: a blocklist or a rule that stops is about it in every spelling,
-//! an allowlist or a rule that forwards only as it is written.
+//! Spellings of names and URIs: a blocklist or a rule that stops calls applies in every spelling,
+//! an allowlist or a rule that forwards only to the exact one.
 
 use std::sync::LazyLock;
 
@@ -220,7 +220,7 @@ fn unquoted(uri: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Escapes like `%u0065` decoded.
+/// Decodes escapes like `%u0065`.
 fn unescaped(uri: &str) -> String {
     let mut parts = uri.split("%u");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -234,7 +234,7 @@ fn unescaped(uri: &str) -> String {
     out
 }
 
-/// The path of a `file:` URI, resolved, as a URI again.
+/// The resolved path of a `file:` URI, as a URI again.
 fn by_path(uri: &str) -> String {
     let Some(("file", rest)) = uri.split_once(':').map(|(scheme, rest)| {
         (if scheme.eq_ignore_ascii_case("file") { "file" } else { "" }, rest)

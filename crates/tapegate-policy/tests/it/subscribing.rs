@@ -1,4 +1,4 @@
-//! Subscriptions and other ways to resources: none passes without being judged.
+//! Subscriptions and other ways to reach resources: none passes without a decision.
 
 use tapegate_policy::model::Profile;
 
