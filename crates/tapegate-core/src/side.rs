@@ -3,14 +3,14 @@
 /// One end of the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// The agent: it opens the session.
+    /// The client, which opens the session.
     Client,
     /// The MCP server.
     Server,
 }
 
 impl Side {
-    /// The end across the wire.
+    /// The opposite end.
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -19,11 +19,11 @@ impl Side {
     }
 }
 
-/// Which conversation a message belongs to when one tape holds several.
+/// The conversation that a message belongs to, when one tape holds several.
 ///
-/// `session` numbers the MCP sessions of a tape from 1; a stdio session is always 1. `exchange`
-/// is 0 where ids are unique in the session, and numbers the single HTTP exchange where clients
-/// without a session may use the same id at the same time.
+/// `session` numbers the MCP sessions of a tape from 1; a stdio session is always 1. `exchange` is 0 where
+/// ids are unique within the session. Otherwise it numbers a single HTTP exchange, since sessionless clients
+/// may use the same id at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Lane {
     /// The session's number on the tape.
@@ -41,8 +41,8 @@ impl Lane {
         Self { session, exchange: 0 }
     }
 
-    /// Whether a message here can be about a call there: in the same lane, or, of clients without a session,
-    /// in another exchange.
+    /// Whether a message here can refer to a call there: in the same lane or, for sessionless clients, in
+    /// another exchange.
     pub fn reaches(self, other: Self) -> bool {
         let exchanges = self.exchange != 0 && other.exchange != 0;
         self == other || (exchanges && self.session == other.session)

@@ -1,4 +1,4 @@
-//! Requests of our own: what the gate wants to hear from the server before it decides about a call.
+//! Requests of our own: what the gate needs from the server before it decides about a call.
 //!
 //! The call is held meanwhile. The answer is recorded and shown to the gate, and never forwarded. The gate
 //! picks ids that no client can guess, so an answer is found by its id alone.
@@ -16,7 +16,7 @@ use crate::side::{Lane, Side};
 use crate::tape::{Element, Fate, Reply, What};
 use crate::time::At;
 
-/// How many requests of our own may wait for their answers; more than there are held calls.
+/// How many requests of our own may be pending; more than there can be held calls of a session.
 const WAITING_MAX: usize = 64;
 /// How many ids are remembered whose answers would come too late.
 const STALE_MAX: usize = 256;
@@ -24,7 +24,7 @@ const STALE_MAX: usize = 256;
 const ROUNDS_MAX: u32 = 4;
 const RESTLESS: &str = "the server's lists change faster than they can be compared";
 
-/// The requests of our own that the server has not answered.
+/// Requests of our own that the server has not answered.
 #[derive(Debug, Default)]
 pub(super) struct OwnRequests {
     waiting: VecDeque<Waiting>,
@@ -57,7 +57,7 @@ impl OwnRequests {
         self.waiting.remove(place)
     }
 
-    /// Waits no longer for what was asked because of a call.
+    /// Stops waiting for the requests that were made for a call.
     fn give_up_on(&mut self, ticket: Ticket) {
         while let Some(place) = self.waiting.iter().position(|one| one.ticket == ticket)
             && let Some(one) = self.waiting.remove(place)
@@ -77,14 +77,14 @@ impl OwnRequests {
         self.stale.iter().any(|one| same_id(one, id))
     }
 
-    /// Whether no request of our own was ever sent that may still be answered.
+    /// Whether no answer to a request of our own can still arrive.
     pub(super) fn is_unused(&self) -> bool {
         self.waiting.is_empty() && self.stale.is_empty()
     }
 }
 
 impl Relay {
-    /// Holds a call and asks the server what the gate wants to know first.
+    /// Holds a call and sends the server the gate's first request.
     pub(super) fn hold_for_list<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -115,7 +115,7 @@ impl Relay {
         answer(at, lane, Side::Server, element, OwnMessage::request(request), emit);
     }
 
-    /// Takes a message of the server that answers a request of our own; false if it does not.
+    /// Handles a message of the server that answers a request of our own; returns false if it does not.
     pub(super) fn is_own_answer<G: Gate + ?Sized>(
         &mut self,
         way: Way,
@@ -142,7 +142,7 @@ impl Relay {
         let way = Way { lane, ..way };
         emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Sent)));
         let Some(Waiting { id, lane, ticket, .. }) = waiting else { return true };
-        // A second answer under the same id is not for the client either.
+        // A second answer with the same id is not for the client either.
         self.own.give_up(id);
         if !self.holds.is_held(ticket) {
             return true;
@@ -158,7 +158,7 @@ impl Relay {
         true
     }
 
-    /// A request of our own failed on its way; false if it was none.
+    /// Handles the failure of a request of our own; returns false if it was not ours.
     pub(super) fn own_failed<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -176,7 +176,7 @@ impl Relay {
         true
     }
 
-    /// The lists that a call was held for did not come in time.
+    /// Handles a timeout of the lists that a call was held for.
     pub(super) fn list_late<G: Gate + ?Sized>(
         &mut self,
         at: At,
@@ -190,8 +190,8 @@ impl Relay {
         self.judge_again(at, held, Some(ticket), gate, emit);
     }
 
-    /// Puts a call that was held to the gate once more, and does what it says. `listed` is the name by
-    /// which the gate knows the lists that it waited for.
+    /// Asks the gate about a held call again and carries out its verdict. `listed` is the id of the hold
+    /// that waited for lists.
     pub(super) fn judge_again<G: Gate + ?Sized>(
         &mut self,
         at: At,

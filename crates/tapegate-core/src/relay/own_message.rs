@@ -1,11 +1,11 @@
-//! Messages of our own. Each has one of a few fixed forms, so that a message of a peer cannot be
-//! passed off as one.
+//! Messages of our own. Each has one of a few fixed forms, so that a message of a peer cannot be passed
+//! off as one.
 
 use crate::frame;
 use crate::gate::OwnRequest;
 use crate::json;
 
-/// What stands in the `data` of our errors unless there is more to say.
+/// The default `data` of our errors.
 pub const OWN_DATA: &str = "{\"by\":\"tapegate\"}";
 
 /// A message of our own.
@@ -23,8 +23,8 @@ impl OwnMessage {
         Self(frame::error_reply(as_id(id), code, message, data))
     }
 
-    /// An error in answer to the request with this raw id. `error` is a JSON-RPC error object on one line;
-    /// if it is anything else, the answer says only that there was an error.
+    /// An error in answer to the request with this raw id. `error` must be a JSON-RPC error object on one
+    /// line; otherwise the answer only says that the request failed.
     pub fn error_object(id: &[u8], error: &[u8]) -> Self {
         let text =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", as_id(id), b",\"error\":", error, b"}"].concat();
@@ -35,12 +35,12 @@ impl OwnMessage {
         }
     }
 
-    /// A request that the gate wants answered before it decides about a call.
+    /// A request that the gate needs answered before it decides about a call.
     pub(super) fn request(request: OwnRequest) -> Self {
         Self(request.into_text())
     }
 
-    /// The notification that the request with this raw id is cancelled.
+    /// A notification that the request with this raw id is cancelled.
     pub fn cancelled(id: &[u8], reason: &str) -> Self {
         let mut text = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":".to_vec();
         text.extend_from_slice(as_id(id));
@@ -50,7 +50,7 @@ impl OwnMessage {
         Self(text)
     }
 
-    /// The notification that a held call waits for approval. `token` is the caller's raw progress token.
+    /// A notification that a held call waits for approval. `token` is the caller's raw progress token.
     pub(super) fn progress(token: &[u8], progress: &str) -> Self {
         let text = [
             &b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":"[..],
@@ -68,7 +68,7 @@ impl OwnMessage {
         Self([b"[", &texts.join(&b","[..])[..], b"]"].concat())
     }
 
-    /// The text, line end not included.
+    /// The text, line ending not included.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -78,7 +78,7 @@ impl OwnMessage {
     }
 }
 
-/// A raw id as we write it: a string or a number as it is, anything else as `null`.
+/// A raw id as we write it: a string or number unchanged, anything else as `null`.
 pub(super) fn as_id(id: &[u8]) -> &[u8] {
     let scalar = matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9'));
     match scalar && json::check(id).is_ok_and(|whole| whole.len() == id.len()) {

@@ -1,26 +1,25 @@
-//! Params in the one way of writing them that is ours: keys sorted, numbers and strings in a
-//! normal form, no blanks.
+//! Params in canonical form: keys sorted, numbers and strings normalised, no white space.
 
 use std::ops::Range;
 
 use super::walk::{Event, Walk};
 use crate::json::{Fault, Number, write_exact};
 
-/// What stands for a value of which only counts that it is there.
+/// Placeholder for a value of which only the presence counts.
 const HIDDEN: &[u8] = "\"…\"".as_bytes();
 
-/// An object or array that is being written.
+/// An object or array being written.
 struct Level {
     object: bool,
-    /// Where its text starts.
+    /// The start of its text.
     start: usize,
-    /// Of each value so far: its key, and its text.
+    /// The key and the text of each value so far.
     children: Vec<(Vec<u8>, Range<usize>)>,
     /// The key of the next value.
     key: Vec<u8>,
 }
 
-/// The canonical text of what `walk` goes through.
+/// The canonical text of the values that `walk` visits.
 pub(super) fn write(mut walk: Walk<'_, '_>) -> Result<Vec<u8>, Fault> {
     let mut out = Vec::new();
     let mut levels: Vec<Level> = Vec::new();
@@ -61,7 +60,7 @@ pub(super) fn write(mut walk: Walk<'_, '_>) -> Result<Vec<u8>, Fault> {
 }
 
 impl Level {
-    /// Puts brackets and commas around the texts that stand at the end of `out`, in order.
+    /// Joins the texts at the end of `out`, in order, with brackets and commas.
     fn close(mut self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
         scratch.clear();
         scratch.push(if self.object { b'{' } else { b'[' });

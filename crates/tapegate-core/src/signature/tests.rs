@@ -1,4 +1,4 @@
-//! Spelling does not count, meaning does.
+//! Tests that spelling does not count and meaning does.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn sign(signer: &Signer, text: &str) -> Signature {
     signer.sign(text.as_bytes(), Frame::read(text.as_bytes()).envelope().unwrap())
 }
 
-/// Whether two messages ask for the same, by every way of finding out.
+/// Whether two messages ask for the same thing, checked in every way there is.
 #[track_caller]
 fn same(signer: &Signer, one: &str, two: &str) -> bool {
     let same = signer.same(one.as_bytes(), two.as_bytes());
@@ -22,7 +22,7 @@ fn same(signer: &Signer, one: &str, two: &str) -> bool {
     assert_eq!(same, equal, "{one}\n{two}");
     assert_eq!(same, sign(signer, one).hash == sign(signer, two).hash, "{one}\n{two}");
     for text in [one, two].map(str::as_bytes) {
-        // All ways to a hash lead to the same one.
+        // All ways to compute a hash give the same result.
         let (mut said, mut along) = (Envelope::default(), Digest::new(signer.seed));
         said.scan(&mut Cursor::trusted(text, 0), &mut along).unwrap();
         let walked = digest::of_walk(&signer.seed, signer.walk(&said).unwrap()).unwrap();
@@ -116,7 +116,7 @@ fn meaning_counts() {
 fn repeated_keys_count_in_their_order() {
     let signer = Signer::default();
     let [one, two] = [r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#].map(request);
-    // The hash may not tell, the comparison does.
+    // The hashes may be equal; the comparison is not fooled.
     assert!(!signer.same(one.as_bytes(), two.as_bytes()));
     assert_ne!(signer.canonical(one.as_bytes()), signer.canonical(two.as_bytes()));
 }
@@ -264,7 +264,7 @@ proptest! {
 
     #[test]
     fn any_two_values_are_the_same_if_their_canonical_texts_are((one, _) in value(), (two, _) in value()) {
-        // `same` of this module holds the ways of finding out against each other.
+        // `same` of this module checks all comparisons against each other.
         same(&Signer::default(), &request(&one), &request(&two));
         same(&ignoring(&["..a", "params[0]", "params.*.b"]), &request(&one), &request(&two));
     }

@@ -1,14 +1,14 @@
-//! Goes through the params of a request and leaves out what does not count.
+//! Walks the params of a request and skips what does not count.
 
 use std::ops::Range;
 
 use crate::json::path::{Child, Descent, Path};
 use crate::json::{Cursor, Depth, Fault, Kind, Str};
 
-/// Below this many levels a value counts by its text, so that depth costs neither stack nor memory.
+/// Below this depth a value counts by its text, so that depth costs neither stack nor memory.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// What stands next in the params.
+/// The next item in the params.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event<'a> {
     /// An object or array begins.
@@ -16,7 +16,7 @@ pub(super) enum Event<'a> {
         /// Whether it is an object.
         object: bool,
     },
-    /// The object or array that began last ends.
+    /// The innermost open object or array ends.
     Close,
     /// A key; its value follows.
     Key(Str<'a>),
@@ -24,34 +24,34 @@ pub(super) enum Event<'a> {
     String(Str<'a>),
     /// A number.
     Number(&'a [u8]),
-    /// `true`, `false` or `null`, or a value that is too deep: what counts is the text.
+    /// `true`, `false` or `null`, or a value that is too deep: its text counts.
     Text(&'a [u8]),
-    /// A value of which only counts that it is there.
+    /// A value of which only the presence counts.
     Hidden,
 }
 
-/// A way through params. Nothing is kept but the way back.
+/// A walk through params. It keeps only the stack of open values.
 #[derive(Debug)]
 pub(super) struct Walk<'p, 'a> {
     cursor: Cursor<'a>,
     depth: Depth,
     first: bool,
-    /// Whether the value of a key is still to come.
+    /// Whether the value of a key comes next.
     due: bool,
     /// Whether only the presence of that value counts.
     hide: bool,
-    /// Whether the open object of the second level is `inputResponses`.
+    /// Whether the open object on the second level is `inputResponses`.
     responses: bool,
     paths: &'p [Path],
     descent: Descent,
-    /// Of each open value: the paths that go on in it, and the number of its next element.
+    /// For each open value: the paths that continue in it, and the index of its next element.
     ways: Vec<(Range<usize>, usize)>,
-    /// The paths that go on in the value that comes next.
+    /// The paths that continue in the next value.
     next: Range<usize>,
 }
 
 impl<'p, 'a> Walk<'p, 'a> {
-    /// A way through the params of a message, without what `paths` lead to.
+    /// A walk through the params of a message that skips the values at `paths`.
     pub(super) fn new(params: &'a [u8], paths: &'p [Path]) -> Result<Self, Fault> {
         let mut descent = Descent::new(0..paths.len());
         let roots = 0..descent.end();
@@ -161,7 +161,7 @@ impl<'p, 'a> Walk<'p, 'a> {
         !self.ignored(Child::Index(child))
     }
 
-    /// Whether a path ends at the child that comes next; if not, those that go on go on.
+    /// Whether a path ends at the next child; if not, advances the paths that continue in it.
     fn ignored(&mut self, child: Child<'_>) -> bool {
         let Some((parent, _)) = self.ways.last() else { return false };
         let start = self.descent.end();

@@ -1,4 +1,4 @@
-//! Tests of how streams are cut, and of what readers find in streams that were written again.
+//! Tests of how streams are split, and of what parsers read in rewritten streams.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,12 +1,12 @@
-//! Writes events so that every reader finds the same lines in them.
+//! Writes events so that every parser finds the same lines in them.
 //!
-//! Readers agree about `\n`. Some also end a line at U+0085, U+2028 or U+2029, at a vertical tab or at a
-//! form feed, so none of these may stand in what is written, or a reader would find fields there.
+//! All parsers agree about `\n`. Some also end a line at U+0085, U+2028 or U+2029, at a vertical tab or at
+//! a form feed, so none of these may occur in what is written, or a parser would find fields there.
 
 use super::Piece;
 
-/// Appends an event with one message for data. An id or a name that readers may take for more than one line
-/// is left out.
+/// Appends an event with one message as data. An id or name that a parser may split into several lines is
+/// left out.
 pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, message: &[u8]) {
     let one_line = |text: &&str| is_one_line(text.as_bytes());
     if let Some(event) = event.filter(one_line) {
@@ -19,16 +19,16 @@ pub fn write_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, mes
     out.push(b'\n');
 }
 
-/// Appends an event from what was read of it and nothing else: its id, its pause, and `message`, which
-/// must be JSON. Without a message, a piece that says nothing becomes a comment without text, which
-/// shows that the stream is alive, and blank lines become nothing. Half an event at the end of a
-/// stream, which is not `terminated`, does not become a whole one.
+/// Appends an event made only from its parsed parts: its id, its retry time, and `message`, which must be
+/// JSON. Without a message, an otherwise empty piece becomes an empty comment, which keeps the stream
+/// alive, and blank lines become nothing. A partial event at the end of a stream, which is not
+/// `terminated`, is not completed.
 pub fn write_again(out: &mut Vec<u8>, piece: &Piece, message: Option<&[u8]>, terminated: bool) {
     let id_bytes = piece.id.as_ref().map_or(0, Vec::len);
     let start = out.len();
     if let Some(message) = message {
         out.reserve(message.len() + id_bytes + 64);
-        // Readers take an event without a name for a message.
+        // Clients treat an event without a name as a message.
         if piece.event.is_some() {
             out.extend_from_slice(b"event: message\n");
         }
@@ -38,7 +38,7 @@ pub fn write_again(out: &mut Vec<u8>, piece: &Piece, message: Option<&[u8]>, ter
         Some(message) => write_message(out, message),
         None if out.len() == start && piece.raw.trim_ascii().is_empty() => return,
         None if out.len() == start => out.extend_from_slice(b":\n"),
-        // Some readers take note of an id only with data.
+        // Some parsers remember an id only if there is data.
         None if piece.data.is_some() => out.extend_from_slice(b"data: \n"),
         None => {}
     }
@@ -47,9 +47,8 @@ pub fn write_again(out: &mut Vec<u8>, piece: &Piece, message: Option<&[u8]>, ter
     }
 }
 
-/// Appends how a stream is gone on with behind an event: its id, and the pause before a client comes
-/// back. An id that readers may take for more than one line is left out: the client comes back to the
-/// id before it.
+/// Appends what a client needs to resume a stream after an event: its id, and the retry time. An id that a
+/// parser may split into several lines is left out, so that the client resumes from the previous one.
 fn write_resumption(out: &mut Vec<u8>, piece: &Piece) {
     if let Some(id) = piece.id.as_deref().filter(|id| is_one_line(id)) {
         write_line(out, b"id: ", id);
@@ -59,8 +58,8 @@ fn write_resumption(out: &mut Vec<u8>, piece: &Piece) {
     }
 }
 
-/// Appends a message, which must be JSON, as data. Separators can only stand in its strings and are
-/// escaped there, which no JSON reader can tell apart.
+/// Appends a message, which must be JSON, as data. Separators can only occur in its strings and are escaped
+/// there, which makes no difference to a JSON parser.
 fn write_message(out: &mut Vec<u8>, message: &[u8]) {
     let mut rest = message;
     out.extend_from_slice(b"data: ");
@@ -93,8 +92,8 @@ fn write_escaped(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[written..]);
 }
 
-/// The escape for the separator that a text begins with, and how long the separator is: NEL, LINE
-/// SEPARATOR or PARAGRAPH SEPARATOR.
+/// The escape for the separator at the start of a text, and the separator's length: NEL, LINE SEPARATOR or
+/// PARAGRAPH SEPARATOR.
 fn separator(text: &[u8]) -> Option<(&'static [u8], usize)> {
     match text {
         [0xC2, 0x85, ..] => Some((b"\\u0085", 2)),
@@ -104,7 +103,7 @@ fn separator(text: &[u8]) -> Option<(&'static [u8], usize)> {
     }
 }
 
-/// Whether every reader takes a text for the rest of one line. U+0085 is a control character too.
+/// Whether every parser reads a text as the rest of one line. U+0085 is a control character too.
 fn is_one_line(text: &[u8]) -> bool {
     let splits = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     std::str::from_utf8(text).is_ok_and(|text| !text.contains(splits))

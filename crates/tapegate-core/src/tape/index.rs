@@ -1,14 +1,15 @@
-//! A whole tape in a compact index: who said what where, and what belongs together.
+//! A compact index of a whole tape: who sent what, where it is, and what belongs together.
 //!
-//! Bodies stay in the file; the index knows where they stand. A *slot* is what it keeps of a
-//! message, an *ask* what it keeps besides of a request that a client made. What the server said
-//! of its own accord belongs to a *scene*: the client's message that it came with or after.
+//! Bodies stay in the file; the index stores their positions. A *slot* is the index entry of a
+//! message, an *ask* the additional entry of a client's request. Messages that the server sent
+//! unprompted belong to a *scene*: that of the client's message that they came with or after.
 //!
 //! A client's request or notification begins a scene. Following [`Slot::next`] from it yields, in
-//! tape order, what the server said meanwhile, the client's answers to the server's requests, the
-//! answer, and what followed it. Answers to nothing that is on the tape are in no scene.
+//! tape order, what the server sent meanwhile, the client's answers to the server's requests, the
+//! answer, and what followed it. Answers that match no request on the tape are in no scene.
 //!
-//! The index grows by 32 bytes a message and some 38 a request, whatever is in the bodies.
+//! The index grows by 32 bytes per message and about 38 per request, whatever the size of the
+//! bodies.
 
 mod build;
 mod glance;
@@ -40,66 +41,66 @@ pub use stretch::{Stretch, cut};
 /// No slot, or no ask.
 pub const NONE: u32 = u32::MAX;
 
-/// Where bodies are read from.
+/// A source of message bodies.
 pub trait Bodies {
-    /// The text that stands at `offset`, as it is in the file.
+    /// The text at `offset` in the file.
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]>;
 
-    /// Says that, once the text at `offset` is wanted, so is what follows it for `length` bytes.
+    /// Hints that when the text at `offset` is read, the `length` bytes from there on will be too.
     fn expect(&mut self, _offset: u64, _length: u64) {}
 }
 
-/// What the index keeps of one message, unpacked.
+/// The index entry of one message, unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Where its text starts in the file.
+    /// The position of its text in the file.
     pub offset: u64,
-    /// How long its text is.
+    /// The length of its text.
     pub length: u32,
     /// Its `seq`, or its line where there is none.
     pub number: u32,
-    /// When it was recorded, in microseconds since the first message of its recording, to some 16
-    /// of them; 0 if that cannot be told.
+    /// When it was recorded, in microseconds since the first message of its recording, to about 16
+    /// us; 0 if unknown.
     pub at_us: u64,
-    /// Which session of the tape it belongs to, from 0.
+    /// The session of the tape it belongs to, from 0.
     pub session: u32,
     /// Who sent it.
     pub from: Side,
-    /// Its sort.
+    /// Its kind.
     pub kind: Kind,
-    /// Of a request: the slot of its answer; of an answer: the slot of what it answers.
+    /// For a request, the slot of its answer; for an answer, the slot of its request.
     pub pair: u32,
     /// The next slot of the same scene.
     pub next: u32,
-    /// Whether its text is spread over several lines.
+    /// Whether its text spans several lines.
     pub spread: bool,
-    /// Whether the recorder said it in the sender's place.
+    /// Whether the recorder sent it in the sender's place.
     pub ours: bool,
-    /// Whether it came on a stream that had ended early and was gone on with.
+    /// Whether it arrived on a stream that had broken off and was resumed.
     pub resumed: bool,
-    /// Of a request: whether the asker took it back.
+    /// For a request: whether its sender cancelled it.
     pub cancelled: bool,
-    /// Of a request: whether it has a progress token.
+    /// For a request: whether it has a progress token.
     pub token: bool,
-    /// Whether a member that counts occurs twice in it.
+    /// Whether a significant member is repeated in it.
     pub repeated: bool,
     /// Whether a gate refused or held it.
     pub gated: bool,
-    /// How long the answer took, in microseconds, by whichever of `ts` and `latency_ms` is to be
-    /// trusted. Of answers only.
+    /// For an answer: how long it took, in microseconds, by the more reliable of `ts` and
+    /// `latency_ms`.
     pub latency_us: Option<u64>,
 }
 
-/// What the index keeps of a client's request besides its slot.
+/// The additional index entry of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// What it asks for.
+    /// A hash of what it asks for.
     pub signature: Signature,
     /// Its slot.
     pub slot: u32,
 }
 
-/// A whole tape in a compact index.
+/// A compact index of a whole tape.
 #[derive(Debug, Default)]
 pub struct Index {
     slots: Vec<Packed>,
@@ -109,16 +110,16 @@ pub struct Index {
     like: Table,
     client_notifications: Vec<u32>,
     headers: Vec<Header<'static>>,
-    /// Slots of answers whose latency cannot be told from `ts`, and what it was in milliseconds.
+    /// Slots of answers whose latency does not follow from `ts`, and the latency in milliseconds.
     latencies: Vec<(u32, u32)>,
 }
 
-/// What is odd about a tape that can be used all the same.
+/// Something unusual about a tape that can be used nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oddity {
     /// The line.
     pub line: u64,
-    /// What is odd, in words.
+    /// What is unusual.
     pub words: String,
 }
 
@@ -133,7 +134,7 @@ impl Index {
         self.slots.is_empty()
     }
 
-    /// A message.
+    /// The entry of a message.
     pub fn slot(&self, slot: u32) -> Slot {
         let packed = &self.slots[slot as usize];
         Slot { latency_us: self.latency_us(slot, packed), ..packed.unpack() }
@@ -144,7 +145,8 @@ impl Index {
         self.asks.len() as u32
     }
 
-    /// A request of a client. Asks are ordered by session, and in a session as the tape has them.
+    /// The entry of a client's request. Asks are ordered by session, and within a session as on the
+    /// tape.
     pub fn ask(&self, ask: u32) -> Ask {
         let asked = &self.asks[ask as usize];
         Ask { signature: asked.signature(), slot: asked.slot }
@@ -166,24 +168,24 @@ impl Index {
         self.asks[ask as usize].next_same
     }
 
-    /// The first ask for the same thing (method, and name or uri), in ask order. Things are told
-    /// apart by 32 bits, so that rarely one of another thing may be among them.
+    /// The first ask with the same subject (method, and name or uri), in ask order. Subjects are
+    /// compared by 32-bit hashes, so in rare cases one with another subject may be among them.
     pub fn first_like(&self, signature: Signature) -> Option<u32> {
         let wanted = Asked::new(signature, NONE);
         self.like.find(wanted.like_place(), |ask| self.asks[ask as usize].like == wanted.like)
     }
 
-    /// The next ask for the same thing as `ask`, or [`NONE`].
+    /// The next ask with the same subject as `ask`, or [`NONE`].
     pub fn next_like(&self, ask: u32) -> u32 {
         self.asks[ask as usize].next_like
     }
 
-    /// The slots of notifications that clients sent, in tape order.
+    /// The slots of the clients' notifications, in tape order.
     pub fn client_notifications(&self) -> &[u32] {
         &self.client_notifications
     }
 
-    /// The headers of the tape, as text; most tapes have one.
+    /// The headers of the tape; most tapes have one.
     pub fn headers(&self) -> &[Header<'static>] {
         &self.headers
     }

@@ -1,23 +1,23 @@
-//! Some whole lines of a tape, read apart from all others.
+//! Sections of a tape: whole lines, read independently of all others.
 //!
-//! Sections can be read side by side and in any order. Nothing depends on where a tape is cut into
-//! them, as long as it is cut where [`last_cut`] says.
+//! Sections can be read in parallel and in any order. The result does not depend on where a tape is
+//! cut, as long as [`last_cut`] chooses the place.
 
 use std::io::Read;
 
 use super::line::Line;
 use super::reader::{Numbered, Problem, Reader, entry_bytes_max};
 
-/// Where the last line starts before which a tape may be cut, if it is not the first one. A line
-/// that may be the middle of a value that `jq` spread over lines is none.
+/// The start of the last line where a tape may be cut, other than the first line. A line that may be
+/// inside a value that `jq` spread over several lines does not count.
 pub fn last_cut(text: &[u8]) -> Option<usize> {
     let starts = memchr::memrchr_iter(b'\n', text).map(|at| at + 1);
     let middle = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']');
     starts.into_iter().find(|start| text.get(*start).is_some_and(|byte| !middle(byte)))
 }
 
-/// Hands every entry of a section to `each`, and whatever is none; `last` tells whether the tape ends
-/// with it. Lines and offsets are counted from its start. Returns how many lines it has.
+/// Calls `each` with every entry of a section, and with every problem; `last` is true if the tape
+/// ends with it. Lines and offsets are counted from its start. Returns its number of lines.
 pub fn read_section(
     text: &[u8],
     last: bool,
@@ -48,10 +48,10 @@ pub fn read_section(
     lines
 }
 
-/// The entry of a line that is one by itself, as most are.
+/// The entry of a line that is complete by itself, as most are.
 fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_>> {
     if end - start >= entry_bytes_max() {
-        // The general reader says that it is too long.
+        // The general reader reports that it is too long.
         return None;
     }
     let line_text = &text[start..end];
@@ -61,14 +61,14 @@ fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_
     Some(Numbered { line, offset: offset as u64, text: trimmed, entry })
 }
 
-/// Reads the line that `text` starts with, and what belongs to it, with the general reader. Returns
-/// how long all that is.
+/// Reads the line at the start of `text`, and any lines that belong to it, with the general reader.
+/// Returns their total length.
 fn with_reader(
     text: &[u8],
     last: bool,
     each: &mut dyn FnMut(Result<Numbered<'_>, Problem>),
 ) -> usize {
-    // What follows is not there to see, but that something does matters.
+    // The rest of the tape is not available here, but the reader must know that there is more.
     let more: &[u8] = if last { b"" } else { b"\n" };
     let mut reader = Reader::new(Read::chain(text, more));
     while let Some(next) = reader.next() {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// What the general reader makes of a tape.
+    /// The result of the general reader for a tape.
     fn by_reader(text: &str) -> Vec<String> {
         let mut reader = Reader::new(text.as_bytes());
         let mut out = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
         out
     }
 
-    /// What sections make of it that are at least `least` bytes long.
+    /// The result of sections of at least `least` bytes.
     fn by_sections(text: &str, least: usize) -> Vec<String> {
         let (mut out, mut lines, mut at) = (Vec::new(), 0, 0);
         while at < text.len() {

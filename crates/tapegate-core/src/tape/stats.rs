@@ -1,6 +1,6 @@
-//! What tapes amount to: calls by what was called, how long they took, how they ended.
+//! Statistics of tapes: calls by name, how long they took, and how they ended.
 //!
-//! Fed with the rows of timelines that keep nothing back. Several tapes are summed.
+//! Fed with the rows of timelines that hold nothing back. Several tapes can be summed.
 
 mod latencies;
 
@@ -11,28 +11,28 @@ use crate::side::Side;
 
 pub use latencies::Latencies;
 
-/// How many names are told apart; calls of more are counted together.
+/// How many names are counted separately; calls with further names are counted together.
 const NAMES_MAX: usize = 10_000;
-/// The name that calls of more names are counted under.
+/// The name under which calls with further names are counted.
 pub const OTHER_NAMES: &str = "(other names)";
 
-/// What was asked for: the side that asked, the method, and the tool, prompt or URI.
+/// The side that made a request, its method, and the tool or prompt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallKey {
-    /// Who asked.
+    /// The side that made it.
     pub from: Side,
     /// The method.
     pub method: String,
-    /// The tool, prompt or URI; of resources only the method counts.
+    /// The tool or prompt; other methods have none.
     pub name: Option<String>,
 }
 
-/// What came of one sort of request.
+/// The results of one kind of request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallStats {
     /// How many there are.
     pub count: u64,
-    /// Answers that are errors, or results that say so.
+    /// Answers that are errors, or results marked as errors.
     pub errors: u64,
     /// Requests that the gate did not send on.
     pub denied: u64,
@@ -46,14 +46,14 @@ pub struct CallStats {
     pub latencies: Latencies,
 }
 
-/// What tapes amount to.
+/// Statistics of tapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Recordings that ended in order.
+    /// Recordings that were closed in order.
     pub footers: u64,
-    /// Messages of the client.
+    /// Messages from the client.
     pub client_messages: u64,
-    /// Messages of the server.
+    /// Messages from the server.
     pub server_messages: u64,
     /// Notifications, of both sides.
     pub notifications: u64,
@@ -65,21 +65,21 @@ pub struct Stats {
     pub faults: u64,
     /// Messages of the recorder itself.
     pub by_tapegate: u64,
-    /// Answers to no request on the tape.
+    /// Answers that match no request on the tape.
     pub stray_answers: u64,
-    /// The first moment, in microseconds since 1970.
+    /// The first timestamp, in microseconds since 1970.
     pub first_us: Option<i64>,
-    /// The last moment.
+    /// The last timestamp.
     pub last_us: Option<i64>,
     calls: BTreeMap<CallKey, CallStats>,
 }
 
-/// What the gate answers to a call that it does not send: a Cedar policy, a person, no decision in time,
-/// a rule or a pin, visibility.
+/// The error codes of calls that the gate does not send: denied by a Cedar policy, by a person, by
+/// timeout, by a rule or pin, or by visibility.
 const DENIED: [i64; 5] = [-32003, -32007, -32008, -32014, -32015];
 
 impl Stats {
-    /// Counts a row and what belongs to it.
+    /// Counts a row and its children.
     pub fn row(&mut self, row: &Row) {
         row.children.iter().for_each(|child| self.row(child));
         let moments = [row.at_us, row.answer.as_ref().and_then(|answer| answer.at_us)];
@@ -114,7 +114,7 @@ impl Stats {
         }
     }
 
-    /// What was asked for, and what came of it.
+    /// The kinds of requests and their results.
     pub fn calls(&self) -> impl Iterator<Item = (&CallKey, &CallStats)> {
         self.calls.iter()
     }
@@ -157,7 +157,7 @@ impl Stats {
         let stats = self.stats_of(row);
         stats.bytes += answer.bytes;
         stats.errors += u64::from(answer.outcome != AnswerOutcome::Ok);
-        // A call that was held first has no `refused`: it was recorded before the decision.
+        // A call that was held first has no `refused`, since it was recorded before the decision.
         let is_denial =
             matches!(answer.outcome, AnswerOutcome::Error(Some(code)) if DENIED.contains(&code));
         let is_counted = row.marks.refused.is_some();
@@ -179,7 +179,7 @@ impl Stats {
     fn stats_of(&mut self, row: &Row) -> &mut CallStats {
         let call = row.call();
         let method = call.map(|call| call.method.clone()).unwrap_or_default();
-        // A late answer comes from the other side than its request did.
+        // A late answer comes from the other side than its request.
         let from = match row.kind {
             RowKind::LateAnswer(_) => row.from.other(),
             _ => row.from,

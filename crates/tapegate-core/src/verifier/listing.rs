@@ -1,6 +1,6 @@
-//! Lists of what a server has: pages are merged, items go by name and not by place.
+//! Lists that a server offers: pages are merged, and items are matched by name, not by position.
 //!
-//! A live server may cut its list into other pages. A list that was recorded to its end is
+//! A live server may split its list into other pages. A list that was recorded to its end is
 //! therefore fetched to its end, and only then compared.
 
 use std::borrow::Cow;
@@ -13,61 +13,61 @@ use super::finding::{Became, List, What};
 use super::judge::{Judge, Verdict};
 use super::tools::Tools;
 
-/// How many pages of a live list are fetched beyond those of the tape, and how much of a live list
-/// is kept.
+/// How many pages of a live list are fetched beyond those of the tape, and the maximum size of a
+/// live list.
 pub(super) const PAGES_MORE_MAX: usize = 1000;
 const LIVE_BYTES_MAX: usize = 256 << 20;
 
-/// The lists of a session that are not yet known to their end, by the slot of the first request.
+/// The incomplete lists of a session, by the slot of the first request.
 #[derive(Debug, Default)]
 pub(super) struct Listings {
     open: BTreeMap<u32, Listing>,
 }
 
-/// One list, page after page.
+/// One list, page by page.
 #[derive(Debug)]
 pub(super) struct Listing {
     pub(super) list: List,
-    /// The recorded pages, whole answers.
+    /// The recorded pages, as whole answers.
     recorded: Vec<Vec<u8>>,
-    /// Where the recorded list goes on.
+    /// The cursor of the next recorded page.
     recorded_next: Option<String>,
-    /// The live pages, whole answers as the tape would have kept them.
+    /// The live pages, as whole answers the way the tape would have recorded them.
     live: Vec<Vec<u8>>,
-    /// Where the live list goes on, as JSON.
+    /// The cursor of the next live page, as JSON.
     live_next: Option<Vec<u8>>,
-    /// Whether a live page could not be had.
+    /// Whether a live page was not available.
     live_failed: bool,
     live_bytes: usize,
-    /// What the live pages say about tools.
+    /// What the live pages declare about tools.
     tools: Tools,
     /// How many pages were fetched that the tape has no request for.
     fetched: usize,
 }
 
-/// What is to be done about a list after a page.
+/// What to do about a list after a page.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// More pages are on the tape.
+    /// Wait: more pages are on the tape.
     Wait,
-    /// The live list goes on beyond the tape: fetch the page at this cursor, which is JSON.
+    /// Fetch the live page at this cursor (JSON), which is beyond the tape.
     Fetch(Vec<u8>),
-    /// Both lists are known as far as they will be.
+    /// Compare: both lists are as complete as they will be.
     Compare(Box<Listing>),
 }
 
-/// What was found when a list was compared.
+/// The result of comparing a list.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     /// Changed items.
     pub(super) items: Vec<What>,
-    /// What else is different about its pages.
+    /// Other differences of its pages.
     pub(super) pages: Vec<Verdict>,
-    /// Whether the items that both have stand in another order.
+    /// Whether the common items are in a different order.
     pub(super) reordered: bool,
 }
 
-/// An item, and where it stands in its page and among all.
+/// An item with its index in the page and its rank in the whole list.
 struct Item<'a> {
     name: String,
     text: &'a [u8],
@@ -76,7 +76,7 @@ struct Item<'a> {
 }
 
 impl Listings {
-    /// The list that a page at `cursor`, which is JSON, goes on with.
+    /// The list that the page at `cursor` (JSON) continues.
     pub(super) fn follows(&self, list: List, cursor: &[u8]) -> Option<u32> {
         let cursor = string(cursor)?;
         let follows =
@@ -96,11 +96,11 @@ impl Listings {
         open.recorded.push(page.to_vec());
     }
 
-    /// Adds a live page, as it is and as the tape would have kept it.
+    /// Adds a live page, as received and as the tape would have recorded it.
     pub(super) fn live(&mut self, first: u32, page: &[u8], masked: &[u8]) {
         let Some(open) = self.open.get_mut(&first) else { return };
         let next = next_cursor(page).filter(|next| string(next).is_some()).map(<[u8]>::to_vec);
-        // A list that goes on where it has just gone on would never end.
+        // A repeated cursor would never end.
         open.live_failed |= next.is_some() && next == open.live_next;
         open.live_bytes += page.len();
         open.live_failed |= open.live_bytes > LIVE_BYTES_MAX;
@@ -109,14 +109,14 @@ impl Listings {
         open.tools.add(result(page).unwrap_or_default());
     }
 
-    /// Notes that a live page could not be had.
+    /// Notes that a live page was not available.
     pub(super) fn failed(&mut self, first: u32) {
         if let Some(open) = self.open.get_mut(&first) {
             open.live_failed = true;
         }
     }
 
-    /// What is to be done about a list after a page of it.
+    /// What to do about a list after one of its pages.
     pub(super) fn next(&mut self, first: u32) -> Next {
         let Some(open) = self.open.get_mut(&first) else { return Next::Wait };
         match &open.live_next {
@@ -130,7 +130,7 @@ impl Listings {
         self.open.remove(&first).map_or(Next::Wait, |listing| Next::Compare(Box::new(listing)))
     }
 
-    /// The lists that were recorded in part only, at the end of a session.
+    /// The lists that are still incomplete at the end of a session.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = (u32, Listing)> + use<> {
         std::mem::take(&mut self.open).into_iter()
     }
@@ -154,13 +154,13 @@ impl Listing {
         }
     }
 
-    /// What the live server says about its tools, if all of it is known.
+    /// What the live server declares about its tools, if the list is complete.
     pub(super) fn tools(&mut self) -> Option<Tools> {
         let known = self.list == List::Tools && self.live_ended();
         known.then(|| std::mem::take(&mut self.tools))
     }
 
-    /// After how many pages the live list was left, if it goes on where the recorded one has ended.
+    /// How many pages were read of a live list that continues where the recorded one has ended.
     pub(super) fn unfinished(&self) -> Option<usize> {
         let goes_on = self.recorded_next.is_none() && self.live_next.is_some();
         goes_on.then_some(self.live.len())
@@ -170,7 +170,7 @@ impl Listing {
         self.live_next.is_none() && !self.live_failed && !self.live.is_empty()
     }
 
-    /// Compares what was recorded with what the live server has.
+    /// Compares the recorded with the live list.
     pub(super) fn compare(&self, judge: &Judge) -> Compared {
         let mut found = Compared::default();
         for (recorded, live) in self.recorded.iter().zip(&self.live) {
@@ -224,8 +224,8 @@ impl Listing {
     }
 }
 
-/// The items of all pages. One without a name goes by its number, and of those with one name the
-/// second goes by `name (2)`.
+/// The items of all pages. An item without a name is named by its number; a second item with the
+/// same name is called `name (2)`.
 fn items(list: List, pages: &[Vec<u8>]) -> Vec<Item<'_>> {
     let mut items = Vec::new();
     let mut seen: HashMap<String, u32> = HashMap::new();

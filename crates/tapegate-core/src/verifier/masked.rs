@@ -1,4 +1,4 @@
-//! Whether a recorded message can be sent as it is, or secrets of it stand masked on the tape.
+//! Whether secrets in a recorded message are masked, so that it cannot be sent as it was.
 
 use memchr::memmem;
 
@@ -9,38 +9,38 @@ const OPEN: &[u8] = b"[REDACTED:";
 const DIGITS: usize = 12;
 const KIND_BYTES_MAX: usize = 40;
 
-/// What of a message is masked.
+/// Which part of a message is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Masked {
     /// Nothing.
     Nothing,
-    /// Only what does not change what is asked for: `_meta`.
+    /// Only `_meta`, which does not affect what is asked for.
     Aside,
     /// What is asked for.
     Asked,
 }
 
 impl Masked {
-    /// What of a client's message is masked.
+    /// Which part of a message from the client is masked.
     pub(super) fn of(said: &Envelope<'_>) -> Self {
         let body = said.params.or(said.result).or(said.error).unwrap_or_default();
         let all = count(body);
         let aside = if all > 0 { member(body, "_meta").map_or(0, count) } else { 0 };
         match (all, aside) {
             (0, _) => Self::Nothing,
-            // Every client introduces itself with its own name.
+            // Every client introduces itself by its own name.
             _ if all == aside || said.is_method("initialize") => Self::Aside,
             _ => Self::Asked,
         }
     }
 }
 
-/// How many placeholders `text` has: `[REDACTED:<kind>:<12 hex digits>]`.
+/// The number of placeholders in `text`: `[REDACTED:<kind>:<12 hex digits>]`.
 fn count(text: &[u8]) -> usize {
     memmem::find_iter(text, OPEN).filter(|at| is_placeholder(&text[at + OPEN.len()..])).count()
 }
 
-/// Whether a placeholder goes on with `text` after its start.
+/// Whether `text` continues a placeholder after its prefix.
 fn is_placeholder(text: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', &text[..text.len().min(KIND_BYTES_MAX + 1)]) else {
         return false;

@@ -1,7 +1,7 @@
-//! What a server says of its own accord: notifications, recorded and live, side by side.
+//! Compares the recorded with the live notifications of a server.
 //!
-//! They are compared method by method, and apart for each request that they belong to, in order.
-//! Where they came among other messages does not count.
+//! They are compared in order, separately for each method and each request that they belong to. Their
+//! position among other messages does not count.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
@@ -12,23 +12,23 @@ use super::finding::{Became, What};
 use super::judge::Judge;
 use super::tape::Tape;
 
-/// How many live notifications that fit nothing are kept, and how many of their bytes.
+/// How many unmatched live notifications are kept, and their maximum total size.
 const HEARD_MAX: usize = 10_000;
 const HEARD_BYTES_MAX: usize = 64 << 20;
-/// How many pairs are looked at to find out which of them belong together.
+/// How many pairs are compared to find those that correspond.
 const ALIGN_BUDGET: usize = 1 << 16;
 
-/// The notifications of a session that do not have their counterpart yet.
+/// The notifications of a session without a counterpart so far.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     groups: BTreeMap<Group, Sides>,
     heard_count: usize,
     heard_bytes: usize,
-    /// Methods of which something did not come: nothing waits for them any more.
+    /// Methods with a notification that did not arrive in time: they are not waited for any more.
     given_up: HashSet<String>,
     /// How many were compared.
     pub(super) compared: u64,
-    /// How many were heard and not kept.
+    /// How many were received but not kept.
     pub(super) dropped: u64,
 }
 
@@ -42,22 +42,22 @@ pub(super) struct Group {
 /// What a notification belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
-    /// Nothing but the session.
+    /// Only to the session.
     Nobody,
     /// The request in this slot.
     Request(u32),
 }
 
-/// What was recorded of a group and what was heard.
+/// The recorded and the received notifications of a group.
 #[derive(Debug, Default)]
 struct Sides {
     expected: VecDeque<Expected>,
     heard: VecDeque<Vec<u8>>,
-    /// The text of the first that is expected.
+    /// The text of the first expected one.
     front: Option<Vec<u8>>,
-    /// How many of those that are expected must come.
+    /// How many of the expected ones are required.
     required: usize,
-    /// Whether no more can come in time: what they belong to is over.
+    /// Whether no more can arrive in time, because what they belong to is over.
     closed: bool,
 }
 
@@ -65,15 +65,15 @@ struct Sides {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
     pub(super) slot: u32,
-    /// Whether it must come. It need not if something was left out that may have caused it.
+    /// Whether it must arrive. It need not if a message was skipped that may have caused it.
     pub(super) required: bool,
-    /// How long it is worth waiting for, in nanoseconds.
+    /// How long to wait for it, in nanoseconds.
     pub(super) patience_ns: u64,
-    /// Whether it comes too late already, because what it belongs to is over.
+    /// Whether it is already too late, because what it belongs to is over.
     pub(super) late: bool,
 }
 
-/// What came of a group.
+/// A difference found in a group.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The slot of the recorded notification, if there is one.
@@ -83,7 +83,7 @@ pub(super) struct Outcome {
 }
 
 impl Notices {
-    /// Takes the next recorded notification of a group.
+    /// Adds the next recorded notification of a group.
     pub(super) fn expect(
         &mut self,
         tape: &mut Tape<'_>,
@@ -98,7 +98,7 @@ impl Notices {
         self.settle(tape, judge, &group)
     }
 
-    /// Takes a live notification, as the tape would have kept it.
+    /// Adds a live notification, as the tape would have recorded it.
     pub(super) fn hear(
         &mut self,
         tape: &mut Tape<'_>,
@@ -116,7 +116,7 @@ impl Notices {
         self.settle(tape, judge, &group)
     }
 
-    /// Takes away what is the same on both sides.
+    /// Removes notifications that are equal on both sides.
     fn settle(&mut self, tape: &mut Tape<'_>, judge: &Judge, group: &Group) -> io::Result<()> {
         let Some(sides) = self.groups.get_mut(group) else { return Ok(()) };
         while let (Some(expected), Some(heard)) = (sides.expected.front(), sides.heard.front()) {
@@ -141,7 +141,7 @@ impl Notices {
         Ok(())
     }
 
-    /// Notes that the request in `slot` is answered, so that no progress on it is to come.
+    /// Notes that the request in `slot` is answered, so that no more progress is expected.
     pub(super) fn close(&mut self, slot: u32) {
         let method = "notifications/progress".to_owned();
         let group = Group { method, owner: Owner::Request(slot) };
@@ -150,8 +150,8 @@ impl Notices {
         }
     }
 
-    /// Until when it is worth waiting for something that is to come after `base_ns`, if for
-    /// anything; at the end of a session, also for what seems too late.
+    /// The earliest time until which to wait for an expected notification, counted from `base_ns`, if any; at
+    /// the end of a session, also for those that seem too late.
     pub(super) fn wanted_until(&self, now_ns: u64, base_ns: u64, at_end: bool) -> Option<u64> {
         let open = self.groups.iter().filter(|(group, sides)| {
             let worth = sides.required > 0 && (at_end || !sides.closed);
@@ -162,7 +162,7 @@ impl Notices {
         until.filter(|until_ns| *until_ns > now_ns).min()
     }
 
-    /// Gives up the methods of which something has not come by now.
+    /// Gives up on methods with a notification that has not arrived by now.
     pub(super) fn give_up(&mut self, now_ns: u64, base_ns: u64) {
         for (group, sides) in self.groups.iter().filter(|(_, sides)| sides.required > 0) {
             let late = |one: &Expected| one.required && base_ns + one.patience_ns <= now_ns;
@@ -172,8 +172,8 @@ impl Notices {
         }
     }
 
-    /// What is missing, new or different, at the end of a session; nothing is missing if a server
-    /// that has gone could not say it.
+    /// The missing, new and different notifications at the end of a session. If the server is gone, none
+    /// count as missing.
     pub(super) fn finish(
         &mut self,
         tape: &mut Tape<'_>,
@@ -189,7 +189,7 @@ impl Notices {
             });
             let recorded: Vec<Recorded> = recorded.collect::<io::Result<_>>()?;
             let mut found = pair(judge, &group.method, &recorded, &Vec::from(heard));
-            // How much more is said before a server hears that a request was taken back is a matter of chance.
+            // How much a server still sends before it sees a cancellation is arbitrary.
             if matches!(group.owner, Owner::Request(slot) if tape.slot(slot).cancelled) {
                 found.retain(|(_, what)| !matches!(what, What::Notice(Became::Added(_))));
             }
@@ -210,7 +210,7 @@ struct Recorded {
     text: Vec<u8>,
 }
 
-/// Pairs what was recorded with what was heard, and says what is different.
+/// Pairs recorded with live notifications and returns the differences.
 fn pair(
     judge: &Judge,
     method: &str,

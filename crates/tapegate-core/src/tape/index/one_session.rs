@@ -1,11 +1,11 @@
-//! An index of which only one session is played.
+//! Restricts an index to one session.
 
 use super::Index;
 use super::build::chain;
 
 impl Index {
-    /// Keeps the requests of one session only, counted from 0. The others keep their numbers and have
-    /// no requests any more.
+    /// Keeps only the requests of one session, counted from 0. The other sessions keep their numbers
+    /// but have no requests any more.
     pub fn keep_session(&mut self, session: usize) {
         let Some(kept) = self.sessions.get(session).cloned() else { return };
         self.asks.truncate(kept.end as usize);
@@ -21,7 +21,7 @@ impl Index {
         (self.same, self.like) = chain(&mut self.asks);
     }
 
-    /// The last session in which a client asked for something, counted from 0.
+    /// The last session in which a client made a request, counted from 0.
     pub fn last_session(&self) -> usize {
         self.sessions.iter().rposition(|asks| !asks.is_empty()).unwrap_or(0)
     }

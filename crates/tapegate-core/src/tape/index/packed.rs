@@ -1,26 +1,26 @@
-//! How slots and asks lie in memory: 32 bytes each.
+//! The memory layout of slots and asks: 32 bytes each.
 
 use super::{NONE, Slot};
 use crate::frame::Kind;
 use crate::side::Side;
 use crate::signature::Signature;
 
-/// Where a text may start at most.
+/// The maximum position of a text.
 pub(super) const OFFSET_MAX: u64 = (1 << OFFSET_BITS) - 1;
-/// How many sessions are told apart at most.
+/// The maximum number of distinct sessions.
 pub(super) const SESSIONS_MAX: u32 = 1 << (64 - TICK_BITS);
 
 const OFFSET_BITS: u32 = 48;
 const TICK_BITS: u32 = 40;
-/// How many microseconds a tick is; 40 bits of them are 203 days.
+/// The length of a tick in microseconds; 40 bits of ticks are 203 days.
 const TICK_US: u64 = 16;
 
-/// A slot, packed.
+/// A packed slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Packed {
-    /// Flags in the upper bits, and where the text starts.
+    /// Flags in the upper bits, and the position of the text.
     place: u64,
-    /// The session in the upper bits, and ticks since the first message.
+    /// The session in the upper bits, and the ticks since the first message.
     when: u64,
     pub(super) length: u32,
     pub(super) number: u32,
@@ -28,7 +28,7 @@ pub(super) struct Packed {
     pub(super) next: u32,
 }
 
-/// What is so of a slot or not.
+/// The flags of a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Flag {
     Server = OFFSET_BITS as isize,
@@ -39,16 +39,16 @@ pub(super) enum Flag {
     Token,
     Repeated,
     Gated,
-    /// The latency stands in a table of its own.
+    /// The latency is stored in a separate table.
     TimedApart,
 }
 
-/// Behind the flags stands the sort of the message.
+/// The kind of the message follows the flags.
 const KIND_SHIFT: u32 = Flag::TimedApart as u32 + 1;
 const KINDS: [Kind; 5] =
     [Kind::Request, Kind::Notification, Kind::Response, Kind::Error, Kind::Other];
 
-/// An ask, with what chains it.
+/// An ask with the links of its chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) hash: [u64; 2],
@@ -59,7 +59,7 @@ pub(super) struct Asked {
 }
 
 impl Packed {
-    /// A slot that belongs to nothing yet. `offset` and `session` must be within the limits.
+    /// A slot without pair and scene. `offset` must be within the limit.
     pub(super) fn new(offset: u64, length: u32, from: Side, kind: Kind) -> Self {
         let kind_bits = KINDS.iter().position(|known| *known == kind).unwrap_or(0) as u64;
         let place = offset & OFFSET_MAX | kind_bits << KIND_SHIFT;
@@ -101,7 +101,7 @@ impl Packed {
         (self.when >> TICK_BITS) as u32
     }
 
-    /// All but the latency.
+    /// Unpacks everything except the latency.
     pub(super) fn unpack(&self) -> Slot {
         Slot {
             offset: self.place & OFFSET_MAX,
@@ -136,12 +136,12 @@ impl Asked {
         Signature { hash, like: self.like }
     }
 
-    /// Where it lies in a table of hashes.
+    /// Its position in the table of hashes.
     pub(super) fn same_place(&self) -> u64 {
         self.hash[0]
     }
 
-    /// Where it lies in a table of things.
+    /// Its position in the table of subjects.
     pub(super) fn like_place(&self) -> u64 {
         u64::from(self.like) << 32 | u64::from(self.like)
     }

@@ -1,35 +1,35 @@
-//! A hash table of asks: open addressing, four bytes a place, keys left where they are.
+//! A hash table of asks: open addressing, four bytes per place, keys stored elsewhere.
 //!
-//! The bits of a place that the number of an ask does not need hold a few bits of its key, so that
-//! hardly ever an ask is looked at that has another key.
+//! The bits of a place that the number of an ask does not need hold a few bits of its key, so that asks
+//! with other keys are rarely compared.
 
 use super::NONE;
 
-/// From a key to the first ask that has it. Keys stand with the asks, so the caller tells which
-/// ask has which.
+/// Maps a key to the first ask that has it. Keys are stored with the asks, so the caller compares them.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     places: Vec<u32>,
     count: usize,
-    /// The bits of a place that are the number of an ask; the others are those of its key.
+    /// How many bits of a place are the number of an ask; the others belong to its key.
     number_bits: u32,
 }
 
 impl Table {
-    /// A table of some of `asks` asks that holds `count` keys without growing.
+    /// A table for up to `asks` asks that holds `count` keys without growing.
     pub(super) fn with_room(asks: usize, count: usize) -> Self {
-        // One number is kept free for a place that is.
+        // One number is reserved for free places.
         let number_bits = usize::BITS - asks.leading_zeros();
         Self { places: vec![NONE; count + count / 3 + 1], count: 0, number_bits }
     }
 
-    /// The ask at the key whose evenly spread bits are `spread`; `is` tells whether an ask has the key.
+    /// The ask with the key whose evenly spread bits are `spread`; `is` returns whether an ask has the
+    /// key.
     pub(super) fn find(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let place = self.place(spread, is)?;
         self.ask_at(place)
     }
 
-    /// Puts `ask` at its key and returns what was there, or [`NONE`]. `spread_of` gives the bits of
+    /// Puts `ask` at its key and returns the previous one, or [`NONE`]. `spread_of` returns the bits of
     /// any ask in the table.
     pub(super) fn put(
         &mut self,
@@ -48,7 +48,7 @@ impl Table {
         before
     }
 
-    /// The place of a key: its own, or the first free one where it may stand.
+    /// The place of a key: its own, or the first free one where it may be put.
     fn place(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<usize> {
         let start = ((u128::from(spread) * self.places.len() as u128) >> 64) as usize;
         let (mark, number) = (self.mark(spread), self.number());
@@ -64,14 +64,14 @@ impl Table {
         Some(self.places[place]).filter(|place| *place != NONE).map(|place| place & self.number())
     }
 
-    /// The bits of a place that are a number.
+    /// The mask of the bits of a place that are a number.
     fn number(&self) -> u32 {
         1u32.checked_shl(self.number_bits).map_or(u32::MAX, |bit| bit - 1)
     }
 
-    /// The bits of a place that are those of a key.
+    /// The bits of a place that belong to a key.
     fn mark(&self, spread: u64) -> u32 {
-        // The upper bits say where it lies already.
+        // The upper bits already determine its position.
         spread as u32 & !self.number()
     }
 
@@ -92,7 +92,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// Puts one ask for each key, the last first, and looks whether each is found by its key.
+    /// Puts one ask for each key, the last first, and checks that each is found by its key.
     #[track_caller]
     fn finds(keys: &[u64], mut table: Table) {
         let first = |key: u64| keys.iter().position(|other| *other == key).unwrap() as u32;

@@ -1,4 +1,4 @@
-//! What a line of a tape tells of a message, before it is known what the message belongs to.
+//! What a line of a tape says about a message, before the message is paired and grouped.
 
 use std::num::NonZeroU32;
 
@@ -10,45 +10,45 @@ use crate::signature::{Key, Signature, Signer};
 use crate::tape::line::{Message, Stamp};
 use crate::time::read_rfc3339;
 
-/// A message as its line tells of it. Places are counted from the start of the stretch of the tape
-/// that it stands on.
+/// A message as described by its line. Positions are relative to the start of its chunk of the
+/// tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     /// Its line, from 1.
     pub(super) line: u32,
-    /// Whether it is the first, or only, message of its line.
+    /// Whether it is the first or only message of its line.
     pub(super) first: bool,
     pub(super) text: Span,
     pub(super) seq: Option<u64>,
-    /// When it was recorded, by the wall clock, if that is a time.
+    /// When it was recorded, by the wall clock, if the time is valid.
     pub(super) wall_us: Option<i64>,
     pub(super) from: Side,
     pub(super) kind: Kind,
     pub(super) spread: bool,
     pub(super) ours: bool,
-    /// Whether it came on a stream that was gone on with.
+    /// Whether it arrived on a resumed stream.
     pub(super) resumed: bool,
-    /// Whether a member that counts occurs twice in it.
+    /// Whether a significant member is repeated in it.
     pub(super) repeated: bool,
     pub(super) gated: bool,
     pub(super) session: Option<Key>,
     pub(super) req: Option<u64>,
-    /// At most as many as fit.
+    /// Capped at the maximum.
     pub(super) latency_ms: Option<u32>,
     pub(super) id: Option<Key>,
-    /// Of a request its progress token, of a progress notification the one it is for.
+    /// The progress token of a request, or the one that a progress notification refers to.
     pub(super) token: Option<Key>,
-    /// Of a cancellation: what it cancels.
+    /// For a cancellation: the request it cancels.
     pub(super) cancels: Option<Key>,
-    /// Of a client's request: what it asks for, with no slot yet.
+    /// For a client's request: its ask, with no slot yet.
     pub(super) asked: Option<Asked>,
     /// Whether it is a ping, which is answered without the tape.
     pub(super) ping: bool,
-    /// Whether a client introduces itself, which begins a session.
+    /// Whether it is a client's `initialize`, which begins a session.
     pub(super) initialize: bool,
 }
 
-/// A part of a stretch that is not empty. Stretches are far below 4 GiB.
+/// A non-empty part of a chunk. Chunks are far smaller than 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: u32,
@@ -56,7 +56,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where `part` stands in `stretch`, if it is a part of it.
+    /// The position of `part` in `stretch`, if it is a part of it.
     pub(super) fn of(part: &[u8], stretch: &[u8]) -> Option<Self> {
         let start = (part.as_ptr() as usize).checked_sub(stretch.as_ptr() as usize)?;
         if start.checked_add(part.len())? > stretch.len() {
@@ -71,13 +71,13 @@ impl Span {
     }
 }
 
-/// A latency that fits.
+/// A latency, capped at the maximum.
 pub(super) fn latency(latency_ms: u64) -> u32 {
     u32::try_from(latency_ms).unwrap_or(u32::MAX)
 }
 
 impl Told {
-    /// What a line tells of a message of which nothing is known but where it stands.
+    /// A message of which only the position and the sender are known.
     pub(super) fn new(line: u32, text: Span, from: Side) -> Self {
         Self {
             line,
@@ -104,8 +104,8 @@ impl Told {
         }
     }
 
-    /// What `message` tells of `frame`, which is its text or a part of it. `None` if that is no
-    /// object, or does not stand in `stretch`.
+    /// Combines `message` with `frame`, which is its text or a part of it. `None` if that is not an
+    /// object, or not part of `stretch`.
     pub(super) fn read(
         line: u32,
         message: &Message<'_>,
@@ -134,7 +134,7 @@ impl Told {
         Some(told)
     }
 
-    /// Takes what the message says about itself.
+    /// Adds what the message itself says.
     pub(super) fn hear(
         &mut self,
         said: &Envelope<'_>,
@@ -166,7 +166,7 @@ impl Told {
     }
 }
 
-/// Whether the keys that ride along on a line say that a gate refused or held its message.
+/// Whether the extra keys of a line say that a gate refused or held its message.
 fn is_gated(extra: &[u8]) -> bool {
     extra.starts_with(b",\"refused\":") || extra.starts_with(b",\"held\":true")
 }

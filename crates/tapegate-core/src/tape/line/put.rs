@@ -1,11 +1,11 @@
-//! How the parts of a line are written: moments, numbers and texts.
+//! Writes the parts of a line: timestamps, numbers and texts.
 
 use super::{Sink, Stamp};
 use crate::json::write_str;
 use crate::tape::base64;
 use crate::time::{SubSecond, write_rfc3339};
 
-/// Appends a moment.
+/// Appends a timestamp.
 pub(super) fn put_stamp(out: &mut impl Sink, ts: Stamp<'_>, digits: SubSecond) {
     match ts {
         Stamp::Text(text) => out.put(text.as_bytes()),
@@ -33,10 +33,10 @@ pub(super) fn put_number(out: &mut impl Sink, number: u64) {
     out.put(&digits[at..]);
 }
 
-/// How much of a long text is quoted at a time, so that no second copy of it is made.
+/// How much of a long text is quoted at once, so that it is not copied as a whole.
 const PART_BYTES: usize = 128 * 1024;
 
-/// Appends text as JSON, quotes and all.
+/// Appends text as a JSON string with quotes.
 pub(super) fn put_string(out: &mut impl Sink, text: &str) {
     if text.len() > PART_BYTES {
         put_lossy(out, text.as_bytes());
@@ -47,8 +47,8 @@ pub(super) fn put_string(out: &mut impl Sink, text: &str) {
     out.put(&quoted);
 }
 
-/// Appends bytes as a JSON text, with a replacement character for what is not UTF-8; returns whether
-/// there was none of that.
+/// Appends bytes as a JSON string, with replacement characters for invalid UTF-8; returns whether
+/// all of it was valid.
 pub(super) fn put_lossy(out: &mut impl Sink, bytes: &[u8]) -> bool {
     let mut exact = true;
     let (mut quoted, mut quoted_part) = (b"\"".to_vec(), Vec::new());
@@ -58,7 +58,7 @@ pub(super) fn put_lossy(out: &mut impl Sink, bytes: &[u8]) -> bool {
             let (part, after) = rest.split_at(rest.floor_char_boundary(PART_BYTES));
             quoted_part.clear();
             write_str(&mut quoted_part, part);
-            // All parts stand within one pair of quotes.
+            // All parts share one pair of quotes.
             quoted.extend_from_slice(&quoted_part[1..quoted_part.len() - 1]);
             rest = after;
             if quoted.len() >= PART_BYTES {
@@ -76,10 +76,10 @@ pub(super) fn put_lossy(out: &mut impl Sink, bytes: &[u8]) -> bool {
     exact
 }
 
-/// Appends bytes as base64, quotes and all.
+/// Appends bytes as base64 with quotes.
 pub(super) fn put_base64(out: &mut impl Sink, bytes: &[u8]) {
     out.put(b"\"");
-    // Groups of three bytes do not depend on each other.
+    // Groups of three bytes are independent of each other.
     for part in bytes.chunks(PART_BYTES / 4 * 3) {
         out.put(base64::encode(part).as_bytes());
     }

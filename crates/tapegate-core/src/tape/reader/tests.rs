@@ -1,4 +1,4 @@
-//! Lines, joined lines, torn lines and lines that are too long.
+//! Tests of lines, joined lines, torn lines and lines that are too long.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn a_long_pretty_value_is_looked_at_once_and_not_once_a_line() {
     let out = read(&format!("{pretty}{A}\n"));
     assert_eq!(out.len(), 2);
     assert!(out[1].starts_with("60008@"), "{}", out[1]);
-    // Values that are indented as a whole are told apart all the same.
+    // Values that are indented as a whole are still told apart.
     let indented = format!(
         "{{\n  \"ts\": \"t\",\n  \"direction\": \"client_to_server\",\n  \"parsed\": 1\n  }}\n  {A}\n"
     );
@@ -74,7 +74,7 @@ fn ec_rec_002_a_torn_tail_is_told_from_a_fault_in_the_middle() {
     assert!(middle[2].starts_with("3@"));
 }
 
-/// A text with a long run of one byte in it.
+/// A text that contains a long run of one byte.
 fn long(start: &str, byte: u8, bytes: u64, rest: &str) -> impl BufRead + use<> {
     let body = io::BufReader::new(io::repeat(byte).take(bytes));
     io::Cursor::new(start.to_owned()).chain(body).chain(io::Cursor::new(rest.to_owned()))
@@ -105,7 +105,7 @@ fn of_a_long_line_that_cannot_be_an_entry_only_the_beginning_is_kept() {
         assert!(matches!(problem, Problem::Line { line: 1, .. }), "{problem}");
         assert!(reader.chunk.capacity() <= 2 * HEAD_BYTES);
         assert_eq!(reader.next().unwrap().unwrap().offset, bytes + 1);
-        // At the end of a file it is what a crash left.
+        // At the end of a file it is the result of a crash.
         let mut reader = Reader::new(long(&format!("{A}\n"), byte, bytes, ""));
         reader.next().unwrap().unwrap();
         let problem = reader.next().unwrap().unwrap_err();

@@ -1,14 +1,14 @@
-//! How long things took, counted in buckets: memory is the same for ten calls and for ten million.
+//! A histogram of durations: it takes the same memory for ten calls as for ten million.
 
 /// Values below this have a bucket each.
 const EXACT: u64 = 64;
-/// Buckets of each doubling beyond; a value is known to about one part in 32.
+/// The number of buckets for each doubling beyond; values are accurate to about one part in 32.
 const STEPS: u64 = 32;
 
 /// Durations in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How often each bucket was met; as long as the highest that was.
+    /// The count of each bucket, up to the highest non-empty one.
     buckets: Vec<u64>,
     count: u64,
     total_ms: u128,
@@ -28,7 +28,7 @@ impl Latencies {
         self.max_ms = self.max_ms.max(ms);
     }
 
-    /// Counts all that others counted, too.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, others: &Self) {
         if self.buckets.len() < others.buckets.len() {
             self.buckets.resize(others.buckets.len(), 0);
@@ -46,7 +46,7 @@ impl Latencies {
         self.count
     }
 
-    /// The longest.
+    /// The longest duration.
     pub fn max_ms(&self) -> u64 {
         self.max_ms
     }
@@ -57,7 +57,7 @@ impl Latencies {
         u64::try_from(mean).unwrap_or(u64::MAX)
     }
 
-    /// The duration that so many per cent do not exceed, to within one part in 32.
+    /// The duration that this percentage does not exceed, to within one part in 32.
     pub fn percentile_ms(&self, percent: u64) -> u64 {
         let wanted = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0u128;
@@ -70,8 +70,7 @@ impl Latencies {
         self.max_ms
     }
 
-    /// How many were shorter than `ms`, which must be less than 64 or a power of two; else about as
-    /// many.
+    /// How many were shorter than `ms`; exact if that is less than 64 or a power of two.
     pub fn below(&self, ms: u64) -> u64 {
         self.buckets.iter().take(bucket(ms)).sum()
     }

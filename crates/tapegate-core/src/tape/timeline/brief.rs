@@ -1,24 +1,24 @@
-//! What a message says, in short: texts that a person can read, cut at a length.
+//! Short texts for messages, readable for people and cut to a maximum length.
 //!
-//! Texts are decoded but not made safe for a terminal, which is the view's business.
+//! Texts are decoded but not made safe for a terminal; that is up to the view.
 
 use crate::frame::Envelope;
 use crate::json::{self, Cursor, Fault, Kind, Str};
 
-/// Members of params that are told elsewhere, or that every request of a client has.
+/// Members of params that are shown elsewhere, or that every request of a client has.
 const TOLD: [&str; 3] = ["name", "uri", "_meta"];
 
-/// The arguments of a message: what a tool is called with, or what else the params say.
+/// The arguments of a message: those of a tool call, or the other params.
 pub(super) fn arguments(envelope: &Envelope<'_>, chars_max: usize) -> String {
     let mut brief = Brief::new(chars_max);
     if let Some(params) = envelope.params {
-        // Params were checked when the frame was read.
+        // Params were validated when the frame was read.
         brief.params(params, envelope).unwrap_or_default();
     }
     brief.finish()
 }
 
-/// A result in short, by what was asked for.
+/// A short text for a result, depending on the method.
 pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
     let members = members(result);
     let member =
@@ -49,7 +49,7 @@ pub(super) fn result(method: &str, result: &[u8], chars_max: usize) -> String {
     value(result, chars_max)
 }
 
-/// An error in short: its code and its message.
+/// A short text for an error: its code and its message.
 pub(super) fn error(error: &[u8], chars_max: usize) -> (Option<i64>, String) {
     let code = json::member(error, "code").and_then(|code| std::str::from_utf8(code).ok());
     let code = code.and_then(|code| code.parse().ok());
@@ -64,7 +64,7 @@ pub(super) fn value(raw: &[u8], chars_max: usize) -> String {
     brief.finish()
 }
 
-/// A text that is cut if it is long.
+/// Cuts a text that is too long.
 pub(super) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -76,7 +76,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// The members of an object, in their order.
+/// The members of an object, in order.
 fn members(object: &[u8]) -> Vec<(Str<'_>, &[u8])> {
     let mut members = Vec::new();
     let mut read = || -> Result<(), Fault> {
@@ -89,7 +89,7 @@ fn members(object: &[u8]) -> Vec<(Str<'_>, &[u8])> {
         }
         Ok(())
     };
-    // The text was checked when the frame was read; of other values there are no members.
+    // The text was validated when the frame was read; other values have no members.
     read().unwrap_or_default();
     members
 }
@@ -111,7 +111,7 @@ fn items(array: &[u8]) -> Vec<&[u8]> {
     items
 }
 
-/// What a server wants to be told, by the methods it would ask with.
+/// The methods of the requests that a server asks the client to answer.
 fn input_methods(asked: &[u8]) -> String {
     let methods: Vec<_> = members(asked)
         .into_iter()
@@ -120,7 +120,7 @@ fn input_methods(asked: &[u8]) -> String {
     methods.join(", ")
 }
 
-/// How many there are of something, and their names.
+/// The number of items, and their names.
 fn named(key: &str, list: &[u8], chars_max: usize) -> String {
     let items = items(list);
     let word = match key {
@@ -141,7 +141,7 @@ fn named(key: &str, list: &[u8], chars_max: usize) -> String {
     cut(&out, chars_max)
 }
 
-/// What a tool or a resource gave: its texts, and what else there is by its sort.
+/// The content from a tool or a resource: its texts, and other parts by type.
 fn contents(list: &[u8], structured: Option<&[u8]>, chars_max: usize) -> String {
     let items = items(list);
     let mut out = String::new();
@@ -167,7 +167,7 @@ fn contents(list: &[u8], structured: Option<&[u8]>, chars_max: usize) -> String 
     }
 }
 
-/// A text that is put together up to a length.
+/// Builds a text up to a maximum length.
 struct Brief {
     out: String,
     chars_left: usize,
@@ -208,14 +208,14 @@ impl Brief {
                     self.push(letter);
                 }
                 Some(letter) => self.push(letter),
-                // Half of a pair is not a character.
+                // An unpaired surrogate is not a character.
                 None => format!("\\u{code:04x}").chars().for_each(|letter| self.push(letter)),
             }
         }
         self.push('"');
     }
 
-    /// A value, as far as there is room for it.
+    /// Appends a value, as far as it fits.
     fn value(&mut self, raw: &[u8]) -> Result<(), Fault> {
         let mut at = 0;
         while at < raw.len() && !self.is_cut {
@@ -234,7 +234,8 @@ impl Brief {
         Ok(())
     }
 
-    /// Params without what is told elsewhere; only the arguments, if there is nothing else.
+    /// Appends params without what is shown elsewhere; only the arguments, if there is nothing
+    /// else.
     fn params(&mut self, params: &[u8], envelope: &Envelope<'_>) -> Result<(), Fault> {
         if Cursor::new(params)?.kind()? != Kind::Object {
             return self.value(params);
@@ -260,7 +261,7 @@ impl Brief {
     }
 }
 
-/// Whether a member of params is told elsewhere: a name that is not a string is not.
+/// Whether a member of params is shown elsewhere; a name that is not a string is not.
 fn is_shown(key: &Str<'_>, envelope: &Envelope<'_>) -> bool {
     match () {
         () if key.is("name") => envelope.name.is_some(),
@@ -269,7 +270,7 @@ fn is_shown(key: &Str<'_>, envelope: &Envelope<'_>) -> bool {
     }
 }
 
-/// How long the string is that a JSON text starts with, with its quotes.
+/// The length of the string at the start of a JSON text, with its quotes.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {

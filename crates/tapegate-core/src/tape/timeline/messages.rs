@@ -1,4 +1,4 @@
-//! What each message of a tape adds to a timeline.
+//! Adds the messages of a tape to a timeline.
 
 use super::super::line::{Bad, Message, Stamp};
 use super::open::{Asked, AskedKey, Parent};
@@ -11,7 +11,7 @@ use crate::pending::IdKey;
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
-/// How much of a frame that is not a message is looked at.
+/// How much of a frame that is not a message is read.
 const ANOMALY_BYTES_MAX: usize = 4096;
 
 /// What the rows of one message have in common.
@@ -48,7 +48,7 @@ impl Timeline {
         }
     }
 
-    /// Takes one message.
+    /// Adds one message.
     fn one(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, msg: &[u8]) {
         match (envelope.kind(), envelope.id) {
             (Kind::Request, Some(id)) => self.request(seen, envelope, id, msg),
@@ -61,7 +61,7 @@ impl Timeline {
     fn request(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, id: &[u8], msg: &[u8]) {
         let from = seen.message.from;
         let call = self.call(envelope);
-        // A tape without headers may hold several recordings; ids begin again with each.
+        // A tape without headers may hold several recordings, each with its own ids.
         let begins = from == Side::Client && call.method == "initialize";
         if begins && seen.message.seq.is_none() && !self.begun.insert(seen.session.clone()) {
             self.forget(Some(&seen.session));
@@ -103,7 +103,7 @@ impl Timeline {
         let row = self.row(seen, RowKind::Notification(call), msg);
         self.put(row, parent);
         if let Some(Parent { place, .. }) = cancelled {
-            // Its answer may still come, but is not waited for.
+            // Its answer may still come, but the row does not wait for it.
             self.settle(place, |row| row.end(RequestState::Cancelled));
         }
         self.release();
@@ -224,7 +224,7 @@ impl Timeline {
     }
 }
 
-/// What a line says besides its message.
+/// The marks of a line, besides its message.
 fn marks(message: &Message<'_>) -> Marks {
     let mut marks = Marks {
         ours: message.ours,

@@ -1,4 +1,4 @@
-//! Requests whose answer has not come, in bounded memory.
+//! Unanswered requests, in bounded memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use super::Place;
 use crate::pending::IdKey;
 use crate::side::Side;
 
-/// Who asked, in which session, under which id or progress token.
+/// The sender of a request, its session, and its id or progress token.
 pub(super) type AskedKey = (Side, Option<String>, IdKey);
 
-/// How many requests may wait; of more, answers are told by themselves.
+/// How many requests may be open; beyond that, answers get rows of their own.
 const OPEN_MAX: usize = 1 << 20;
 /// Longer ids and tokens are not remembered.
 const ID_BYTES_MAX: usize = 4096;
 
-/// A request that waits for its answer.
+/// An unanswered request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) place: Place,
@@ -26,26 +26,26 @@ pub(super) struct Asked {
     pub(super) token: Option<AskedKey>,
 }
 
-/// A request that something else belongs to.
+/// A request that another message belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parent {
     pub(super) place: Place,
-    /// What it is about, in a word.
+    /// Its subject.
     pub(super) about: Arc<str>,
 }
 
-/// All that wait.
+/// All unanswered requests.
 #[derive(Debug, Default)]
 pub(super) struct Open {
     by_id: HashMap<AskedKey, VecDeque<Asked>, foldhash::fast::RandomState>,
     by_token: HashMap<AskedKey, Parent, foldhash::fast::RandomState>,
-    /// The client's requests that wait, by session, the latest last.
+    /// The client's open requests by session, the latest last.
     latest: HashMap<Option<String>, BTreeMap<Place, Arc<str>>, foldhash::fast::RandomState>,
     count: usize,
 }
 
 impl Open {
-    /// Remembers a request; false if it cannot be.
+    /// Remembers a request; returns false if there is no room.
     pub(super) fn ask(&mut self, key: AskedKey, id: &[u8], asked: Asked) -> bool {
         if self.count >= OPEN_MAX || id.len() > ID_BYTES_MAX {
             return false;
@@ -63,7 +63,7 @@ impl Open {
         true
     }
 
-    /// Takes the request that an answer is for: the one it names, else the oldest with its id.
+    /// Takes the request that an answer is for: the one it names, or else the oldest with its id.
     pub(super) fn answer(&mut self, key: &AskedKey, req: Option<u64>) -> Option<Asked> {
         let waiting = self.by_id.get_mut(key)?;
         let named = req.and_then(|req| waiting.iter().position(|asked| asked.seq == Some(req)));
@@ -86,25 +86,25 @@ impl Open {
         Some(asked)
     }
 
-    /// The request with this id that was made last.
+    /// The latest request with this id.
     pub(super) fn with_id(&self, key: &AskedKey) -> Option<Parent> {
         let asked = self.by_id.get(key)?.back()?;
         let about = asked.name.as_deref().unwrap_or(&asked.method).into();
         Some(Parent { place: asked.place, about })
     }
 
-    /// The request whose progress is told under a token.
+    /// The request that reports progress under a token.
     pub(super) fn with_token(&self, key: &AskedKey) -> Option<Parent> {
         self.by_token.get(key).cloned()
     }
 
-    /// The client's request that was made last and still waits.
+    /// The client's latest open request.
     pub(super) fn latest(&self, session: &Option<String>) -> Option<Parent> {
         let (place, about) = self.latest.get(session)?.last_key_value()?;
         Some(Parent { place: *place, about: Arc::clone(about) })
     }
 
-    /// Forgets everything, or what belongs to one session.
+    /// Forgets all requests, or those of one session.
     pub(super) fn forget(&mut self, session: Option<&Option<String>>) -> Vec<Place> {
         let is_meant = |key: &AskedKey| session.is_none_or(|session| key.1 == *session);
         let mut places = Vec::new();
@@ -121,7 +121,7 @@ impl Open {
     }
 }
 
-/// Whether the answer to a request is worth waiting for. A subscription lasts as long as its session.
+/// Whether to wait for the answer to a request. A subscription lasts as long as its session.
 pub(super) fn is_waited_for(method: &str) -> bool {
     method != "subscriptions/listen"
 }

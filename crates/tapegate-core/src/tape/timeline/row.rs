@@ -2,11 +2,11 @@
 
 use crate::side::Side;
 
-/// What a reader sees as one thing: a request with its answer, a notification, a frame that is not a
-/// message, or where a recording begins or ends.
+/// One item of a timeline: a request with its answer, a notification, a frame that is not a message,
+/// or the start or end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The line it stands on, from 1.
+    /// Its line, from 1.
     pub line: u64,
     /// `seq` of the message.
     pub seq: Option<u64>,
@@ -16,41 +16,41 @@ pub struct Row {
     pub from: Side,
     /// The session, if the tape names one.
     pub session: Option<String>,
-    /// Which batch it came in.
+    /// The batch it arrived in.
     pub batch: Option<u64>,
     /// What it is.
     pub kind: RowKind,
-    /// What the tape says about how it was handled.
+    /// How it was handled, according to the tape.
     pub marks: Marks,
-    /// The answer, if it has come.
+    /// Its answer, if there is one.
     pub answer: Option<Answer>,
-    /// How long its message is.
+    /// The length of its message.
     pub bytes: u64,
     /// Its message, if whole messages are kept.
     pub message: Option<Vec<u8>>,
-    /// Whether it, or its answer, is looked for.
+    /// Whether it, or its answer, matches the search.
     pub matched: bool,
-    /// The request it belongs to, if that was handed out before.
+    /// The request it belongs to, if that was returned before.
     pub under: Option<String>,
-    /// What belongs to it: progress, and what the server asked meanwhile.
+    /// What belongs to it: progress, and the server's requests meanwhile.
     pub children: Vec<Row>,
 }
 
-/// What a row is about.
+/// The kind of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowKind {
-    /// A request; its answer is with it, or has not come.
+    /// A request; its answer is in the same row, if it has arrived.
     Request {
         /// What it asks for.
         call: Call,
         /// Its id, as JSON.
         id: Vec<u8>,
-        /// What is known of its answer.
+        /// The state of its answer.
         state: RequestState,
     },
-    /// A message that no answer is due to.
+    /// A message that expects no answer.
     Notification(Call),
-    /// An answer whose request is not known, or was handed out before.
+    /// An answer whose request is unknown, or was returned before.
     LateAnswer(Call),
     /// An object that is not a JSON-RPC message.
     Other(String),
@@ -58,9 +58,9 @@ pub enum RowKind {
     Anomaly {
         /// `parse_error`
         reason: String,
-        /// How the frame begins.
+        /// The start of the frame.
         text: String,
-        /// How long it was.
+        /// The length of the frame.
         bytes_total: u64,
     },
     /// A recording begins.
@@ -70,23 +70,23 @@ pub enum RowKind {
         /// `upstream`
         upstream: String,
     },
-    /// A recording ended in order.
+    /// A recording was closed in order.
     End {
         /// How many messages it has.
         messages: u64,
-        /// How long it took.
+        /// Its duration.
         duration_ms: u64,
     },
     /// A line that cannot be read, or is of an unknown type.
     Fault(String),
 }
 
-/// What is known of a request's answer.
+/// The state of a request's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestState {
-    /// It has come.
+    /// It has arrived.
     Answered,
-    /// It may still come: the row had to be handed out before.
+    /// It may still arrive: the row was returned before.
     Waiting,
     /// It is not on the tape.
     Unanswered,
@@ -101,45 +101,45 @@ pub struct Call {
     pub method: String,
     /// The tool, prompt or URI.
     pub name: Option<String>,
-    /// The arguments, or the params that are not told otherwise, in short.
+    /// The arguments, or the params that are not shown elsewhere, in short form.
     pub arguments: String,
 }
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The line it stands on.
+    /// Its line.
     pub line: u64,
     /// `seq` of the message.
     pub seq: Option<u64>,
     /// When it was recorded.
     pub at_us: Option<i64>,
-    /// How long it took: `latency_ms`, or what the moments say.
+    /// How long it took: `latency_ms`, or the difference of the timestamps.
     pub latency_us: Option<u64>,
-    /// How it went.
+    /// The outcome.
     pub outcome: AnswerOutcome,
-    /// What it says, in short.
+    /// A short text of its content.
     pub text: String,
-    /// What the tape says about how it was handled.
+    /// How it was handled, according to the tape.
     pub marks: Marks,
-    /// How long the message is.
+    /// The length of the message.
     pub bytes: u64,
     /// The message, if whole messages are kept.
     pub message: Option<Vec<u8>>,
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerOutcome {
     /// A result.
     Ok,
-    /// A result of a tool that says it is an error.
+    /// A tool result that is marked as an error.
     ToolError,
     /// An error, with its code if it has one.
     Error(Option<i64>),
 }
 
-/// What a line says besides its message.
+/// The marks of a line, besides its message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The recorder's own message.
@@ -150,16 +150,16 @@ pub struct Marks {
     pub refused: Option<String>,
     /// The gate changed it.
     pub rewritten: bool,
-    /// It came on a stream that was resumed.
+    /// It arrived on a resumed stream.
     pub resumed: bool,
-    /// Its line end never came.
+    /// Its line ending never arrived.
     pub unterminated: bool,
     /// How many values are masked.
     pub redacted: usize,
 }
 
 impl Row {
-    /// Whether it is still open: an answer to it, or to what belongs to it, is due.
+    /// Whether it, or one of its children, still waits for an answer.
     pub(super) fn is_open(&self) -> bool {
         self.is_waiting() || self.children.iter().any(Row::is_waiting)
     }
@@ -173,7 +173,7 @@ impl Row {
         }
     }
 
-    /// About how much memory it takes.
+    /// Approximately how much memory it takes.
     pub(super) fn weight(&self) -> usize {
         let kept = |message: &Option<Vec<u8>>| message.as_ref().map_or(0, Vec::len);
         let answer = self.answer.as_ref().map_or(0, |answer| kept(&answer.message) + 256);
@@ -191,7 +191,7 @@ impl Row {
         }
     }
 
-    /// Says that it is not waited for any longer.
+    /// Marks it as no longer waiting.
     pub(super) fn end(&mut self, how: RequestState) {
         if let RowKind::Request { state, .. } = &mut self.kind
             && *state == RequestState::Waiting

@@ -1,4 +1,4 @@
-//! Tapes, and the rows that people see of them.
+//! Tests of the rows that people see of a tape.
 
 use super::super::Reader;
 use super::super::stats::Stats;
@@ -36,7 +36,7 @@ fn rows(text: &str, options: TimelineOptions) -> Vec<Row> {
     rows
 }
 
-/// A row in a few words.
+/// A short description of a row.
 fn told(row: &Row) -> String {
     let call = row.call().cloned().unwrap_or_default();
     let name = call.name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -90,7 +90,7 @@ fn rows_stand_in_the_order_of_their_requests() {
     let call = "tools/call a {\"x\":1} = done (Ok Some(3000))";
     let ping = "ping  = {} (Ok Some(1000))";
     shows(&text, options(), &[call, ping]);
-    // Where nothing is kept back, they stand in the order in which they are complete.
+    // If nothing is held back, they are in the order in which they become complete.
     shows(&text, TimelineOptions { rows_max: 0, ..options() }, &[ping, call]);
 }
 

@@ -1,4 +1,4 @@
-//! There and back again, every line the same.
+//! Tests that converting a tape there and back restores every line.
 
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ fn anomalies_and_batches_of_a_recording_stand_where_they_were() {
     assert_eq!(back_beside.lines().count(), 3);
 }
 
-/// A line of an overwatch tape, good or bad, with or without its bytes.
+/// A line of an overwatch tape, valid or not, with or without its bytes.
 fn line() -> impl Strategy<Value = String> {
     let message = prop_oneof![
         (0u32..4).prop_map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#)),

@@ -1,4 +1,4 @@
-//! When what was asked, and how long answers took.
+//! Computes latencies from timestamps.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::pending::IdKey;
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
-/// When what was asked, and when the tape begins and ends.
+/// The times of open requests, and of the start and end of the tape.
 #[derive(Default)]
 pub(super) struct Times {
     open: HashMap<(Side, Vec<u8>, IdKey), VecDeque<i64>>,
@@ -24,7 +24,7 @@ impl Times {
         Some(at_us)
     }
 
-    /// How long an answer took, by the times of both.
+    /// The latency of an answer, by the timestamps of the request and the answer.
     pub(super) fn latency_ms(&mut self, message: &Message<'_>, msg: &[u8]) -> Option<u64> {
         let at_us = self.note(message.ts)?;
         let frame = Frame::read(msg);

@@ -1,4 +1,4 @@
-//! Lists of what the server has: pages that come, and pages that are fetched.
+//! Handles lists of the server: pages that the tape has, and further pages that are fetched.
 
 use std::io;
 
@@ -32,7 +32,7 @@ impl Play {
         })
     }
 
-    /// Goes on with a list after a page of it.
+    /// Continues with a list after one of its pages.
     pub(super) fn list_next(&mut self, kit: &mut Kit<'_, '_>, first: u32) -> io::Result<()> {
         match self.listings.next(first) {
             Next::Wait => Ok(()),
@@ -47,7 +47,7 @@ impl Play {
         }
     }
 
-    /// Compares a list that is known as far as it will be.
+    /// Compares a list that is as complete as it will be.
     pub(super) fn compare_list(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -89,7 +89,7 @@ impl Play {
         };
         let before = tools.len();
         tools.add(result);
-        // A list that says nothing new, or never ends, is known well enough.
+        // A list that repeats itself or never ends is known well enough.
         let endless = tools.pages() >= PAGES_MORE_MAX;
         let goes_on = tools.len() > before && !endless;
         let next = member(result, "nextCursor");

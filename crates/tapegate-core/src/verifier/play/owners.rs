@@ -1,4 +1,4 @@
-//! Which request a notification belongs to, on the tape and live.
+//! Finds the request that a notification belongs to, on the tape and live.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use crate::pending::IdKey;
 
 use super::super::notices::{Group, Owner};
 
-/// Which request the tokens of notifications stand for.
+/// Maps the tokens of notifications to their requests.
 #[derive(Default)]
 pub(super) struct Owners {
-    /// By recorded progress token, and by the id of a recorded subscription.
+    /// By recorded progress token (false), and by the id of a recorded subscription (true).
     pub(super) recorded: HashMap<(bool, IdKey), u32>,
-    /// The same by what was sent.
+    /// The same by the values that were sent.
     pub(super) live: HashMap<(bool, IdKey), u32>,
     /// The latest request with each recorded id.
     pub(super) by_id: HashMap<IdKey, u32>,
@@ -21,7 +21,7 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Notes what a recorded request is known by.
+    /// Notes the id and the token of a recorded request.
     pub(super) fn note(&mut self, said: &Envelope<'_>, slot: u32) {
         if let Some(token) = said.progress_token {
             self.recorded.insert((false, IdKey::new(token)), slot);
@@ -33,7 +33,7 @@ impl Owners {
         self.by_id.insert(id, slot);
     }
 
-    /// Notes what it is known by to the live server.
+    /// Notes the id and the token that the live server knows it by.
     pub(super) fn note_live(
         &mut self,
         said: &Envelope<'_>,
@@ -51,7 +51,7 @@ impl Owners {
     }
 }
 
-/// The group that a notification belongs to, and the request if it belongs to one.
+/// The group of a notification, and the request that it belongs to, if any.
 pub(super) fn group(
     known: &HashMap<(bool, IdKey), u32>,
     said: &Envelope<'_>,

@@ -1,4 +1,4 @@
-//! What a server said on the tape, once it is passed: from then on it is expected.
+//! Passes recorded messages of the server: from then on they are expected.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use super::super::notices::Expected;
 use super::owners::group;
 use super::{Kit, Play};
 
-/// How long a message that a server says of its own accord is waited for, besides twice the time
-/// it took on the tape.
+/// How long to wait for an unprompted message of the server, in addition to twice the time it took
+/// on the tape.
 const GRACE_NS: u64 = 500_000_000;
 
 impl Play {
-    /// Passes what a server said on the tape: from now on it is expected.
+    /// Passes a recorded message of the server: from now on it is expected.
     pub(super) fn pass(
         &mut self,
         kit: &mut Kit<'_, '_>,
@@ -35,7 +35,7 @@ impl Play {
             }
             Kind::Notification if !there.ours => self.expect(kit, slot, there)?,
             Kind::Request if !there.ours => {
-                // It belongs to what was asked and not answered, if anything was.
+                // It belongs to the requests that are open, if there are any.
                 let of_sent = !self.open_sent.is_empty() && self.open_skipped.is_empty();
                 if of_sent || !self.left_out {
                     let method = kit.tape.about(slot)?.method;
@@ -55,9 +55,9 @@ impl Play {
         let progress = said.is_method("notifications/progress");
         let over = request.is_some_and(|request| !self.asked.contains_key(&request));
         let required = match request {
-            // What a request that was not sent would have caused does not come.
+            // A request that was not sent causes no notifications.
             Some(request) if !self.owners.sent.contains(&request) => return Ok(()),
-            // How much is still said after a request was taken back is a matter of chance.
+            // How much a server still sends after a cancellation is arbitrary.
             Some(request) if over && kit.tape.slot(request).cancelled => false,
             Some(_) if progress => true,
             _ => !self.left_out,
@@ -67,7 +67,7 @@ impl Play {
         self.notices.expect(kit.tape, kit.judge, group, expected)
     }
 
-    /// How long a message that a server says of its own accord is worth waiting for.
+    /// How long to wait for an unprompted message of the server.
     fn patience(&self, kit: &Kit<'_, '_>, there: &Slot) -> u64 {
         let took_ns = there.at_us.saturating_sub(self.base_us).saturating_mul(1000);
         GRACE_NS.saturating_add(took_ns.saturating_mul(2)).min(kit.timeout_ns)
