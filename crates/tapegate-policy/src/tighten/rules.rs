@@ -5,8 +5,8 @@
 //!
 //! - a rule that denies is inserted anywhere;
 //! - any rule is inserted where the rest of the old list would have forwarded every call;
-//! - a rule that asks for approval is put in where the rest of the old list would have forwarded
-//!   the call, or asked by the same workflow;
+//! - a rule that asks for approval is inserted where the rest of the old list would have forwarded
+//!   the call, or held it for the same workflow;
 //! - a rule that forwards is removed, or matches fewer calls;
 //! - a rule that denies matches more calls;
 //! - the action of a rule is replaced by a stricter one.

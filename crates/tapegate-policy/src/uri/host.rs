@@ -92,7 +92,7 @@ fn unicode_name(name: &str, reader: Reader) -> String {
 /// A name in lower case and normalised Unicode, without ignored characters.
 fn mapped(name: &str, reader: Reader) -> String {
     let kept: String = name.chars().filter(|letter| !is_dropped(*letter, reader)).collect();
-    // Character by character: a final sigma must not depend on its position.
+    // Character by character: `str::to_lowercase` treats a sigma at the end of a word differently.
     let lower: String = nfkc(&kept).chars().flat_map(char::to_lowercase).collect();
     let name = nfkc(&lower).replace('\u{3002}', ".");
     match reader {
