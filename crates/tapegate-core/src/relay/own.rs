@@ -1,7 +1,7 @@
 //! Requests of our own: what the gate needs from the server before it decides about a call.
 //!
-//! The call is held meanwhile. The answer is recorded and shown to the gate, and never forwarded. The gate
-//! picks ids that no client can guess, so an answer is found by its id alone.
+//! The call is held meanwhile. The answer is recorded and passed to the gate, and never forwarded. The
+//! gate chooses ids that no client can guess, so an answer is recognised by its id alone.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
-//! The shape of a value: which sorts of values stand where, and not what they are.
+//! The shape of a value: which types of values occur where, regardless of their content.
 //!
-//! The elements of an array share one shape, the union of theirs. Of an array without elements
-//! nothing is known, so it goes with any other.
+//! The elements of an array share one shape, the union of theirs. An empty array shows nothing
+//! about its elements, so it is compatible with any other.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::json::{Cursor, Fault, Hop, Kind, Place, write_str};
 
 use super::finding::{Change, Changes};
 
-/// What lies deeper has no shape.
+/// Values nested deeper have no shape.
 const DEPTH_MAX: usize = 64;
-/// The names of sorts, in the order of their bits.
+/// The names of the types, in the order of their bits.
 const SORTS: [&str; 6] = ["object", "array", "string", "number", "boolean", "null"];
 
 /// The shape of one value, or the union of several.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Shape {
-    /// Which sorts occur, as bits.
+    /// Which types occur, as bits.
     sorts: u8,
     members: BTreeMap<String, Shape>,
     elements: Option<Box<Shape>>,
@@ -45,7 +45,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Takes in the value at the cursor and moves over it.
+    /// Adds the value at the cursor and moves over it.
     fn add(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<(), Fault> {
         let kind = cursor.kind()?;
         let mut first = true;
@@ -69,7 +69,7 @@ impl Shape {
         Ok(())
     }
 
-    /// Appends the shape as JSON: sorts by their names, objects and arrays as what they hold.
+    /// Appends the shape as JSON: types by name, objects and arrays by their content.
     fn write(&self, out: &mut Vec<u8>) {
         match self.sorts {
             1 => {
@@ -91,7 +91,7 @@ impl Shape {
         }
     }
 
-    /// The names of the sorts that occur.
+    /// The names of the types that occur.
     fn names(&self) -> String {
         let names = SORTS.iter().enumerate().filter(|(bit, _)| self.sorts & 1 << bit != 0);
         names.map(|(_, name)| *name).collect::<Vec<_>>().join(" or ")

@@ -1,23 +1,23 @@
-//! Which tools only read, as a list of tools says.
+//! Which tools are read-only, according to a list of tools.
 
 use std::collections::HashMap;
 
 use crate::frame::array_items;
 use crate::json::{member, string};
 
-/// What one or more lists of tools say about each tool.
+/// What one or more lists of tools declare about each tool.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     by_name: HashMap<String, Hint>,
     pages: usize,
 }
 
-/// What is said about a tool.
+/// What is declared about a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// That it only reads.
+    /// It is read-only.
     ReadOnly,
-    /// That it destroys.
+    /// It is destructive.
     Destructive,
     /// Neither.
     Nothing,
@@ -30,7 +30,7 @@ impl Tools {
         for tool in member(result, "tools").map(array_items).unwrap_or_default() {
             let Some(name) = member(tool, "name").and_then(string) else { continue };
             let hint = Hint::of(tool);
-            // Where lists disagree, the tool is what is worst said about it.
+            // If lists disagree, the least harmless declaration counts.
             let worst = |known: &mut Hint| {
                 if *known == Hint::ReadOnly || hint == Hint::Destructive {
                     *known = hint;
@@ -40,7 +40,7 @@ impl Tools {
         }
     }
 
-    /// What is said about the tool, if it is listed.
+    /// What is declared about the tool, if it is listed.
     pub(super) fn hint(&self, name: &str) -> Option<Hint> {
         self.by_name.get(name).copied()
     }

@@ -1,5 +1,5 @@
-//! Whatever a gate says and in whatever order things happen: nothing passes without its word,
-//! nobody is left waiting, and nobody is answered twice.
+//! Whatever a gate decides and in whatever order things happen: nothing passes without its
+//! permission, no request is left waiting, and none is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +21,18 @@ enum Word {
     Rewrite,
     Refuse,
     Hold,
-    /// Held, and sent on if nobody decides.
+    /// Held, and sent on if there is no decision.
     Trust,
 }
 
-/// A step, with the word of the gate about it. Numbers choose among what there is.
+/// A step, with the gate's verdict about it. Numbers choose among what is available.
 #[derive(Debug, Clone)]
 enum Step {
     Ask(Side, Word),
     Tell(Side, Word),
-    /// Answers something that was forwarded and not answered.
+    /// Answers a request that was forwarded and not answered.
     Answer(Side, usize, Word),
-    /// Answers something that was asked, forwarded or not.
+    /// Answers any request, forwarded or not.
     Guess(usize),
     Cancel(usize),
     Batch(Word),
@@ -75,12 +75,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Says what it is told to say, and remembers what it has let through.
+/// Returns the verdicts it is given, and remembers what it has permitted.
 #[derive(Debug, Default)]
 struct Puppet {
     word: Option<Word>,
     tickets: u64,
-    /// What is held: by ticket the text, and whether it is sent on if nobody decides.
+    /// The held calls by id: the text, and whether it is sent on if there is no decision.
     held: BTreeMap<u64, (Vec<u8>, bool)>,
     permitted: BTreeSet<Vec<u8>>,
     judged: usize,
@@ -104,7 +104,7 @@ impl Gate for Puppet {
                 Verdict::Forward
             }
             Word::Rewrite => {
-                // White space changes nothing but the bytes.
+                // White space changes the bytes but not the meaning.
                 let instead = [&text[..], b" "].concat();
                 self.permitted.insert(instead.clone());
                 Verdict::Rewrite(instead)
@@ -141,7 +141,7 @@ impl Gate for Puppet {
     }
 }
 
-/// A tape of one dialect, and what lies beside it.
+/// A tape of one dialect, with its anomalies.
 struct Tape {
     scribe: Scribe,
     tape: Vec<u8>,
@@ -164,7 +164,7 @@ impl Tape {
         Self { scribe, tape, beside }
     }
 
-    /// What is wrong with it.
+    /// The errors found in it.
     fn errors(mut self, at: At) -> Vec<String> {
         self.scribe.close(at, &mut self.tape);
         let mut reader = Reader::new(self.tape.as_slice());
@@ -185,9 +185,9 @@ struct World {
     gate: Puppet,
     ms: u64,
     serial: u64,
-    /// Requests: who asked, whether it was forwarded, how often answered, whether taken back.
+    /// Requests: the sender, whether it was forwarded, how often answered, whether cancelled.
     asked: BTreeMap<u64, Asked>,
-    /// The last serial that was forwarded at once, to the server and to the client.
+    /// The last serial number that was forwarded at once, to the server and to the client.
     last: [u64; 2],
 }
 
@@ -301,7 +301,7 @@ impl World {
         (id, format!(r#"{{"s":{id},"id":{id},"method":"m","params":{{"_meta":{meta}}}}}"#))
     }
 
-    /// One of the requests that `is` so, if there is any.
+    /// One of the requests that satisfy `is`, if there is any.
     fn choose(&self, at: usize, is: impl Fn(&Asked) -> bool) -> Option<u64> {
         let ids: Vec<u64> = self.asked.iter().filter(|one| is(one.1)).map(|one| *one.0).collect();
         ids.get(at.checked_rem(ids.len())?).copied()
@@ -365,7 +365,7 @@ impl World {
                     why: "gone",
                     error_type: None,
                 });
-                // What the server had asked is forgotten with it.
+                // The requests of the server are forgotten with it.
                 self.asked.retain(|_, one| one.by == Side::Client);
                 assert_eq!((self.relay.held(), self.relay.wanted(Side::Client)), (0, 0));
             }

@@ -1,4 +1,4 @@
-//! Our JSON reader against another one: they agree on what JSON is.
+//! Compares our JSON reader with another one: they accept the same texts.
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![2 => soup, 3 => mutated(), 1 => proptest::collection::vec(any::<u8>(), 0..12)]
 }
 
-/// JSON with at most one byte changed, taken out or put in.
+/// JSON with at most one byte changed, removed or inserted.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     (good_json(), any::<prop::sample::Index>(), any::<u8>(), 0..4u8).prop_map(
         |(text, at, byte, how)| {
@@ -73,7 +73,7 @@ fn mutated() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// JSON of every sort.
+/// JSON of every kind.
 pub(crate) fn good_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -109,7 +109,7 @@ fn theirs(text: &[u8]) -> bool {
     serde_json::from_slice::<Box<RawValue>>(text).is_ok()
 }
 
-/// The value at a place, if there is one.
+/// The value at a location, if there is one.
 fn at<'v>(value: &'v serde_json::Value, place: &Place) -> Option<&'v serde_json::Value> {
     place.steps.iter().try_fold(value, |value, hop| match hop {
         Hop::Key(key) => value.get(key),
@@ -122,7 +122,7 @@ proptest! {
 
     #[test]
     fn texts_differ_exactly_if_their_values_do(one in good_json(), two in good_json()) {
-        // Theirs has no number beyond the range of a double.
+        // The other reader accepts no number beyond the range of a double.
         let plain = |text: &str| text.replace("1e309", "7");
         let (one, two) = (plain(&one), plain(&two));
         let terms = Terms { root: Place::default(), ignored: &[], listed_max: 10_000 };
@@ -183,7 +183,7 @@ proptest! {
         let mut skim = Skim::default();
         text.as_bytes().chunks(step).for_each(|piece| skim.feed(piece));
         let found = skim.finish();
-        // Escaped keys and values that are no ids are beyond a skim.
+        // A skim does not recognise escaped keys, or values that are not ids.
         let plain = !text.contains("\\u0069d");
         let simple = |id: &[u8]| !id.starts_with(b"{") && !id.starts_with(b"[");
         if let Some(id) = said.id.filter(|id| plain && simple(id) && !said.repeated) {

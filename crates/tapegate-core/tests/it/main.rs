@@ -1,4 +1,4 @@
-//! The core from outside: playbooks of the relay, and properties of everything that round-trips.
+//! Tests of the public API: playbooks of the relay, and properties of everything that round-trips.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod gating;

@@ -1,9 +1,9 @@
-//! The relay by playbooks: `>>` is an event, `<<` an action, `#` a remark.
+//! Tests the relay with playbooks: `>>` is an event, `<<` an action, `#` a comment.
 //!
-//! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without its end),
-//! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed),
-//! `gone server WHY`, `wait MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`,
-//! `failed ID ERROR`, `unheld WHY` and `dismissed WHY` (`-` for nothing to say). `UPDATE_GOLDEN=1` writes the actions anew.
+//! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without a line ending),
+//! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed), `gone server WHY`, `wait
+//! MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`, `failed ID ERROR`,
+//! `unheld WHY` and `dismissed WHY` (`-` for no reason). `UPDATE_GOLDEN=1` rewrites the actions.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,16 +30,16 @@ fn the_relay_keeps_to_its_playbooks_with_a_gate() {
     check("gate", |book| play(book, &mut Porter::default()));
 }
 
-/// A gate that goes by words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a
-/// minute, then sent on), `list` (the server is asked first, and again if it answers `more`; the
-/// call is refused if that fails). Whatever was approved passes, unless it says `drift` or `twice`.
+/// A gate that reacts to words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a minute,
+/// then sent on), `list` (the server is asked first, and again if it answers `more`; the call is refused if
+/// that fails). An approved call passes, unless it contains `drift` or `twice`.
 #[derive(Debug, Default)]
 struct Porter {
     tickets: u64,
     /// How many requests of its own it has made, and whether the last failed.
     requests: u64,
     failed: bool,
-    /// What it was told and asked, besides what it said.
+    /// The calls it received, other than for verdicts.
     heard: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl Gate for Porter {
     }
 }
 
-/// A gate that can say what it heard.
+/// A gate that can report the calls it received.
 trait Tells: Gate {
     fn heard(&mut self) -> Vec<String>;
 }
@@ -162,7 +162,7 @@ impl Tells for Porter {
     }
 }
 
-/// Holds every playbook of a folder against what its events lead to.
+/// Compares every playbook of a folder with the actions that its events cause.
 #[expect(clippy::disallowed_methods, reason = "the playbooks are files")]
 pub(crate) fn check(folder: &str, play: fn(&str) -> String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/playbooks").join(folder);
@@ -180,7 +180,7 @@ pub(crate) fn check(folder: &str, play: fn(&str) -> String) {
     }
 }
 
-/// The playbook with the actions that its events lead to.
+/// The playbook with the actions that its events cause.
 fn play<G: Tells>(book: &str, gate: &mut G) -> String {
     let mut relay = Relay::default();
     let mut ms = 0;
@@ -204,7 +204,7 @@ fn play<G: Tells>(book: &str, gate: &mut G) -> String {
 }
 
 fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
-    // `client@7` is a client without a session, in the exchange 7.
+    // `client@7` is a sessionless client in exchange 7.
     let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
     let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
     let settled = |settlement| Event::Settled { ticket: Ticket(ticket(rest)), settlement };

@@ -1,9 +1,9 @@
-//! The player by playbooks. First the tape: `c2s TEXT` and `s2c TEXT`, `@MS` before them for the
-//! time of what follows, `resumed s2c TEXT` for what came on a stream that was gone on with,
-//! `session NAME` for the session of what follows; `== WORD…` sets options.
-//! Then `>> SEAT TEXT` is what a client says, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`,
-//! `>> SEAT behind-gone WHY`, `>> SEAT shared` (before anything else is said there), `>> wait MS`;
-//! `<<` is what the player wants done or tells. `UPDATE_GOLDEN=1` writes these lines anew.
+//! Tests the player with playbooks. The first part is the tape: `c2s TEXT` and `s2c TEXT`, preceded
+//! by `@MS` for the time of what follows, `resumed s2c TEXT` for a message on a resumed stream,
+//! `session NAME` for the session of what follows; `== WORD…` sets options. Then `>> SEAT TEXT` is
+//! a message of a client, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`, `>> SEAT
+//! behind-gone WHY`, `>> SEAT shared` (before anything else there), `>> wait MS` are other events;
+//! `<<` is an action or a report of the player. `UPDATE_GOLDEN=1` rewrites these lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ impl Bodies for Text {
     }
 }
 
-/// A player of a tape.
+/// A player for a tape.
 pub(crate) fn player(
     tape: Vec<u8>,
     options: Options,
@@ -104,7 +104,7 @@ struct Script {
 }
 
 impl Script {
-    /// Takes a line of the playbook's first part; false if it is none.
+    /// Takes a line of the playbook's first part; false if it does not belong to it.
     fn take(&mut self, line: &str) -> bool {
         let mut rest = line;
         if let Some((at, text)) = line.strip_prefix('@').and_then(|text| text.split_once(' ')) {
@@ -205,7 +205,7 @@ fn play(book: &str) -> String {
 
 fn tell(out: &mut String, notice: &Notice<'_>) {
     match notice {
-        // Nearly all are, and the answer shows which.
+        // Nearly all requests match, and the answer shows which one did.
         Notice::Matched { .. } => Ok(()),
         Notice::Debug(words) => writeln!(out, "<< debug: {words}"),
         Notice::Warn(words) => writeln!(out, "<< warning: {words}"),

@@ -1,4 +1,4 @@
-//! Any interleaving of requests and answers, both ways, with repeated ids: right pairs.
+//! Requests and answers are paired correctly in any interleaving, both ways, with repeated ids.
 
 use proptest::prelude::*;
 use tapegate_core::gate::Open;
@@ -31,7 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Who asked what, as naively as can be.
+/// A naive model of the pending requests.
 #[derive(Default)]
 struct Model {
     count: u64,
@@ -61,7 +61,7 @@ fn text(step: &Step) -> (Side, String) {
     }
 }
 
-/// Takes one step in both and compares.
+/// Takes one step in both and compares the results.
 fn take(relay: &mut Relay, model: &mut Model, ms: u64, step: &Step) {
     let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
     let (from, text) = text(step);

@@ -1,4 +1,5 @@
-//! Playing a tape gives the tape again, up to ids, time, tokens and what happened side by side.
+//! Playing a tape reproduces it, except for ids, times, tokens and the order of concurrent
+//! messages.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -17,20 +18,20 @@ use tapegate_core::time::At;
 
 use crate::player::{options, player};
 
-/// What happens next in a conversation that is made up.
+/// The next step of a generated conversation.
 #[derive(Debug, Clone, Copy)]
 enum Move {
-    /// The client asks; with a progress token or not.
+    /// The client makes a request, with or without a progress token.
     Ask { tool: u8, token: bool },
-    /// The client says something that needs no answer.
+    /// The client sends a notification.
     Tell,
     /// The server answers one of the open requests.
     Answer(u8),
     /// The server reports progress on one of the open requests.
     Progress(u8),
-    /// The server says something that needs no answer.
+    /// The server sends a notification.
     Log,
-    /// The server asks the client.
+    /// The server makes a request to the client.
     Sample,
     /// The client answers one of the server's open requests.
     Reply(u8),
@@ -53,7 +54,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 /// A conversation in the order it happened.
 type Conversation = Vec<(Side, String)>;
 
-/// Acts the moves out. Every message of the server has a mark of its own, and ids repeat.
+/// Carries out the moves. Every message of the server has a mark of its own, and ids repeat.
 fn conversation(moves: &[Move]) -> Conversation {
     let mut out = vec![(
         Side::Client,
@@ -105,7 +106,7 @@ fn conversation(moves: &[Move]) -> Conversation {
             }
         }
     }
-    // Nothing is left open: a request that was never answered is no request to be played.
+    // Leave nothing open: a request without an answer cannot be played.
     let rest = open.iter().map(|(id, _)| {
         (
             Side::Server,
@@ -129,7 +130,7 @@ fn tape(conversation: &Conversation) -> Vec<u8> {
     out
 }
 
-/// Plays the client's part of a conversation, with ids and tokens of its own, against the tape.
+/// Plays the client's side of a conversation against the tape, with ids and tokens of its own.
 fn replay(recorded: &Conversation, words: &str) -> (Conversation, u64) {
     let happened = Rc::new(RefCell::new(Conversation::new()));
     let trouble = Rc::new(RefCell::new(0));
@@ -157,7 +158,7 @@ fn replay(recorded: &Conversation, words: &str) -> (Conversation, u64) {
     };
     cue(None);
     for (_, text) in recorded.iter().filter(|(from, _)| *from == Side::Client) {
-        // Requests get other ids and tokens; answers keep the id they were asked with.
+        // Requests get other ids and tokens; answers keep the id of their request.
         let request = Frame::read(text.as_bytes()).envelope().unwrap().method.is_some();
         let text = match request {
             true => text.replace("\"id\":", "\"id\":1000").replace("Token\":", "Token\":77"),
@@ -178,7 +179,7 @@ fn index(text: &[u8]) -> Index {
     indexer.finish().0
 }
 
-/// What belongs to each message of the client, by its place among them: marks and answers.
+/// The marks and answers that belong to each message of the client, by its position.
 fn scenes(conversation: &Conversation) -> Vec<Vec<String>> {
     let index = index(&tape(conversation));
     let marks: HashMap<u32, String> = (0..index.len() as u32)
@@ -217,7 +218,7 @@ proptest! {
             let (happened, trouble) = replay(&recorded, words);
             prop_assert_eq!(trouble, 0, "{}", words);
             prop_assert_eq!(scenes(&happened), scenes(&recorded), "{}", words);
-            // And once more, from the tape of the replay.
+            // Once more, with the tape of the replay.
             let (again, _) = replay(&happened, words);
             prop_assert_eq!(scenes(&again), scenes(&recorded), "{}", words);
         }

@@ -1,4 +1,4 @@
-//! A stream that is written again holds nothing but what was read in it, whoever reads it.
+//! Every parser finds in a rewritten stream only what we read in the original.
 
 use proptest::prelude::*;
 use tapegate_core::frame::{Body, Frame};
@@ -6,7 +6,7 @@ use tapegate_core::sse::{Events, Piece, write_again};
 
 use crate::sse_readers::READERS;
 
-/// Writes a stream again as a gate does that lets all messages pass; returns it and the messages.
+/// Rewrites a stream like a gate that lets all messages pass; returns it and the messages.
 fn again(stream: &[u8]) -> (Vec<u8>, Vec<String>) {
     let (mut out, mut judged) = (Vec::new(), Vec::new());
     let mut events = Events::new(1 << 20);
@@ -27,7 +27,7 @@ fn again(stream: &[u8]) -> (Vec<u8>, Vec<String>) {
     (out, judged)
 }
 
-/// A message as it may be written: with escapes for what some take for line ends.
+/// A message as it may be written: with escapes for what some parsers take for line endings.
 fn escaped(message: &[u8]) -> String {
     let text = String::from_utf8(message.to_vec()).unwrap();
     text.replace('\u{85}', "\\u0085").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
@@ -94,7 +94,7 @@ fn what_was_read_is_written_and_nothing_else() {
     }
 }
 
-/// Pieces of streams that readers disagree about.
+/// Parts of streams that parsers disagree about.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let odd = "\u{feff}|\u{ef}\u{bb}\u{bf}|\u{85}|\u{2028}|\u{2029}|\x0b|\x0c|\x1c|\x1e|\r|\n|\n\n|\r\n|\0| |:|data|data:|data: |DATA: |event: |event: message\n|id: |retry: 1|x|\"|\\|{|}|,|[|]";
     let odd: Vec<Vec<u8>> = odd.split('|').map(|part| part.as_bytes().to_vec()).collect();

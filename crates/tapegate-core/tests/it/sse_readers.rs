@@ -1,5 +1,5 @@
-//! Imitations of programs that read event streams, each with its own idea of marks, lines and fields.
-//! Nothing here is shared with the code under test.
+//! Imitations of programs that read event streams, each with its own idea of byte order marks, lines
+//! and fields. Nothing here is shared with the code under test.
 
 /// How a program reads event streams.
 pub(crate) struct Reader {
@@ -8,13 +8,13 @@ pub(crate) struct Reader {
     marks: &'static [&'static str],
     /// What ends a line besides `\n`, `\r` and `\r\n`.
     line_ends: &'static [char],
-    /// Whether it forgives case and blanks in names of fields, and takes events of any name.
+    /// Whether it ignores case and white space in field names, and accepts events of any name.
     lenient: bool,
-    /// Whether it takes half an event at the end of a stream for a whole one.
+    /// Whether it treats a partial event at the end of a stream as complete.
     takes_half: bool,
 }
 
-/// What Python's `splitlines` takes for the end of a line.
+/// The characters that end a line for Python's `splitlines`.
 const SPLITLINES: &[char] =
     &['\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
 
@@ -50,7 +50,7 @@ pub(crate) const READERS: [Reader; 4] = [
 ];
 
 impl Reader {
-    /// The texts that it takes for messages.
+    /// The texts that it treats as messages.
     pub(crate) fn messages(&self, stream: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(stream);
         let mut rest = &*text;
@@ -62,7 +62,7 @@ impl Reader {
         let mut event = String::new();
         let end = if self.takes_half { "\n\n" } else { "" };
         let text = text + end;
-        // What stands behind the last line end is not a line.
+        // The text after the last line ending is not a line.
         let (lines, _) = text.rsplit_once('\n').unwrap_or_default();
         for line in lines.split('\n') {
             if line.is_empty() {

@@ -1,4 +1,4 @@
-//! Any byte stream in any chunking: the same bytes out, the same frames recorded.
+//! Any byte stream in any chunking yields the same bytes and records the same frames.
 
 use proptest::prelude::*;
 use tapegate_core::gate::Open;
@@ -9,7 +9,7 @@ use tapegate_core::sse::Events;
 use tapegate_core::tape::{Dialect, Scribe, ScribeOptions};
 use tapegate_core::time::At;
 
-/// Text that looks like traffic, now and then.
+/// Text that sometimes looks like traffic.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n".to_vec()),
@@ -22,7 +22,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..25).prop_map(|pieces| pieces.concat())
 }
 
-/// What is sent on, what is answered, and the tape, for a stream that comes in pieces.
+/// What is sent on, what is answered, and the tape, for a stream that arrives in pieces.
 fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -> [Vec<u8>; 4] {
     let mut lines = Lines::new(bytes_max);
     let mut relay = Relay::default();
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// The raw bytes of all pieces, and what the events among them say.
+/// The raw bytes of all pieces, and the contents of the events among them.
 fn events(stream: &[u8], sizes: &[usize]) -> (Vec<u8>, Vec<String>) {
     let mut events = Events::new(1 << 20);
     let (mut raw, mut said) = (Vec::new(), Vec::new());

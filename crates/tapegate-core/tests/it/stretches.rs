@@ -1,5 +1,5 @@
-//! A tape that is read in stretches, at a glance where it can be, is the tape that the general
-//! reader reads line by line, wherever it is cut and whatever is on it.
+//! A tape that is read in chunks, by the fast reader where possible, gives the same result as the
+//! general reader does line by line, wherever it is cut and whatever it contains.
 
 use proptest::prelude::*;
 use tapegate_core::json::path::Path;
@@ -9,7 +9,7 @@ use tapegate_core::tape::index::{Index, Refusal, Splicer, Stretch, cut};
 
 use crate::json::good_json;
 
-/// Everything that is known of a tape, or why it is refused.
+/// Everything that is known about a tape, or why it is rejected.
 fn told(made: Result<(Index, Vec<tapegate_core::tape::Finding>), Refusal>) -> String {
     let (index, findings) = match made {
         Ok(made) => made,
@@ -38,7 +38,7 @@ fn line_by_line(text: &[u8], signer: &Signer) -> String {
     told(splicer.finish())
 }
 
-/// Cut wherever that may be, after every `piece` bytes.
+/// Reads it in chunks, cut after every `piece` bytes or as soon as possible then.
 fn in_stretches(text: &[u8], piece: usize, signer: &Signer) -> String {
     let mut splicer = Splicer::new(signer.clone());
     let (mut stretch, mut start, mut aim) = (Stretch::default(), 0, piece);
@@ -85,7 +85,7 @@ fn moment() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Keys behind a message, as we write them or nearly so.
+/// Keys after a message, as we write them or nearly so.
 fn more() -> impl Strategy<Value = String> {
     let number = prop_oneof![4 => (0..9u32).prop_map(|n| n.to_string()), 1 => Just("18446744073709551615".to_owned()), 1 => Just("07".to_owned()), 1 => Just("1.5".to_owned())];
     let key = (0..12u8, number).prop_map(|(key, number)| match key {
@@ -130,7 +130,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A tape, as it is or with something done to it.
+/// A tape, intact or modified.
 fn tape() -> impl Strategy<Value = Vec<u8>> {
     let end = prop_oneof![8 => Just("\n"), 1 => Just("\r\n"), 1 => Just(" "), 1 => Just("\n\n")];
     let spread = prop::bool::weighted(0.1);

@@ -1,4 +1,4 @@
-//! What is written is read back, and what is read is written again byte for byte.
+//! Tapes that are written can be read back, and writing them again restores every byte.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use tapegate_core::time::At;
 
 use crate::json::good_json;
 
-/// A frame: good or bad, terminated or not.
+/// A frame: valid or not, terminated or not.
 fn frame() -> impl Strategy<Value = (bool, Vec<u8>, bool)> {
     let message = (any::<bool>(), 0..3u8, good_json()).prop_map(|(ask, id, json)| {
         if ask {
@@ -40,7 +40,7 @@ fn header() -> Header<'static> {
     }
 }
 
-/// A tape of these frames, and what lies beside it.
+/// A tape of these frames, and its anomalies.
 fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<u8>, Vec<u8>) {
     let (mut tape, mut beside) = (Vec::new(), Vec::new());
     let options = ScribeOptions { dialect, raw, shared: false };
@@ -104,7 +104,7 @@ proptest! {
         for text in [&tape, &beside] {
             prop_assert_eq!(&again(text), text);
             let more = with_keys(text, ",\"note\" :\"mine\",\"x\":{\"b\":1.0,\"a\":[]},\"x\":2");
-            // White space behind a key is not kept, but every key and value is.
+            // White space after a key is not kept, but every key and value is.
             let wanted = with_keys(text, ",\"note\":\"mine\",\"x\":{\"b\":1.0,\"a\":[]},\"x\":2");
             prop_assert_eq!(again(&more), wanted);
         }

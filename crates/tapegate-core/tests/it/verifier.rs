@@ -1,4 +1,4 @@
-//! The verifier against servers that say what the tape says, or something else.
+//! Tests the verifier with servers that repeat the tape or deviate from it.
 
 mod drill;
 mod echoes;
@@ -40,7 +40,7 @@ fn methods(done: &Done) -> Vec<String> {
     done.sent.iter().map(name).collect()
 }
 
-/// What is said in place of a text that is replaced wherever it occurs.
+/// Replaces a text wherever it occurs.
 fn replacing<'a>(old: &'a str, new: &'a str) -> impl FnMut(&str) -> Vec<String> + 'a {
     move |said| vec![said.replace(old, new)]
 }
@@ -161,7 +161,7 @@ fn what_is_ignored_is_not_compared_and_shapes_can_be_all_that_is() {
     assert_eq!(shown(&drill.altered(&mut other)), "");
     let done = drill.altered(&mut replacing(r#""text":"one""#, r#""text":1"#));
     assert_eq!(shown(&done), r#"#9 tools/call: result.content[0].text: "string" > "number""#);
-    // What a tool says of itself is compared all the same.
+    // A tool's description is compared even so.
     let done = drill.altered(&mut replacing("Reads.", "Writes."));
     assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Writes.""#);
     let drill = Drill::new(SESSION).ignore("result.tools");
@@ -229,7 +229,7 @@ fn a_server_that_ends_too_early_is_told() {
     assert_eq!(shown(&done), ": ended: it fell over");
     let gone = |skipped: &&tapegate_core::verifier::Skipped| skipped.why == Why::ServerGone;
     assert_eq!(done.report.skipped.iter().filter(gone).count(), 4);
-    // Nothing was wanted of it any more.
+    // Nothing more was expected of it.
     let done =
         Drill::new(SESSION).calls(Calls::List).altered(&mut |said| match said.contains("plain") {
             true => vec![said.to_owned(), "gone".to_owned()],
@@ -257,7 +257,7 @@ fn what_the_live_server_mints_is_handed_back() {
     let mut mint = |said: &str| {
         vec![said.replace("p2", "q2").replace(r#":"s""#, r#":"live""#).replace("t1", "u1")]
     };
-    // The echo knows only what is on the tape, so it is told the recorded values again.
+    // The echo server only knows the tape, so it gets the recorded values again.
     let done = Drill::new(tape).altered(&mut mint);
     let sent = done.sent.join("\n");
     for live in [r#""cursor":"q2""#, r#""requestState":"live""#] {
@@ -329,7 +329,7 @@ fn a_client_that_the_tape_does_not_introduce_is_introduced() {
     assert_eq!(methods, ["initialize", "notifications/initialized", "tools/call t", "answer"]);
     assert!(done.sent[0].contains(r#""capabilities":{"roots":{}}"#), "{}", done.sent[0]);
     assert_eq!(done.report.notes[0].sort, NoteSort::Introduced);
-    // A server that refuses is spoken to all the same.
+    // A server that refuses still gets the other messages.
     assert_eq!(Drill::new(tape).echo().sent.len(), 3);
 }
 
@@ -452,13 +452,13 @@ fn a_call_that_was_cancelled_is_cancelled_after_what_it_had_said() {
     assert_eq!(shown(&done), "");
     let methods = methods(&done);
     assert_eq!(methods, ["server/discover", "tools/call slow", "notifications/cancelled", "ping"]);
-    // A server that hears of it late has said more.
+    // A server that sees the cancellation late has sent more.
     let more = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
         true => vec![said.to_owned(), said.replace("\"progress\":1", "\"progress\":2")],
         false => vec![said.to_owned()],
     });
     assert_eq!(shown(&more), "");
-    // Without it, it is waited for as long as it took, twice, and some more.
+    // If it is missing, the verifier waits twice as long as it took, and a bit more.
     let without = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
         true => Vec::new(),
         false => vec![said.to_owned()],

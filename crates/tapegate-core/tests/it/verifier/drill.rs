@@ -1,4 +1,4 @@
-//! A tape, a server that repeats it, and what the verifier makes of them, in virtual time.
+//! Runs the verifier in virtual time on a tape and a server that repeats it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -14,10 +14,10 @@ use tapegate_core::tape::index::{Bodies, Index, Indexer, NONE};
 use tapegate_core::time::At;
 use tapegate_core::verifier::{Act, Calls, Cue, Options, Report, Verifier};
 
-/// Nothing that is tested takes more steps.
+/// No test takes more steps than this.
 const STEPS_MAX: usize = 100_000;
 
-/// A tape to verify, and how.
+/// A tape to verify, and the options.
 pub(super) struct Drill {
     /// Lines of the tape: `>` from the client, `<` from the server, then the message.
     lines: Vec<String>,
@@ -26,21 +26,21 @@ pub(super) struct Drill {
     shape_only: bool,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Done {
     pub(super) report: Report,
-    /// What the server got, in all sessions.
+    /// The messages that the server received, in all sessions.
     pub(super) sent: Vec<String>,
-    /// How much time went by.
+    /// How much time passed.
     pub(super) ms: u64,
-    /// How many things happened.
+    /// How many events there were.
     pub(super) steps: usize,
 }
 
-/// What a live server says in place of a recorded message: any number of messages.
+/// The messages that a live server sends in place of a recorded one.
 pub(super) type Alter<'a> = &'a mut dyn FnMut(&str) -> Vec<String>;
 
-/// Where a notification says which subscription it is for.
+/// The location of a notification's subscription.
 const SUBSCRIPTION: &str = "/params/_meta/io.modelcontextprotocol~1subscriptionId";
 
 struct Text(Vec<u8>);
@@ -78,7 +78,7 @@ impl Drill {
         self.altered(&mut |said| vec![said.to_owned()])
     }
 
-    /// Verifies the tape against a server that says something else in places.
+    /// Verifies the tape against a server that deviates from it.
     pub(super) fn altered(&self, alter: Alter<'_>) -> Done {
         let tape = self.written();
         let index = indexed(&tape);
@@ -100,7 +100,7 @@ impl Drill {
         Done { report: verifier.finish(), sent, ms, steps }
     }
 
-    /// The tape as a file. A line may begin with `@MS`, the moment it was recorded, and `#N`, its session.
+    /// The tape as a file. A line may begin with `@MS`, the time it was recorded, and `#N`, its session.
     fn written(&self) -> Vec<u8> {
         let mut out = String::new();
         let mut ms = 0;
@@ -182,16 +182,16 @@ impl Run {
     }
 }
 
-/// A server that says what the tape says, when its turn comes.
+/// A server that sends what the tape has, in order.
 struct Echo {
     script: Vec<Line>,
-    /// Where each request of the client stands that has been heard, and its live id and token.
+    /// The client's requests received so far, by position, with their live id and token.
     heard: HashMap<usize, (Value, Option<Value>)>,
-    /// Everything before was said or left out.
+    /// Everything before this was sent or skipped.
     at: usize,
-    /// What the client says stands behind.
+    /// The position after the client's last message.
     heard_to: usize,
-    /// The last list of tools that the tape has.
+    /// The last list of tools on the tape.
     tools: Option<Value>,
 }
 
@@ -200,9 +200,9 @@ struct Line {
     kind: Kind,
     msg: Value,
     text: String,
-    /// Of an answer, which line it answers.
+    /// For an answer, the line of its request.
     pair: Option<usize>,
-    /// Whether it was said before its turn.
+    /// Whether it was sent before its turn.
     said: bool,
 }
 
@@ -224,12 +224,12 @@ impl Echo {
         Self { script, heard: HashMap::new(), at: 0, heard_to: 0, tools }
     }
 
-    /// What is said before the client says anything.
+    /// The messages before the client sends anything.
     fn start(&mut self, alter: Alter<'_>) -> Vec<String> {
         self.go_on(alter)
     }
 
-    /// What is said to a client's message.
+    /// The response to a message of the client.
     fn hear(&mut self, text: &str, alter: Alter<'_>) -> Vec<String> {
         let live: Value = serde_json::from_str(text).unwrap();
         if live.get("method").is_none() {
@@ -249,8 +249,8 @@ impl Echo {
         self.go_on(alter)
     }
 
-    /// What is next said to a request that was heard, or asked because of it, when the client
-    /// leaves out what stands before.
+    /// The next message that belongs to a received request, or the server request before it, when the
+    /// client skips what precedes them.
     fn past_silence(&mut self, alter: Alter<'_>) -> Vec<String> {
         let Some(owed) = self.next_owed() else { return Vec::new() };
         let asks = |at: &usize| {
@@ -309,17 +309,17 @@ impl Echo {
         alter(&answer.to_string())
     }
 
-    /// Says everything up to the client's next turn.
+    /// Sends everything up to the client's next turn.
     fn go_on(&mut self, alter: Alter<'_>) -> Vec<String> {
         let mut out = Vec::new();
         while let Some(line) = self.script.get(self.at) {
             let begins = matches!(line.kind, Kind::Request | Kind::Notification);
-            // What is taken back twice, or too late, need not be taken back.
+            // A client need not repeat a redundant or late cancellation.
             let begins = begins && line.msg["method"] != "notifications/cancelled";
             if line.from == Side::Client && begins && self.at >= self.heard_to {
                 break;
             }
-            // What was caused by something that the client has left out is not said.
+            // Skip a notification that may have been caused by something the client skipped.
             let caused = self.at + 1 < self.heard_to
                 && line.kind == Kind::Notification
                 && self.owner(self.at).is_none();
@@ -331,7 +331,7 @@ impl Echo {
         out
     }
 
-    /// A line of the server as it is said live: with live ids, or not at all.
+    /// A line of the server as it is sent live: with live ids, or not at all.
     fn spoken(&self, at: usize) -> Option<String> {
         let line = &self.script[at];
         let Some(owner) = self.owner(at) else { return Some(line.text.clone()) };
@@ -352,7 +352,7 @@ impl Echo {
     }
 }
 
-/// Whether a live message is this recorded one, ids and tokens aside.
+/// Whether a live message equals this recorded one, apart from ids and tokens.
 fn same(recorded: &Value, live: &Value) -> bool {
     let bare = |msg: &Value| {
         let mut msg = msg.clone();

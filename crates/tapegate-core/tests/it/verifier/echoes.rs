@@ -1,4 +1,4 @@
-//! Whatever the tape: a server that repeats it gives nothing to report.
+//! For any tape, a server that repeats it causes no findings.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,7 +7,7 @@ use tapegate_core::verifier::Calls;
 use super::drill::Drill;
 use super::words::shown;
 
-/// Something that happens on a tape. Numbers are taken modulo what there is.
+/// A step of a generated tape. Numbers are taken modulo the number of choices.
 #[derive(Debug, Clone)]
 enum Step {
     Ask { id: usize, method: usize, variant: usize, token: Option<usize> },
@@ -99,7 +99,7 @@ fn pick(from: &[&'static str], at: usize) -> &'static str {
     from[at % from.len()]
 }
 
-/// Makes a tape of steps, with answers only to what was asked.
+/// Builds a tape from steps, with answers only to requests that were made.
 #[derive(Default)]
 struct Maker {
     asked: Vec<&'static str>,
@@ -109,7 +109,7 @@ struct Maker {
 }
 
 impl Maker {
-    /// The line that the step with number `n` makes, if it makes one.
+    /// The line for the step with number `n`, if there is one.
     fn line(&mut self, n: usize, step: &Step) -> Option<String> {
         Some(match step {
             Step::Ask { id, method, variant, token } => self.ask(n, *id, *method, *variant, *token),
@@ -164,10 +164,10 @@ impl Maker {
     ) -> String {
         let (id, method) = (pick(IDS, id), pick(REQUESTS, method));
         if method == "initialize" {
-            // Another session begins, in which nothing of an earlier one is answered.
+            // Another session begins; it answers no request of an earlier one.
             *self = Self::default();
         }
-        // Whatever else it asks, each request is told from every other.
+        // Make each request different from every other.
         let mut params = pick(PARAMS, variant).to_owned();
         let meta = token.map_or(String::new(), |token| format!(r#","progressToken":{token}"#));
         if params.starts_with('{') {

@@ -1,10 +1,10 @@
-//! What is said of findings, and of what was not sent or not read to its end.
+//! Tests of findings, and of the notes about messages not sent and lists not read to their end.
 
 use tapegate_core::verifier::{Calls, List, NoteSort, Why};
 
 use super::drill::Drill;
 
-/// A client that calls before it has said that it is there.
+/// A client that makes a call before it has sent `initialized`.
 const HASTY: &str = r#"
     > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
     < {"id":0,"result":{"serverInfo":{"name":"s","version":"1"},"capabilities":{}}}

@@ -1,10 +1,10 @@
-//! Findings in few words.
+//! Short descriptions of findings.
 
 use tapegate_core::verifier::{Became, Change, Changes, Finding, What};
 
 use super::Done;
 
-/// The findings in few words, one a line.
+/// Short descriptions of the findings, one per line.
 pub(super) fn shown(done: &Done) -> String {
     let text = |json: &[u8]| String::from_utf8(json.to_vec()).unwrap();
     let changes = |changes: &Changes| {
