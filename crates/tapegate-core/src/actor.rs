@@ -93,7 +93,7 @@ pub enum Act<'a> {
     },
     /// Call an external handler; [`Cue::Done`] reports the result.
     Run {
-        /// Identifies the call in [`Cue::Done`].
+        /// Identifies the call when its result is reported.
         ticket: u64,
         /// The call to make.
         errand: Errand<'a>,

@@ -63,7 +63,7 @@ impl<'a> Frame<'a> {
         frame
     }
 
-    /// Like [`Frame::read`], but skips the checks that only a gate needs.
+    /// Reads the bytes of one message without the checks that only a gate needs.
     pub fn glance(bytes: &'a [u8]) -> Self {
         Self::read_along(bytes, &mut Glance)
     }
@@ -134,7 +134,7 @@ pub fn elements(batch: &[u8]) -> Vec<Frame<'_>> {
     each_element(batch).collect()
 }
 
-/// Like [`elements`], but lazy: an envelope is much larger than `{}`, and a batch may have very many
+/// The same, read lazily: an envelope is much larger than `{}`, and a batch may have very many
 /// elements.
 pub fn each_element(batch: &[u8]) -> impl Iterator<Item = Frame<'_>> {
     element_texts(batch).map(Frame::read)

@@ -92,7 +92,7 @@ impl Lines {
         Self { buffer, cut: 0, searched: 0, end: 0, line_bytes_max, read_bytes, drain: None }
     }
 
-    /// Like [`Lines::new`], but keeps a small buffer: for one of many mostly idle streams.
+    /// An empty stream that keeps a small buffer: for one of many mostly idle streams.
     pub fn sparing(line_bytes_max: usize) -> Self {
         Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
     }
@@ -107,7 +107,7 @@ impl Lines {
         &mut self.buffer[self.end..]
     }
 
-    /// Reports how many bytes were read into the space from [`Lines::room`].
+    /// Reports how many bytes were read into the free space.
     pub fn filled(&mut self, count: usize) {
         self.end += count;
     }
@@ -134,7 +134,7 @@ impl Lines {
         Some(Cut::Line(line))
     }
 
-    /// Cuts off the rest. Call it once the stream has ended and [`Lines::cut`] returns `None`.
+    /// Cuts off the rest. Call it once the stream has ended and no complete line is left.
     pub fn finish(&mut self) -> Option<Cut> {
         if self.drain.is_some() {
             self.drain_to(self.end);

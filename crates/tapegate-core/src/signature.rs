@@ -117,7 +117,7 @@ impl Signer {
         }
     }
 
-    /// Like [`Signer::same`], where `said` is the envelope of `two`.
+    /// The same, given the envelope `said` of `two`.
     pub(crate) fn same_as(&self, one: &[u8], two: &[u8], said: &Envelope<'_>) -> bool {
         if same_but_for_id(one, two, said) {
             return true;

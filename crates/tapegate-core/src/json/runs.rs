@@ -45,7 +45,7 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// Like [`plain_run`], after `at` bytes that were already tested; for strings that are longer than a word or
+/// The length of the plain prefix, of which `at` bytes were already tested; for strings that are longer than a word or
 /// at the end of the text. Once a string proves long, whole blocks are tested, so that the compiler can use
 /// vector instructions.
 #[inline(never)]

@@ -33,8 +33,7 @@ pub(super) struct Behind {
     asked: HashMap<IdKey, Vec<u8>>,
     /// Whether the client's own `initialize` was passed on.
     greeted_by_client: bool,
-    /// How many requests it failed to answer, and why, since [`Behind::take_failed`] was last
-    /// called.
+    /// How many requests it failed to answer, and why, since that was last taken.
     failed: Option<(u64, String)>,
 }
 

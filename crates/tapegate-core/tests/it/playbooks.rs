@@ -1,9 +1,10 @@
 //! Tests the relay with playbooks: `>>` is an event, `<<` an action, `#` a comment.
 //!
 //! Events: `client TEXT`, `server TEXT` (a line), `client~ TEXT` (a last line without a line ending),
-//! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed), `gone server WHY`, `wait
-//! MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`, `failed ID ERROR`,
-//! `unheld WHY` and `dismissed WHY` (`-` for no reason). `UPDATE_GOLDEN=1` rewrites the actions.
+//! `client! BYTES LIMIT TEXT` (a message over the limit, of which TEXT is skimmed), `gone server WHY`,
+//! `wait MS`. With a gate also `tick`, `withdrawn TICKET`, `approve TICKET`, `deny TICKET`,
+//! `failed ID ERROR`, `unheld WHY` and `dismissed WHY` (`-` for no reason). `UPDATE_GOLDEN=1`
+//! rewrites the actions.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,9 +1,9 @@
 //! Tests the player with playbooks. The first part is the tape: `c2s TEXT` and `s2c TEXT`, preceded
 //! by `@MS` for the time of what follows, `resumed s2c TEXT` for a message on a resumed stream,
 //! `session NAME` for the session of what follows; `== WORD…` sets options. Then `>> SEAT TEXT` is
-//! a message of a client, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`, `>> SEAT
-//! behind-gone WHY`, `>> SEAT shared` (before anything else there), `>> wait MS` are other events;
-//! `<<` is an action or a report of the player. `UPDATE_GOLDEN=1` rewrites these lines.
+//! a message of a client, `>> SEAT left`, `>> SEAT due`, `>> SEAT behind TEXT`,
+//! `>> SEAT behind-gone WHY`, `>> SEAT shared` (before anything else there), `>> wait MS` are other
+//! events; `<<` is an action or a report of the player. `UPDATE_GOLDEN=1` rewrites these lines.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
