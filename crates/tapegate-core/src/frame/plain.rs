@@ -72,7 +72,7 @@ impl<'a> Along<'a> for Closely {
 }
 
 /// Moves over an object and returns true if its members are few, have distinct plain names and are
-/// not objects or arrays; returns false at the first that does not.
+/// not objects or arrays; otherwise stops and returns false.
 fn few(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
     let mut keys: [&[u8]; FEW] = [b""; FEW];
     let (mut count, mut first) = (0, true);

@@ -45,9 +45,9 @@ fn is_special(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
-/// The length of the plain prefix, of which `at` bytes were already tested; for strings that are longer than a word or
-/// at the end of the text. Once a string proves long, whole blocks are tested, so that the compiler can use
-/// vector instructions.
+/// The length of the plain prefix, of which `at` bytes were already tested; for strings that are longer
+/// than a word or at the end of the text. Once a string proves long, whole blocks are tested, so that the
+/// compiler can use vector instructions.
 #[inline(never)]
 fn long_run(text: &[u8], mut at: usize) -> usize {
     const SHORT: usize = 64;

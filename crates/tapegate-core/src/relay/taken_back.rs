@@ -12,7 +12,7 @@ use crate::tape::Fate;
 
 impl Relay {
     /// Whether a message must not be sent on because of an unsent call: it cancels a call that is held or
-    /// was refused, or answers one that was never sent.
+    /// was refused, or answers one that is still held.
     pub(super) fn stops<G: Gate + ?Sized>(
         &mut self,
         way: Way,
