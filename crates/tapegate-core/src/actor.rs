@@ -26,7 +26,7 @@ pub enum Cue<'a> {
     Said(&'a [u8]),
     /// The client sent a message over the size limit, whose bytes were not kept.
     TooLarge {
-        /// What is known of it.
+        /// The parts of it that were kept.
         message: Oversize,
         /// The limit.
         bytes_max: usize,
@@ -72,7 +72,7 @@ pub enum Act<'a> {
         about: Option<&'a [u8]>,
         /// The message, as for [`Act::Say`].
         parts: &'a [&'a [u8]],
-        /// Where it is from.
+        /// Its provenance.
         provenance: Provenance,
     },
     /// End the stream that carries the answer to the request with this id, if it has one. Later messages

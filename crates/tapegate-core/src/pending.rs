@@ -46,7 +46,7 @@ pub struct Asked {
 /// A pending request with its id as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
-    /// Where it was asked.
+    /// The lane it was made in.
     pub lane: Lane,
     /// Its raw id.
     pub id: Vec<u8>,

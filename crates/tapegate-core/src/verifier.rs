@@ -69,7 +69,7 @@ pub enum Cue<'a> {
     Said(&'a [u8]),
     /// The server sent a message over the size limit, whose bytes were not kept.
     TooLarge {
-        /// What is known of it.
+        /// The parts of it that were kept.
         message: Oversize,
         /// The limit.
         bytes_max: usize,

@@ -1,6 +1,6 @@
 //! Paths into messages, as written in policies and options.
 //!
-//! A path is a sequence of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for every child, and
+//! A path is a sequence of steps: `.key`, `['any key']`, `[3]`, `*` or `[*]` for all children, and
 //! `..` before a step to match at any depth. It starts at the message, with or without `$`.
 
 use std::ops::Range;

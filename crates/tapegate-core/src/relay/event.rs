@@ -40,7 +40,7 @@ pub enum Event<'a> {
         bytes: &'a [u8],
         /// Whether it is sent on a stream that had broken off and was resumed.
         resumed: bool,
-        /// Where it is from.
+        /// Its provenance.
         provenance: Provenance,
     },
     /// A message over the limit arrived; it was drained and is not forwarded.
@@ -49,7 +49,7 @@ pub enum Event<'a> {
         lane: Lane,
         /// Who sent it.
         from: Side,
-        /// What is known of it.
+        /// The parts of it that were kept.
         message: Oversize,
         /// The limit it exceeded.
         bytes_max: usize,

@@ -181,11 +181,11 @@ pub enum Why {
 pub struct Note {
     /// What it is about.
     pub about: About,
-    /// What is worth knowing.
+    /// The kind of note.
     pub sort: NoteSort,
 }
 
-/// What is worth knowing.
+/// The kind of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoteSort {
     /// A list has the same items in another order.

@@ -144,7 +144,7 @@ struct Waiting {
 enum Purpose {
     /// It is on the tape, in this slot.
     Recorded(u32),
-    /// To find out which tools are read-only: what is known so far, and the request's `_meta`.
+    /// To find out which tools are read-only: the tools known so far, and the request's `_meta`.
     Tools(Tools, Option<Vec<u8>>),
     /// To read a list to its end; it started with this slot.
     Page(u32),
