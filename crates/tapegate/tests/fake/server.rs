@@ -1,7 +1,7 @@
-//! A scripted server for tests: each argument is a step, taken in order.
+//! A scripted server for tests: each argument is a step, executed in order.
 //!
-//! It is compiled by `tests/it/support.rs` and started as a real process behind the real binary.
-//! It knows no JSON; a request's id is found by its spelling, `"id":` first.
+//! It is compiled by `tests/it/support.rs` and started as a real process behind the real binary. It
+//! does not parse JSON; a request's id is found by searching for `"id":`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,28 +27,28 @@ struct Server {
 impl Server {
     fn step(&mut self, verb: &str, rest: &str) -> io::Result<()> {
         match verb {
-            // What comes in is kept in a file, byte for byte.
+            // Logs the input to a file, byte for byte.
             "log" => self.log = Some(File::create(rest)?),
             "say" => put(format!("{rest}\n").as_bytes())?,
             "raw" => put(&unescape(rest))?,
             "err" => io::stderr().write_all(rest.as_bytes())?,
             "err-flood" => io::stderr().write_all(&vec![b'e'; number(rest)])?,
-            // Reads lines and says nothing.
+            // Reads lines without answering.
             "read" => (0..number(rest)).try_for_each(|_| self.line().map(drop))?,
-            // Reads everything and says nothing.
+            // Reads everything without answering.
             "eof" => while self.line()?.is_some() {},
             // Answers every request until the end.
             "serve" => while let Some(line) = self.line()? { self.answer(&line, rest)? },
-            // A server with these tools, of which there is a resource, a template and a prompt too.
+            // A server with these tools, and with a resource, a template and a prompt.
             "mcp" => while let Some(line) = self.line()? { self.as_server(&line, rest)? },
             // Answers a number of lines.
             "answer" => (0..number(rest)).try_for_each(|_| match self.line()? {
                 Some(line) => self.answer(&line, ""),
                 None => Ok(()),
             })?,
-            // Gathers requests and answers them backwards.
+            // Collects requests and answers them in reverse order.
             "reverse" => self.reverse(number(rest))?,
-            // Sends back what comes, byte for byte, line or no line.
+            // Echoes the input byte for byte, without waiting for complete lines.
             "copy" => self.copy()?,
             // Numbered notifications: count, then bytes of padding.
             "flood" => flood(rest)?,
@@ -67,7 +67,7 @@ impl Server {
         Ok(())
     }
 
-    /// The next line with its line end, if there is one.
+    /// The next line with its line ending, if there is one.
     fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         self.input.read_until(b'\n', &mut line)?;
@@ -150,7 +150,7 @@ fn flood(rest: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// `ID,BYTES`, or `last,ID,BYTES` for the id behind the result, or `note,,BYTES` without an id.
+/// `ID,BYTES`, or `last,ID,BYTES` to put the id after the result, or `note,,BYTES` without an id.
 fn big(rest: &str) -> io::Result<()> {
     let words: Vec<&str> = rest.split(',').collect();
     let text = "y".repeat(number(words.last().unwrap_or(&"")));
@@ -170,7 +170,7 @@ fn result(id: &str) -> Vec<u8> {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"for\":{id}}}}}\n").into_bytes()
 }
 
-/// The id of a request, as it is spelled; nothing for anything else.
+/// The id of a request, as written; `None` for anything else.
 fn request_id(line: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line);
     if !text.contains("\"method\":") {
@@ -188,7 +188,7 @@ fn number(text: &str) -> usize {
     text.parse().unwrap_or(0)
 }
 
-/// `\n`, `\r`, `\\` and `\xHH`.
+/// Replaces `\n`, `\r`, `\\` and `\xHH`.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut bytes = text.bytes();

@@ -31,7 +31,7 @@ impl State {
         approvals_of(self.folder.path())
     }
 
-    /// Asks for `id`, with what `change` does to the request.
+    /// Adds a request with this id, as modified by `change`.
     fn ask(&self, id: &str, change: impl FnOnce(&mut Request)) {
         let mut request = Request {
             id: id.to_owned(),
@@ -56,7 +56,7 @@ impl State {
         self.set_asked(&request.id, request.created_us);
     }
 
-    /// Has the file system say when a request was asked.
+    /// Sets the time of a request in the file system.
     fn set_asked(&self, id: &str, at_us: i64) {
         let at = UNIX_EPOCH + Duration::from_micros(at_us as u64);
         let calls = std::fs::read_dir(self.approvals().path().join("calls")).unwrap();
@@ -75,7 +75,7 @@ impl State {
         command
     }
 
-    /// Runs a command as a script does that has the project's key.
+    /// Runs a command like a script that has the project's key.
     fn run(&self, args: &[&str]) -> Output {
         let mut command = self.command(args);
         if ["approve", "deny"].contains(args.first().unwrap_or(&"")) {
@@ -85,7 +85,7 @@ impl State {
         command.output().unwrap()
     }
 
-    /// Runs a command that must end with `code`, and returns what it said on both outputs.
+    /// Runs a command that must exit with `code`, and returns its standard output and error.
     #[track_caller]
     fn says(&self, args: &[&str], code: i32) -> (String, String) {
         let run = self.run(args);
@@ -193,7 +193,7 @@ fn the_second_decision_is_told_of_the_first() {
     let (out, err) = state.says(&["approve", "ap_aaaaaaaaaaaaaaaa"], 1);
     assert_eq!(out, "");
     assert_eq!(err, "error: `ap_aaaaaaaaaaaaaaaa` was denied by bob already\n");
-    // At a terminal too, before anything is asked.
+    // At a terminal too, and without asking.
     let (code, said) = at_terminal(&state.command(&["approve", "ap_aaaaaaaaaaaaaaaa"]), "");
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("was denied by bob already") && !said.contains("[y/N]"), "{said}");
@@ -293,7 +293,7 @@ fn hostile_requests_do_nothing_to_a_terminal() {
         assert!(out.len() < if whole { 1_000_000 } else { 2_000 }, "{args:?}");
         assert!(!whole || out.matches("x\\u200b").count() == 50_000, "{args:?}");
     }
-    // What was spoiled by somebody is told of, and does not hide the rest.
+    // A damaged file is reported, and does not hide the rest.
     std::fs::write(state.approvals().path().join("ap_spoiled.request.json"), "{").unwrap();
     let (out, err) = state.says(&["list", "--all"], 0);
     assert!(
@@ -355,7 +355,7 @@ fn approvals_in_the_project_s_own_folder_are_not_read_and_that_is_said() {
     assert!(err.contains("is no longer read"), "{err}");
 }
 
-/// How many lines of the log tell of a decision about a request.
+/// The lines of the log about the approval of a request.
 fn lines_about(state: &State, id: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(state.log()).unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -372,7 +372,7 @@ fn a_decision_whose_command_was_killed_is_logged_once_by_the_next_command() {
     let approvals = state.approvals();
     let (ruling, at_us) = (Ruling::Approved, now_us());
     let decided = Decided { ruling, by: "bob".to_owned(), at_us, reason: None };
-    // As it is left by a command that was killed after it had decided, and before it had logged.
+    // The state left by a command that was killed after deciding, but before logging.
     let mark = approvals.path().join(format!("{id}.unlogged"));
     std::fs::write(&mark, format!("approved {at_us} bob")).unwrap();
     approvals.decide(id, &decided).unwrap();
@@ -419,7 +419,7 @@ fn an_approver_whose_clock_is_an_hour_off_sees_and_decides_what_waits() {
     for shift_us in [-HOUR_US, HOUR_US] {
         let state = State::new();
         let (waits, over) = ("ap_aaaaaaaaaaaaaaaa", "ap_bbbbbbbbbbbbbbbb");
-        // By the clock of whoever asked, ten minutes of which one and eleven are over.
+        // By the clock of the requesting process, one and eleven of the ten minutes have passed.
         for (id, minutes) in [(waits, 1), (over, 11)] {
             state.ask(id, |request| {
                 request.call_hash = id.to_owned();

@@ -1,4 +1,4 @@
-//! Attacks on the gate, one test a class, against real servers that keep what they did.
+//! Attacks on the gate, one test per class, against real servers that record what they did.
 //!
 //! Each test asserts that the denied tool did not run and that the refusal is in the activity log.
 

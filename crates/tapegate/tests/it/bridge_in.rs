@@ -41,7 +41,7 @@ fn request(id: &str, method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
 }
 
-/// A request of the revision without sessions.
+/// A request of the protocol revision without sessions.
 fn modern(id: &str, method: &str, params: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = match params.trim_matches(['{', '}']) {
@@ -151,7 +151,7 @@ fn what_comes_before_the_answer_makes_a_stream() {
     assert_eq!(seen[2], r#"{"jsonrpc":"2.0","id":5,"result":{"done":true}}"#);
     assert_eq!(got.body.matches("id: 1-").count(), 3, "{}", got.body);
 
-    // Who takes only JSON gets JSON, and the rest on the GET stream.
+    // A client that accepts only JSON gets JSON, and the rest on the GET stream.
     let got = ask(recorder.port, "POST /mcp", &[JSON, ONLY_JSON, &session], &work);
     assert_eq!(got.body, r#"{"jsonrpc":"2.0","id":5,"result":{"done":true}}"#);
     let get = send(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session], "");
@@ -204,7 +204,7 @@ fn an_answer_whose_connection_broke_is_fetched_again() {
         "{}",
         got.body
     );
-    // And once more, now that it is over.
+    // And again, now that the stream has ended.
     let again = ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session, &last], "");
     assert_eq!(again.body, got.body);
     let got = ask(recorder.port, "GET /mcp", &[ONLY_EVENTS, &session, "Last-Event-ID: x"], "");
@@ -307,7 +307,7 @@ fn the_revision_without_sessions_tells_errors_by_status() {
     }
     let got = status(&[method, name], &call);
     assert!(got.status == 404 && got.body.contains("-32601"), "{}", got.body);
-    // What could be taken for the other era does not reach a server that others share.
+    // A request that could belong to the other era does not reach a server that clients share.
     let bare = request("1", "tools/call", r#"{"name":"é"}"#);
     let got = status(&[method, name], &bare);
     assert!(got.status == 400 && got.body.contains("-32602"), "{}", got.body);
@@ -336,7 +336,7 @@ fn closing_the_stream_of_a_request_cancels_it() {
         let body = cancelled();
         body.contains("7") && body.contains(r#""tapegate-1""#)
     });
-    // A client may not cancel what others have asked.
+    // A client may not cancel requests of other clients.
     let note = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#;
     assert_eq!(ask(recorder.port, "POST /mcp", &headers, note).status, 202);
     assert!(!cancelled().contains("99"));

@@ -1,4 +1,4 @@
-//! `tapegate record --upstream-http`: a client on pipes, a server by HTTP.
+//! `tapegate record --upstream-http`: a client on pipes, a server over HTTP.
 
 mod agent;
 mod endings;
@@ -157,7 +157,7 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
             return;
         }
         peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        // Calls that run one after another would never be so many at once.
+        // Calls that run one after another would never reach this concurrency.
         wait_for("more calls at once", || peak.load(Ordering::SeqCst) > 4);
         now.fetch_sub(1, Ordering::SeqCst);
         json(stream, &result(asked.id(), "done"));

@@ -27,7 +27,7 @@ const ASK: &str = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"n"}"#;
 
-/// What `check` prints about a tape of these lines, and its exit code.
+/// The output of `check` for a tape of these lines, and its exit code.
 fn check(text: &str, format: &str) -> (String, i32) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t"), text).unwrap();
@@ -38,7 +38,7 @@ fn check(text: &str, format: &str) -> (String, i32) {
     (String::from_utf8(done.stdout).unwrap(), done.status.code().unwrap())
 }
 
-/// A tape of these lines has exactly this finding, in both formats.
+/// Asserts that a tape of these lines has exactly this finding, in both formats.
 #[track_caller]
 fn finds(lines: &[&str], line: u64, severity: &str, words: &str) {
     let text = lines.join("\n") + "\n";

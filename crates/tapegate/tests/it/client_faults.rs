@@ -1,5 +1,5 @@
-//! Clients that leave, stall, or hand us odd descriptors: nothing is lost, nothing is left running,
-//! and what they share with us is as they made it.
+//! Clients that leave, stall, or pass odd descriptors: nothing is lost, no process is left, and
+//! shared descriptors keep their flags.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -49,8 +49,8 @@ fn signals_end_the_session_with_their_code_and_no_answer_is_invented() {
 
 #[test]
 fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
-    // Codex kills its servers some 40 ms after it asked them to end; the footer must be there first.
-    // A server that is not handed the signal at once says more after the end of its input.
+    // Codex kills its servers some 40 ms after asking them to end; the footer must be written
+    // first. A server that does not get the signal at once writes more after the end of its input.
     for (asked, is_awaited, pause) in [
         (vec![request(1)], false, "sleep=30000"),
         (vec![request(1), request(2)], true, "sleep=100"),
@@ -73,7 +73,7 @@ fn a_signal_ends_a_session_whose_server_ignores_term() {
     run.signal(Signal::TERM);
     let end = run.end().exits(143).leaves_no_process();
     end.checks();
-    // Impatience is heard.
+    // Repeated signals are respected.
     run = record(&[]).sh("trap '' TERM INT HUP; echo up; while :; do sleep 1; done").start();
     run.lines(1);
     for _ in 0..4 {
@@ -85,7 +85,7 @@ fn a_signal_ends_a_session_whose_server_ignores_term() {
 
 #[test]
 fn signals_end_a_session_whose_output_a_stranger_keeps_open() {
-    // A grandchild in a session of its own is not ours to kill, and must not keep us.
+    // A grandchild in its own session is not ours to kill, and must not delay us.
     let script = "setsid sleep 20 & echo up; exec \"$FAKE\" eof";
     let run = record(&[]).sh(script).start();
     run.lines(1);
@@ -106,7 +106,7 @@ fn a_signal_ends_a_session_whose_client_does_not_read() {
 
 #[test]
 fn a_client_that_reads_late_loses_nothing_of_a_server_that_is_gone() {
-    // More than the pipe to the client holds is still on its way when the server has exited.
+    // More than the pipe to the client holds is still in transit when the server has exited.
     let run = record(&["flood=2500,100", "exit=0"]).not_reading().start();
     run.until("the server's exit", |run| run.others().is_empty());
     thread::sleep(Duration::from_millis(2500));
@@ -142,7 +142,7 @@ fn a_slow_server_gets_everything_a_client_wrote_before_it_closed_its_end() {
 fn a_slow_reader_holds_the_server_back_and_not_in_our_memory() {
     let run = record(&["flood=40000,1000", "exit=0"]).not_reading().start();
     run.until("a tape of some size", |run| size(run.tape_path()) > 60_000);
-    // The flood is 40 MB; it stays in the server as long as nobody reads.
+    // The flood is 40 MB; it stays in the server as long as the client does not read.
     let mut last = 0;
     run.until("the flood to stop", |run| {
         thread::sleep(Duration::from_millis(200));
@@ -194,7 +194,7 @@ fn a_client_that_dies_while_its_server_does_not_read_leaves_no_process() {
         }
     });
     filled.join().unwrap();
-    // The input was closed with the thread; now nobody reads either.
+    // The input was closed with the thread; now the output is not read either.
     drop(ours_out);
     let end = run.end();
     end.leaves_no_process().checks();
@@ -316,7 +316,7 @@ fn an_idle_session_is_not_ended() {
     run.end().exits(0).checks();
 }
 
-/// A pipe that only those get who are meant to.
+/// A pipe that child processes do not inherit by accident.
 fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }

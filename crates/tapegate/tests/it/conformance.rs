@@ -1,9 +1,9 @@
-//! The official conformance suite scores the same through `record`, and through `shim` where the
-//! policy lets everything pass or there is none, as direct, check by check; and the same again from
-//! the tape of `record`.
+//! The official conformance suite gives the same scores, check by check, directly and through
+//! `record`, and through `shim` with a policy that permits everything or none; and again from the
+//! tape of `record`.
 //!
-//! The suite speaks HTTP only. It does not notice a dropped `Origin` or a client's disconnect that is
-//! not passed on; those have tests of their own.
+//! The suite only speaks HTTP. It does not notice a dropped `Origin` or a client's disconnect that
+//! is not passed on; those have separate tests.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::peers::{self, Between, Link, Running, Server};
 
-/// One test a line and for each of what may stand in between.
+/// One test per line, for each thing that may be in between.
 macro_rules! same_scores {
     ($($name:ident: $scores:ident($($what:expr),*);)*) => {
         $(mod $name {
@@ -55,7 +55,7 @@ same_scores! {
 
 fn same_server_scores(between: Between, server: Server, revision: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // A server of its own for each run: the suite leaves sessions and subscriptions behind.
+    // A separate server for each run: the suite leaves sessions and subscriptions behind.
     let upstream = server.listen(Link::Http);
     let direct = suite(&["server", revision, &upstream.url]);
     drop(upstream);
@@ -85,7 +85,7 @@ fn same_server_scores(between: Between, server: Server, revision: &str) {
     });
 }
 
-/// The scores of a tape in the place of the server. Nothing may be asked that is not on it.
+/// The scores of a tape in place of the server. Every request must be on it.
 fn replayed(tape: &Path, mode: &str, revision: &str) -> String {
     let report = tape.with_extension(format!("{mode}.json"));
     let mut command = Command::new(peers::tapegate());
@@ -100,19 +100,19 @@ fn replayed(tape: &Path, mode: &str, revision: &str) -> String {
     sorted(&scores)
 }
 
-/// The scores a server has behind our own check of `Host`, the one thing that it may lack
-/// (server-everything does) and the proxy adds.
+/// The scores of a server behind our own `Host` check, the one check that it may lack (as
+/// server-everything does) and the proxy adds.
 fn guarded(scores: &str) -> String {
     passing(scores, "/dns-rebinding-protection/localhost-host-rebinding-rejected")
 }
 
-/// The scores a server has where we keep the sessions: one that has ended is unknown, as the
-/// protocol wants it. To server-everything it is a bad request.
+/// The scores of a server whose sessions we keep: an ended session is unknown, as the protocol
+/// requires. For server-everything it is a bad request.
 fn bridged(scores: &str) -> String {
     passing(scores, "/server-session-lifecycle/server-session-terminated-returns-404")
 }
 
-/// The scores with one check passed, if it was made.
+/// The scores with one check passed, if it was performed.
 fn passing(scores: &str, check: &str) -> String {
     let mut scores: Value = serde_json::from_str(scores).expect("the scores are JSON");
     if let Some(check) = scores.pointer_mut(check) {
@@ -121,13 +121,14 @@ fn passing(scores: &str, check: &str) -> String {
     format!("{scores:#}")
 }
 
-/// The scores in the order in which all are compared.
+/// The scores in a canonical order.
 fn sorted(scores: &str) -> String {
     let scores: Value = serde_json::from_str(scores).expect("the scores are JSON");
     format!("{scores:#}")
 }
 
-/// The suite starts the client, and the client starts the proxy: a scenario's server has a port of its own.
+/// The suite starts the client, and the client starts the proxy: each scenario's server has its own
+/// port.
 fn same_client_scores(between: Between, revision: &str, sdk: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (node, script) = (peers::node(), peers::peer("conformance-client.mjs"));

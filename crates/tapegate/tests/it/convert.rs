@@ -14,7 +14,7 @@ pub(super) fn convert(folder: &Path, args: &[&str]) -> Output {
     command.arg("convert").args(args).current_dir(folder).output().unwrap()
 }
 
-/// Converts, and returns what was said on standard output.
+/// Converts, and returns the standard output.
 #[track_caller]
 pub(super) fn converted(folder: &Path, args: &[&str]) -> String {
     let run = convert(folder, args);
@@ -37,7 +37,7 @@ pub(super) fn tape(messages: &[(&str, &str)]) -> String {
     text
 }
 
-/// The session of which the document shows what becomes.
+/// The session that the documentation converts as an example.
 pub(super) fn sample() -> String {
     let call = |id: u32, name: &str, path: &str| {
         format!(
@@ -77,7 +77,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/convert").join(name)
 }
 
-/// Compares with a golden; `UPDATE_GOLDEN=1` writes it anew.
+/// Compares with a golden file; `UPDATE_GOLDEN=1` rewrites it.
 #[track_caller]
 fn compare(name: &str, text: &str) {
     let path = golden(name);

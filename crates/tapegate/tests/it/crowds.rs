@@ -1,4 +1,4 @@
-//! Sixty clients whose large requests never end: what they take has a bound, and others are served.
+//! Sixty clients whose large requests never end: memory is bounded, and other clients are served.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -18,10 +18,10 @@ const BODY_BYTES: usize = 9_900_000;
 const MEMORY_KB_MAX: u64 = 200 * 1024;
 const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
 
-/// A request of ten megabytes that lacks its end.
+/// A request of ten megabytes without its end.
 fn unfinished(port: u16) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    // Those who find no room are not read from, and those who are refused are cut off.
+    // Clients without room are not read from, and refused ones are disconnected.
     stream.set_write_timeout(Some(Duration::from_secs(3))).unwrap();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{JSON}\r\n{ACCEPT}\r\ncontent-length: {BODY_BYTES}\r\n\r\n"

@@ -1,4 +1,4 @@
-//! Every variable that the code reads is documented, and none that it does not read.
+//! Every variable that the code reads is documented, and no others are.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ fn ours(text: &str) -> BTreeSet<String> {
     words.filter(is_ours).map(str::to_owned).collect()
 }
 
-/// The names that stand first in the rows of the table.
+/// The names in the first column of the table.
 fn documented() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("docs/environment.md")).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));

@@ -1,5 +1,5 @@
-//! Flags that would do nothing, and outputs that would be a file called `-`, are refused with the reason.
-//! Hints name what exists and works.
+//! Flags without effect, and outputs that would be a file called `-`, are refused with the reason.
+//! Hints name things that exist and work.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// What is said to a command line that must be refused, and leaves nothing behind.
+/// The error for a command line that must be refused and leave nothing behind.
 #[track_caller]
 fn refusal(folder: &Path, line: &str) -> String {
     let names = || {
@@ -106,7 +106,7 @@ fn a_flag_that_can_have_no_effect_is_refused_with_the_one_it_needs() {
     }
 }
 
-/// What is said to a command line.
+/// The standard error of a command line.
 fn said(folder: &Path, line: &str) -> String {
     let mut command = tapegate();
     command.args(line.split_whitespace()).current_dir(folder).stdin(Stdio::null());
@@ -136,7 +136,7 @@ fn hints_name_what_works() {
         text.starts_with("error: `notes.txt` is not a tape") && !text.contains("hint"),
         "{text}"
     );
-    // The conversion that the hint names makes a scenario.
+    // The conversion named in the hint makes a scenario.
     assert_eq!(said(folder, "convert -r t.jsonl -o scenario.yaml -q"), "");
 }
 

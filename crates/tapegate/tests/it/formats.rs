@@ -1,4 +1,4 @@
-//! `--format json` is one document in every command, and `jsonl` one object a line.
+//! `--format json` is one document in every command, and `jsonl` one object per line.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `tapegate policy generate`: a session is recorded, a policy is made of it, and the same session
-//! passes a shim that holds to it, while others do not.
+//! `tapegate policy generate`: a session is recorded, a policy is generated from it, and the same
+//! session passes a shim with that policy, while others do not.
 
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,7 @@ const SESSION: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":
 {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"file:///srv/a"}}
 "#;
 
-/// Calls that differ from the session's in one thing each.
+/// Calls that differ from those of the session in one respect each.
 const OTHERS: [&str; 8] = [
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"rm","arguments":{"path":"/srv/a"}}}"#,
     r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":{"path":"/etc/passwd","limit":1}}}"#,
@@ -67,7 +67,7 @@ fn recorded(session: &str) -> tempfile::TempDir {
     folder
 }
 
-/// What a client gets through a shim that holds to `p.yaml`.
+/// The output that a client gets through a shim with `p.yaml`.
 fn governed(folder: &Path, session: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_tapegate");
     let args = [

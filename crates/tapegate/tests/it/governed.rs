@@ -1,8 +1,8 @@
-//! Real clients in front of a policy that forwards, denies, hides, asks and masks.
+//! Real clients in front of a policy that forwards, denies, hides, holds and masks.
 //!
-//! [`sdk`] has the official SDKs in both eras and over both transports, [`agents`] real coding agents
-//! with a scripted model, [`examples`] an example of the docs. A second tapegate behind the shim keeps
-//! what the server got.
+//! [`sdk`] has the official SDKs in both eras and over both transports, [`agents`] real coding
+//! agents with a scripted model, [`examples`] an example of the docs. A second tapegate behind the
+//! shim records what the server got.
 
 mod agents;
 mod examples;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::peers::{self, Server};
 
-/// Nobody waits longer than this for a call that should be held.
+/// The longest wait for a call that should be held.
 const ASK_S_MAX: &str = "300";
 const SECRET: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
 
@@ -36,7 +36,7 @@ governance:
 redaction: { patterns: [secrets], on_wire: true }
 ";
 
-/// What every client asks for, in this order.
+/// The calls that every client makes, in this order.
 fn calls() -> Value {
     json!([
         ["echo", { "message": "first" }],
@@ -47,7 +47,7 @@ fn calls() -> Value {
     ])
 }
 
-/// What comes of each: a text that the client must have been told.
+/// The outcome of each: text that the client must have received.
 const OUTCOMES: [&str; 5] = [
     "first",
     "Tapegate: tool `test_image_content` is denied by ",
@@ -56,10 +56,10 @@ const OUTCOMES: [&str; 5] = [
     "then [REDACTED:github:",
 ];
 
-/// What of it the server may hear of.
+/// The calls that may reach the server.
 const SERVED: [&str; 3] = ["echo", "test_simple_text", "echo"];
 
-/// A folder with a policy, and what is kept in it.
+/// A folder with a policy and the files of a test.
 struct Stand {
     folder: TempDir,
 }
@@ -68,7 +68,7 @@ impl Stand {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("tapegate.yaml"), POLICY).expect("a policy");
-        // Whoever decides may be there before the shim is.
+        // The decider may be there before the shim is.
         DirBuilder::new().mode(0o700).create(folder.path().join("state")).expect("a folder");
         Self { folder }
     }
@@ -81,7 +81,7 @@ impl Stand {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    /// The shim up to what names both ends. Clients hand on only a few variables.
+    /// The shim's command line up to the names of both ends. Clients pass on only a few variables.
     fn shim(&self) -> Vec<String> {
         let home = format!("TAPEGATE_HOME={}", self.path("state").display());
         let config = self.path("tapegate.yaml").display().to_string();
@@ -89,7 +89,7 @@ impl Stand {
         [self.words(&["env", &home, peers::tapegate()]), self.words(&shim)].concat()
     }
 
-    /// The recorder behind the shim, up to what names both ends.
+    /// The recorder behind the shim, up to the names of both ends.
     fn recorder(&self) -> Vec<String> {
         let tape = self.path("server.jsonl").display().to_string();
         self.words(&[peers::tapegate(), "record", "--force", "-o", &tape])
@@ -102,7 +102,7 @@ impl Stand {
         [self.shim(), end.clone(), self.recorder(), end, server].concat()
     }
 
-    /// Has a person say yes to the first call that is held, and no to the second.
+    /// Approves the first call that is held, and denies the second.
     fn decided(&self) -> JoinHandle<()> {
         let state = self.path("state").display().to_string();
         thread::spawn(move || {
@@ -113,7 +113,7 @@ impl Stand {
         })
     }
 
-    /// The tools that the server was asked for.
+    /// The tools that were called on the server.
     fn served(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("server.jsonl")).expect("a tape of the server");
         let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -121,8 +121,8 @@ impl Stand {
         calls.map(|call| call["msg"]["params"]["name"].as_str().unwrap_or("?").to_owned()).collect()
     }
 
-    /// Checks what is left once everything has ended: the server got what it may have, nothing runs,
-    /// and the records hold and have no secret.
+    /// Checks the state after everything has ended: the server got what it may get, no process is
+    /// left, and the records are valid and contain no secret.
     fn assert_in_order(&self) {
         peers::assert_none_left(self.folder.path());
         assert_eq!(self.served(), SERVED);
@@ -151,7 +151,7 @@ fn approvals(words: &[&str], state: &str) {
     assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Checks that a client was told what it should be of each call.
+/// Checks that a client received the right text for each call.
 #[track_caller]
 fn assert_told(told: &[String]) {
     assert_eq!(told.len(), OUTCOMES.len(), "{told:#?}");

@@ -1,5 +1,5 @@
-//! What the binary says about itself. The words are goldens (`tests/golden/help`), so that a
-//! change to them is seen: `UPDATE_GOLDEN=1` writes them anew.
+//! The binary's help. The texts are goldens (`tests/golden/help`), so that changes are visible in
+//! review: `UPDATE_GOLDEN=1` rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn help_is_as_the_goldens_have_it() {
     assert_eq!(there, expected, "a golden without a command");
 }
 
-/// `record` and `tape` are parsed by themselves, so their help is made in two ways.
+/// `record` and `tape` are parsed on their own, so their help is generated in two ways.
 #[test]
 fn help_is_the_same_whichever_way_it_is_asked_for() {
     for name in commands() {
@@ -55,7 +55,7 @@ fn every_command_has_a_manual_page_without_warnings() {
         assert!(page.contains(&format!("\\fB{called}\\fR")), "{called}: {page}");
         let file = folder.path().join("page.1");
         fs::write(&file, page).unwrap();
-        // Where there is no `man`, or one that cannot format, the page has been looked at above.
+        // Without a `man` that can format, the page has already been checked above.
         let lint = Command::new("man")
             .args(["--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z"])
             .arg(&file)
@@ -110,7 +110,7 @@ fn compare(name: &str, text: &str) {
     assert_eq!(text, golden, "{name}: {words}");
 }
 
-/// Help text without the blanks that clap leaves at the ends of lines.
+/// Help text without the trailing spaces that clap leaves.
 fn help(arguments: &[&str]) -> String {
     said(&run(arguments)).lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -121,7 +121,7 @@ fn said(run: &Output) -> String {
     String::from_utf8(run.stdout.clone()).unwrap()
 }
 
-/// Runs without a terminal, whose width would show.
+/// Runs without a terminal, whose width would affect the output.
 fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tapegate"))
         .args(arguments)

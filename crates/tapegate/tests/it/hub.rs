@@ -38,11 +38,11 @@ struct Place {
     folder: TempDir,
 }
 
-/// A hub that runs; it is killed when the test ends.
+/// A running hub; it is killed when the test ends.
 struct Run {
     child: Child,
     said: Arc<Mutex<String>>,
-    /// Hears until the hub has closed its standard error.
+    /// Reads until the hub has closed its standard error.
     listener: Option<JoinHandle<()>>,
     address: String,
     /// The shims' token.
@@ -77,12 +77,12 @@ impl Place {
         self.state().join("hub").join(name)
     }
 
-    /// Where the shims' token lies, if nobody names another place.
+    /// The default file of the shims' token.
     fn token_file(&self) -> PathBuf {
         token_file(&self.folder.path().join("tapegate"), &self.state())
     }
 
-    /// Where the approvers' token lies, if nobody names another place.
+    /// The default file of the approvers' token.
     fn approver_token_file(&self) -> PathBuf {
         approver_token_file(&self.folder.path().join("tapegate"), &self.state())
     }
@@ -94,7 +94,7 @@ impl Place {
         for name in ["TAPEGATE_CONFIG", "TAPEGATE_PROFILE", "TAPEGATE_LOG"] {
             command.env_remove(name);
         }
-        // Accepted policies are kept with the user's state, which is the test's.
+        // Accepted policies are kept in the user's state folder, here the test's.
         command
             .env("XDG_STATE_HOME", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path());
@@ -110,7 +110,7 @@ impl Place {
         key_file
     }
 
-    /// Starts a hub through which people decide.
+    /// Starts a hub that accepts decisions.
     fn start_deciding(&self) -> Run {
         let key_file = self.key_file();
         self.start_with(&["--non-interactive", "--key-file", key_file.to_str().unwrap()])
@@ -121,7 +121,7 @@ impl Place {
         self.accept_with(&[]);
     }
 
-    /// The same where variables are set.
+    /// The same with variables set.
     fn accept_with(&self, variables: &[(&str, &str)]) {
         let key_file = self.key_file();
         let mut command = tapegate();
@@ -133,7 +133,7 @@ impl Place {
         assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
-    /// Runs a hub that is expected to end by itself.
+    /// Runs a hub that is expected to exit by itself.
     fn fails(&self, flags: &[&str]) -> Output {
         self.command(flags).output().unwrap()
     }
@@ -162,7 +162,7 @@ impl Run {
         let (address, token, approver_token) = Default::default();
         let listener = Some(listener);
         let mut run = Self { child, said, listener, address, token, approver_token };
-        // What stands behind this is said before it and with it, up to the end of the line.
+        // The rest of this line is written together with it, and everything else before it.
         run.hears("where it listens", |said| {
             said.split_once("listening on http://").is_some_and(|(_, rest)| rest.contains('\n'))
         });
@@ -175,7 +175,7 @@ impl Run {
         run
     }
 
-    /// Waits until something was said on standard error.
+    /// Waits for a text on standard error.
     fn says(&mut self, words: &str) {
         self.hears(words, |said| said.contains(words));
     }
@@ -183,7 +183,7 @@ impl Run {
     fn hears(&mut self, words: &str, is_said: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !is_said(&self.said.lock().unwrap()) {
-            // What a hub has said before it ended may be heard after it has.
+            // The last output of a hub may be read after it has ended.
             if self.child.try_wait().unwrap().is_some() {
                 self.listener.take().map(JoinHandle::join);
                 let said = self.said.lock().unwrap();
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let began = Instant::now();
         while !holds() {
@@ -218,7 +218,7 @@ impl Run {
         ))
     }
 
-    /// Headers of somebody who may ask for everything.
+    /// Headers of a client that may make any request.
     fn headers(&self) -> String {
         self.headers_with(&self.approver_token)
     }
@@ -228,7 +228,7 @@ impl Run {
         format!("Host: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n")
     }
 
-    /// Sends bytes as they are and reads to the end.
+    /// Sends raw bytes and reads to the end.
     fn send(&self, request: impl AsRef<[u8]>) -> Reply {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(GUARD)).unwrap();
@@ -239,7 +239,7 @@ impl Run {
         Reply::read(&reply)
     }
 
-    /// Has a call of a tool decided about.
+    /// Evaluates a call of a tool.
     fn evaluate(&self, tool: &str) -> Value {
         let reply = self.post("/governance/evaluate", &call(tool, "{}"));
         assert_eq!(reply.status, 200, "{}", reply.body);
@@ -284,7 +284,7 @@ impl Reply {
     }
 }
 
-/// The body of a question about a call.
+/// The body of a request to evaluate a call.
 fn call(tool: &str, arguments: &str) -> String {
     format!(
         r#"{{"server_id":"fs","direction":"agent_to_server","method":"tools/call","id":1,"params":{{"name":"{tool}","arguments":{arguments}}},"message_type":"request","profile":"production"}}"#

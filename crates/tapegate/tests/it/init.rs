@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the binary in `folder`, with a home folder of its own.
+/// Runs the binary in `folder`, with its own home folder.
 fn tapegate(folder: &Path, args: &[&str]) -> Output {
     let home = folder.join("home");
     fs::create_dir_all(&home).unwrap();
@@ -73,7 +73,7 @@ What to do next:
     let check = tapegate(folder, &["check", "tapegate.yaml"]);
     assert!(check.status.success(), "{}", said(&check));
     assert!(said(&check).contains("2 sources, 4 rules"), "{}", said(&check));
-    // Until a tool is pinned nothing is known to be read-only, and that is told.
+    // Until a tool is pinned, none is known to be read-only, which is reported.
     assert!(said(&check).contains("run `tapegate policy pin`"), "{}", said(&check));
     let explained = |name: &str| said(&tapegate(folder, &["policy", "explain", name]));
     for name in ["delete_file", "read_file", "anything"] {

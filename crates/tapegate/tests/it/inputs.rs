@@ -1,4 +1,4 @@
-//! Pipes and devices as input: said to be waited for, or refused, and never read without an end.
+//! Pipes and devices as input: the wait is reported or they are refused, and never read endlessly.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -80,7 +80,7 @@ fn a_pipe_that_is_waited_for_is_told_of_and_read_when_something_comes() {
         let said = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(0), "{args:?}: {said}");
     }
-    // What came by the pipe was read once, and all of it.
+    // The pipe was read once, and completely.
     let copy = fs::read_to_string(folder.path().join("o.jsonl")).unwrap();
     assert_eq!(copy.lines().count(), TAPE.lines().count(), "{copy}");
 }

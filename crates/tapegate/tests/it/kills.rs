@@ -1,4 +1,4 @@
-//! kill -9 at random moments under load: what a peer got is on the tape, and nothing is left running.
+//! kill -9 at random moments under load: what a peer got is on the tape, and no process is left.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use tapegate_core::side::Side;
 
 use crate::support::{Dice, Run, Setup, check, kept, record, request, shim, tape};
 
-/// A session under load in both directions, whose server keeps what it gets in `log`.
+/// A session under load in both directions, whose server logs its input to `log`.
 fn loaded(setup: Setup, padding: u64) -> (Run, std::path::PathBuf) {
     let log = setup.folder().join("log");
     let mut run = setup.sh(&format!("exec \"$FAKE\" log={} copy", log.display())).start();
@@ -30,7 +30,7 @@ fn loaded(setup: Setup, padding: u64) -> (Run, std::path::PathBuf) {
     (run, log)
 }
 
-/// What one side said according to the tape, a line each.
+/// The messages of one side on the tape, one per line.
 fn on_tape(tape: &Path, side: Side) -> Vec<u8> {
     let theirs = kept(tape).into_iter().filter(|kept| kept.from == side);
     theirs.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()
@@ -75,7 +75,7 @@ fn ec_stdio_010_killing_the_server_loses_nothing_it_has_said() {
             kill_process(pid, Signal::KILL).ok();
         }
         let end = run.end().exits(137).checks().leaves_no_process();
-        // The server may have been cut off in the middle of a line, which is beside the tape.
+        // The server may have been cut off in the middle of a line, which is then beside the tape.
         let whole = end.stdout.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let tail = end.stdout[whole..].to_vec();
         assert_eq!(end.said(Side::Server), end.stdout[..whole]);
@@ -97,7 +97,7 @@ fn killing_the_client_ends_everything_in_order() {
             tape.display(),
             folder.display()
         );
-        // The outer recorder only serves as a guard for the inner one, which is not in its group.
+        // The outer recorder only guards the inner one, which is not in its group.
         let run = record(&[]).sh(&format!("exec 0</dev/null; {script}")).start();
         run.until("some traffic", |_| {
             fs::metadata(folder.join("got")).is_ok_and(|m| m.len() > 20_000)
@@ -133,13 +133,13 @@ fn killing_the_recorder_ends_a_server_that_only_waits() {
     run.end().leaves_no_process();
 }
 
-/// Servers that do not end when they are asked to: alone, and with children that outlive them.
+/// Servers that do not end when asked to: alone, and with children that outlive them.
 const STUBBORN: [&str; 2] = [
     "trap '' TERM HUP INT; echo $$ >pid; sleep 300 & echo >up; while :; do sleep 0.05; done",
     "echo $$ >pid; (trap '' TERM HUP INT; sleep 300 </dev/null) & echo >up; cat",
 ];
 
-/// The sentries that stand by the server of a run.
+/// How many reapers watch the server of a run.
 fn sentries(run: &Run) -> usize {
     let group = fs::read_to_string(run.folder().join("pid")).unwrap();
     let line = format!("tapegate-sentry\0{}\0", group.trim());
@@ -197,7 +197,7 @@ fn a_gzip_tape_reads_up_to_its_last_flush_after_kill_9() {
     }
     run.lines(500);
     let path = run.tape_path().to_owned();
-    // What was flushed can be read while the tape is being written.
+    // Flushed data can be read while the tape is being written.
     run.until("a flush of everything", |_| check(&path, 0).contains("1000 messages"));
     run.send(request(501).as_bytes());
     run.lines(501);
@@ -205,7 +205,7 @@ fn a_gzip_tape_reads_up_to_its_last_flush_after_kill_9() {
     let end = run.end().leaves_no_process();
     let text = check(end.run.tape_path(), 0);
     assert!(text.contains("messages (50") && text.contains("no footer"), "{text}");
-    // A member that was cut off costs itself and nothing before it.
+    // A truncated gzip member loses itself and nothing before it.
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
     let text = check(&path, 0);

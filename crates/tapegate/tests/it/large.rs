@@ -1,4 +1,4 @@
-//! Messages far over what a shim lets through: `record` and `tape` pass them on byte for byte.
+//! Messages far over the limit of a shim: `record` and `tape` pass them on byte for byte.
 
 use std::fs;
 use std::io::Write;
@@ -12,9 +12,9 @@ use crate::web::{STREAM, WebServer, ask, json};
 
 const ACCEPT: &str = "accept: application/json, text/event-stream";
 const MB: usize = 1_000_000;
-/// One over the limit of a shim, and one that is no multiple of anything.
+/// One over the limit of a shim, and one of an uneven size.
 const SIZES: [usize; 2] = [11 * MB, 40 * MB + 7];
-/// What the test's build takes for itself, and for a few small messages.
+/// The memory of the test build itself, and of a few small messages.
 const REST_KB_MAX: u64 = 40_000;
 
 fn request(bytes: usize) -> String {
@@ -22,13 +22,13 @@ fn request(bytes: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"t":"{text}"}}}}"#)
 }
 
-/// What the scripted server answers.
+/// The answer of the scripted server.
 fn answer(bytes: usize) -> String {
     let text = "y".repeat(bytes);
     format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"t":"{text}"}}}}"#)
 }
 
-/// Both messages are on the tape as they were, and the answer is matched to its request.
+/// Asserts that both messages are on the tape unchanged, and the answer is matched to its request.
 #[track_caller]
 fn holds(tape: &Path, request: &str, answer: &str) {
     let frames = kept(tape);
@@ -45,7 +45,7 @@ fn holds(tape: &Path, request: &str, answer: &str) {
     }
 }
 
-/// Every command that reads tapes gets along with this one.
+/// Asserts that every command that reads tapes can read this one.
 #[track_caller]
 fn is_read_by_all(tape: &Path, other_dialect: &str) {
     let folder = tape.parent().unwrap();
@@ -64,7 +64,7 @@ fn is_read_by_all(tape: &Path, other_dialect: &str) {
     }
 }
 
-/// The same request gets the same answer from the tape.
+/// Asserts that the same request gets the same answer from the tape.
 #[track_caller]
 fn is_played(tape: &Path, request: &str, answer: &str) {
     let mut command = tapegate();
@@ -117,7 +117,7 @@ fn the_memory_of_a_large_message_is_given_back() {
     }
     run.until("both answers", |run| run.got().len() == 2 * (answer(bytes).len() + 1));
     is_at_rest(&run);
-    // A message is held once, besides what it takes to let its memory grow.
+    // A message is held once, besides the overhead of growing its buffer.
     let kb_max = (2 * bytes as u64) / 1000 + REST_KB_MAX;
     assert!(run.memory_kb_max() < kb_max, "{} KB", run.memory_kb_max());
     run.end_of_input().exits(0);
@@ -197,7 +197,7 @@ fn large_messages_pass_from_http_clients_to_a_process() {
     }
 }
 
-/// What a command says about a tape with an entry that is longer than it reads, and its exit code.
+/// A command on a tape with an entry over its limit, and the expected exit code.
 struct Reading {
     args: &'static [&'static str],
     code: i32,
@@ -240,7 +240,7 @@ fn an_entry_that_is_too_long_to_be_read_is_named_by_every_reader_and_can_be_read
             if !fits {
                 assert_eq!(done.status.code(), Some(code), "{args:?}: {said}");
                 let is_named = said.contains("line 3") || said.contains(":3: ");
-                // Of many tapes, a backtest says which ones have such lines.
+                // With many tapes, a backtest reports which ones have such lines.
                 assert!(is_named || args.contains(&"backtest"), "{args:?}: {said}");
             }
         }

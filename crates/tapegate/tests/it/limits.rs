@@ -130,7 +130,7 @@ fn a_client_that_does_not_read_its_refusals_is_not_read_from() {
         if rustix::event::poll(&mut ready, Some(&patience)).unwrap() == 0 {
             break;
         }
-        // A line is short enough to be taken as a whole or not at all.
+        // A line is short enough to be written completely or not at all.
         sent += usize::from(std::io::Write::write(&mut input, line.as_bytes()).is_ok());
     }
     assert!(sent < 20_000, "everything was read");

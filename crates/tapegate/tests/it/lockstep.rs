@@ -1,9 +1,9 @@
-//! A client that says its lines one by one, so that a session is the same on every run.
+//! A client that sends its lines one by one, so that a session is the same on every run.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// Runs `command`, says each line and waits for as many lines as it names, then closes.
+/// Runs `command`, sends each line and waits for the given number of lines, then closes the input.
 pub(crate) fn talk<'a>(
     mut command: Command,
     script: impl IntoIterator<Item = (&'a str, usize)>,

@@ -1,4 +1,4 @@
-//! `tapegate log`, and `tapegate check` of what it reads
+//! `tapegate log`, and `tapegate check` of what it reads.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -65,7 +65,7 @@ fn says(folder: &Path, args: &[&str], code: i32) -> String {
     out + &err
 }
 
-/// The tools that a command names, in order.
+/// The numbers of the tools in the output, in order.
 #[track_caller]
 fn tools(folder: &Path, args: &[&str]) -> Vec<u64> {
     let out = says(folder, args, 0);
@@ -269,7 +269,7 @@ fn check_calls_a_torn_end_torn_and_something_else_invalid() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     says(other.path(), &["check", "activity-4.jsonl"], 3);
-    // By another name a log is known by its lines.
+    // Under another name, a log is recognized by its lines.
     fs::copy(aside(folder.path())[0].as_path(), other.path().join("kept.txt")).unwrap();
     assert!(says(other.path(), &["check", "kept.txt"], 0).contains("kept.txt: ok, "));
 }
@@ -292,7 +292,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
     assert!(error.to_string().contains("No space left on device"), "{error}");
     let check = says(disk.path(), &["check", "activity.jsonl"], 0);
     assert!(check.starts_with(&format!("activity.jsonl: ok, {whole} events, ")), "{check}");
-    // When there is room again, the log says what it lacks.
+    // When there is space again, the log records how much was lost.
     fs::remove_file(filler).unwrap();
     log.append(&event(0));
     log.commit().unwrap();
@@ -329,8 +329,8 @@ fn every_word_that_a_log_can_have_is_taken_and_documented() {
     }
 }
 
-/// What `log` prints at 80 and 120 columns is a golden (`tests/golden/log`), with the arguments of
-/// calls from the tape beside the log; `UPDATE_GOLDEN=1` writes it anew.
+/// The output of `log` at 80 and 120 columns is a golden (`tests/golden/log`), with the arguments
+/// of calls from the tape beside the log; `UPDATE_GOLDEN=1` rewrites it.
 #[test]
 fn events_have_arguments_and_fit_at_every_width() {
     let folder = crate::tidy::root().join("tests/golden/log");
@@ -376,7 +376,7 @@ fn arguments_come_from_the_tape_masked_as_it_is_and_a_log_without_a_tape_has_non
     let denied = text.lines().find(|line| line.contains("delete_file")).unwrap();
     assert!(denied.contains("[REDACTED:1f]") && denied.contains("(rule `no-deletes`"), "{denied}");
     assert!(!denied.contains('\u{1b}'), "{denied:?}");
-    // An event that names something else than a tape in the folder reads nothing.
+    // An event that names anything but a tape in the folder reads nothing.
     let forged = r#"{"timestamp":"2026-03-20T14:22:30Z","kind":"decision","tool":"x","tape_session_id":"../../other","tape_seq":1}"#;
     fs::write(state.path().join("activity.jsonl"), format!("{forged}\n")).unwrap();
     fs::copy(tapes.join(name), state.path().join("other.jsonl")).unwrap();

@@ -1,4 +1,4 @@
-//! The binary from outside: one module a command or a kind of fault.
+//! Tests of the binary from outside: one module per command or kind of fault.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -1,4 +1,4 @@
-//! The names that the binary answers to through links: each shows itself in help, usage and hints.
+//! The names of the binary through links: each appears in help, usage and hints.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -29,7 +29,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A word of our own command line after the product's name.
+/// A command of ours after the product's name, if the text has one.
 fn names_the_product(text: &str) -> Option<&str> {
     let commands = crate::tidy::commands();
     let is_command = |rest: &str| {
@@ -79,7 +79,7 @@ fn the_link_that_is_tape_shows_lines_that_work_under_it() {
     assert!(!help.contains("tapegate tape") && !help.contains("overwatch-mcp-tape tape"), "{help}");
     let usage = text(&run(folder.path(), TAPE, &["--no-such-flag"]).stderr);
     assert!(usage.contains("Usage: overwatch-mcp-tape"), "{usage}");
-    // The example, run.
+    // Run the example.
     let done = run(folder.path(), TAPE, &["--tape", "x.jsonl", "--", "true"]);
     assert!(done.status.success(), "{done:?}");
     assert!(text(&done.stderr).starts_with("overwatch-mcp-tape: "), "{done:?}");
@@ -105,7 +105,7 @@ fn hints_and_messages_have_the_name_that_was_called() {
         let said = text(&done.stderr);
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
-    // What a user wrote is never changed.
+    // Text written by a user is never changed.
     fs::write(here.join("tapegate check"), "{\"mcp\": 1\n").unwrap();
     let done = run(here, "thoughtgate", &["check", "tapegate check"]);
     assert!(text(&done.stdout).contains("tapegate check:"), "{done:?}");

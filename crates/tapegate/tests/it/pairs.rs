@@ -1,4 +1,4 @@
-//! Requests and answers in every order: none is lost, and each answer knows its request.
+//! Requests and answers in every order: none is lost, and each answer is matched to its request.
 
 use std::fs;
 

@@ -1,8 +1,8 @@
 //! Real MCP peers (`scripts/peers`): servers to run, clients to drive, and the proxy in between.
 //!
 //! A client driver prints a transcript that is the same on every run (`tests/peers/`), so a test is
-//! one comparison: what the client saw direct, and what it saw through `record` or `shim`. Every process
-//! started here has a bounded life and is reaped on all paths, a panicking test included.
+//! one comparison: what the client saw directly, and through `record` or `shim`. Every process
+//! started here has a limited lifetime and is reaped on all paths, even if a test panics.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ const START_MAX: Duration = Duration::from_secs(120);
 /// A server behind a bridge may be in its grace period when the proxy is told to stop.
 const STOP_MAX: Duration = Duration::from_secs(60);
 
-/// How a server is spoken to, or a client speaks.
+/// The transport of a server or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     Stdio,
@@ -37,7 +37,7 @@ pub(crate) enum Link {
 pub(crate) enum Server {
     Everything,
     Modern,
-    /// On stdio only.
+    /// Only on stdio.
     Order,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct Client {
     pub(crate) script: &'static [&'static str],
 }
 
-/// What stands between client and server.
+/// What is between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Between {
     /// `record`.
     Record,
-    /// `shim` with a policy that lets everything pass.
+    /// `shim` with a policy that permits everything.
     Forwarding,
     /// `shim` without a policy.
     Observing,
@@ -62,13 +62,13 @@ pub(crate) enum Between {
 /// A process that is ended and reaped when dropped.
 pub(crate) struct Running {
     child: Child,
-    /// Where it listens, as it said on stderr.
+    /// The URL it listens on, from its stderr.
     pub(crate) url: String,
-    /// What else it has said on stderr.
+    /// The rest of its stderr.
     said: Arc<Mutex<String>>,
 }
 
-/// How often each message was seen: its direction, and its JSON in a comparable form.
+/// How many times each message was seen: its direction, and its JSON in a comparable form.
 type Counted = BTreeMap<(&'static str, String), usize>;
 
 impl Drop for Running {
@@ -79,7 +79,7 @@ impl Drop for Running {
             let said = self.said.lock().map(|said| said.clone()).unwrap_or_default();
             let _ = writeln!(io::stderr(), "{} ({how}) has said:\n{said}", self.url);
         }
-        // Once it has been reaped its number may be somebody else's.
+        // Once it has been reaped, its pid may belong to another process.
         if ended.is_some() {
             return;
         }
@@ -92,8 +92,8 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts `command` and waits until it says `listening on URL` on stderr. The rest of its stderr
-    /// is read to the end: a server that cannot write its log would stop.
+    /// Starts `command` and waits until it prints `listening on URL` on stderr. The rest of its
+    /// stderr is read to the end: a server that cannot write its log would block.
     pub(crate) fn start(mut command: Command) -> Self {
         let shown = format!("{command:?}");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -119,7 +119,7 @@ impl Running {
         panic!("{shown} never listened");
     }
 
-    /// Ends it as a user would; it must go by itself, which means that it has closed its tape.
+    /// Ends it as a user would; it must exit by itself, which means that it has closed its tape.
     pub(crate) fn stop(mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         assert!(self.ended(), "{} does not stop on SIGTERM", self.url);
@@ -138,7 +138,7 @@ impl Running {
 }
 
 impl Between {
-    /// The command line up to what names both ends. Whatever it keeps is kept in `folder`.
+    /// The command line up to the names of both ends. All its files are in `folder`.
     pub(crate) fn command(self, folder: &Path) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let tape = folder.join("tape.jsonl").display().to_string();
@@ -148,13 +148,14 @@ impl Between {
         let name = if self == Self::Forwarding { "tapegate.yaml" } else { "no-policy.yaml" };
         let policy = "schema: 1\nsources: [{ id: peer, kind: mcp }]\ngovernance: { defaults: { action: forward } }\n";
         fs::write(folder.join(name), policy).expect("a policy");
-        // Clients hand on only a few variables, and the policy is looked for from where one is.
+        // Clients pass on only a few variables, and the policy is looked for from the current
+        // folder.
         let home = format!("TAPEGATE_HOME={}", folder.join("state").display());
         let here = folder.display().to_string();
         words(&["env", "-C", &here, &home, tapegate(), "shim", "--server-id", "peer"])
     }
 
-    /// The tape that was kept.
+    /// The recorded tape.
     pub(crate) fn tape(self, folder: &Path) -> PathBuf {
         if self == Self::Record {
             return folder.join("tape.jsonl");
@@ -162,13 +163,13 @@ impl Between {
         let tapes = fs::read_dir(folder.join("state/tapes/peer")).expect("a folder of tapes");
         let tapes = tapes.map(|entry| entry.expect("a tape").path());
         let tapes = tapes.filter(|path| !path.to_string_lossy().contains(".anomalies."));
-        // Each session has its own, named by its time; `record --force` keeps the last.
+        // Each session has its own, named after its time; `record --force` keeps the last.
         tapes.max().expect("a tape")
     }
 }
 
 impl Server {
-    /// The command line that serves on stdio. The servers ignore `mark`; [`assert_none_left`] looks for it.
+    /// The command line for stdio. The servers ignore `mark`; [`assert_none_left`] looks for it.
     pub(crate) fn stdio(self, mark: &Path) -> Vec<String> {
         let script = match self {
             Self::Everything => everything(),
@@ -178,7 +179,7 @@ impl Server {
         vec![node(), script, "stdio".to_owned(), mark.display().to_string()]
     }
 
-    /// A fresh server on a port of its own; the URL is the one a client of `link` uses.
+    /// A fresh server on its own port; the URL is the one for clients of `link`.
     pub(crate) fn listen(self, link: Link) -> Running {
         let mut command = bounded(SERVER_S_MAX);
         command.arg(node());
@@ -208,7 +209,7 @@ impl Client {
         transcript(command)
     }
 
-    /// What drives the client over `link` to `target`.
+    /// The command that drives the client over `link` to `target`.
     pub(crate) fn command(self, link: Link, target: &[String]) -> Command {
         let mut command = bounded(RUN_S_MAX);
         command.arg(self.python.map_or_else(node, |venv| tools(&format!("{venv}/bin/python"))));
@@ -223,7 +224,7 @@ impl Client {
     }
 }
 
-/// Runs `command` to its end and returns what it printed.
+/// Runs `command` to its end and returns its output.
 pub(crate) fn transcript(mut command: Command) -> String {
     let Output { status, stdout, stderr } = command.output().expect("the command starts");
     let stderr = String::from_utf8_lossy(&stderr);
@@ -256,7 +257,7 @@ pub(crate) fn assert_same(direct: &str, proxied: &str) {
     );
 }
 
-/// Asserts that no process with `mark` on its command line outlives its client by more than a moment.
+/// Asserts that no process with `mark` on its command line outlives its client for long.
 pub(crate) fn assert_none_left(mark: &Path) {
     let mark = mark.display().to_string();
     let left = || -> Vec<String> {
@@ -272,7 +273,7 @@ pub(crate) fn assert_none_left(mark: &Path) {
     }
 }
 
-/// Asserts that the tape is valid and has every message that the client sent or saw.
+/// Asserts that the tape is valid and has every message that the client sent or received.
 pub(crate) fn assert_tape_has(tape: &Path, wire: &Path) {
     assert_valid(tape);
     let taped = messages(tape);
@@ -298,7 +299,7 @@ pub(crate) fn assert_valid(tape: &Path) {
     );
 }
 
-/// The messages of a tape of either dialect, or of a driver's wire file; other lines are passed over.
+/// The messages of a tape of either dialect, or of a driver's wire file; other lines are ignored.
 fn messages(path: &Path) -> Counted {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -313,7 +314,8 @@ fn messages(path: &Path) -> Counted {
     counted
 }
 
-/// `1` and `1.0` are one number to the SDKs; the tape keeps the spelling of the wire. Keys are sorted.
+/// `1` and `1.0` are the same number to the SDKs; the tape keeps the original spelling. Keys are
+/// sorted.
 fn comparable(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::String(format!("{:?}", number.as_f64())),

@@ -1,5 +1,5 @@
-//! `tapegate policy`: explain, test, backtest, pin, accept. What they print is in goldens
-//! (`tests/golden/policy`), so that a change to it is seen: `UPDATE_GOLDEN=1` writes them anew.
+//! `tapegate policy`: explain, test, backtest, pin, accept. Their output is in goldens
+//! (`tests/golden/policy`), so that changes are visible in review: `UPDATE_GOLDEN=1` rewrites them.
 
 mod accept;
 mod backtest;
@@ -45,7 +45,7 @@ approval:
 /// A folder with a policy, in which commands are run.
 struct Project(TempDir);
 
-/// What a command said.
+/// The result of a command.
 struct Done {
     code: Option<i32>,
     out: String,
@@ -99,7 +99,7 @@ impl Project {
 }
 
 impl Done {
-    /// The command ended with this code and said nothing on standard error.
+    /// Asserts that the command exited with this code and an empty standard error.
     #[track_caller]
     fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
@@ -107,7 +107,7 @@ impl Done {
         self
     }
 
-    /// The command ended with this code and these words on standard error.
+    /// Asserts that the command exited with this code and this text on standard error.
     #[track_caller]
     fn fails(self, code: i32, words: &str) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
@@ -115,7 +115,7 @@ impl Done {
         self
     }
 
-    /// What was printed is as the golden has it.
+    /// Asserts that the output equals the golden file.
     #[track_caller]
     fn golden(self, name: &str) -> Self {
         let file =
@@ -133,7 +133,7 @@ impl Done {
 
 const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"x","thoughtjack_version":"1"}"#;
 
-/// A tape of these messages: `>` before what the client said, `<` before what the server did.
+/// A tape of these messages: `>` marks those of the client, `<` those of the server.
 fn tape(messages: &[&str]) -> String {
     let mut out = format!("{HEADER}\n");
     for (index, message) in messages.iter().enumerate() {
@@ -150,7 +150,7 @@ fn tape(messages: &[&str]) -> String {
     out
 }
 
-/// A call of a tool, as a client says it.
+/// A tool call by a client.
 fn call(id: u64, tool: &str, arguments: &str) -> String {
     format!(
         ">{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"{tool}\",\"arguments\":{arguments}}}}}"

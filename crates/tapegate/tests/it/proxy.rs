@@ -76,7 +76,7 @@ fn a_call_answered_by_events_runs_once_and_the_first_event_is_not_its_answer() {
         let text = format!(
             ": hi\n\nid: e1\ndata: {progress}\n\nevent: message\r\nid: e2\r\ndata: {ANSWER}\r\n\r\n"
         );
-        // One byte at a time: events are put together whatever the chunks are.
+        // One byte at a time: events are reassembled whatever the chunks are.
         for byte in text.as_bytes() {
             out.write_all(&[*byte]).unwrap();
             out.flush().unwrap();
@@ -142,7 +142,7 @@ fn what_comes_on_a_stream_that_was_gone_on_with_is_marked() {
     });
     let recorder = in_front_of(&server, "/mcp", &[]);
     let session = "Mcp-Session-Id: a";
-    // Only the stream of a GET can be gone on with.
+    // Only the stream of a GET can be resumed.
     ask(recorder.port, "POST /mcp", &[JSON, session, "Last-Event-ID: x"], CALL);
     ask(recorder.port, "GET /mcp", &["Accept: text/event-stream", session], "");
     let last = "Last-Event-ID: e1";
@@ -220,7 +220,7 @@ fn a_client_that_leaves_is_felt_by_the_server() {
     let (left, felt) = mpsc::channel();
     let left = std::sync::Mutex::new(left);
     let server = WebServer::start(move |_, out| {
-        // Nothing more comes on this connection unless it is closed.
+        // Nothing more arrives on this connection unless it is closed.
         let gone = out.read(&mut [0]).map_or(true, |count| count == 0);
         left.lock().unwrap().send(gone).unwrap();
         false

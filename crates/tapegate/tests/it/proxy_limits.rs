@@ -1,4 +1,4 @@
-//! `tapegate record` between HTTP clients and an HTTP server: what is over the size limit.
+//! `tapegate record` between HTTP clients and an HTTP server: messages over the size limit.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -107,10 +107,10 @@ fn a_question_of_the_server_over_the_limit_is_answered_with_an_error() {
     assert!(tape.contains(r#""id":71,"error""#), "{tape}");
 }
 
-/// What a client sends that goes on for ever: a call, and then nothing but a string.
+/// The start of an endless request: a call, and then nothing but a string.
 const ENDLESS: &str = r#"{"jsonrpc":"2.0","id":"q","method":"tools/call","params":""#;
 
-/// Begins a request whose body has the given length, or any.
+/// Starts a request whose body has the given length, or any.
 fn begin(port: u16, length: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -122,7 +122,7 @@ fn begin(port: u16, length: &str) -> TcpStream {
     stream
 }
 
-/// Both sorts of recorder that clients reach by HTTP.
+/// Both kinds of recorder that clients reach over HTTP.
 fn recorders() -> (WebServer, [WebRecorder; 2]) {
     let server = WebServer::start(|_, out| out.write_all(&json("", ANSWER)).is_ok());
     let proxy = in_front_of(&server, "/mcp", &["--max-message-bytes", "2048"]);
@@ -130,7 +130,7 @@ fn recorders() -> (WebServer, [WebRecorder; 2]) {
     (server, [proxy, bridge])
 }
 
-/// The reply that a connection ends with.
+/// Reads the refusal that ends a connection.
 fn refused(mut stream: TcpStream) {
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
@@ -185,7 +185,7 @@ fn a_body_that_never_ends_is_refused_and_the_connection_closed() {
         write!(stream, "{:x}\r\n{ENDLESS}\r\n", ENDLESS.len()).unwrap();
         let writing = std::thread::spawn(move || {
             let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
-            // Until it is cut off, at the latest after 16 GiB.
+            // Until it is disconnected, at the latest after 16 GiB.
             (0..1 << 18).find(|_| writer.write_all(chunk.as_bytes()).is_err())
         });
         let mut reply = vec![0; 4096];

@@ -1,5 +1,5 @@
-//! Every recipe of `docs/recipes.md` is run as it stands there, by bash and the real jq, in the
-//! order of the page, on tapes that were recorded a moment ago; and what it does is looked at.
+//! Every recipe of `docs/recipes.md` is run as written, by bash and the real jq, in the order of
+//! the page, on freshly recorded tapes; and its result is checked.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 
-/// What the client says, and how many lines it waits for then. The page names messages 6 and 8.
+/// The client's lines, and how many lines it then waits for. The page names messages 6 and 8.
 const TALK: [(&str, usize); 10] = [
     (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#, 1),
     (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0),
@@ -40,7 +40,7 @@ struct Ran<'a> {
     out: String,
 }
 
-/// Looks at what a recipe did.
+/// Checks the result of a recipe.
 type Outcome = fn(&Ran<'_>);
 
 /// The outcome of each recipe, in the order of the page.
@@ -195,7 +195,7 @@ fn checking_finds_a_torn_tape_and_a_missing_message() {
     assert!(bash(folder, &script("check")).status.success(), "a torn tail is coped with");
 }
 
-/// The recipes of the page: their names and their text.
+/// The recipes of the page: their names and texts.
 fn recipes() -> Vec<(String, String)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
     let page = fs::read_to_string(page).unwrap();
@@ -278,14 +278,14 @@ impl Ran<'_> {
         out
     }
 
-    /// Asserts that a file is a tape with so many messages.
+    /// Asserts that a file is a tape with this many messages.
     fn checks(&self, file: &str, client: usize, server: usize) {
         let out = self.check(file);
         let counts = format!("{} messages ({client} client, {server} server)", client + server);
         assert!(out.contains(&counts), "{out}");
     }
 
-    /// Asserts that a file is the session but for one line, which has `text`.
+    /// Asserts that a file differs from the session only in one line, which contains `text`.
     fn only_differs(&self, file: &str, text: &str) {
         let (old, new) = (self.lines("session.jsonl"), self.lines(file));
         assert_eq!(old.len(), new.len());

@@ -200,7 +200,7 @@ fn temporary_files(folder: &Path) -> Vec<String> {
     names.filter(|name| name.starts_with('.')).collect()
 }
 
-/// A `redact` that has begun to write, and waits for more of its tape.
+/// A `redact` that has started to write, and waits for more of its tape.
 fn begun(folder: &Path, output: &str) -> (std::process::Child, fs::File) {
     let fifo = folder.join(format!("{output}.fifo"));
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -1,7 +1,7 @@
-//! `tapegate replay`: a tape in the place of a server, asked by clients of every kind.
+//! `tapegate replay`: a tape in place of a server, with clients of every kind.
 //!
-//! A tape is a script: `> TEXT` is what the client said, `< TEXT` what the server said, `@MS` in
-//! front is when it was said.
+//! A tape is a script: `> TEXT` is a message of the client, `< TEXT` one of the server, and a
+//! preceding `@MS` is its time.
 
 mod behind;
 mod clients;
@@ -33,10 +33,10 @@ use tapegate_core::time::{SubSecond, write_rfc3339};
 /// The first line of a tape.
 const HEADER: &str = r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#;
 
-/// The ways to match, as they are named on the command line.
+/// The match modes, as named on the command line.
 const MODES: [&str; 3] = ["sequential", "by-request", "fuzzy"];
 
-/// The flags by which a mode takes nothing but the recorded params.
+/// The flags with which a mode accepts only the recorded params.
 fn exactly(mode: &'static str) -> Vec<&'static str> {
     let more: &[&str] = match mode {
         "sequential" => &["--strict-params"],
@@ -46,7 +46,7 @@ fn exactly(mode: &'static str) -> Vec<&'static str> {
     [&["--match-mode", mode], more].concat()
 }
 
-/// What a script says: its moment, its direction, and what was said.
+/// The messages of a script: time, direction and text.
 fn said(script: &str) -> impl Iterator<Item = (String, bool, &str)> {
     let mut at_ms = 0;
     script.lines().map(str::trim).filter(|line| !line.is_empty()).map(move |line| {
@@ -71,7 +71,7 @@ fn messages(script: &str) -> String {
     lines.collect()
 }
 
-/// A whole tape of the thoughtjack dialect.
+/// A complete tape of the thoughtjack dialect.
 fn tape(script: &str) -> String {
     let (total, client) = (said(script).count(), said(script).filter(|said| said.1).count());
     let server = total - client;
@@ -90,7 +90,7 @@ fn overwatch(script: &str) -> String {
     lines.collect()
 }
 
-/// What a program makes of `input`.
+/// The output of a program for `input`.
 fn piped(program: &str, args: &[&str], input: impl AsRef<[u8]>) -> Vec<u8> {
     let mut command = Command::new(program);
     let mut child =
@@ -126,12 +126,12 @@ fn answer(id: impl Display, text: impl Display) -> String {
     )
 }
 
-/// The answer to what is not on the tape, up to where it says more than that.
+/// The answer to a request that is not on the tape, up to its message.
 fn refusal(id: impl Display) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":""#)
 }
 
-/// Messages as a client sends and gets them.
+/// Messages as a client sends and receives them.
 fn lines<Text: AsRef<str>>(texts: &[Text]) -> String {
     texts.iter().map(|text| format!("{}\n", text.as_ref())).collect()
 }

@@ -1,7 +1,7 @@
-//! Reports, as their consumers read them: JUnit XML by an XML Schema and a reader of CI reports,
+//! Reports as their consumers read them: JUnit XML by an XML Schema and a reader of CI reports,
 //! SARIF by the official schema and validator, JSON by the schema in `docs/schema`.
 //!
-//! The goldens of the views stand for every report, one of them with texts made to do harm.
+//! The goldens of the views cover every report, one of them with malicious texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ fn json_reports_fit_the_schema() {
     assert!(broken.contains("'matched' is a required property"), "{broken}");
 }
 
-/// What each recipe of `docs/replay.md` prints, and its exit code.
+/// The output of each recipe of `docs/replay.md`, and its exit code.
 const RECIPES: [(&str, &str, i32); 6] = [
     ("strict", "false\n", 1),
     (
@@ -185,8 +185,8 @@ pub(crate) fn assert_sarif(file: &Path) -> Value {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
-    // It has no code for what it found. That it asks for a home page, which there is none of,
-    // shows that it has looked at all.
+    // It has no exit code for findings. Its complaint about a missing home page, which we do not
+    // have, shows that it has checked the file.
     assert!(run.status.success() && said.contains("SARIF2005"), "{said}");
     let other: Vec<&str> = said
         .lines()

@@ -1,4 +1,4 @@
-//! Scenarios and their clients, with what nobody should write or say.
+//! Invalid and malicious scenarios, and misbehaving clients.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,7 +25,7 @@ fn folder(scenario: &str) -> TempDir {
     folder
 }
 
-/// What `check` says about the scenario in a folder.
+/// The output of `check` for the scenario in a folder.
 fn check(folder: &Path) -> String {
     let run = tapegate().args(["check", "s.yaml"]).current_dir(folder).output().unwrap();
     assert_eq!(run.status.code(), Some(1));
@@ -36,7 +36,7 @@ fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// A scenario that is served by HTTP, with one session. It is gone when this is dropped.
+/// A scenario served over HTTP, with one session. The server is killed on drop.
 struct Served {
     process: Child,
     port: u16,

@@ -1,5 +1,5 @@
-//! Real tapes, and the examples of `docs/tape-format.md`, are held against the published schemas by
-//! a real validator (Python's `jsonschema`).
+//! Real tapes, and the examples of `docs/tape-format.md`, are checked against the published schemas
+//! by a real validator (Python's `jsonschema`).
 
 mod policy;
 
@@ -14,10 +14,10 @@ use crate::support::shim;
 use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
-/// Small, so that a message over it is small too.
+/// Small, so that a message over the limit is small too.
 const LIMIT: [&str; 2] = ["--max-message-bytes", "4KB"];
 
-/// What the client says, and how many lines it waits for then.
+/// The client's lines, and how many lines it then waits for.
 const TALK: [(&str, usize); 10] = [
     (r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#, 1),
     (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0),
@@ -208,8 +208,8 @@ fn the_demo_fits_the_schema() {
     assert_fits(&tape, "thoughtjack", "written");
 }
 
-/// The document that the format comes from has a schema in its appendix; whatever fits that one
-/// must fit ours, with any keys of other writers.
+/// The original specification of the format has a schema in its appendix; whatever conforms to it
+/// must conform to ours, with any keys of other writers.
 #[test]
 fn tapes_of_other_writers_fit_the_schemas() {
     let good = [
@@ -264,7 +264,8 @@ fn the_examples_of_the_page_are_lines_of_real_tapes() {
     assert_eq!(seen, 4);
 }
 
-/// The schema sees a scenario before it is put together, and agrees with the loader on what may stand where.
+/// The schema sees a scenario before it is assembled, and agrees with the loader on what is allowed
+/// where.
 #[test]
 fn the_schema_of_scenarios_agrees_with_check() {
     let tool = "tool: {name: t, inputSchema: {type: object}}";
@@ -313,7 +314,7 @@ fn the_schema_of_scenarios_agrees_with_check() {
     agree("scenario", "s.yaml", &good, &bad);
 }
 
-/// Asserts that `check` and the schema take the good and refuse the bad, in files of this name.
+/// Asserts that `check` and the schema accept the good and reject the bad, in files of this name.
 pub(crate) fn agree(schema: &str, name: &str, good: &[String], bad: &[String]) {
     let folder = tempfile::tempdir().unwrap();
     for (texts, fits) in [(good, true), (bad, false)] {
@@ -360,7 +361,7 @@ fn as_json(text: &str) -> String {
     String::from_utf8(node.to_json()).unwrap()
 }
 
-/// Records the talk with the odd server.
+/// Records the conversation with the odd server.
 fn converse(command: &[&str], tape: &Path) {
     let record = bounded(command, tape, &[&python(), &peer("odd-server.py")]);
     let too_large =
@@ -368,7 +369,7 @@ fn converse(command: &[&str], tape: &Path) {
     talk(record, std::iter::once((too_large.as_str(), 1)).chain(TALK));
 }
 
-/// Records what `cat` makes of `input`.
+/// Records the output of `cat` for `input`.
 fn pipe(command: &[&str], tape: &Path, input: &str) {
     let mut child = bounded(command, tape, &["cat"])
         .stdin(Stdio::piped())
@@ -387,7 +388,7 @@ fn bounded(command: &[&str], tape: &Path, server: &[&str]) -> Command {
     bounded
 }
 
-/// Asserts that some lines fit a schema and others do not.
+/// Asserts that some lines conform to a schema and others do not.
 fn hold(schema: &str, good: &[&str], bad: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lines.jsonl");
@@ -401,7 +402,7 @@ fn hold(schema: &str, good: &[&str], bad: &[&str]) {
     }
 }
 
-/// Asserts that every line of `file` fits, and that there are some.
+/// Asserts that every line of `file` conforms, and that there is at least one.
 fn assert_fits(file: &Path, schema: &str, place: &str) {
     let run = validate(file, schema, place);
     let said = String::from_utf8_lossy(&run.stdout);
@@ -430,7 +431,7 @@ fn beside(tape: &Path) -> PathBuf {
     PathBuf::from(format!("{}.anomalies.jsonl", tape.display()))
 }
 
-/// The Python that has the validator.
+/// The Python interpreter that has the validator.
 fn python() -> String {
     peers::tools("schema/bin/python")
 }

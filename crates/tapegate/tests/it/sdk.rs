@@ -1,8 +1,8 @@
-//! The official SDK clients see the same through `record`, and through `shim` where the policy lets
-//! everything pass or there is none, as direct.
+//! The official SDK clients see the same directly and through `record`, and through `shim` with a
+//! policy that permits everything or none.
 //!
 //! Each test names a client, a server, and the links on both sides of the proxy. The direct run
-//! uses the server's own link: a bridge must make it look as if the client spoke that link itself.
+//! uses the server's own link: a bridge must make it look as if the client used that link itself.
 //! The legacy tests cover tools, resources, prompts, completion, logging, roots, sampling,
 //! elicitation, progress, cancellation, tasks and errors against server-everything; the modern ones
 //! discovery, input_required rounds, subscriptions, mirrored headers and cancellation.
@@ -43,7 +43,7 @@ macro_rules! same_through_all {
     };
 }
 
-/// The same for a shim without a policy, which needs fewer: the gate decides less.
+/// The same for a shim without a policy, which needs fewer tests: the gate decides less.
 macro_rules! same_through_observing {
     ($($name:ident: $client:ident, $server:ident, $near:ident => $far:ident;)*) => {
         $(#[test]
@@ -158,7 +158,7 @@ fn same(between: Between, client: Client, server: Server, near: Link, far: Link)
         folder.path().join("wire.jsonl"),
         folder.path().join("direct.jsonl"),
     );
-    // Side by side: much of a run is waiting for tasks and timers of the server.
+    // In parallel: most of a run is waiting for tasks and timers of the server.
     let direct = thread::spawn(move || direct(client, server, far, &elsewhere));
 
     let upstream = (far != Link::Stdio).then(|| server.listen(far));

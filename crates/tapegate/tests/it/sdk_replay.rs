@@ -1,7 +1,7 @@
-//! The official SDK clients see the same from a tape as from the server it was recorded of.
+//! The official SDK clients see the same from a tape as from the recorded server.
 //!
-//! Each client is recorded once; what it saw then is what it must see from the tape, in every way
-//! of matching, with nothing unmatched and nothing left over.
+//! Each client is recorded once; it must see the same from the tape, in every match mode, with
+//! nothing unmatched and nothing left over.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::sdk::{PY1, PY2, PY2_AUTO, PY2_MODERN, TS1, TS2, TS2_AUTO, TS2_MODERN}
 
 const MODES: [&str; 3] = ["sequential", "by-request", "fuzzy"];
 
-/// One test a line: client and server, and the link it was recorded over.
+/// One test per line: client and server, and the link it was recorded over.
 macro_rules! same_from_the_tape {
     ($($name:ident: $client:ident, $server:ident, $link:ident => $play:ident;)*) => {
         $(#[test]
@@ -55,12 +55,12 @@ same_from_the_tape! {
 struct Recorded {
     folder: Arc<TempDir>,
     client: Client,
-    /// Whether it speaks the revision without sessions.
+    /// Whether it uses the protocol revision without sessions.
     stateless: bool,
     tape: PathBuf,
     /// What the client saw.
     live: String,
-    /// What the tape held when it was recorded.
+    /// The content of the tape when it was recorded.
     kept: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Recorded {
     fn over(link: Link, client: Client, server: Server) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
         let tape = folder.path().join("tape.jsonl");
-        // A client that probes starts its server twice, and the second session is the one.
+        // A client that probes starts its server twice, and the second session counts.
         let mut line = words(&["record", "--force", "-o"]);
         line.push(tape.display().to_string());
         let wire = Path::new("/dev/null");
@@ -100,7 +100,7 @@ impl Recorded {
         (line, report)
     }
 
-    /// On stdio in every mode, by HTTP, and by the old transport.
+    /// On stdio in every mode, over HTTP, and over the old transport.
     fn plays_on_stdio(&self) {
         for mode in MODES {
             let (line, report) = self.replay(mode);
@@ -116,7 +116,7 @@ impl Recorded {
         self.is_untouched();
     }
 
-    /// By HTTP in every mode, again and four at once, and on stdio.
+    /// Over HTTP in every mode, again and four at once, and on stdio.
     fn plays_by_http(&self) {
         self.plays_at("sequential", |url| {
             self.is_same(Link::Http, &[url.to_owned()]);
@@ -125,20 +125,20 @@ impl Recorded {
         for mode in ["by-request", "fuzzy"] {
             self.plays_at(mode, |url| self.is_same(Link::Http, &[url.to_owned()]));
         }
-        // A client that probes does so on stdio in a session of its own.
+        // On stdio, a client that probes does so in a separate session.
         let (line, _) = self.replay("sequential");
         self.is_same(Link::Stdio, &line);
         self.is_untouched();
     }
 
-    /// By HTTP in order, for a client that only begins otherwise than one that is tried at length.
+    /// Over HTTP in order, for a client that differs only at the start from one tested in full.
     fn plays_by_http_once(&self) {
         self.plays_at("sequential", |url| self.is_same(Link::Http, &[url.to_owned()]));
         self.is_untouched();
     }
 
-    /// Four clients at once see what one saw live. Clients without sessions cannot be told apart
-    /// by anybody: they get the same answers, and among them everything that was said unasked.
+    /// Four clients at once see what one saw live. Clients without sessions cannot be told apart:
+    /// they get the same answers, and among them all unsolicited messages.
     fn is_same_at_once(&self, url: &str) {
         let run = || self.client.run(Link::Http, &[url.to_owned()], Path::new("/dev/null"));
         let seen: Vec<String> = thread::scope(|scope| {
@@ -159,7 +159,7 @@ impl Recorded {
         peers::assert_same(&notes(&[&self.live; 4]), &notes(&seen.iter().collect::<Vec<_>>()));
     }
 
-    /// Plays the tape by HTTP to whoever `visit` sends there.
+    /// Plays the tape over HTTP to the clients that `visit` runs.
     fn plays_at(&self, mode: &str, visit: impl FnOnce(&str)) {
         let (mut line, report) = self.replay(mode);
         line.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
@@ -169,7 +169,7 @@ impl Recorded {
         assert_clean(&report, None);
     }
 
-    /// The client sees what it saw live.
+    /// Asserts that the client sees what it saw live.
     fn is_same(&self, link: Link, target: &[String]) {
         let played = self.client.run(link, target, Path::new("/dev/null"));
         peers::assert_same(&self.live, &played);
@@ -180,7 +180,7 @@ impl Recorded {
     }
 }
 
-/// What the client has done, without what it has waited for in vain.
+/// The client's steps, without those that timed out.
 pub(crate) fn steps(transcript: &str) -> String {
     let mut steps = read(transcript)["steps"].take();
     let missing =
@@ -197,7 +197,7 @@ fn read(transcript: &str) -> Value {
 fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_difference() {
     let recorded = Recorded::over(Link::Stdio, TS2, Server::Everything);
     let text = String::from_utf8(recorded.kept.clone()).expect("a tape is text");
-    // The handshake, the list of tools and some calls; all the rest is asked of the server.
+    // The handshake, the list of tools and some calls; the rest is passed to the server.
     let end = text.lines().position(|line| line.contains("\"get-sum\"")).expect("a call");
     let tape = recorded.folder.path().join("part.jsonl");
     let part: String = text.lines().take(end).map(|line| format!("{line}\n")).collect();
@@ -218,11 +218,11 @@ fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_d
     let report = read(&fs::read_to_string(&report).expect("a report"));
     assert!(report["passed_on"].as_u64() > Some(20), "{report}");
     assert_eq!(report["passed_on"], report["unmatched"]);
-    // The new tape has both, and needs nobody behind it.
+    // The new tape has both, and needs no server behind it.
     peers::assert_valid(&new);
     let whole = Recorded { tape: new, live: seen, ..recorded };
     let (mut line, _) = whole.replay("by-request");
-    // How often the client lists the tools anew depends on when it hears that they have changed.
+    // How often the client lists the tools again depends on when it learns that they have changed.
     line.extend(["--on-exhausted", "last"].map(str::to_owned));
     let seen = TS2.run(Link::Stdio, &line, Path::new("/dev/null"));
     peers::assert_same(&steps(&whole.live), &steps(&seen));
@@ -249,14 +249,14 @@ fn independent_calls_may_come_in_any_order() {
     recorded.is_untouched();
 }
 
-/// Asserts that everything that was asked is on the tape, and everything on the tape was asked.
+/// Asserts that every request is on the tape, and everything on the tape was requested.
 fn assert_clean(report: &Path, sessions: Option<u64>) {
     let text = fs::read_to_string(report).expect("a report");
     let report: Value = serde_json::from_str(&text).expect("a report is JSON");
     for count in ["unmatched", "unused"] {
         assert_eq!(report[count], 0, "{count} in {text}");
     }
-    // Some clients start the server once to look at it, and then to use it.
+    // Some clients start the server once to probe it, and again to use it.
     let starts = report["starts"].as_array().expect("starts");
     let each = |count: u64| starts.iter().all(|start| start["sessions"] == count);
     assert!(sessions.is_none_or(each), "{text}");

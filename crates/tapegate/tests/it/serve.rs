@@ -1,4 +1,4 @@
-//! `tapegate serve`: scenarios in the role of the server, on stdio and by HTTP.
+//! `tapegate serve`: scenarios in the role of the server, on stdio and over HTTP.
 
 mod agent;
 mod behave;

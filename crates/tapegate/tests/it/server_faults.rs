@@ -1,4 +1,4 @@
-//! Servers that misbehave: what they send still arrives and is recorded, and they are ended.
+//! Servers that misbehave: their output still arrives and is recorded, and they are ended.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use tapegate_core::side::Side;
 use crate::support::{Kept, check, record, reply, request, tape};
 use crate::web::ask;
 
-/// Lines no JSON parser likes, and lines that parsers change when they write them again.
+/// Lines that JSON parsers reject, and lines that they change when writing them again.
 const ODD_LINES: &[&[u8]] = &[
     b"{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":{\"v\":1e309,\"w\":1.0,\"x\":-0}}",
     b"{\"jsonrpc\":\"2.0\",\"id\":18446744073709551616,\"method\":\"m\"}",
@@ -60,7 +60,7 @@ fn ec_stdio_015_odd_bytes_pass_beside_a_thoughtjack_tape_that_stays_a_tape() {
         kept.into_iter().filter(|kept| kept.from == Side::Server).collect()
     };
     let (on, off) = (of(end.tape()), of(end.beside()));
-    // The batches are on the tape element by element, and beside it as they came.
+    // Batches are on the tape element by element, and beside it as received.
     for line in ODD_LINES {
         let beside = off.iter().any(|kept| kept.bytes == *line);
         let whole = on.iter().any(|kept| kept.bytes == line.trim_ascii());

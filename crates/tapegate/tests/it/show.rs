@@ -1,5 +1,5 @@
-//! `tapegate show`: what people and programs see of a tape. What it prints at 80 and 120 columns is a
-//! golden (`tests/golden/show`); `UPDATE_GOLDEN=1` writes it anew.
+//! `tapegate show`: a tape for people and programs. Its output at 80 and 120 columns is a golden
+//! (`tests/golden/show`); `UPDATE_GOLDEN=1` rewrites it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -61,7 +61,7 @@ fn a_tape_is_a_timeline_at_every_width() {
     assert!(!text.chars().any(unsafe_letter), "{text:?}");
 }
 
-/// Names that are wide, long, empty, written from right to left, or would be obeyed by a terminal.
+/// Names that are wide, long, empty, right-to-left, or contain control characters.
 #[test]
 fn odd_names_fit_every_width_and_no_terminal_obeys_them() {
     for columns in [80, 120] {
@@ -181,7 +181,7 @@ fn a_running_session_is_followed_to_its_end() {
     };
     writeln!(file, "{}", lines[..3].join("\n")).unwrap();
     wait_for("initialize");
-    // A call without an answer is shown after a moment, and its answer when it comes.
+    // A call without an answer is shown after a moment, and its answer when it arrives.
     writeln!(file, "{}", lines[4]).unwrap();
     wait_for("no answer yet");
     writeln!(file, "{}", lines[8]).unwrap();
@@ -224,7 +224,7 @@ fn colours_are_used_when_they_are_asked_for() {
 
 #[test]
 fn a_pager_is_used_on_a_terminal_alone() {
-    // The pager says that it was there, and what it read.
+    // The pager marks what it has read.
     let pager = "sed 's/^/PAGED /'";
     for name in ["show", "stats"] {
         let with = |flags: &[&str], pager: &str| {
@@ -248,7 +248,7 @@ fn a_pager_is_used_on_a_terminal_alone() {
             assert!(code == 0 && !shown.contains("PAGED"), "{name} {flags:?} {pager:?}: {shown}");
             assert!(shown.contains("write_file"), "{name} {flags:?} {pager:?}: {shown}");
         }
-        // Without a terminal there is nobody to page for.
+        // Without a terminal there is no paging.
         let done = command("120").args([name, "tape.jsonl"]).env("PAGER", pager).output().unwrap();
         assert!(!out(&done).contains("PAGED"), "{name}");
     }
@@ -270,7 +270,7 @@ fn what_the_log_beside_a_tape_says_was_decided_is_shown() {
         serde_json::from_str(&show(&["--format", "json", tape], &folder)).unwrap();
     let call = document.iter().find(|row| row["name"] == "read_file").unwrap();
     assert_eq!(call["decision"], "forward", "{call}");
-    // The same tape elsewhere tells nothing of the log, unless it is named.
+    // The same tape elsewhere shows nothing from the log, unless the log is named.
     let elsewhere = tempfile::tempdir().unwrap();
     let name = Path::new(tape).file_name().unwrap();
     fs::copy(folder.join(tape), elsewhere.path().join(name)).unwrap();

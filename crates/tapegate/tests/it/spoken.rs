@@ -1,11 +1,11 @@
-//! What is said at a terminal, and what stops a start: nothing that a terminal would obey, and no panic.
+//! Terminal output and failed starts: no control characters, and no panic.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 
-/// What a terminal would obey, or an eye would miss.
+/// Characters that a terminal would interpret, or a reader would miss.
 const ODD: &str = "\x1b[31mX\x07\r\n\u{202e}Y";
 
 fn run(folder: &std::path::Path, arguments: &[&str]) -> Output {
@@ -48,7 +48,7 @@ fn control_characters_in_names_flags_and_values_are_escaped() {
         let said = String::from_utf8_lossy(&said);
         let odd = |letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}';
         assert!(!said.contains(odd), "{arguments:?}: {said:?}");
-        // A line break of a name does not begin a line of ours.
+        // A line break in a name does not start a line of our own.
         assert!(!said.lines().any(|line| line.starts_with("\\u202e")), "{arguments:?}: {said}");
     }
 }
@@ -59,7 +59,7 @@ fn too_few_descriptors_are_an_error_that_says_what_to_do() {
     for limit in [6, 7, 8, 9, 10, 12, 14, 16] {
         for arguments in ["record -o t/ -- cat", "shim -- cat", "serve --scenario rug-pull", "hub"]
         {
-            // A hub that starts after all is ended.
+            // A hub that does start is ended.
             let script = format!("ulimit -n {limit}; exec timeout 60 \"$0\" {arguments}");
             let mut command = Command::new("bash");
             command.args(["-c", &script, TAPEGATE]).current_dir(folder.path()).stdin(Stdio::null());

@@ -1,9 +1,8 @@
-//! What the tests of faults share: a real session around a scripted server, and its remains.
+//! Shared test support: a real session around a scripted server, and what it leaves behind.
 //!
-//! A [`Run`] is a guard: whatever way a test ends, every process that it started is killed and the
-//! proxy is reaped. Processes are found by a mark in their environment, so grandchildren count.
-//! Waiting is always for something that must come; time limits only keep a broken build from
-//! hanging.
+//! A [`Run`] is a guard: however a test ends, every process it started is killed and the proxy is
+//! reaped. Processes are found by a mark in their environment, so grandchildren are included. Tests
+//! only wait for things that must happen; time limits just keep a broken build from hanging.
 
 mod accepting;
 mod dice;
@@ -37,7 +36,7 @@ use processes::marked;
 pub(crate) use terminal::{at_terminal, at_terminal_answering, at_terminal_typing_ahead, terminal};
 pub(crate) use words::{reply, request};
 
-/// How long anything may take before the test is given up.
+/// How long anything may take before the test fails.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
 
 /// The binary under test.
@@ -45,19 +44,19 @@ pub(crate) fn tapegate() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tapegate"))
 }
 
-/// The approvals of a project whose state folder is the user's, too.
+/// The approvals of a project whose state folder is also the user's.
 pub(crate) fn approvals_of(state: &Path) -> Approvals {
     Approvals::of_project(state, state).expect("a folder of approvals")
 }
 
-/// Writes a file as editors do: whoever looks meanwhile finds the old text or the new one, never half of it.
+/// Writes a file atomically, as editors do: a reader finds the old text or the new one.
 pub(crate) fn replace_file(path: &Path, text: &str) {
     let half = path.with_extension("half");
     fs::write(&half, text).unwrap();
     fs::rename(half, path).unwrap();
 }
 
-/// What shows that a script may decide about calls of such a project.
+/// The flags that authorize a script to decide calls of such a project.
 pub(crate) fn key_flags(state: &Path) -> [String; 3] {
     let key = PrivateDir::open(state, state).unwrap().key().unwrap();
     let copy = state.join("copy-of-key");
@@ -98,8 +97,8 @@ pub(crate) fn replay(tape: impl AsRef<[u8]>) -> Setup {
     setup
 }
 
-/// `tapegate shim` around a scripted server, in a folder with this policy, if it is one. Its state is in
-/// `state` there; the server goes by the name `s`.
+/// `tapegate shim` around a scripted server, in a folder with this policy unless it is empty. Its
+/// state is in `state` there; the server's id is `s`.
 pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
     let setup = Setup::new("shim", steps).flags(&["--server-id", "s"]);
     if !policy.is_empty() {
@@ -107,7 +106,7 @@ pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
     }
     let state = setup.folder.path().join("state").display().to_string();
     let config = setup.folder.path().join("config").display().to_string();
-    // Whoever runs the tests may have a policy.
+    // The user who runs the tests may have a policy.
     setup.env("TAPEGATE_HOME", &state).env("XDG_CONFIG_HOME", &config)
 }
 
@@ -125,7 +124,7 @@ impl Setup {
         Self { folder, place, command, program, tape, flags, server, env, stdin, stdout, reading }
     }
 
-    /// A variable for the command.
+    /// Sets a variable for the command.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
@@ -155,25 +154,25 @@ impl Setup {
         self
     }
 
-    /// Another name for the server behind a shim.
+    /// Another id for the server behind a shim.
     pub(crate) fn server_id(mut self, id: &str) -> Self {
         self.flags = ["--server-id", id].map(str::to_owned).to_vec();
         self
     }
 
-    /// Another place for the tape; relative to the test's folder.
+    /// Another path for the tape, relative to the test's folder.
     pub(crate) fn tape_at(mut self, path: impl AsRef<Path>) -> Self {
         self.tape = self.folder.path().join(path);
         self
     }
 
-    /// What the client's end of standard input is.
+    /// The client's end of standard input.
     pub(crate) fn stdin(mut self, stdin: impl Into<Stdio>) -> Self {
         self.stdin = Some(stdin.into());
         self
     }
 
-    /// What the client's end of standard output is.
+    /// The client's end of standard output.
     pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
         self.stdout = Some(stdout.into());
         self
@@ -196,7 +195,7 @@ impl Setup {
         self.folder.path()
     }
 
-    /// The tape, before there is one.
+    /// The path of the tape, before it exists.
     pub(crate) fn tape_path(&self) -> &Path {
         &self.tape
     }
@@ -246,7 +245,7 @@ impl Setup {
     }
 }
 
-/// A session under way.
+/// A running session.
 pub(crate) struct Run {
     folder: TempDir,
     tape: PathBuf,
@@ -264,7 +263,7 @@ impl Run {
         self.input.as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// Writes from another thread and closes the input; a recorder that is gone is no fault.
+    /// Writes from another thread and closes the input; a recorder that has exited is not an error.
     pub(crate) fn send_aside(&mut self, bytes: Vec<u8>) {
         if let Some(mut input) = self.input.take() {
             thread::spawn(move || drop(input.write_all(&bytes)));
@@ -281,28 +280,29 @@ impl Run {
         self.input = None;
     }
 
-    /// Begins to read what the recorder writes.
+    /// Starts to read the recorder's output.
     pub(crate) fn read_on(&self) {
         let (state, changed) = &*self.output.0;
         lock(state).reading = true;
         changed.notify_all();
     }
 
-    /// Waits until the client has got `count` lines, and returns what it has got.
+    /// Waits until the client has received `count` lines, and returns what it has received.
     pub(crate) fn lines(&self, count: usize) -> Vec<u8> {
         let enough = |bytes: &[u8]| bytes.iter().filter(|b| **b == b'\n').count() >= count;
         let wanted = format!("{count} lines (stderr: {})", self.complaints());
         self.output.wait(&wanted, enough)
     }
 
-    /// Waits until the client has got `text`.
+    /// Waits until the client has received `text`.
     pub(crate) fn gets(&self, text: &str) {
         let text = text.as_bytes();
         let enough = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text);
         self.output.wait(&String::from_utf8_lossy(text), enough);
     }
 
-    /// Waits until the client has got a whole line with `text` in it, and returns that line.
+    /// Waits until the client has received a complete line with `text` in it, and returns that
+    /// line.
     pub(crate) fn line_with(&self, text: &str) -> String {
         let find = |bytes: &[u8]| {
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -313,13 +313,13 @@ impl Run {
         find(&self.output.wait(&wanted, |bytes| find(bytes).is_some())).unwrap()
     }
 
-    /// Waits until `text` was said on standard error.
+    /// Waits until `text` is on standard error.
     pub(crate) fn says(&self, text: &str) {
         let enough = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
         self.errors.wait(&format!("{text} on standard error"), enough);
     }
 
-    /// What the client has got so far.
+    /// What the client has received so far.
     pub(crate) fn got(&self) -> Vec<u8> {
         lock(&self.output.0.0).bytes.clone()
     }
@@ -338,7 +338,7 @@ impl Run {
         String::from_utf8_lossy(&lock(&self.errors.0.0).bytes).into_owned()
     }
 
-    /// Waits until something is true.
+    /// Waits until a condition holds.
     pub(crate) fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let start = Instant::now();
         while !holds(self) {
@@ -352,18 +352,18 @@ impl Run {
         kill_process(Pid::from_child(&self.proxy), signal).unwrap();
     }
 
-    /// The processes of this session that live, the recorder not included.
+    /// The live processes of this session, without the recorder.
     pub(crate) fn others(&self) -> Vec<Pid> {
         let proxy = Pid::from_child(&self.proxy);
         marked(&self.mark).into_iter().filter(|pid| *pid != proxy).collect()
     }
 
-    /// The most memory the recorder has used, in KB.
+    /// The peak memory of the recorder, in KB.
     pub(crate) fn memory_kb_max(&self) -> u64 {
         self.status_kb("VmHWM:")
     }
 
-    /// What the kernel says of the recorder's memory, in KB.
+    /// A value of the recorder's `/proc/PID/status`, in KB.
     pub(crate) fn status_kb(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.proxy.id());
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -418,7 +418,7 @@ impl Drop for Run {
     }
 }
 
-/// A session that is over.
+/// A session that has ended.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
@@ -427,7 +427,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The recorder ended with this code.
+    /// Asserts that the recorder exited with this code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         let (got, signal) = (self.status.code(), self.status.signal());
@@ -435,7 +435,7 @@ impl Ended {
         self
     }
 
-    /// The client got exactly this.
+    /// Asserts that the client received exactly this.
     #[track_caller]
     pub(crate) fn client_got(self, bytes: &[u8]) -> Self {
         let show = |bytes: &[u8]| bytes[..bytes.len().min(600)].escape_ascii().to_string();
@@ -443,7 +443,7 @@ impl Ended {
         self
     }
 
-    /// The client got this, and then only errors of our own.
+    /// Asserts that the client received this, and then only errors of our own.
     #[track_caller]
     pub(crate) fn client_got_first(mut self, bytes: &[u8]) -> Self {
         let rest = self.stdout.split_off(bytes.len().min(self.stdout.len()));
@@ -453,7 +453,7 @@ impl Ended {
         self.client_got(bytes)
     }
 
-    /// The client got this among other things.
+    /// Asserts that the client received this, among other things.
     #[track_caller]
     pub(crate) fn client_got_some(self, text: &str) -> Self {
         let got = String::from_utf8_lossy(&self.stdout);
@@ -461,21 +461,21 @@ impl Ended {
         self
     }
 
-    /// Standard error has this.
+    /// Asserts that standard error contains this.
     #[track_caller]
     pub(crate) fn complains(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "{text} is not in {}", self.stderr);
         self
     }
 
-    /// No process of the session is left.
+    /// Asserts that no process of the session is left.
     #[track_caller]
     pub(crate) fn leaves_no_process(self) -> Self {
         self.run.until("the end of every process", |run| run.others().is_empty());
         self
     }
 
-    /// `tapegate check` finds no error.
+    /// Asserts that `tapegate check` finds no error.
     #[track_caller]
     pub(crate) fn checks(self) -> Self {
         check(&self.run.tape, 0);
@@ -492,7 +492,7 @@ impl Ended {
         kept(&beside(&self.run.tape))
     }
 
-    /// What the messages of one side on the tape say, a line each.
+    /// The messages of one side on the tape, one per line.
     pub(crate) fn said(&self, side: Side) -> Vec<u8> {
         let tape = self.tape().into_iter().filter(|kept| kept.from == side);
         tape.flat_map(|kept| [kept.bytes, b"\n".to_vec()].concat()).collect()

@@ -68,7 +68,8 @@ fn nothing_is_appended_to_something_else() {
         let ours = other == "{\"ts";
         let end = setup.start().end_of_input().exits(0);
         if ours {
-            // What a crash leaves of our own first line is told from a stranger's file.
+            // The remains of our own first line after a crash are told apart from an unrelated
+            // file.
             continue;
         }
         let end = end.complains("is not a whole tape of the overwatch dialect");

@@ -1,4 +1,4 @@
-//! Disks that fill up or vanish: nothing passes unrecorded unless it was asked for.
+//! Disks that fill up or vanish: nothing passes unrecorded unless that was requested.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::{Setup, check, fake_server, kept, record, request, tape, tapegate};
 use crate::web::{WebRecorder, WebServer, ask, json};
 
-/// A small file system of its own. It is taken away whatever way a test ends.
+/// A small file system of its own. It is unmounted however a test ends.
 pub(crate) struct Disk {
     folder: TempDir,
 }
@@ -39,14 +39,14 @@ impl Drop for Disk {
     }
 }
 
-/// A setup whose tape is on `disk` and whose server keeps what it gets in the returned file.
+/// A setup whose tape is on `disk` and whose server logs its input to the returned file.
 fn on(disk: &Disk, setup: Setup, name: &str) -> (Setup, PathBuf) {
     let log = setup.folder().join("log");
     let setup = setup.tape_at(disk.path().join(name));
     (setup.sh(&format!("exec \"$FAKE\" log={} serve", log.display())), log)
 }
 
-/// Writes requests a few at a time, so that what is recorded at once is small beside the disk.
+/// Writes requests a few at a time, so that each write is small compared with the disk.
 fn trickle(mut input: fs::File, line: impl Fn(usize) -> String + Send + 'static) {
     std::thread::spawn(move || {
         for id in (0..3000).step_by(20) {
@@ -80,7 +80,7 @@ fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded()
         let mut run = setup.start();
         run.send(request("\"first\"").as_bytes());
         run.lines(1);
-        // The input stays open: it is the disk that ends the session.
+        // The input stays open: the disk ends the session.
         let input = run.take_input();
         let _open = input.try_clone().unwrap();
         trickle(input, request::<usize>);
@@ -97,7 +97,7 @@ fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded()
             got.lines().partition(|line| line.contains("recording stopped: "));
         assert_eq!(theirs.join("\n") + "\n", String::from_utf8(on_tape(Side::Server)).unwrap());
         assert!(!ours.is_empty(), "pending requests are answered");
-        // The server may have been ended before it read all that was sent to it.
+        // The server may have been ended before it read everything that was sent to it.
         let read = fs::read(log).unwrap();
         assert!(on_tape(Side::Client).starts_with(&read));
     }
@@ -146,7 +146,7 @@ fn a_tape_over_the_limit_for_files_is_an_error_like_a_full_disk() {
         .spawn()
         .unwrap();
     let big = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "m".repeat(300_000));
-    // Only a part may be taken before the session ends.
+    // Only a part may be read before the session ends.
     std::io::Write::write_all(&mut run.stdin.take().unwrap(), big.as_bytes()).ok();
     let end = run.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&end.stderr).into_owned();
@@ -184,7 +184,7 @@ fn a_full_disk_leaves_a_gzip_tape_that_reads() {
     std::thread::spawn(move || {
         let mut dice = crate::support::Dice::roll();
         for _ in 0..20_000 {
-            // Noise does not compress.
+            // Random data does not compress.
             let noise: String = (0..60).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect();
             let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":\"{noise}\"}}\n");
             if std::io::Write::write_all(&mut input, line.as_bytes()).is_err() {
@@ -244,7 +244,7 @@ fn a_tape_that_is_deleted_ends_the_session() {
     run.send(request(1).as_bytes());
     run.lines(1);
     fs::remove_dir_all(run.folder().join("gone")).unwrap();
-    // Each request is one more look at the file; the one after the first look that fails ends it.
+    // The file is checked at each request; the one after the first failed check ends the session.
     let many: String = (2..20_000).map(request).collect();
     run.send_aside(many.into_bytes());
     run.end().exits(3).complains("the file was deleted").leaves_no_process();

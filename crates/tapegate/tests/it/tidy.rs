@@ -1,9 +1,9 @@
-//! The home of every house rule that a compiler does not check.
+//! Project rules that the compiler does not check.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Who may depend on whom. A crate that is not named here is new, and this is where it is thought about.
+/// Which crates may depend on which. A new crate must be added here.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &[]),
     ("tapegate-yaml", &["tapegate-core"]),
@@ -31,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a crate keeps away from, whoever wrote it.
+/// Dependencies that a crate must not use.
 const MAY_NOT_USE: &[(&str, &[&str])] = &[
     ("tapegate-core", &["tokio", "hyper", "rustix", "flate2"]),
     ("tapegate-yaml", &["tokio", "hyper", "rustix", "flate2"]),
@@ -91,7 +91,7 @@ fn every_file_says_what_it_is_for() {
 
 #[test]
 fn nothing_is_left_to_do_in_a_comment() {
-    // Put together, so that this file does not find itself.
+    // Assembled, so that this file does not match itself.
     let words = [["FIX", "ME"], ["TO", "DO"]].map(|word| word.concat());
     for (path, text) in sources() {
         for (line, found) in text.lines().enumerate() {
@@ -159,7 +159,7 @@ fn every_edge_case_on_the_list_has_a_test() {
     let all: String = sources().into_iter().map(|(_, text)| text).collect();
     for id in list.lines().filter(|line| line.starts_with("EC-")) {
         let name = id.to_lowercase().replace('-', "_");
-        // A test may be for several of them.
+        // A test may cover several of them.
         let names = all.lines().filter(|line| line.trim_start().starts_with("fn ec_"));
         let mut names = names.filter(|line| line.contains(&format!("{name}_")));
         assert!(names.next().is_some(), "{id} has no test");
@@ -177,7 +177,7 @@ pub(crate) fn commands() -> Vec<String> {
     names.filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
-/// No line of code below `folder` has one of `words`, except in the files named.
+/// Asserts that no line of code below `folder` contains one of `words`, except in the files named.
 #[track_caller]
 fn code_without(folder: &str, words: &[&str], except: &[&str]) {
     for (path, text) in sources() {
@@ -185,7 +185,7 @@ fn code_without(folder: &str, words: &[&str], except: &[&str]) {
         if !name.starts_with(folder) || !name.contains("/src/") || except.contains(&name) {
             continue;
         }
-        // Unit tests stand at the end of a file and may do what they like.
+        // Unit tests are at the end of a file and are exempt.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for (line, found) in code.lines().enumerate() {
             let comment = found.trim_start().starts_with("//");
@@ -195,7 +195,7 @@ fn code_without(folder: &str, words: &[&str], except: &[&str]) {
     }
 }
 
-/// The names in the tables of dependencies, those for tests not included.
+/// The names in the dependency tables, without dev-dependencies.
 fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut wanted = false;

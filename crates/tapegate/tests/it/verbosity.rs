@@ -17,7 +17,7 @@ const TAPE: &str = concat!(
     "\n",
 );
 
-/// A command line for every command, which says something on standard error if it can.
+/// A command line for every command, with output on standard error where possible.
 fn lines() -> Vec<Vec<String>> {
     let fake = fake_server().display().to_string();
     let lines: [&[&str]; 21] = [

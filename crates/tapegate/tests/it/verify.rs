@@ -1,4 +1,4 @@
-//! `tapegate verify`: tapes against the server they came from, and against one that has changed.
+//! `tapegate verify`: tapes against the server they came from, and against a changed one.
 
 mod drift;
 mod real;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::peers;
 use crate::support::{self, Run, record};
 
-/// No verification of a test takes longer, except one that waits on purpose.
+/// No verification in a test takes longer, except one that waits on purpose.
 const RUN_S_MAX: &str = "600";
 
 /// A tape of the drift server, and a folder around it.
@@ -30,7 +30,7 @@ struct Verified {
     stderr: String,
 }
 
-/// Verifies `tape` with `flags`, which name the server too.
+/// Verifies `tape` with `flags`, which also name the server.
 fn verify<S: AsRef<std::ffi::OsStr>>(tape: &Path, flags: &[S]) -> Verified {
     let mut command = peers::bounded(RUN_S_MAX);
     command.arg(peers::tapegate()).args(["verify", "-r"]).arg(tape).args(flags);
@@ -44,19 +44,19 @@ impl Verified {
         Self { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// Nothing has changed, and this much was compared.
+    /// Asserts that nothing has changed.
     #[track_caller]
     fn finds_nothing(&self) {
         assert_eq!((self.code, self.changes().as_str()), (Some(0), ""), "{}", self.stderr);
     }
 
-    /// Exactly these changes were found, as they are printed.
+    /// Asserts that exactly these changes were printed.
     #[track_caller]
     fn finds(&self, changes: &str) {
         assert_eq!((self.changes().as_str(), self.code), (changes, Some(1)), "{}", self.stderr);
     }
 
-    /// What was printed before the notes and the numbers.
+    /// The output before the notes and the counts.
     fn changes(&self) -> String {
         let is_rest = |line: &&str| {
             let rest = ["note: ", "not sent: ", "nothing has changed: "];
@@ -72,7 +72,7 @@ impl Verified {
 }
 
 impl Drift {
-    /// Records a session with the drift server, of which the changes named are true already.
+    /// Records a session with the drift server, with these changes already applied.
     fn record(changes: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = peers::peer("drift-server.py");
@@ -107,7 +107,7 @@ impl Drift {
         verify(&self.tape, &[flags, &["--upstream", &server]].concat())
     }
 
-    /// Whether the call that destroys was made.
+    /// Whether the destructive call was made.
     fn is_erased(&self) -> bool {
         fs::read_to_string(self.folder.path().join("victim")).unwrap().is_empty()
     }
@@ -148,7 +148,7 @@ fn words(command: &[&str]) -> Vec<String> {
     std::iter::once("--").chain(command.iter().copied()).map(str::to_owned).collect()
 }
 
-/// The binary under test, for whoever needs more than its output.
+/// The binary under test, for tests that need more than its output.
 fn tapegate() -> Command {
     support::tapegate()
 }

@@ -1,4 +1,4 @@
-//! HTTP as tests need it: a scripted server, a client that shows every byte, and a recorder between.
+//! HTTP for tests: a scripted server, a client that shows every byte, and a recorder between them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long anything may take before the test is given up.
+/// How long anything may take before the test fails.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// A request as it arrived.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     /// Request line and headers.
@@ -27,21 +27,22 @@ impl Seen {
     }
 }
 
-/// A server that answers every request by one function, and remembers what it was asked.
+/// A server that answers every request with one function, and remembers the requests.
 pub(crate) struct WebServer {
     pub(crate) port: u16,
     seen: Arc<(Mutex<Vec<Seen>>, Condvar)>,
 }
 
 impl WebServer {
-    /// Starts a server. `reply` writes the whole reply; when it returns false the connection closes.
+    /// Starts a server. `reply` writes the whole reply; if it returns false, the connection is
+    /// closed.
     pub(crate) fn start(
         reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self::start_at(0, reply)
     }
 
-    /// The same on a port that was chosen.
+    /// The same on a given port.
     pub(crate) fn start_at(
         port: u16,
         reply: impl Fn(&Seen, &mut TcpStream) -> bool + Send + Sync + 'static,
@@ -67,7 +68,7 @@ impl WebServer {
         self.seen.0.lock().unwrap().clone()
     }
 
-    /// Waits until `count` requests have come.
+    /// Waits until `count` requests have arrived.
     pub(crate) fn wait(&self, count: usize) -> Vec<Seen> {
         let (lock, more) = &*self.seen;
         let seen = more
@@ -124,7 +125,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// A whole reply with a JSON body.
+/// A complete reply with a JSON body.
 pub(crate) fn json(extra: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{extra}content-length: {length}\r\n\r\n{body}")
@@ -135,7 +136,7 @@ pub(crate) fn json(extra: &str, body: &str) -> Vec<u8> {
 pub(crate) const STREAM: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
-/// What a client got.
+/// A reply as a client received it.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -154,7 +155,7 @@ pub(crate) fn ask(port: u16, request_line: &str, headers: &[&str], body: &str) -
     got(send(port, request_line, headers, body))
 }
 
-/// Sends exact bytes and reads what comes until the connection closes.
+/// Sends exact bytes and reads until the connection closes.
 pub(crate) fn ask_raw(port: u16, request: &[u8]) -> Got {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.set_read_timeout(Some(GUARD)).unwrap();
@@ -202,7 +203,7 @@ fn unchunk(mut rest: &str) -> String {
     out
 }
 
-/// `tapegate record --http`, ended on every way out.
+/// `tapegate record --http`, always ended however the test ends.
 pub(crate) struct WebRecorder {
     pub(crate) port: u16,
     tape: PathBuf,
@@ -235,7 +236,7 @@ impl WebRecorder {
         recorder
     }
 
-    /// The same, with its tape at a place of the test's own.
+    /// The same, with its tape at a path chosen by the test.
     pub(crate) fn start_at(
         tape: PathBuf,
         arguments: &[&str],
@@ -259,7 +260,7 @@ impl WebRecorder {
                 break;
             }
         }
-        // Read on, or the recorder would block on a full pipe.
+        // Keep reading, or the recorder would block on a full pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let port = port.unwrap_or_else(|| panic!("no listener: {said}"));
         Self { port, tape, process, _folder: None }
@@ -269,17 +270,17 @@ impl WebRecorder {
         self.tape.clone()
     }
 
-    /// What is on the tape now.
+    /// The current content of the tape.
     pub(crate) fn tape(&self) -> String {
         std::fs::read_to_string(self.tape_path()).unwrap()
     }
 
-    /// Waits for a recorder that ends by itself.
+    /// Waits for a recorder that exits by itself.
     pub(crate) fn wait(mut self) -> ExitStatus {
         self.process.wait().unwrap()
     }
 
-    /// Ends the recorder by SIGTERM and returns its exit and its tape.
+    /// Ends the recorder with SIGTERM and returns its exit status and its tape.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let pid = Pid::from_raw(self.process.id() as i32).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
@@ -296,7 +297,7 @@ impl Drop for WebRecorder {
     }
 }
 
-/// Has `tapegate check` look over a tape.
+/// Asserts that `tapegate check` accepts a tape.
 pub(crate) fn assert_checks(tape: &Path) {
     let run = Command::new(env!("CARGO_BIN_EXE_tapegate")).arg("check").arg(tape).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));

@@ -67,7 +67,7 @@ pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTap
     Ok(Some(SharedTape::new(tape)))
 }
 
-/// A [`Deck`] that records to the new tape.
+/// A recorded session that is written to the new tape.
 pub(super) fn deck(tape: &SharedTape, clock: Clock) -> Deck {
     Deck::new(Box::new(tape.clone()), clock, OnTapeError::Stop)
 }

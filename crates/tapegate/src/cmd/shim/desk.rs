@@ -72,7 +72,7 @@ struct Open {
     method: String,
 }
 
-/// The parts that a [`Desk`] is made of.
+/// What is needed to open the approvals.
 pub(super) struct Begin {
     pub(super) settle: Settle,
     pub(super) journal: Journal,

@@ -1,4 +1,4 @@
-//! Attempts to decide that are refused leave a trace in the activity log.
+//! Refused attempts to decide leave a trace in the activity log.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ fn attempts(state: &State) -> Vec<Value> {
     events.filter(|event| event["governance_decision"] == "refused").collect()
 }
 
-/// Runs a command that is refused, and returns the one event that was logged about it.
+/// Runs a command that is refused, and returns the one event that it logged.
 #[track_caller]
 fn logged(state: &State, command: &mut Command, reason: &str) -> Value {
     let before = attempts(state).len();
@@ -45,7 +45,7 @@ fn a_refused_decision_is_logged_with_its_reason() {
     let mut export = state.command(&["export-key", "copy"]);
     let event = logged(&state, export.current_dir(state.path()), "takes a person");
     assert_eq!(event["command"], "approvals export-key copy");
-    // In an agent's shell, though there is a terminal.
+    // In an agent's shell, although there is a terminal.
     let mut inside = state.command(&["approve", ID]);
     let (code, _) = at_terminal(inside.env("CLAUDECODE", "1"), "y\n");
     assert_eq!(code, 1);

@@ -40,7 +40,7 @@ fn from_the_shell_of_an_agent_nothing_is_decided_even_at_a_terminal() {
         assert!(said.contains("a terminal that you opened"), "{said}");
         assert!(!said.contains("--key-file"), "{said}");
     }
-    // The process of an agent is above, though it has cleaned the environment.
+    // A parent process is an agent, although it has cleaned the environment.
     let agent = state.path().join("claude");
     std::fs::write(&agent, "#!/bin/sh\n\"$@\"\n").unwrap();
     std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -126,7 +126,7 @@ fn a_terminal_without_an_answer_is_not_a_person() {
     let copy = state.path().join("copy");
     let export = ["export-key", copy.to_str().unwrap()];
     for arguments in [&["approve", ID][..], &["approve", "--all"], &export] {
-        // A program that makes a terminal and writes the answer into it beforehand.
+        // A program that creates a terminal and writes the answer into it beforehand.
         for (ahead, typed) in [("y\ny\n", "\u{4}"), ("yes\n", "\n"), ("", "\u{4}")] {
             let command = state.command(arguments);
             let (code, said) = at_terminal_typing_ahead(&command, ahead, typed);
@@ -153,7 +153,7 @@ fn who_may_not_decide_is_told_so_before_the_question() {
         assert!(code == 1 && said.contains("carol"), "{said}");
         assert!(!said.contains("[y/N]"), "{said}");
     }
-    // The caller's own request, which others may approve.
+    // The caller's own request, which other users may approve.
     let own = "ap_bbbbbbbbbbbbbbbb";
     state.ask(own, |request| {
         request.approvers = vec!["alice".to_owned(), "carol".to_owned()];
@@ -161,7 +161,7 @@ fn who_may_not_decide_is_told_so_before_the_question() {
     });
     let (code, said) = at_terminal(&state.command(&["approve", own]), "y\n");
     assert!(code == 1 && !said.contains("[y/N]"), "{said}");
-    // Only what is theirs to decide is asked about.
+    // The question covers only the requests that this user may decide.
     state.ask("ap_cccccccccccccccc", |request| request.tool = "theirs".to_owned());
     let (code, said) = at_terminal(&state.command(&["approve", "--all"]), "y\n");
     assert_eq!(code, 1, "{said}");

@@ -1,4 +1,4 @@
-//! An agent that is governed on its way to a real server, by each mix of transports.
+//! A governed agent with a real server, over each combination of transports.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -16,9 +16,9 @@ use crate::web::send;
 /// How a client reaches its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// The client on pipes, the server too.
+    /// Client and server on pipes.
     Stdio,
-    /// The client by HTTP.
+    /// The client over HTTP.
     Web(Kind),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Agent {
     pub(crate) way: Way,
     link: Link,
     next_id: Cell<u64>,
-    /// Requests whose answers nobody reads.
+    /// Requests whose answers are never read.
     open: RefCell<Vec<TcpStream>>,
 }
 
@@ -72,7 +72,7 @@ impl Agent {
         Self { way, link, next_id: Cell::new(100), open: RefCell::default() }
     }
 
-    /// What `initialize` is answered with.
+    /// The answer to `initialize`.
     pub(crate) fn hello(&self) -> Value {
         let client = json!({"name": "c", "version": "1"});
         let params =
@@ -98,7 +98,7 @@ impl Agent {
         (id, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
         let (id, message) = self.request(method, params);
         let text = match &self.link {
@@ -119,7 +119,7 @@ impl Agent {
         found.unwrap()
     }
 
-    /// Asks, and does not wait.
+    /// Sends a request without waiting.
     pub(crate) fn ask_aside(&self, method: &str, params: Value) {
         let (_, message) = self.request(method, params);
         match &self.link {
@@ -134,28 +134,28 @@ impl Agent {
         }
     }
 
-    /// Calls a tool, and waits for the answer.
+    /// Calls a tool and waits for the answer.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// What the server has done, a line a tool.
+    /// What the server has done, one line per tool call.
     pub(crate) fn ran(&self) -> Vec<String> {
         let log: PathBuf = self.run().folder().join("ran");
         fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// How often a tool has run.
+    /// How many times a tool has run.
     pub(crate) fn runs_of(&self, tool: &str) -> usize {
         self.ran().iter().filter(|line| line.split(' ').next() == Some(tool)).count()
     }
 
-    /// The events of the activity log about what was not sent on.
+    /// How many activity log events are about messages that were not forwarded.
     pub(crate) fn refusals(&self) -> usize {
         events(self.run().folder()).iter().filter(|event| event["forwarded"] == false).count()
     }
 
-    /// A request that must be refused with this code and be in the log.
+    /// Sends a request that must be refused with this code and logged.
     #[track_caller]
     pub(crate) fn is_refused(&self, code: i64, method: &str, params: Value) -> Value {
         let (before, ran) = (self.refusals(), self.ran());
@@ -167,7 +167,7 @@ impl Agent {
         answer
     }
 
-    /// The server still does what is allowed, and has never done what is not.
+    /// Asserts that the server still does what is allowed, and has never done what is not.
     #[track_caller]
     pub(crate) fn is_unharmed(&self) {
         let before = self.runs_of("safe");

@@ -1,4 +1,4 @@
-//! Calls that a rule is about and that are written so that it might not seem so.
+//! Calls that a rule covers, written so that the rule might seem not to match.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::agent::{Agent, WAYS};
 use crate::shim::stand::{FORWARD, event, state};
 use crate::support::shim;
 
-/// A policy with one rule; what it is not about passes.
+/// A policy with one rule; everything it does not cover passes.
 fn one_rule(rule: &str) -> String {
     format!(
         "schema: 1\ngovernance:\n  defaults: {{ action: forward }}\n  rules:\n    - {{ {rule} }}\n"
@@ -127,7 +127,7 @@ fn under_default_deny_a_method_that_the_protocol_lacks_is_refused() {
     for way in WAYS {
         let agent = Agent::start(way, shim(policy, &[]));
         for method in ["admin/run", "tools/execute", "tools/calls", "x", "resources/write"] {
-            // A server would say that it does not know the method.
+            // A server would answer that it does not know the method.
             agent.is_refused(-32014, method, json!({"name": "danger"}));
             event(agent.run().folder(), &[("method", method), ("governance_decision", "deny")]);
         }

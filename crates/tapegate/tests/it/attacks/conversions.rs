@@ -1,7 +1,7 @@
-//! Arguments of other types and spellings, against servers that convert them: pydantic behind FastMCP,
-//! and zod's `coerce` behind the official TypeScript SDK.
+//! Arguments of other types and spellings, against servers that convert them: pydantic behind
+//! FastMCP, and zod's `coerce` behind the official TypeScript SDK.
 //!
-//! Each spelling is sent to the server itself first, to learn what it reads.
+//! Each spelling is first sent directly to the server, to learn how it reads it.
 
 mod table;
 
@@ -19,7 +19,7 @@ use crate::peers;
 use crate::shim::stand::{call_with, events, messages};
 use crate::support::shim;
 
-/// The lines of a session: its opening, and a call for each spelling, whose ids count from 1.
+/// The lines of a session: its opening, and a call for each spelling, with ids from 1.
 fn session() -> String {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
@@ -36,7 +36,7 @@ fn calls() -> impl Iterator<Item = (&'static Row, &'static str)> {
     TABLE.iter().flat_map(|row| row.spellings.iter().chain(row.plain).map(move |text| (row, *text)))
 }
 
-/// What a server answers that nothing stands before, by id.
+/// The answers of a server without a proxy, by id.
 fn direct(server: &[String]) -> BTreeMap<u64, Value> {
     let mut command = peers::bounded(SERVER_S_MAX);
     command.args(server).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -60,7 +60,7 @@ fn direct(server: &[String]) -> BTreeMap<u64, Value> {
     answers
 }
 
-/// What a server answers behind a shim with one rule a row, and the log of what it ran.
+/// The answers of a server behind a shim with one rule per row, and the log of what it ran.
 fn behind(
     server: impl Fn(&str) -> Vec<String>,
     action: &str,
@@ -97,7 +97,7 @@ fn behind(
     (answers, ran)
 }
 
-/// What a tool says it has read; `None` if it did not run.
+/// What a tool reports to have read; `None` if it did not run.
 fn read(answer: &Value) -> Option<Value> {
     let result = &answer["result"];
     let text = result["content"][0]["text"].as_str().filter(|_| result["isError"] != true)?;
@@ -122,7 +122,7 @@ fn hold(server: impl Fn(&str) -> Vec<String>, least: usize) {
         if row.plain.contains(&text) {
             assert!(!is_about && denied[&id]["error"].is_null(), "{tool} {text}: {}", denied[&id]);
         }
-        // What a rule forwards is what it is about, whoever reads it.
+        // A rule that forwards must forward only values it covers, as the server reads them.
         let passed = read(&forwarded[&id]);
         assert!(passed.is_none_or(|read| (row.is_about)(&read)), "{tool} {text} is forwarded");
     }

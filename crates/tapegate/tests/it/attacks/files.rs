@@ -1,5 +1,5 @@
-//! An agent that can write files in the project: the policy, what it names, the lock. And a project
-//! that has no policy, or a bad one.
+//! An agent that can write the project's files: the policy, the files it names, the lock. Also
+//! projects with no policy or a bad one.
 
 use std::fs;
 
@@ -13,7 +13,8 @@ use crate::support::shim;
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"danger\" };\n";
 const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\ncedar: { policies: [p.cedar] }\n";
 
-/// Calls the denied tool until the log says that a change was not taken; it must be refused each time.
+/// Calls the denied tool until the log shows that a change was rejected; every call must be
+/// refused.
 fn stays_denied(agent: &Agent, tool: &str, change: &str) {
     let is_noted = |event: &Value| event["event"] == "refused" || event["event"] == "not_accepted";
     let mut tries = 0;
@@ -51,7 +52,8 @@ fn a_file_that_is_emptied_shortened_or_removed_leaves_what_was_in_force() {
         ("tapegate.yaml", Some(half)),
         ("tapegate.yaml", None),
     ];
-    // Each way with some of the changes, since how a file is watched has nothing to do with the way.
+    // Each transport with some of the changes, since watching files does not depend on the
+    // transport.
     for (index, way) in WAYS.into_iter().enumerate() {
         for (name, text) in changes.iter().skip(index % 3).step_by(3) {
             let setup = shim(BY_CEDAR, &[]);
@@ -69,7 +71,7 @@ fn a_file_that_is_emptied_shortened_or_removed_leaves_what_was_in_force() {
     }
 }
 
-/// A lock with the tools of a server, each with a word before its description.
+/// A lock with the tools of a server, with a prefix before each description.
 fn lock(page: &Value, word: &str) -> String {
     let mut page = page.clone();
     for tool in page["tools"].as_array_mut().unwrap() {

@@ -1,4 +1,4 @@
-//! Requests whose bytes are framed or encoded so that a server could find another message in them.
+//! Requests framed or encoded so that a server could find another message in their bytes.
 
 use std::io::Write;
 
@@ -77,7 +77,7 @@ fn two_framings_of_one_request_do_not_smuggle_another() {
         let chunk = |text: &str| format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len());
         let (whole, chunked) = (allowed.len(), chunk(&allowed));
         for (lines, body) in [
-            // CL.TE and TE.CL: what follows by one reading is a request of its own.
+            // CL.TE and TE.CL: by one reading, the rest is a separate request.
             (
                 format!(
                     "content-length: {}\r\ntransfer-encoding: chunked\r\n",

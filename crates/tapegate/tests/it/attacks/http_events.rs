@@ -1,4 +1,4 @@
-//! Event streams that a client reads otherwise than the gate, so that what is hidden would be shown.
+//! Event streams that a client could read differently from the gate and so see hidden items.
 
 use std::io::Write;
 
@@ -12,9 +12,9 @@ use crate::web::{Seen, WebServer, ask, json as json_reply};
 
 pub(super) const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward }, rules: [{ id: no-sampling, method: sampling/createMessage, action: deny }] }\n";
 const HELLO: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
-/// What eventsource-parser takes for a byte order mark: the mark, read as Latin-1.
+/// What eventsource-parser takes for a byte order mark: the mark, decoded as Latin-1.
 const LATIN1_MARK: &str = "\u{ef}\u{bb}\u{bf}";
-/// What some readers take for the end of a line.
+/// Characters that some readers take for the end of a line.
 const ENDS: [char; 6] = ['\u{85}', '\u{2028}', '\u{2029}', '\x0b', '\x0c', '\x1c'];
 
 fn list(id: &Value) -> String {
@@ -28,7 +28,7 @@ fn stream_reply(stream: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n{stream}").into_bytes()
 }
 
-/// A server that replies to a list and to a call with the streams that `stream` makes of the request.
+/// A server that answers lists and calls with the streams that `stream` makes of the request.
 pub(super) fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) -> WebServer {
     WebServer::start(move |seen: &Seen, to| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
@@ -56,8 +56,8 @@ fn refusals(run: &Run) -> usize {
     events(run.folder()).iter().filter(|event| event["forwarded"] == false).count()
 }
 
-/// Streams in which some reader finds a list and the gate does not, or the other way. What is dropped of
-/// them is noted, and whoever waits is told.
+/// Streams in which some readers find a list and the gate does not, or the reverse. Dropped parts
+/// are logged, and a waiting client gets an error.
 fn odd_streams(list: &str) -> Vec<String> {
     let mut streams = vec![
         format!("DATA: {list}\n\n"),
@@ -75,7 +75,7 @@ fn odd_streams(list: &str) -> Vec<String> {
     streams
 }
 
-/// The same where the odd part is a value that nobody misses.
+/// The same where the odd part is a value that no client misses.
 fn odd_values(list: &str) -> Vec<String> {
     let mut streams = vec![
         format!("event: x\u{2028}data: {list}\u{2028}\u{2028}\ndata: 1\n\n"),
@@ -109,7 +109,7 @@ fn the_typescript_sdk_is_shown_nothing_that_was_not_judged() {
         assert_eq!(shown["asked"], json!([]), "{mark:?} {shown}");
         assert_eq!(shown["call"], "answered", "{mark:?} {shown}");
         match mark {
-            // What stands behind no mark or a real one is read, and filtered.
+            // A list after no mark or a real one is read, and filtered.
             "" | "\u{feff}" => assert_eq!(shown["tools"], json!(["shown"]), "{mark:?}"),
             _ => assert!(shown["tools"].as_str().unwrap().contains("no answer"), "{shown}"),
         }
@@ -168,7 +168,7 @@ fn an_answer_in_an_odd_place_or_under_another_id_gives_a_client_on_stdio_one_err
         let setup = shim(POLICY, &[]).server(&[]);
         let mut run = setup.flags(&["--upstream-http", &server.url("/mcp")]).start();
         run.send(line(1, "tools/list").as_bytes());
-        // It ends by itself, whatever the server has said; if that was nothing, with the code for no server.
+        // It ends by itself, whatever the server sent; if nothing, with the code for no server.
         let end = run.end_of_input();
         assert!(matches!(end.status.code(), Some(0 | 4)), "{stream} {}", end.stderr);
         let answers = messages(&end.stdout);

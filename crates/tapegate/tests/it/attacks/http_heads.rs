@@ -1,9 +1,9 @@
-//! Requests whose head makes a server read another message than the gate does.
+//! Requests whose head makes a server read a different message than the gate does.
 
 use super::victim::{ACCEPT, ALL, JSON, Kind, Tool, Victim};
 use crate::shim::stand::FORWARD;
 
-/// Servers that a class of attacks is tried on where all of one sort behave alike.
+/// One server of each kind, for attacks to which all servers of a kind react alike.
 const EACH_WAY: [Kind; 4] = [Kind::Process, Kind::Express, Kind::ExpressSse, Kind::FastMcp];
 
 #[test]
@@ -80,7 +80,7 @@ fn another_spelling_of_the_path_or_another_endpoint_is_refused() {
         }
         victim.is_unharmed();
     }
-    // The same server has another endpoint, on which nobody has announced anything.
+    // The same server has another endpoint, which was never announced.
     let victim = Victim::start(Kind::Express);
     for line in ["GET /sse", "GET /SSE/", "HEAD /messages", "OPTIONS *"] {
         let got = victim.ask(line, &["accept: text/event-stream"]);
@@ -115,7 +115,7 @@ fn a_target_in_absolute_form_or_with_a_query_is_judged() {
             let line = format!("POST {}{and}{query}", victim.path);
             let before = victim.refusals().len();
             let got = victim.request(&line, &[JSON, ACCEPT], victim.call(Tool::Allowed).as_bytes());
-            // What was announced to a legacy client is one exact path.
+            // Only one exact path was announced to the legacy client.
             assert!(matches!(got.status, 400 | 404), "{kind:?} {line} {got:?}");
             assert_eq!(victim.refusals().len(), before + 1, "{kind:?} {line}");
         }
@@ -218,7 +218,7 @@ fn headers_that_conflict_or_take_others_away_are_refused() {
 #[test]
 fn a_shim_that_only_observes_refuses_nothing_and_notes_it() {
     let development = FORWARD.replace("schema: 1\n", "schema: 1\nprofile: development\n");
-    // Without a policy nothing would be refused in production either.
+    // Without a policy, nothing would be refused in production either.
     for (policy, decision) in [("", "warn"), (&*development, "WOULD_REJECT")] {
         let victim = Victim::start_with(Kind::Express, policy);
         let headers = ["content-type: application/json; charset=utf-7", ACCEPT];

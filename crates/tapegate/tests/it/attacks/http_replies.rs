@@ -1,4 +1,4 @@
-//! Replies that a client reads otherwise than the gate, so that what is hidden would be shown.
+//! Replies that a client could read differently from the gate and so see hidden items.
 
 use std::io::Write;
 
@@ -69,7 +69,7 @@ fn a_reply_in_another_charset_or_coding_does_not_reach_the_client() {
     }
 }
 
-/// A shim in front of a server that replies with the status and body that the request's params say.
+/// A shim in front of a server that replies with the status and body given in the request's params.
 fn echo() -> (WebServer, Run) {
     let server = WebServer::start(|seen: &Seen, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap();
@@ -138,7 +138,7 @@ fn a_reply_that_is_not_a_message_reaches_the_client_where_none_is_waited_for() {
         let got = request(Value::Null, status, body);
         assert_eq!((got.status, &*got.body), (status, body));
     }
-    // Whoever waits for an answer gets one.
+    // A client that waits for an answer gets one.
     let got = request(json!(1), 200, r#"{"status":"ok"}"#);
     assert_eq!(got.status, 502, "{got:?}");
     assert!(got.body.contains("\"error\""), "{got:?}");

@@ -1,4 +1,4 @@
-//! Approvals that no person has given: forged, copied, used before, or given to another call.
+//! Approvals that no person has given: forged, copied, already used, or given to another call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn forgeries(agent: &Agent) -> usize {
     events(agent.run().folder()).into_iter().filter(is_forged).count()
 }
 
-/// The requests for approval anywhere in a folder, as whoever looks for them finds them.
+/// The approval requests anywhere in a folder, as an attacker would find them.
 fn requests(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -76,7 +76,7 @@ fn an_approval_fits_one_call_with_the_params_that_were_shown() {
         agent.ask_aside("tools/call", write("/etc/passwd"));
         let second = held(agent.run(), 1).remove(0);
         assert_ne!(first, second, "{way:?}");
-        // The decision about the one for the other.
+        // Use the decision about one call for the other.
         let files = requests(&state(agent.run()));
         let file = |id: &str| {
             let of = |path: &&PathBuf| path.to_string_lossy().contains(id);

@@ -1,4 +1,4 @@
-//! Members named `__proto__`, in which the official TypeScript SDK finds what is not there.
+//! Members named `__proto__`, through which the official TypeScript SDK finds missing members.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn a_server_shows_the_typescript_sdk_nothing_by_a_prototype() {
         let output = client.output().unwrap();
         let shown: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-        // Without a policy it works, or this test would show nothing.
+        // Without a policy the attack must work, or this test would prove nothing.
         assert_eq!(shown["tools"] == json!(["hidden"]), is_shown, "{shown}");
         assert_eq!(shown["call"], "answered", "{shown}");
     }

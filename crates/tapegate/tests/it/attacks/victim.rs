@@ -1,4 +1,4 @@
-//! A real server behind a governed HTTP listener, and the proof of what it did.
+//! A real server behind a governed HTTP listener, with evidence of what it did.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ pub(crate) const JSON: &str = "content-type: application/json";
 pub(crate) const ACCEPT: &str = "accept: application/json, text/event-stream";
 /// No server outlives this, even if its test is killed.
 pub(crate) const SERVER_S_MAX: &str = "1800";
-/// What only the denied tool says.
+/// Output that only the denied tool produces.
 const HARM: &str = "ran danger";
 
 /// A real server, and how it is reached.
@@ -64,7 +64,7 @@ pub(crate) struct Victim {
     /// Where messages are posted.
     pub(crate) path: String,
     session: Option<String>,
-    /// What came on the stream of a legacy session.
+    /// What was received on the stream of a legacy session.
     stream: Arc<Mutex<String>>,
     ran: PathBuf,
     _server: Option<Running>,
@@ -131,7 +131,7 @@ impl Victim {
         victim
     }
 
-    /// Starts a server and a shim, and opens no session.
+    /// Starts a server and a shim without opening a session.
     pub(crate) fn launch(kind: Kind, setup: Setup) -> Self {
         let setup = setup.flags(&["--http", "127.0.0.1:0"]);
         let ran = setup.folder().join("ran");
@@ -208,7 +208,7 @@ impl Victim {
         self.call_named(tool, self.kind.tool(tool).0)
     }
 
-    /// A call of a tool whose name is spelled otherwise.
+    /// A call of a tool under another spelling of its name.
     fn call_named(&self, tool: Tool, name: &str) -> String {
         let arguments = self.kind.tool(tool).1;
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": name, "arguments": arguments}}).to_string()
@@ -234,7 +234,8 @@ impl Victim {
         self.raw(&format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\n{head}{length}"), body)
     }
 
-    /// Sends exact bytes: the lines of a head, to which the session and its end are added, and a body.
+    /// Sends exact bytes: the lines of a head, completed with the session and the blank line, and a
+    /// body.
     pub(crate) fn raw(&self, head: &str, body: &[u8]) -> Got {
         let session = self.session.as_ref().map(|line| format!("{line}\r\n")).unwrap_or_default();
         let head = format!("{head}{session}connection: close\r\n\r\n");
@@ -243,13 +244,13 @@ impl Victim {
         got
     }
 
-    /// The events of the activity log about what was not sent on.
+    /// The activity log events about messages that were not forwarded.
     pub(crate) fn refusals(&self) -> Vec<Value> {
         let refused = |event: &Value| event["forwarded"] == false;
         events(self.run.folder()).into_iter().filter(refused).collect()
     }
 
-    /// The events of the activity log with this decision.
+    /// The activity log events with this decision.
     pub(crate) fn noted(&self, decision: &str) -> Vec<Value> {
         let noted = |event: &Value| event["governance_decision"] == decision;
         events(self.run.folder()).into_iter().filter(noted).collect()
@@ -263,7 +264,7 @@ impl Victim {
         self.run.until(reason, |_| self.refusals().iter().any(is_noted));
     }
 
-    /// Makes an attack, which must be refused with this status and be in the log with this reason.
+    /// Performs an attack, which must be refused with this status and logged with this reason.
     #[track_caller]
     pub(crate) fn is_refused(&self, status: u16, reason: &str, attack: impl FnOnce(&Self) -> Got) {
         let before = self.refusals().len();
@@ -277,7 +278,7 @@ impl Victim {
         assert!(noted.contains(reason), "{kind:?}: `{reason}` is not in `{noted}`");
     }
 
-    /// The server still does what is allowed, and has never done what is not.
+    /// Asserts that the server still does what is allowed, and has never done what is not.
     #[track_caller]
     pub(crate) fn is_unharmed(&self) {
         let done = |text: &str| text.contains("ran safe") || text.contains("The sum of");
@@ -298,7 +299,7 @@ impl Victim {
         harm || ran.lines().any(|line| line == name)
     }
 
-    /// Opens a request that is answered by a reply of its own, apart from the session.
+    /// Sends a request outside the session and reads its reply.
     pub(crate) fn ask(&self, line: &str, headers: &[&str]) -> Got {
         ask(self.port(), line, headers, "")
     }

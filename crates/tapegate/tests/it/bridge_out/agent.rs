@@ -12,7 +12,7 @@ pub(super) struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// Whether lines are read as they come.
+    /// Whether lines are read as they arrive.
     listens: Arc<(Mutex<bool>, Condvar)>,
     tape: PathBuf,
     _folder: Option<tempfile::TempDir>,
@@ -23,7 +23,7 @@ pub(super) struct Ended {
     pub(super) code: Option<i32>,
     pub(super) stderr: String,
     pub(super) tape: String,
-    /// Lines that nobody had heard.
+    /// Lines that had not been read.
     pub(super) rest: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl Agent {
         agent
     }
 
-    /// The same, with its tape at a place of the test's own.
+    /// The same, with its tape at a path chosen by the test.
     pub(super) fn start_at(tape: PathBuf, url: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tapegate"))
             .args(["record", "--upstream-http", url, "-o"])
@@ -64,13 +64,13 @@ impl Agent {
         Self { input: child.stdin.take(), child, lines, listens, tape, _folder: None }
     }
 
-    /// Reads on, or reads no more, at the latest after the next line.
+    /// Resumes or stops reading, at the latest after the next line.
     pub(super) fn listen(&self, listens: bool) {
         *self.listens.0.lock().unwrap() = listens;
         self.listens.1.notify_all();
     }
 
-    /// The most memory the recorder has had.
+    /// The peak memory of the recorder.
     pub(super) fn memory_kb_max(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
@@ -111,7 +111,7 @@ impl Agent {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Leaves, and waits for the end.
+    /// Closes the input, and waits for the end.
     pub(super) fn leave(mut self) -> Ended {
         drop(self.input.take());
         self.wait()
@@ -127,12 +127,12 @@ impl Agent {
     }
 }
 
-/// A tool call of the session era.
+/// A tool call of a protocol revision with sessions.
 pub(super) fn call(id: u32, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
 }
 
-/// A request that names its revision; `params` goes in front of `_meta`.
+/// A request that names its protocol revision; `params` is put in front of `_meta`.
 pub(super) fn modern(id: u32, method: &str, params: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}"#

@@ -1,4 +1,4 @@
-//! How sessions end, and servers that are not there.
+//! How sessions end, and servers that cannot be reached.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

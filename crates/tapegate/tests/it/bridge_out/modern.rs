@@ -1,4 +1,4 @@
-//! Servers and clients of 2026-07-28, which know no session.
+//! Servers and clients of 2026-07-28, which have no sessions.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn a_cancellation_closes_the_reply_and_is_not_posted() {
         }
         stream(out);
         piece(out, b": working\n\n");
-        // Nothing more is said on this connection; its end is the cancellation.
+        // Nothing more is sent on this connection; closing it is the cancellation.
         if out.read(&mut [0]).is_ok_and(|count| count == 0) {
             log.fetch_add(1, Ordering::SeqCst);
         }

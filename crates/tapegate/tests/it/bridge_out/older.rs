@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use super::agent::{Agent, INITIALIZE, result};
 use super::server::{Asked, Server, accepted, piece, reply, stream};
 
-/// A server of the older transport that names `endpoint`, and refuses what is posted elsewhere
-/// with `refusal`.
+/// A server of the older transport that announces `endpoint`, and answers posts elsewhere with
+/// `refusal`.
 fn older(endpoint: &'static str, refusal: &'static str) -> Server {
     let events: Arc<Mutex<Option<TcpStream>>> = Arc::default();
     Server::start(move |asked: &Asked, out| {
         if asked.method == "GET" && asked.path == "/sse" {
             stream(out);
-            // Who is told where to post may do so at once.
+            // The client may post as soon as it knows the endpoint.
             *events.lock().unwrap() = Some(out.try_clone().unwrap());
             let host = asked.header("host").unwrap();
             piece(
@@ -65,7 +65,7 @@ fn an_older_server_is_found_out_and_spoken_to_in_its_way() {
         assert_eq!(lines[..3], ["POST /sse", "GET /sse", "POST /message?s=1"]);
         assert!(lines[3..].iter().all(|line| line == "POST /message?s=1"), "{lines:?}");
         assert_eq!(server.count(|asked| asked.says("tools/call")), 2);
-        // The refused try is no message of its own on the tape.
+        // The refused attempt is not a message on the tape.
         assert!(ended.tape.contains(r#""client_messages":4"#), "{}", ended.tape);
     }
 }

@@ -1,4 +1,4 @@
-//! An HTTP server that does what a test tells it, byte by byte.
+//! An HTTP server scripted by a test, byte by byte.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::GUARD;
 use crate::web::{Seen, WebServer};
 
-/// What a client asked.
+/// A request of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) method: String,
@@ -56,18 +56,18 @@ impl Server {
         Self { origin: web.url(""), web }
     }
 
-    /// Everything that was asked so far.
+    /// All requests so far.
     pub(super) fn asked(&self) -> Vec<Asked> {
         self.web.seen().iter().map(Asked::of).collect()
     }
 
-    /// How often something like `test` was asked.
+    /// How many requests match `test`.
     pub(super) fn count(&self, test: impl Fn(&Asked) -> bool) -> usize {
         self.asked().iter().filter(|asked| test(asked)).count()
     }
 }
 
-/// Replies with a whole body.
+/// Replies with a complete body.
 pub(super) fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &str) {
     let length = body.len();
     let text = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
@@ -99,12 +99,12 @@ pub(super) fn piece(stream: &mut TcpStream, bytes: &[u8]) {
     stream.write_all(&chunk).ok();
 }
 
-/// Ends a stream in order.
+/// Ends a stream properly.
 pub(super) fn end(stream: &mut TcpStream) {
     stream.write_all(b"0\r\n\r\n").ok();
 }
 
-/// Answers `initialize` and what belongs to it; true if that was asked.
+/// Answers `initialize` and the messages that belong to it; true if it was one of them.
 pub(super) fn opens(asked: &Asked, stream: &mut TcpStream) -> bool {
     if asked.says("initialize") {
         let body = format!(
@@ -134,7 +134,7 @@ pub(super) fn wait_for(what: &str, test: impl Fn() -> bool) {
     }
 }
 
-/// Says no more, for longer than any test goes on.
+/// Sends nothing more for longer than any test runs.
 pub(super) fn hang() {
     std::thread::sleep(2 * GUARD);
 }

@@ -87,7 +87,7 @@ fn a_stream_that_breaks_is_taken_up_where_it_broke() {
                     out,
                     b"id: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\ndata: {\"torn",
                 );
-                // Not in order, this time.
+                // This time the stream is cut off.
                 return out.shutdown(std::net::Shutdown::Both).unwrap();
             }
             Some(_) => piece(out, format!("id: e3\ndata: {}\n\n", result("1", "late")).as_bytes()),
@@ -176,7 +176,7 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
         if opens(asked, out) {
             return;
         }
-        // As servers do that drop a cancelled call: the stream stays open for ever.
+        // Like servers that drop a cancelled call: the stream stays open indefinitely.
         stream(out);
         piece(out, b": working\n\n");
         hang();
@@ -214,7 +214,7 @@ fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
         end(out);
     });
     let mut agent = Agent::open(&server.origin, &[]);
-    // More than are on their way at once.
+    // More than are in flight at once.
     (1..=400).for_each(|id| agent.call(id, "x"));
     let mut done = 0;
     while done < 400 {

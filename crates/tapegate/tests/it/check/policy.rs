@@ -1,4 +1,4 @@
-//! `tapegate check` with policies: on the real file system, in words and as JSON.
+//! `tapegate check` with policies: on the real file system, as text and JSON.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `tapegate check` with scenarios: on the real file system, in words and as JSON.
+//! `tapegate check` with scenarios: on the real file system, as text and JSON.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support::tapegate;
 
-/// What `check` says in `folder`, and its exit code.
+/// The output of `check` in `folder`, and its exit code.
 pub(super) fn check(folder: &Path, args: &[&str]) -> (String, i32) {
     let mut command = tapegate();
     command.arg("check").args(args).current_dir(folder).env_remove("NOT_SET");

@@ -1,4 +1,4 @@
-//! Pipes and devices in the place of files: nothing waits for them.
+//! Pipes and devices in place of files: no command waits for them.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn mkfifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Runs a command that must not wait for anybody to write to a pipe.
+/// Runs a command that must not wait for a writer of a pipe.
 fn at_once(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let mut command = tapegate();
     command.args(args).current_dir(folder).env("TAPEGATE_HOME", folder.join("state"));

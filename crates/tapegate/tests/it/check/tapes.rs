@@ -1,4 +1,4 @@
-//! Folders of tapes, tapes on standard input, and what is counted.
+//! Folders of tapes, tapes on standard input, and counts.
 
 use std::fs;
 use std::io::Write;
@@ -34,7 +34,7 @@ fn standard_input_is_looked_over_whatever_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let done = check(folder.path(), &["-"], good().as_bytes());
     says(&done, 0, "-: ok, 2 messages (1 client, 1 server), 0 anomalies\n");
-    // More than what is looked at to find out what it is.
+    // More than is read to detect the kind of file.
     let (head, tail) = good().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let note =
         message(0, "c2s", &format!(r#"{{"method":"n","params":"{}"}}"#, "x".repeat(3 << 20)));

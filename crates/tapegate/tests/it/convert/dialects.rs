@@ -22,7 +22,7 @@ fn a_tape_goes_to_the_other_dialect_and_comes_back_to_the_byte() {
         r#"{"ts":"2025-02-04T10:00:00.000000Z","direction":"client_to_server","parsed":{"#
     ));
     converted(folder.path(), &["-r", "o.jsonl", "-o", "b.jsonl", "--to", "thoughtjack"]);
-    // What was not recorded, how long answers took, is there now.
+    // The latencies, which were not recorded, are now there.
     let back = fs::read_to_string(folder.path().join("b.jsonl")).unwrap();
     assert_eq!(back.replace(",\"latency_ms\":1000}", "}"), tape);
     let run = convert(folder.path(), &["-r", "b.jsonl", "-o", "c.jsonl", "--to", "thoughtjack"]);
@@ -61,7 +61,7 @@ fn a_bash_session_becomes_a_tape_that_is_played_and_a_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let second =
         ENTRY.replace("\"sequence_number\":1", "\"sequence_number\":2").replace("git status", "ls");
-    // Entries stand in the file as they ended, and a crash may have torn the last one.
+    // Entries are in the order in which they ended, and a crash may have torn the last one.
     fs::write(folder.path().join("bash.jsonl"), format!("{second}\n{ENTRY}\n{}", &ENTRY[..99]))
         .unwrap();
     let run = convert(folder.path(), &["-r", "bash.jsonl", "-o", "t.jsonl", "--to", "thoughtjack"]);

@@ -53,7 +53,7 @@ fn large_texts_lie_beside_the_scenario_in_private_files() {
     assert_eq!(fs::metadata(&asset).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(folder.path().join("s.yaml")).unwrap();
     assert!(text.contains("$file: s.yaml.assets/read_file-1.txt\n"), "{text}");
-    // Again with other texts: what the first scenario names stays.
+    // Again with other texts: the files of the first scenario stay.
     fs::write(folder.path().join("t.jsonl"), sample().replace("localhost", &"y".repeat(30_000)))
         .unwrap();
     converted(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--force"]);
@@ -103,7 +103,7 @@ fn what_cannot_be_converted_leaves_nothing_behind() {
         .unwrap();
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "no/such/s.yaml"]);
     fails(&run, 3, "No such file or directory");
-    // A file lies where the folder for large texts should be.
+    // There is a file where the folder for large texts should be.
     fs::write(folder.path().join("s.yaml.assets"), "mine").unwrap();
     let run =
         convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--max-inline-bytes", "1KB"]);

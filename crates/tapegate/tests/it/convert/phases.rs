@@ -1,4 +1,4 @@
-//! A converted scenario, served: benign for so many calls, and another one from then on.
+//! Serves a converted scenario: benign for some calls, and different from then on.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{convert, converted, sample};
 
-/// What a server says to these lines.
+/// The answers of a server to these lines.
 fn served(folder: &std::path::Path, lines: &[String]) -> Vec<Value> {
     let mut server = Command::new(env!("CARGO_BIN_EXE_tapegate"))
         .args(["serve", "s.yaml"])
@@ -86,7 +86,7 @@ fn both_styles_of_the_old_schema_are_served_with_every_dollar_in_its_place() {
             let answer = said.iter().find(|msg| msg["id"] == id).unwrap();
             answer["result"]["content"][0]["text"].as_str().unwrap()
         };
-        // The third call of the tape was of another tool.
+        // The third call on the tape was of another tool.
         let last = if style == "simple" { text(3) } else { text(4) };
         let last = last.strip_suffix("\n\n[INJECT YOUR PAYLOAD HERE]").unwrap_or(last);
         assert_eq!(last, "yes ${HOME}\t: # 1e3 \u{7}");

@@ -1,8 +1,8 @@
-//! Real clients get from a converted tape what they got from the server it was recorded of.
+//! Real clients get the same from a converted tape as from the recorded server.
 //!
 //! A client is recorded with a server, the tape is converted, and the same client is recorded again
-//! with the scenario. Both tapes must have the same answers: for each thing that was asked, the
-//! n-th answer is the n-th answer. What the client makes of them, step by step, is the same too.
+//! with the scenario. Both tapes must have the same answers: for each request, the n-th answer
+//! equals the n-th answer. The client's transcript, step by step, is the same too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::peers::{self, Link, Running, Server};
 use crate::sdk::{PY1, PY2, PY2_AUTO, PY2_MODERN, PY2_SERVERS, TS1, TS2, TS2_AUTO, TS2_MODERN};
 use crate::sdk_replay::steps;
 
-/// One test a line: client, server, and how the client talks to both.
+/// One test per line: client, server, and the link of the client to both.
 macro_rules! same_from_the_scenario {
     ($($name:ident: $client:ident, $server:ident, $link:ident;)*) => {
         $(#[test]
@@ -125,7 +125,7 @@ fn server_memory_that_remembers() {
     same(folder.path(), Link::Stdio, &server, &calls(&requests));
 }
 
-/// Runs a client over a link to a command line or a URL, and returns what it saw, if it tells.
+/// Runs a client over a link to a command line or a URL, and returns its transcript, if it has one.
 type Run = dyn Fn(Link, &[String]) -> Option<String>;
 
 /// The command line of a server from npm.
@@ -146,7 +146,7 @@ fn calls(requests: &[Value]) -> impl Fn(Link, &[String]) -> Option<String> + use
     }
 }
 
-/// Records `client` with a server and with the scenario that is made of it; both give the same.
+/// Records `client` with a server and with the scenario made from it; both must give the same.
 #[track_caller]
 fn same(folder: &Path, link: Link, upstream: &[String], client: &Run) {
     let (first, second) = (folder.join("first.jsonl"), folder.join("second.jsonl"));
@@ -163,8 +163,8 @@ fn same(folder: &Path, link: Link, upstream: &[String], client: &Run) {
     every_other_way(folder, &fs::read(&first).unwrap());
 }
 
-/// What the client has done. Calls that it makes at the same time by HTTP arrive in any order, and a
-/// scenario answers the same tool in order, so which of them got which answer is chance.
+/// The client's transcript. Concurrent calls over HTTP arrive in any order, and a scenario answers
+/// the same tool in order, so which call gets which answer is random.
 fn told_apart(link: Link, transcript: &str) -> String {
     let steps = steps(transcript);
     if link != Link::Http {
@@ -181,7 +181,7 @@ fn told_apart(link: Link, transcript: &str) -> String {
     format!("{steps:#}")
 }
 
-/// Whatever real servers say, it fits every style, and goes to the other dialect and back.
+/// Tapes of real servers convert to every style, and to the other dialect and back.
 #[track_caller]
 fn every_other_way(folder: &Path, tape: &[u8]) {
     for flags in [
@@ -224,12 +224,12 @@ fn record(link: Link, tape: &Path, upstream: &[String], client: &Run) -> Option<
     seen
 }
 
-/// What was asked, and the answers to it in order.
+/// Each request, with its answers in order.
 type Answers = BTreeMap<String, Vec<Value>>;
 
-/// What a server says by itself to clients that know it.
+/// Members that a server adds for newer clients.
 const OWN: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
-/// What depends on when it is asked, or on who else is there.
+/// Requests whose answers depend on timing or on other clients.
 const CHANCE: [&str; 6] =
     ["ping", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "subscriptions/listen"];
 
@@ -274,7 +274,7 @@ fn outcome(msg: &Value) -> Value {
         if result.get("_meta").is_some_and(|meta| *meta == json!({})) {
             result.remove("_meta");
         }
-        // How a server remembers what it has asked is its own business.
+        // How a server remembers its requests is its own business.
         result.remove("requestState");
     }
     outcome

@@ -1,7 +1,7 @@
-//! Real coding agents: what a policy does, their model is told, and they go on.
+//! Real coding agents: their models are told what a policy does, and they go on.
 //!
-//! The model is a script (`tests/peers/model.mjs`); the agent around it, its client and its ways of
-//! starting and ending servers are real.
+//! The model is a script (`tests/peers/model.mjs`); the agent around it, its client, and how it
+//! starts and ends servers are real.
 
 use std::fs;
 use std::path::Path;
@@ -108,7 +108,7 @@ fn model(stand: &Stand, calls: &Value) -> Running {
     Running::start(model)
 }
 
-/// Whether a person is asked about a call, before long.
+/// Whether an approval request appears in time.
 fn is_asked(folder: &Path) -> bool {
     let request = |name: &Path| name.to_string_lossy().ends_with(".request.json");
     within(HOLD_MAX, || {
@@ -118,7 +118,7 @@ fn is_asked(folder: &Path) -> bool {
     .is_some()
 }
 
-/// Looks until there is something to see, or there has been time enough.
+/// Polls until there is a result, or the time limit has passed.
 fn within<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + limit;
     while Instant::now() < deadline {
@@ -131,7 +131,8 @@ fn within<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> 
 }
 
 impl Agent {
-    /// Starts it in a home of its own, with one MCP server (a command line or a URL) and this model.
+    /// Starts it in its own home folder, with one MCP server (a command line or a URL) and this
+    /// model.
     fn start(self, stand: &Stand, server: &[String], model: &str) -> Child {
         let home = stand.path("home");
         fs::create_dir_all(home.join(".gemini")).expect("a home");
@@ -141,7 +142,7 @@ impl Agent {
         let mut command = Command::new(peers::node());
         match self {
             Self::Continue => {
-                // JSON is YAML too.
+                // JSON is valid YAML.
                 write("config.yaml", continue_config(server, model));
                 command.arg(peers::tools("npm/node_modules/@continuedev/cli/dist/cn.js"));
                 command.args(["--config", "config.yaml", "--auto"]);
@@ -165,7 +166,7 @@ impl Agent {
     }
 }
 
-/// A server that is started is named the same by all agents.
+/// All agents describe a server to start in the same way.
 fn started_by(line: &[String]) -> Value {
     json!({ "command": line[0], "args": line[1..] })
 }

@@ -1,4 +1,4 @@
-//! The example about approved writes, followed to the letter with the server that it is for.
+//! The example about approved writes, followed to the letter with its server.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn the_example_of_approved_writes_fits_the_server_that_it_is_pinned_to() {
     };
     run(&["policy", "pin", "--all", "--server-id", "files", "--"], &server);
     run(&["policy", "test"], &[]);
-    // What the folder ships is what a new user gets.
+    // The folder ships exactly what a new user gets.
     let lock = |folder: &Path| fs::read_to_string(folder.join("tapegate.lock")).unwrap();
     assert_eq!(lock(folder.path()), lock(&example));
 }

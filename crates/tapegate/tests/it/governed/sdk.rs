@@ -1,4 +1,4 @@
-//! The official SDKs: what a policy does, they tell their callers as an error with its code.
+//! The official SDKs report what a policy does to their callers as an error with its code.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Who gets in: token, Host, Origin, methods and paths.
+//! Access control: token, Host, Origin, methods and paths.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn nobody_gets_in_without_the_token_of_this_run() {
     ] {
         assert_eq!(ask(&header), 401, "{header}");
     }
-    // Only whether it lives is told to anybody.
+    // Without a token, a client learns only whether the hub is alive.
     for path in ["/metrics", "/readyz", "/openapi.json", "/approvals", "/nothing"] {
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -116,11 +116,11 @@ fn who_may_not_decide_and_tries_is_in_the_activity_log() {
     }
     assert_eq!((&found[0]["approval_id"], &found[2]["approval_id"]), (&id.into(), &Value::Null));
     assert!(found[1]["policy_reason"].as_str().unwrap().contains("approvers' token"));
-    // What is refused for another reason is no attempt.
+    // A request refused for another reason does not count as an attempt.
     assert_eq!(post("/approvals/ap_0000000000000000/deny", &hub.approver_token), 400);
     assert_eq!(attempts().len(), 3);
     drop(hub);
-    // Nor does a hub start with a key that is not the project's.
+    // A hub does not start with a key that is not the project's.
     let wrong = place.folder.path().join("wrong");
     write_key(&wrong, &[0; 32]);
     let refused = place.fails(&["--non-interactive", "--key-file", wrong.to_str().unwrap()]);
@@ -211,7 +211,7 @@ fn the_token_can_be_put_where_somebody_wants_it() {
     assert!(!place.token_file().exists() && !place.approver_token_file().exists());
     assert_eq!(hub.get("/readyz").status, 200);
     assert!(!hub.said.lock().unwrap().contains("lies inside the project"));
-    // Both are names that calls may not have, whoever asks.
+    // Calls must not name either file, whichever caller asks.
     let names = [elsewhere.clone(), approvers];
     for path in &names {
         let read = call("read", &format!("{{\"path\":{path:?}}}"));
@@ -256,7 +256,7 @@ fn no_file_of_the_project_holds_the_token_and_one_of_an_earlier_version_is_remov
     assert!(words.contains(&removed) && !place.file("token").exists(), "{words}");
 }
 
-/// How many files below a folder hold a text.
+/// How many files below a folder contain a text.
 fn holding(folder: &Path, text: &str) -> usize {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let count = |path: std::path::PathBuf| match path.is_dir() {

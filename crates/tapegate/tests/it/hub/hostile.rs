@@ -1,4 +1,4 @@
-//! Bodies that nobody in their right mind would send, too many at once, and large ones.
+//! Malicious bodies, too many at once, and large ones.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -106,7 +106,7 @@ fn those_who_say_half_a_request_hold_up_nobody() {
         idle.push(stream);
     }
     assert_eq!(hub.evaluate("rm")["decision"], "deny");
-    // One that breaks off in its body is no reason to fall over either.
+    // A request that breaks off in its body does no harm either.
     for stream in &idle {
         stream.shutdown(Shutdown::Both).ok();
     }
@@ -137,7 +137,7 @@ fn many_at_once_all_get_the_answer_to_their_own_question() {
     });
     times.sort_unstable();
     let at = |share: usize| times[times.len() * share / 100];
-    // For whoever looks; a busy machine is no reason to fail.
+    // For information only; a busy machine must not fail the test.
     let words =
         format!("evaluate, a connection each, 8 at once: p50 {} us, p99 {} us\n", at(50), at(99));
     std::io::stderr().write_all(words.as_bytes()).unwrap();

@@ -57,7 +57,7 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
     hub.evaluate("rm");
     hub.signal(Signal::KILL);
     hub.end();
-    // What is left behind of a killed hub is in nobody's way.
+    // What a killed hub leaves behind does not hinder the next one.
     assert!(place.token_file().exists() && place.file("endpoint").exists());
     let old = (hub.token.clone(), hub.approver_token.clone());
     let hub = place.start_deciding();
@@ -93,7 +93,7 @@ fn whoever_starts_a_hub_without_a_terminal_or_a_key_approves_nothing_through_it(
         assert!(refused.body.contains("takes a person at a terminal"), "{}", refused.body);
     }
     assert_eq!(hub.get(&format!("/governance/task/{id}")).json()["status"], "pending");
-    // The key that Tapegate keeps for itself does not stand in for a person.
+    // The key that Tapegate keeps for itself does not replace a person.
     let home = place.folder.path().join("tapegate");
     let own = PrivateDir::path_of(&home, &place.state()).join("key");
     let own = own.to_str().unwrap();

@@ -15,7 +15,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
     let first = version(&hub);
     assert_eq!(hub.evaluate("ls")["decision"], "forward");
     replace_file(&place.policy(), &POLICY.replace("match: rm", "match: ls"));
-    // It permits `rm`, which was denied, and so a person must accept it.
+    // It permits `rm`, which was denied, so a person must accept it.
     hub.says("is not what was accepted");
     assert_eq!(version(&hub), first);
     place.accept();

@@ -1,4 +1,4 @@
-//! What a Prometheus would read, read by a parser that knows only the format.
+//! The metrics as Prometheus would read them, with a parser that knows only the format.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::Place;
 /// A sample: its name, its labels, and the number.
 type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
-/// Reads the text format, and is strict about it.
+/// Parses the text format strictly.
 fn read(text: &str) -> (BTreeMap<String, String>, Samples) {
     let (mut types, mut samples) = (BTreeMap::new(), Samples::new());
     for line in text.lines() {
@@ -41,7 +41,7 @@ fn read(text: &str) -> (BTreeMap<String, String>, Samples) {
     (types, samples)
 }
 
-/// The text up to the closing quote, without its escapes, and what follows.
+/// The text up to the closing quote, unescaped, and the rest.
 fn quoted_text(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut letters = text.char_indices();

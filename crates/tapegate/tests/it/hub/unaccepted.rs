@@ -10,7 +10,7 @@ use crate::support::tapegate;
 
 const SECRET: &str = "sk-made-up-5d1f";
 
-/// What waits for telemetry.
+/// A receiver of telemetry.
 struct Collector(TcpListener);
 
 impl Collector {
@@ -67,7 +67,7 @@ fn variables_of_telemetry_are_read_only_once_a_person_has_accepted_the_policy() 
         command.env("HUB_SECRET", SECRET).env("HUB_ACTION", "deny");
         Run::start(command)
     };
-    // Other variables are put in, and it starts: where nobody is at a terminal, the first use is trusted.
+    // The other variables are expanded and it starts: without a terminal, first use is trusted.
     for _ in 0..2 {
         let mut hub = start();
         hub.says("telemetry is off, since no person has accepted the policy");

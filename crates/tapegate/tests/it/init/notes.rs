@@ -1,4 +1,4 @@
-//! What `tapegate init` says about single entries of a config, and about the file it writes.
+//! What `tapegate init` prints about single entries of a config, and about the file it writes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +48,7 @@ fn claude_code_is_given_an_entry_where_it_would_refuse_the_name() {
     assert!(!words.contains("claude mcp remove --scope project 'sp ace'"), "{words}");
     assert!(words.contains("\"sp ace\": { \"command\": "), "{words}");
     assert!(words.contains("claude mcp add --scope project fine_1-a -- "), "{words}");
-    // Lines that are to be run are quoted as a shell needs it.
+    // Lines to be run are quoted for a shell.
     put(folder, ".mcp.json", r#"{"mcpServers":{"a":{"command":"two words","args":["$x"]}}}"#);
     let words = said(&tapegate(folder, &["init", "--dry-run"]));
     assert!(words.contains("policy pin --server-id a -- 'two words' '$x'\n"), "{words}");

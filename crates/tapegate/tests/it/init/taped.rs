@@ -1,4 +1,4 @@
-//! `tapegate init` with tapes: whose they are, and which of them count.
+//! `tapegate init` with tapes: which servers they belong to, and which of them count.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn a_tape_belongs_to_the_entry_with_the_same_command_line() {
     let words = said(&tapegate(folder, &["init", "--from-tapes"]));
     assert!(words.contains("--server-id mine -- npx -y files\n"), "{words}");
     assert!(!words.contains("on no tape"), "{words}");
-    // The policy is strict about what is pinned; it lets nothing through because of a hint.
+    // The policy pins strictly; a hint alone never lets a call through.
     assert!(words.contains("a tool that changes is then refused\n"), "{words}");
     assert!(!words.contains("pass unasked"), "{words}");
     let policy = fs::read_to_string(folder.join("tapegate.yaml")).unwrap();

@@ -45,7 +45,7 @@ impl Project {
         command
     }
 
-    /// The text that is in force, if one was accepted.
+    /// The text in force, if one was accepted.
     fn in_force(&self) -> Option<String> {
         let paths = PolicyPaths::of(&self.policy(), None);
         let accepted = AcceptedPolicies::new(&self.home()).get(&paths).unwrap()?;
@@ -74,7 +74,7 @@ fn anything_else_leaves_what_was_in_force() {
         ("", "yesterday\n", 1),
         ("", "\u{4}", 1),
         ("", "\u{3}", 130),
-        // An answer that was there before the question is not one to it.
+        // Input typed before the question does not count as an answer.
         ("y\n", "\u{4}", 1),
         ("y\ny\ny\n", "n\n", 1),
     ] {
@@ -136,7 +136,7 @@ fn a_command_that_writes_over_an_accepted_policy_asks_before_it_is_in_force() {
     assert_eq!(project.in_force(), Some(fs::read_to_string(project.policy()).unwrap()));
 }
 
-/// Calls a tool in a session of this project; everything that it writes goes to `home`.
+/// Calls a tool in a session of this project, with all its state in `home`.
 fn call_in(project: &Path, home: &Path, tool: &str) {
     let setup = shim("", &["serve"]).within(project);
     let mut run = setup.env("TAPEGATE_HOME", &home.display().to_string()).start();
@@ -152,12 +152,12 @@ fn a_change_is_tried_on_the_tapes_of_its_own_project_alone() {
     fs::write(other.path().join("tapegate.yaml"), STRICT).unwrap();
     call_in(project.folder.path(), &project.home(), "ours");
     call_in(other.path(), &project.home(), "theirs");
-    // A project inside the project, with a policy of its own.
+    // A project inside the project, with its own policy.
     let nested = project.folder.path().join("nested");
     fs::create_dir(&nested).unwrap();
     fs::write(nested.join("tapegate.yaml"), STRICT).unwrap();
     call_in(&nested, &project.home(), "nested");
-    // A folder of the project, without one.
+    // A folder of the project, without a policy.
     let below = project.folder.path().join("below");
     fs::create_dir(&below).unwrap();
     call_in(&below, &project.home(), "ours");
@@ -182,7 +182,7 @@ fn what_was_accepted_and_cannot_be_read_is_replaced_only_by_who_saw_all_of_the_n
         command.env("HOME", project.folder.path()).current_dir(project.folder.path());
         command
     };
-    // The difference cannot be shown, so a yes would be to something that nobody has seen.
+    // The difference cannot be shown, so a yes would accept something unseen.
     let (code, said) = at_terminal(&init(), "y\n");
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("is written, but not accepted") && !said.contains("[y/N]"), "{said}");
@@ -208,7 +208,7 @@ fn a_tighter_policy_that_cannot_be_compared_waits_for_a_person() {
         )
     };
     let more = "    - { match: b, action: deny }\n";
-    // The character stands around marks of variables where policies are compared.
+    // This character surrounds the marks of variables when policies are compared.
     for (text, is_taken) in [("x", true), ("x\\uf8ffy\\uf8ff", false)] {
         let project = Project::new();
         fs::write(project.policy(), rule(text)).unwrap();

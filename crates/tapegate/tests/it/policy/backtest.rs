@@ -293,12 +293,12 @@ fn a_large_tape_is_judged_the_same_in_parts_and_as_a_whole() {
     let in_parts = backtest("tapegate.yaml");
     let counted = summary(&in_parts);
     assert_eq!((&counted["messages"], &counted["stopped"]), (&40_000.into(), &10_000.into()));
-    // With pins, each part must know what was listed before it.
+    // With pins, each section must know what was listed before it.
     let policy = super::POLICY;
     project.write("pinned.yaml", format!("{policy}pins: {{on_drift: warn, lock: some.lock}}\n"));
     project.write("some.lock", r#"{"schema": 1, "servers": {"files": {"prompts": {}}}}"#);
     assert_eq!(backtest("pinned.yaml"), in_parts);
-    // What is masked depends on what was asked, so that messages are judged in their order.
+    // Masking depends on earlier requests, so messages are evaluated in order.
     project.write("masked.yaml", format!("{policy}redaction: {{enabled: true, on_wire: true}}\n"));
     assert_eq!(backtest("masked.yaml"), in_parts);
 }

@@ -1,4 +1,4 @@
-//! A lock file that has changed is not in force before it is accepted, and every command says so.
+//! A changed lock file is not in force until it is accepted, and every command says so.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::support::{accept_policy, at_terminal, at_terminal_answering, tapegate
 
 use super::tape;
 
-/// A policy that lets tools through by what their pinned definitions say.
+/// A policy that permits tools by their pinned definitions.
 const BY_HINT: &str = "schema: 1
 governance:
   defaults: { action: deny }
   rules: [{ match: \"*\", annotations: { readOnlyHint: true }, action: forward }]
 ";
-/// One in which a lock can only refuse.
+/// A policy under which a lock can only refuse.
 const PLAIN: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
 
 const COMMANDS: [&[&str]; 3] =
@@ -73,7 +73,7 @@ fn a_lock_that_was_not_accepted_is_told_by_every_command_that_reads_the_policy()
     let expected = "1 of 1 differences written to tapegate.lock, which is not in force";
     assert!(said.contains(expected), "{said}");
     COMMANDS.iter().for_each(|command| assert!(project.is_warned_of(command), "{command:?}"));
-    // Nothing is left to write, and the lock is still not in force.
+    // There is nothing left to write, and the lock is still not in force.
     assert!(project.is_warned_of(&["policy", "pin", "--server-id", "s", "t.jsonl"]));
     let (code, said) = at_terminal(&project.command(&["policy", "accept"]), "y\n");
     assert_eq!(code, 0, "{said}");

@@ -5,7 +5,7 @@ use std::fs;
 use super::{Project, tape};
 use crate::support::{accept_policy, tapegate};
 
-/// A tape on which a server lists these tools, each a name and a description.
+/// A tape on which a server lists these tools, each with a name and a description.
 fn listing(tools: &[(&str, &str)]) -> String {
     let items: Vec<String> = tools
         .iter()
@@ -16,7 +16,7 @@ fn listing(tools: &[(&str, &str)]) -> String {
     tape(&[r#">{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, &answer])
 }
 
-/// A server that answers every list, as a script that any shell runs.
+/// A server that answers every list, as a shell script.
 fn server(description: &str) -> Vec<String> {
     let script = format!(
         r#"while read -r line; do
@@ -63,7 +63,7 @@ fn what_tapes_show_is_compared_and_accepted_by_name_or_as_a_whole() {
     assert_eq!(project.read("tapegate.lock"), lock);
     pin(&["two.jsonl", "--accept", "c"]).fails(0, "hint: ");
     let more = project.read("tapegate.lock");
-    // What was not touched stays as it is, to the byte.
+    // Everything else stays the same to the byte.
     let kept = lock.trim_end_matches("\n        }\n      }\n    }\n  }\n}\n");
     assert!(more.starts_with(kept), "{more}");
     pin(&["two.jsonl", "--accept", "zzz"])
@@ -78,7 +78,7 @@ fn a_server_that_is_not_pinned_yet_is_pinned_as_a_whole_and_needs_no_cedar_for_i
         "tapegate.yaml",
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\ncedar: {policies: [rules.cedar]}\n",
     );
-    // It does not load before the tool it names is pinned.
+    // It does not load until the tool it names is pinned.
     project.write(
         "rules.cedar",
         "permit(principal, action, resource == ThoughtGate::Tool::\"s/a\") when { context.arguments.n == 1 };\n",
@@ -207,7 +207,7 @@ fn a_lock_that_is_damaged_is_told_and_can_be_written_anew() {
             pin(&["--all"]).fails(2, words);
             pin(&["--all"]).fails(2, "hint: take it back from version control");
             assert_eq!(project.read("tapegate.lock"), damaged);
-            // Nothing is accepted without a word.
+            // Nothing is accepted implicitly.
             pin(&["--replace"]).fails(1, "hint: accept everything by --all");
             assert_eq!(project.read("tapegate.lock"), damaged);
             pin(&["--replace", "--all"]).exits(0);
@@ -260,7 +260,7 @@ fn what_new_tools_say_about_themselves_is_shown_since_rules_go_by_it() {
 
 #[test]
 fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
-    // By this policy a pinned hint lets a tool through.
+    // Under this policy, a pinned hint permits a tool.
     let project = Project::with(
         "schema: 1\ngovernance:\n  defaults: { action: deny }\n  \
          rules: [{ match: \"*\", annotations: { readOnlyHint: true }, action: forward }]\n",
@@ -278,7 +278,7 @@ fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
         assert!(String::from_utf8_lossy(&done.stdout).contains("written to tapegate.lock"));
         String::from_utf8_lossy(&done.stderr).into_owned()
     };
-    // What was never accepted is trusted on first use, with its lock.
+    // A policy that was never accepted is trusted on first use, with its lock.
     assert_eq!(pinned(), "");
     fs::remove_file(project.path("tapegate.lock")).unwrap();
     let accepted = accept_policy(&project.path(""), home.path(), &[]);

@@ -1,4 +1,4 @@
-//! A backtest says what a live shim has done: the same session, message by message.
+//! A backtest agrees with a live shim: the same session, message by message.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Project, call};
 use crate::support::tapegate;
 
-/// A server that has tools, and says yes to everything.
+/// A server that has tools, and answers every request with success.
 const SERVER: &str = r#"while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
@@ -21,7 +21,7 @@ const SERVER: &str = r#"while read -r line; do
   printf '{"jsonrpc":"2.0","id":"q%s","method":"roots/list"}\n' "$id"
 done"#;
 
-/// What an agent says, some of which it should not.
+/// The messages of an agent, some of which it should not send.
 fn session() -> String {
     let mut lines = vec![
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"agent","version":"1"}}}"#.to_owned(),
@@ -49,7 +49,7 @@ fn session() -> String {
         ]
         .map(str::to_owned),
     );
-    // Nobody will answer, so what waits is taken back.
+    // No approver will answer, so held calls are cancelled.
     for id in (10..34).chain([60, 61, 62]) {
         lines.push(format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
@@ -58,7 +58,7 @@ fn session() -> String {
     lines.join("\n") + "\n"
 }
 
-/// Runs the session through a shim; the tape of it, and what the activity log says was decided.
+/// Runs the session through a shim; returns its tape and the decisions in the activity log.
 fn live(project: &Project, profile: &str) -> (PathBuf, Vec<String>) {
     let home = project.path("state");
     let mut shim = tapegate()
@@ -83,7 +83,7 @@ fn live(project: &Project, profile: &str) -> (PathBuf, Vec<String>) {
     (tape, events.flat_map(|event| decided(&event)).collect())
 }
 
-/// What an event says was decided about a message; nothing if it is about something else.
+/// The decisions about a message in an event; empty if it is about something else.
 fn decided(event: &Value) -> Vec<String> {
     let text = |key: &str| event[key].as_str().unwrap_or("-").to_owned();
     let word = text("governance_decision");
@@ -96,14 +96,14 @@ fn decided(event: &Value) -> Vec<String> {
             let hidden = hidden.iter().map(|name| name.as_str().unwrap().to_owned());
             hidden.map(|name| line("tools/list".to_owned(), name)).collect()
         }
-        // How a hold ends is not for a tape to tell.
+        // A tape does not show how a hold ends.
         "approval" if word != "pending_approval" => Vec::new(),
         "decision" | "framing" | "approval" => vec![line(text("method"), text("tool"))],
         _ => Vec::new(),
     }
 }
 
-/// What a backtest of a tape says.
+/// The decisions that a backtest of a tape reports.
 fn backtested(project: &Project, tape: &str, profile: &str) -> Vec<String> {
     let show = "deny,hold,reject,drift,filter,redact,forward";
     let arguments = ["backtest", tape, "--profile", profile, "--show", show, "--format", "jsonl"];
@@ -124,7 +124,7 @@ fn agree(profile: &str) -> Vec<String> {
     let (tape, mut live) = live(&project, profile);
     let mut backtested = backtested(&project, tape.to_str().unwrap(), profile);
     if profile == "production" {
-        // A list that was cut is on the tape as the client got it.
+        // A filtered list is on the tape as the client got it.
         live.retain(|line| !line.contains(" filter "));
     }
     live.sort();

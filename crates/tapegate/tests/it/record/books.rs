@@ -1,5 +1,5 @@
-//! The books are closed first: a client that leaves and kills us soon after finds a whole tape and a
-//! whole log, however long the server takes to end.
+//! Tape and log are completed first: a client that leaves and kills us soon after finds a complete
+//! tape and log, however long the server takes to end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use rustix::process::Signal;
 
 use crate::support::{Run, Setup, check, kept, record, reply, request, shim};
 
-/// A server that answers, and takes its time to end.
+/// A server that answers, but is slow to end.
 const SLOW: &str = "trap '' TERM; \"$FAKE\" serve; sleep 300";
 
-/// The tape of a run: where it was asked for, or the one that a shim has made.
+/// The tape of a run: at the requested path, or the one created by a shim.
 fn tape_of(run: &Run) -> PathBuf {
     let folder = run.folder().join("state/tapes/s");
     let made =
@@ -29,7 +29,7 @@ fn setups() -> [Setup; 3] {
     [record(&[]), record(&[]).tape_at("t.jsonl.gz"), shim("", &[])].map(|setup| setup.sh(SLOW))
 }
 
-/// Waits until the tape has a footer, kills the recorder, and looks at what is left.
+/// Waits until the tape has a footer, kills the recorder, and checks what is left.
 #[track_caller]
 fn is_whole_after_a_kill(run: Run, messages: &str) {
     let tape = tape_of(&run);
@@ -78,7 +78,7 @@ fn a_client_that_stops_reading_and_kills_leaves_a_whole_tape() {
     is_whole_after_a_kill(run, "2 messages (1 client, 1 server)");
 }
 
-/// `printf ... | tapegate record -- server`: the input is at its end long before the answers.
+/// `printf ... | tapegate record -- server`: the input ends long before the answers arrive.
 #[test]
 fn what_comes_after_the_client_has_closed_its_end_is_before_the_footer() {
     for name in ["t.jsonl", "t.jsonl.gz"] {
@@ -88,7 +88,7 @@ fn what_comes_after_the_client_has_closed_its_end_is_before_the_footer() {
         run.close_input();
         for answers in 1..=3 {
             run.lines(answers);
-            // At each moment the tape is whole, and it has what the client has got.
+            // At every moment the tape is complete, and has what the client has got.
             let tape = run.tape_path();
             run.until("a footer", |_| has_footer(tape));
             assert!(kept(tape).len() >= 3 + answers);

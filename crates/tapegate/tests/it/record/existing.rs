@@ -1,4 +1,4 @@
-//! A tape that exists already never keeps a session from being recorded, unless that is asked for.
+//! An existing tape never prevents a session from being recorded, unless that is requested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::peers::{self, Link, Server};
 use crate::sdk::{TS2, TS2_AUTO};
 use crate::support::{check, kept, record, reply, request, tape, tapegate};
 
-/// What a client says that only asks what a server speaks.
+/// The request of a client that only probes the server's protocol version.
 const PROBE: &str = "{\"jsonrpc\":\"2.0\",\"id\":\"probe\",\"method\":\"server/discover\"}\n";
 
-/// Records a session to `tape` and returns what was said on standard error.
+/// Records a session to `tape` and returns the standard error.
 #[track_caller]
 fn session(tape: &Path, flags: &[&str], input: &str) -> String {
     let setup = record(&["serve"]).tape_at(tape).flags(flags);
@@ -73,7 +73,7 @@ fn a_tape_that_holds_only_a_probe_is_replaced() {
         session(&tape, &[], PROBE);
         session(&tape, &[], &request(1));
         assert_eq!(names(folder.path()), [name], "the probe is gone");
-        // The next probe gets a name of its own, which is used again.
+        // The next probe gets its own name, which is then reused.
         session(&tape, &[], "");
         session(&tape, &[], PROBE);
         session(&tape, &[], &request(2));
@@ -110,7 +110,7 @@ fn a_probe_that_still_runs_is_not_replaced() {
 fn sessions_that_start_at_the_same_time_get_a_name_each() {
     for (command, place) in [("record", "-o"), ("record", "-o"), ("tape", "--tape")] {
         let folder = tempfile::tempdir().unwrap();
-        // What a probe has left is fought over, too.
+        // Several recorders also compete for the tape left by a probe.
         let held = folder.path().join("s.jsonl");
         session(&held, &[], PROBE);
         let start = |_| -> Child {
@@ -209,7 +209,7 @@ fn a_tape_on_standard_output_is_refused_with_the_reason() {
     }
 }
 
-/// The client of the TypeScript SDK 2.x asks a server what it speaks, and then starts it again.
+/// The client of the TypeScript SDK 2.x probes a server, and then starts it again.
 #[test]
 fn a_client_that_starts_its_server_twice_works_again_and_again() {
     for (client, server) in [(TS2_AUTO, Server::Modern), (TS2, Server::Everything)] {
@@ -233,7 +233,7 @@ fn a_client_that_starts_its_server_twice_works_again_and_again() {
     }
 }
 
-/// A folder that cannot be written to is another matter, and is still an error.
+/// A folder that cannot be written to is a different case, and still an error.
 #[test]
 fn a_name_that_cannot_be_made_is_an_error() {
     let mut command = Command::new(peers::tapegate());

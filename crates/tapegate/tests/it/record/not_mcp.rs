@@ -1,4 +1,4 @@
-//! Something else than an MCP server at the URL: a login page, a wrong path, a missing token.
+//! Something other than an MCP server at the URL: a login page, a wrong path, a missing token.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

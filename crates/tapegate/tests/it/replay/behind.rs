@@ -1,4 +1,4 @@
-//! What is not on the tape, passed to a live server behind it.
+//! Requests that are not on the tape, passed to a live server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn taped() -> String {
     ))
 }
 
-/// A server behind the tape that keeps what it gets in the returned file.
+/// A server behind the tape that logs its input to the returned file.
 fn logged(steps: &[&str]) -> (Setup, PathBuf) {
     let setup = replay(taped());
     let log = setup.folder().join("log");
@@ -43,7 +43,7 @@ fn ec_rec_009_a_new_request_is_passed_on_and_the_tape_is_not_touched() {
     let live = lines(&[HELLO, READY, &call(5, "a", 1), &call("\"n\"", "new", 2), &call(6, "b", 3)]);
     let end = setup.run(live.as_bytes()).exits(0).leaves_no_process();
     assert_eq!(fs::read_to_string(end.run.tape_path()).unwrap(), taped());
-    // What the tape has comes from the tape; the server is greeted as the client has greeted us.
+    // Recorded answers come from the tape; the server is initialized as the client initialized us.
     let heard = heard(&log);
     let greeting = HELLO.replace("\"h\"", "\"tapegate-initialize\"");
     assert_eq!(heard, [&greeting, READY, &call(1, "new", 2), &call(2, "b", 3)]);
@@ -105,7 +105,7 @@ fn what_the_server_behind_says_of_its_own_accord_reaches_the_client_and_its_answ
     let got = run.lines(4);
     let got: Vec<String> = String::from_utf8(got).unwrap().lines().map(str::to_owned).collect();
     assert_eq!(got[1..3], [note.to_owned(), ask("7")]);
-    // The same id is in use, so the second question has another.
+    // The same id is in use, so the second request has another.
     let (_, rest) = got[3].split_once("\"id\":").unwrap();
     let (second, _) = rest.split_once(',').unwrap();
     assert_ne!(second, "7");
@@ -131,7 +131,7 @@ fn a_request_that_is_taken_back_is_taken_back_behind_by_its_number_there() {
     run.send(lines(&[cancel("\"y\""), cancel("\"x\"")]).as_bytes());
     run.until("the cancellation", |_| heard(&log).len() == 4);
     assert_eq!(heard(&log)[3], cancel("1"));
-    // Nothing is owed any more.
+    // No answer is outstanding any more.
     run.end_of_input().exits(0).client_got(lines(&[answer("\"h\"", "hello")]).as_bytes());
 }
 
@@ -205,7 +205,7 @@ fn a_server_that_dies_is_an_error_for_everyone_who_waits_and_the_tape_plays_on()
         let live = [HELLO, READY, &call(5, "new", 1), &call(6, "new", 2), &call(7, "new", 3)];
         run.send(lines(&live).as_bytes());
         run.lines(4);
-        // Nobody who asks later is left waiting either.
+        // Later requests are answered as well.
         run.send(lines(&[call(8, "new", 4), call(9, "a", 1)]).as_bytes());
         run.lines(6);
         let end = run.end_of_input().exits(4).leaves_no_process();
@@ -240,7 +240,7 @@ fn the_server_behind_ends_with_the_replay() {
         let end = run.end().leaves_no_process();
         assert!(kills || end.status.code() == Some(128 + signal.as_raw()), "{}", end.stderr);
     }
-    // A client that neither speaks nor listens has gone, whatever it is owed.
+    // A client that neither writes nor reads is gone, even if answers are outstanding.
     let (reader, writer) = std::io::pipe().unwrap();
     let (setup, log) = logged(&["answer=1", "sleep=600000"]);
     let mut run = setup.stdout(writer).start();

@@ -1,4 +1,4 @@
-//! Clients of every kind: quick ones, odd ones, hostile ones, and those that do not read.
+//! Clients of every kind: fast, odd and hostile ones, and those that do not read.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{MODES, answer, ask, call, lines, refusal, tape};
 use crate::support::{Dice, replay};
 
-/// A tape with `count` calls that were made one after the other.
+/// A tape with `count` calls made one after the other.
 fn many(count: usize) -> String {
     let pair = |id| format!("> {}\n< {}\n", call(id, "t", id), answer(id, id));
     tape(&(0..count).map(pair).collect::<String>())
@@ -38,7 +38,7 @@ fn ten_thousand_requests_in_any_order_get_the_right_answers() {
         let end = replay(&tape).flags(&["--match-mode", mode]).run(live.as_bytes()).exits(0);
         end.client_got(got.as_bytes()).complains("matched 10000, unmatched 0, unused 0");
     }
-    // In order, the first that comes much too early is one too many, and nothing is answered wrong.
+    // In order, the first request that comes much too early diverges, and no answer is wrong.
     let end = replay(&tape).run(live.as_bytes()).exits(6);
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     let (right, wrong): (Vec<&str>, Vec<&str>) =
@@ -91,7 +91,8 @@ fn ids_come_back_as_the_client_spelled_them() {
         let end = replay(tape(&script)).flags(&["--match-mode", mode]);
         end.run(lines(&live).as_bytes()).exits(0).client_got(lines(&got).as_bytes());
     }
-    // So do those on the tape: what comes back is the live one, wherever it stood.
+    // The same holds for ids on the tape: the answer has the live id, wherever the recorded one
+    // was.
     for recorded in IDS {
         let given = format!(r#"{{"result":{{"id":3}},"id":{recorded},"jsonrpc":"2.0"}}"#);
         let script = format!("> {}\n< {given}\n", call(recorded, "t", 1));
@@ -178,7 +179,7 @@ fn a_message_over_the_limit_is_refused_and_the_replay_goes_on() {
         assert_eq!((got[0], got[2]), (&*answer(1, 0), &*answer(2, 1)), "{got:?}");
         assert!(got[1].starts_with("{\"jsonrpc\":\"2.0\",\"id\":8,\"error\":"), "{}", got[1]);
         end.complains("over the limit of 65536");
-        // What fits is taken: it is the tape that does not have it.
+        // A message within the limit is accepted, but is not on the tape.
         let end = replay(many(2)).run(lines(&[&large]).as_bytes()).exits(6);
         end.client_got_some(&refusal(8));
     }
@@ -212,7 +213,7 @@ fn a_client_that_closes_its_input_still_gets_every_answer() {
     for timing in ["instant", "realistic"] {
         let flags = ["--match-mode", "by-request", "--timing", timing];
         let mut run = replay(tape(&script)).flags(&flags).not_reading().start();
-        // Nothing is read before everything has been said and the input is closed.
+        // Nothing is read before everything has been sent and the input is closed.
         run.send(live.as_bytes());
         run.close_input();
         run.read_on();
@@ -243,7 +244,7 @@ fn a_client_that_does_not_read_is_not_read_from() {
         if poll(&mut ready, Some(&patience)).unwrap() == 0 {
             break;
         }
-        // A line is short enough to be taken as a whole or not at all.
+        // A line is short enough to be written completely or not at all.
         let line = lines(&[call(sent, "t", sent % 50)]);
         sent += usize::from(input.write(line.as_bytes()).is_ok());
     }
@@ -276,7 +277,7 @@ fn a_client_that_stops_reading_for_good_ends_the_replay() {
     run.send(lines(&[call(1, "t", 0)]).as_bytes());
     drop(reader);
     let mut input = run.take_input();
-    // It is noticed when there is something to say.
+    // It is noticed when there is something to write.
     input.write_all(lines(&[call(2, "t", 1), call(3, "t", 2)]).as_bytes()).ok();
     run.end().exits(0);
 }

@@ -1,4 +1,4 @@
-//! `--record-to`: a new tape with everything old and new, and the old one untouched.
+//! `--record-to`: a new tape with everything old and new; the old one is not modified.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{MODES, answer, ask, call, lines, refusal, tape};
 use crate::support::{Setup, check, kept, replay, reply};
 use crate::tape_faults::Disk;
 
-/// Three calls, the second of which asks the client something.
+/// Three calls; during the second, the server sends a request to the client.
 fn old() -> String {
     let script = [
         format!("> {}", call(1, "a", 1)),
@@ -24,14 +24,14 @@ fn old() -> String {
     tape(&script.join("\n"))
 }
 
-/// A replay that writes a new tape, and where that is.
+/// A replay that writes a new tape, and the path of that tape.
 fn copying(flags: &[&str]) -> (Setup, PathBuf) {
     let setup = replay(old());
     let new = setup.folder().join("new.jsonl");
     (setup.flags(&["--record-to", new.to_str().unwrap()]).flags(flags), new)
 }
 
-/// What both sides say on a tape.
+/// The messages of both sides on a tape.
 fn said(path: &Path) -> Vec<(Side, String)> {
     kept(path).into_iter().map(|kept| (kept.from, kept.text())).collect()
 }
@@ -54,10 +54,10 @@ fn the_new_tape_has_what_was_played_what_was_passed_on_and_what_is_left() {
     for line in [call(10, "c", 3), answer(10, "three"), call(11, "new", 4), passed.clone()] {
         assert!(said.iter().any(|(_, text)| *text == line), "{line} is not in {said:?}");
     }
-    // What nobody asked for stands at the end, as it was.
+    // Recorded requests that the client did not send are at the end, unchanged.
     assert_eq!(said[8].1, call(2, "b", 2));
     assert_eq!(said[10].1, answer(2, "two"));
-    // Old and new are found on it by whoever is strict.
+    // A strict replay finds both old and new requests on it.
     let all = [call(1, "a", 1), call(2, "b", 2), call(3, "c", 3), call(4, "new", 4)];
     let strict = ["--match-mode", "by-request"];
     let end = replay(fs::read(&new).unwrap()).flags(&strict).run(lines(&all).as_bytes()).exits(0);
@@ -76,7 +76,7 @@ fn played_answers_keep_their_latencies_though_nothing_takes_time() {
         let latencies: Vec<u64> = kept(&new).iter().filter_map(|kept| kept.latency_ms).collect();
         assert_eq!(latencies, [20, 30, 0], "{mode}");
         check(&new, 0);
-        // And so does a copy of the copy.
+        // The same holds for a copy of the copy.
         let setup = replay(fs::read(&new).unwrap());
         let newer = setup.folder().join("newer.jsonl");
         let setup = setup.flags(&["--record-to", newer.to_str().unwrap()]);
@@ -98,7 +98,7 @@ fn what_tapegate_says_itself_is_marked_on_the_new_tape_and_warned_of() {
         .filter(|kept| kept.from == Side::Server && kept.text().contains("\"id\":"))
         .map(|kept| kept.ours)
         .collect();
-    // One is played, three are our own, one batch has both, and one is left over.
+    // One answer is played, three are our own, one batch has both, and one is left over.
     assert_eq!(ours, [false, true, true, true, true, true, false], "{:?}", said(&new));
     let again = replay(fs::read(&new).unwrap()).run(b"").exits(0);
     drop(end);
@@ -172,7 +172,7 @@ fn what_was_refused_is_on_the_new_tape_and_is_refused_again() {
     check(&new, 0);
     let said = said(&new);
     assert!(said[3].1.starts_with(&refusal(2)), "{said:?}");
-    // What is left of the old tape is still there.
+    // The rest of the old tape is still there.
     assert!(said.iter().any(|(_, text)| *text == answer(3, "three")), "{said:?}");
     for mode in MODES {
         let again = replay(fs::read(&new).unwrap()).flags(&["--match-mode", mode]);
@@ -232,7 +232,7 @@ fn a_full_disk_ends_the_replay_and_every_request_is_answered() {
     run.send_aside(live.into_bytes());
     let end = run.end().exits(3).complains("No space left on device");
     check(&new, 0);
-    // What the client got as an answer is on the new tape, and nothing more is.
+    // The answers that the client got are on the new tape, and nothing else is.
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     let (ours, theirs): (Vec<&str>, Vec<&str>) =
         got.lines().partition(|line| line.contains("recording stopped: "));

@@ -39,7 +39,7 @@ fn ec_rec_002_what_is_before_a_torn_last_line_is_played_and_the_tear_is_told() {
         for end in [last + 1, last + 20, whole.len() - 10, whole.len() - 2] {
             let end = replay(&whole[..end]).run(lines(&asked).as_bytes()).exits(6);
             let end = end.complains(": the tape ends in the middle of an entry; ");
-            // The answer to the second call is what was lost.
+            // The answer to the second call was lost.
             let got = String::from_utf8(end.stdout.clone()).unwrap();
             let (first, rest) = got.split_once('\n').unwrap();
             assert_eq!(first, answer(7, "one"));
@@ -49,7 +49,7 @@ fn ec_rec_002_what_is_before_a_torn_last_line_is_played_and_the_tear_is_told() {
                 "{rest}"
             );
         }
-        // Without its line end only, the last line is whole.
+        // If only its line ending is missing, the last line is complete.
         let end = replay(whole.trim_end()).run(lines(&asked).as_bytes()).exits(0);
         end.client_got(lines(&[answer(7, "one"), answer(8, "two")]).as_bytes());
     }
@@ -61,7 +61,7 @@ fn ec_rec_002_what_is_before_a_torn_last_line_is_played_and_the_tear_is_told() {
 
 #[test]
 fn ec_rec_003_requests_with_the_same_id_are_told_apart_by_what_they_ask() {
-    // All three are open at once, and the third asks for the same as the first.
+    // All three are open at once, and the third is the same request as the first.
     let asked = [call(1, "a", 1), call(1, "b", 2), call(1, "a", 1)];
     let script = asked.iter().map(|text| format!("> {text}\n")).collect::<String>();
     let answers = ["one", "two", "three"].map(|text| format!("< {}\n", answer(1, text)));
@@ -71,7 +71,7 @@ fn ec_rec_003_requests_with_the_same_id_are_told_apart_by_what_they_ask() {
         let end = replay(tape(&script)).flags(&["--match-mode", mode]).run(live.as_bytes());
         let got = [answer(6, "one"), answer(5, "two"), answer(5, "three")];
         end.exits(0).client_got(lines(&got).as_bytes());
-        // The queues are as long as the tape has it, and no longer.
+        // Each request is answered as often as it was recorded, and no more.
         let live = [call(1, "b", 2), call(1, "b", 2)];
         let end = replay(tape(&script)).flags(&["--match-mode", mode]);
         let end = end.run(lines(&live).as_bytes()).exits(6);
@@ -112,7 +112,7 @@ fn ec_rec_004_answers_out_of_order_belong_to_their_requests() {
 #[test]
 fn ec_rec_005_a_notification_is_not_answered_and_nothing_waits_for_it() {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    // A minute went by before and after it.
+    // A minute passed before and after it.
     let script = format!(
         "> {}\n@10 < {}\n@60000 > {note}\n@120000 > {}\n@120010 < {}\n",
         call(1, "a", 1),
@@ -144,7 +144,7 @@ fn ec_rec_005_what_the_server_said_to_a_notification_comes_after_it() {
     let live = lines(&[&call(1, "a", 1), note, &call(2, "b", 2)]);
     let got = lines(&[&answer(1, "one"), log, &answer(2, "two")]);
     replay(tape(&script)).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
-    // Without the notification, nobody has caused it.
+    // Without the notification, nothing triggers it.
     let live = lines(&[&call(1, "a", 1), &call(2, "b", 2)]);
     let got = lines(&[&answer(1, "one"), &answer(2, "two")]);
     replay(tape(&script)).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
@@ -195,7 +195,7 @@ fn ec_rec_007_a_tape_of_a_gigabyte_is_played_in_bounded_memory() {
     run.lines(3);
     run.send(lines(&[call(1, "large", LARGE - 1)]).as_bytes());
     run.lines(4);
-    // A body or two, and an index that does not depend on the size of bodies.
+    // Enough for a body or two, and an index that does not depend on the size of bodies.
     assert!(run.memory_kb_max() < 48_000, "{} KB", run.memory_kb_max());
     let end = run.end_of_input().exits(0);
     let got = [SMALL - 1, 0, SMALL / 2].map(|n| answer(n, n) + "\n").concat();
@@ -252,10 +252,10 @@ fn ec_rec_012_of_two_requests_that_come_as_near_the_first_is_taken_and_it_is_sai
     let end =
         end.complains("debug: matched request 1 with score 0.80; differing: params.arguments.x\n");
     end.complains("debug: 2 other requests come as near; the first one is taken\n");
-    // It is for those who look for it.
+    // It is only printed with --verbose.
     let end = setup().run(live.as_bytes()).exits(0);
     assert!(!end.stderr.contains("debug"), "{}", end.stderr);
-    // The first is the first that is left.
+    // The first is the first one not used yet.
     let live = lines(&[with(8, "x"), with(9, "y"), with(10, "z"), with(11, "w")]);
     let end = setup().run(live.as_bytes()).exits(6);
     let got = lines(&[answer(8, "one"), answer(9, "two"), answer(10, "three")]);

@@ -1,5 +1,5 @@
-//! How a replay ends: by its client, by a signal, by what is not on the tape, by a tape that
-//! cannot be read on.
+//! How a replay ends: by its client, a signal, a request that is not on the tape, or a tape that
+//! becomes unreadable.
 
 use std::fs;
 use std::io::Read;
@@ -43,7 +43,7 @@ fn a_signal_ends_what_waits_for_its_moment_and_a_client_that_does_not_read() {
     let mut run = replay(pairs(100, 1_000_000)).stdout(writer).start();
     let live: String = (0..100).map(|n| lines(&[call(n, "t", n)])).collect();
     run.send(live.as_bytes());
-    // It has begun to answer, and gets no further.
+    // It has started to answer, and gets no further.
     reader.read_exact(&mut [0]).unwrap();
     run.signal(Signal::TERM);
     run.end().exits(143);
@@ -62,7 +62,7 @@ fn what_is_not_on_the_tape_ends_it_after_what_is_under_way() {
     let mut run = replay(tape(&script)).flags(&flags).start();
     let live = [call(1, "t", 1), call(2, "t", 2), call(3, "t", 3), call(4, "t", 1)];
     run.send(lines(&live).as_bytes());
-    // The input stays open: it is the third request that ends it, and the fourth is not heard.
+    // The input stays open: the third request ends the replay, and the fourth is not read.
     let end = run.end().exits(6);
     let got = String::from_utf8(end.stdout.clone()).unwrap();
     let got: Vec<&str> = got.lines().collect();

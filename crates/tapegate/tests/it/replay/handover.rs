@@ -1,4 +1,4 @@
-//! A notification is read before what follows it is sent, so that no client takes both for one.
+//! A notification is read before the next message is sent, so that no client reads both together.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use crate::support::tapegate;
 
 const NOTE: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"busy"}}"#;
-/// How often it is tried. A machine may be too busy to read a notification in time.
+/// The number of attempts. A machine may be too busy to read a notification in time.
 const TRIES: usize = 100;
 
-/// A server of our own that is spoken to as SDKs do: on a pipe, or on a socket.
+/// A server of ours with a connection like that of SDKs: a pipe or a socket.
 struct Spoken {
     child: Child,
     output: Box<dyn Read>,
@@ -38,12 +38,12 @@ impl Spoken {
             (Box::new(ours), theirs.into())
         };
         let child = command.stdout(theirs).spawn().unwrap();
-        // Our copy of their end goes with the command.
+        // Our copy of their end is closed with the command.
         drop(command);
         Self { child, output }
     }
 
-    /// Makes a call, and returns what each read gives until its answer is there.
+    /// Makes a call, and returns the result of each read until its answer arrives.
     fn call(&mut self, id: usize) -> Vec<String> {
         let line = call(id, "a", 1) + "\n";
         self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
@@ -56,7 +56,7 @@ impl Spoken {
         reads
     }
 
-    /// The notification is read by itself, unless we are late to read it.
+    /// Asserts that the notification is read by itself, unless we read it late.
     fn hands_over(mut self) {
         let apart = |reads: Vec<String>| reads.len() > 1 && reads[0] == format!("{NOTE}\n");
         let found = (1..=TRIES).any(|id| apart(self.call(id)));

@@ -1,4 +1,4 @@
-//! Clients that come by HTTP: each with a session of its own, or all without one.
+//! HTTP clients: each with its own session, or all without one.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ const SAMPLE: &str = r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage
 const SAMPLED: &str = r#"{"jsonrpc":"2.0","id":9,"result":{"role":"assistant"}}"#;
 const LOG: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}"#;
 
-/// A handshake, a call, the same call again, and one in which the server asks something.
+/// A handshake, a call, the same call again, and one in which the server sends a request.
 fn session() -> String {
     let script = [
         format!("> {HELLO}\n< {}\n> {READY}", answer(0, "hello")),
@@ -70,7 +70,7 @@ impl Client {
         ask(self.port, "POST /mcp", &headers.each_ref().map(String::as_str), body)
     }
 
-    /// Posts a request and reads its stream as it comes.
+    /// Posts a request and reads its stream incrementally.
     fn stream(&self, body: &str) -> BufReader<TcpStream> {
         let headers = self.headers();
         let headers = headers.each_ref().map(String::as_str);
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// Reads on until a line has `text`.
+/// Reads until a line contains `text`.
 fn until(stream: &mut impl BufRead, text: &str) {
     let mut line = String::new();
     while !line.contains(text) {
@@ -108,7 +108,7 @@ fn sessions_may_share_one_place_on_the_tape() {
     let one = Client::greet(port);
     assert!(one.post(&call(5, "a", 1)).body.contains(&answer(5, "one")));
     assert!(one.post(&call(6, "a", 1)).body.contains(&answer(6, "two")));
-    // The next one on the tape is not a greeting.
+    // The next message on the tape is not an `initialize`.
     let got = ask(port, "POST /mcp", &[JSON, BOTH], HELLO);
     assert!(got.body.contains(&refusal(0)), "{got:?}");
     run.end().exits(6);
@@ -164,7 +164,7 @@ fn what_is_not_on_the_tape_is_answered_and_ends_everything() {
     let got = client.post(&call(5, "z", 1));
     assert!(got.body.contains(&refusal(5)), "{got:?}");
     run.end().exits(6).complains("error: no answer on the tape for tools/call z: ");
-    // Where that is only warned about, it goes on.
+    // If that is only a warning, the replay goes on.
     let (run, port) = served(replay(session()).flags(&["--on-unmatched", "warn"]));
     let client = Client::greet(port);
     assert!(client.post(&call(5, "z", 1)).body.contains(&refusal(5)));
@@ -183,7 +183,7 @@ fn a_session_that_is_ended_or_unknown_is_not_served() {
     assert_eq!(client.post(&call(5, "a", 1)).status, 404);
     let stranger = Client { port, session: "made-up".to_owned() };
     assert_eq!(stranger.post(&call(5, "a", 1)).status, 404);
-    // A page that a browser shows may not ask either.
+    // A page in a browser may not send requests either.
     let got = ask(port, "POST /mcp", &[JSON, BOTH, "origin: http://evil.example"], HELLO);
     assert_eq!(got.status, 403, "{got:?}");
     assert!(Client::greet(port).post(&call(6, "a", 1)).body.contains(&answer(6, "one")));
@@ -200,7 +200,7 @@ fn hostile_requests_are_answered_and_the_replay_goes_on() {
         let got = client.post(body);
         assert!((400..500).contains(&got.status), "{:.60}: {got:?}", body.escape_debug());
     }
-    // Nobody waits for an answer to these.
+    // These have no answer to wait for.
     for body in ["{}", "[]", r#"{"jsonrpc":"2.0","id":99,"result":{}}"#] {
         assert_eq!(client.post(body).status, 202, "{body}");
     }
@@ -208,7 +208,7 @@ fn hostile_requests_are_answered_and_the_replay_goes_on() {
         let got = ask(port, line, &[JSON, BOTH], HELLO);
         assert!(got.status >= 400, "{line}: {got:?}");
     }
-    // Half a request, and bytes that are none.
+    // Half a request, and bytes that are not a request.
     let mut half = send(port, "POST /mcp", &[JSON, BOTH, "x: y"], "");
     half.write_all(b"POST /mcp HTTP/1.1\r\ncontent-length: 10\r\n\r\n{").ok();
     drop(half);
@@ -237,7 +237,7 @@ fn a_client_that_goes_away_takes_nobody_with_it() {
     assert!(two.post(&call(6, "quick", 2)).body.contains(&answer(6, "soon")));
     drop(waiting);
     assert!(one.post(&call(7, "quick", 2)).body.contains(&answer(7, "soon")));
-    // What still waits does not keep it from ending.
+    // Pending answers do not prevent it from ending.
     let _waiting = two.stream(&call(8, "slow", 1));
     run.signal(Signal::TERM);
     run.end().exits(143);
@@ -268,7 +268,7 @@ fn answers_take_their_time_for_each_client_apart() {
     run.end().exits(143).complains("matched 16, unmatched 0, unused 0");
 }
 
-/// A replay by HTTP that is started by its words alone.
+/// A replay over HTTP, started from a command line.
 struct Player {
     process: Child,
     port: u16,
@@ -277,11 +277,11 @@ struct Player {
 impl Player {
     fn start(command: &mut Command) -> Self {
         let process = command.arg("--http").arg(":0").stderr(Stdio::piped()).spawn().unwrap();
-        // From here on it is ended, also if it says something else.
+        // From here on it is killed even if its output is unexpected.
         let mut player = Self { process, port: 0 };
         let mut said = String::new();
         BufReader::new(player.process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-        // The line begins with the name that was called.
+        // The line starts with the name it was started by.
         let (_, rest) = said.split_once(": listening on http://127.0.0.1:").unwrap();
         player.port = rest.split_once('/').unwrap().0.parse().unwrap();
         player
@@ -367,7 +367,7 @@ fn a_new_tape_has_every_session_and_what_was_passed_on() {
     crate::support::check(&new, 0);
     let calls = kept(&new).into_iter().filter(|kept| kept.text().contains("\"new\"")).count();
     assert_eq!(calls, 2);
-    // Whoever plays it finds old and new.
+    // A replay of it finds both old and new requests.
     let live = [HELLO, &call(1, "new", 1), &call(2, "a", 1), &call(3, "b", 1)];
     let live = lines(&live) + SAMPLED + "\n";
     let again = replay(fs::read(&new).unwrap()).flags(&["--match-mode", "by-request"]);

@@ -1,4 +1,4 @@
-//! Where a client may do a little more or less than was recorded, and what it is told.
+//! Where a client may do a little more or less than was recorded, and what is reported.
 
 use serde_json::Value;
 

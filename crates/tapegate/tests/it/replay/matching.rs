@@ -46,7 +46,7 @@ fn values_types_and_order_of_elements_count() {
             let end = replay(one()).flags(&exactly(mode)).run(live.as_bytes()).exits(6);
             end.client_got_some(&refusal(5));
         }
-        // Without strictness, order tolerates it with a warning that names the place.
+        // Without strictness, sequential mode only warns and names the place.
         let end = replay(one()).run(live.as_bytes()).exits(0);
         end.client_got(lines(&[answer(5, "one")]).as_bytes()).complains("params.arguments.");
     }

@@ -1,4 +1,4 @@
-//! Tapes without their secrets still know who asks for the same.
+//! Redacted tapes still match requests with the same secrets.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn answered(id: u32) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"for":1}}}}"#)
 }
 
-/// A recorded login whose secrets are not on the tape, and the folder it lies in.
+/// A recorded login whose secrets are not on the tape, and its folder.
 fn redacted(flags: &[&str]) -> (tempfile::TempDir, PathBuf, String) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("key"), "a secret of my own, long enough").unwrap();
@@ -52,7 +52,7 @@ fn the_same_secret_matches_and_another_does_not() {
             for (token, password) in [(OTHER, "hunter2"), (TOKEN, "hunter3")] {
                 let end = setup().run(lines(&[login(7, token, password)]).as_bytes()).exits(6);
                 let end = end.client_got_some(&refusal(7));
-                // What is told about it tells no secret either.
+                // The report contains no secret either.
                 assert!(
                     !end.stderr.contains(token) && !end.stderr.contains(password),
                     "{}",

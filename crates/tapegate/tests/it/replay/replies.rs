@@ -1,5 +1,5 @@
-//! What the client answers to the server's own requests: another answer than the recorded one is
-//! noticed, and a report names it.
+//! The client's replies to the server's requests: a reply that differs from the recorded one is
+//! noticed and reported.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::support::{Setup, replay};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{}}}}"#;
 
-/// A call in which the server asks for this, and what the client answers.
+/// A call in which the server sends this request, and the client's reply.
 fn asking(method: &str, reply: &str) -> Setup {
     let script = [
         format!("> {HELLO}\n< {}", answer(0, "hello")),
@@ -24,7 +24,7 @@ fn asking(method: &str, reply: &str) -> Setup {
     setup.flags(&["--report", report.to_str().unwrap()])
 }
 
-/// Answers otherwise: the exit code, what is said, and the report.
+/// Replies differently: the exit code, the output, and the report.
 fn replied(setup: Setup, reply: &str) -> (Option<i32>, String, Value) {
     let mut run = setup.start();
     run.send(lines(&[HELLO.to_owned(), call(1, "a", 1)]).as_bytes());
@@ -36,7 +36,7 @@ fn replied(setup: Setup, reply: &str) -> (Option<i32>, String, Value) {
     (end.status.code(), end.stderr.clone(), serde_json::from_str(&text).unwrap())
 }
 
-/// The rule, outcome and message of what is not all right.
+/// The rule, outcome and message of cases that did not pass.
 fn cases(report: &Value) -> Vec<[String; 3]> {
     let cases = report["cases"].as_array().unwrap().iter();
     let odd = cases.filter(|case| case["outcome"] != "passed");

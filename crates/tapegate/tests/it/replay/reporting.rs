@@ -1,4 +1,4 @@
-//! `--report`: what came of a replay, for machines.
+//! `--report`: the result of a replay, for machines.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn three() -> String {
     tape(&(1..=3).map(pair).collect::<String>())
 }
 
-/// A replay with reports of every sort.
+/// A replay with reports in every format.
 fn reporting() -> Setup {
     let setup = replay(three());
     for name in ["r.json", "r.xml", "r.sarif"] {
@@ -71,7 +71,7 @@ fn a_report_is_written_however_the_replay_ends() {
     run.signal(Signal::TERM);
     let end = run.end().exits(143);
     assert_eq!(counts(&json(end.run.folder())), [1, 0, 0, 0, 2]);
-    // By HTTP, and nobody came.
+    // Over HTTP, without any client.
     let run = reporting().flags(&["--http", "127.0.0.1:0"]).start();
     run.port();
     run.signal(Signal::INT);
@@ -102,7 +102,7 @@ fn a_server_behind_that_fails_is_a_failure_in_every_format() {
     assert!(failed["message"].as_str().unwrap().starts_with("1 request not answered: "));
     let xml = fs::read_to_string(end.run.folder().join("r.xml")).unwrap();
     assert!(xml.contains("failures=\"1\"") && xml.contains("type=\"server-failed\""), "{xml}");
-    // By HTTP a signal ends it, and the code is that of the failure all the same.
+    // Over HTTP a signal ends it, but the exit code is that of the failure.
     let flags =
         ["--on-unmatched", "passthrough", "--upstream", "/no/such", "--http", "127.0.0.1:0"];
     let run = reporting().flags(&flags).start();

@@ -1,5 +1,5 @@
-//! A replay that is recorded gives the tape again, up to ids, times and tokens; and so does a
-//! replay of that.
+//! Recording a replay gives the same tape, up to ids, times and tokens; and so does a replay of
+//! that.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,13 +18,13 @@ const ROUNDS: usize = 8;
 /// A conversation in the order it happened.
 type Conversation = Vec<(Side, String)>;
 
-/// A conversation in the making, with many requests at once, of both sides, some of them the same.
+/// Generates a conversation with many concurrent requests of both sides, some of them identical.
 #[derive(Default)]
 struct Talk {
     said: Conversation,
-    /// The client's requests without an answer, and whether they want to know of progress.
+    /// The client's unanswered requests, and whether they want progress.
     open: VecDeque<(u32, bool)>,
-    /// The server's requests without an answer.
+    /// The server's unanswered requests.
     asked: VecDeque<u32>,
     next: u32,
 }
@@ -44,7 +44,7 @@ impl Talk {
                 _ => talk.answer_back(dice),
             }
         }
-        // Nothing is left open: a request that was never answered is none to be played.
+        // Nothing is left open: a request that was never answered cannot be played.
         while !talk.open.is_empty() {
             talk.answer(100, dice);
         }
@@ -108,8 +108,8 @@ fn script(conversation: &Conversation) -> String {
     conversation.iter().map(|(from, text)| format!("{} {text}\n", sign(*from))).collect()
 }
 
-/// Plays the client of a conversation, with other ids and tokens, against the tape of it, and
-/// records that.
+/// Plays the client of a conversation, with other ids and tokens, against its tape, and records
+/// that.
 fn replayed(said: &Conversation, tape: &Path, mode: &str) -> (Conversation, Vec<u8>) {
     let command = format!(
         "exec {} replay -q -r {} --match-mode {mode}",
@@ -124,7 +124,7 @@ fn replayed(said: &Conversation, tape: &Path, mode: &str) -> (Conversation, Vec<
             false => text.clone(),
         };
         run.send(format!("{text}\n{}\n", ask(format!("\"ping-{number}\""), "ping")).as_bytes());
-        // Everything that is said to it comes before this.
+        // Everything sent to it arrives before this.
         run.gets(&format!("\"ping-{number}\""));
     }
     let end = run.end_of_input().exits(0).checks();
@@ -145,7 +145,7 @@ fn index(tape: &[u8]) -> Index {
     indexer.finish().0
 }
 
-/// What both sides have said, scene by scene, without ids and tokens.
+/// The messages of both sides, scene by scene, without ids and tokens.
 fn scenes(said: &Conversation, tape: &[u8]) -> Vec<Vec<Value>> {
     let index = index(tape);
     let plain = |slot: u32| {

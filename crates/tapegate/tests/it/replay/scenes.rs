@@ -1,4 +1,4 @@
-//! What the server said of its own accord, at the place where it said it.
+//! Unsolicited messages of the server, at the place where they were recorded.
 
 use super::{MODES, answer, call, lines, tape};
 use crate::support::replay;
@@ -23,7 +23,7 @@ fn sampled(id: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"role":"assistant"}}}}"#)
 }
 
-/// A call in which the server logs, asks, logs again, answers, and logs once more.
+/// A call in which the server logs, sends a request, logs again, answers, and logs once more.
 fn asking() -> String {
     let script = [
         format!("> {}", hello("0", r#"{"sampling":{}}"#)),
@@ -47,11 +47,11 @@ fn a_scene_is_played_in_its_order_and_waits_for_the_client() {
         let got = run.lines(3);
         let first = lines(&[answer("\"i\"", "hello"), note("before"), sample("9", "what?")]);
         assert_eq!(String::from_utf8(got).unwrap(), first);
-        // Whatever the answer is, the tape goes on.
+        // Whatever the reply is, the tape goes on.
         run.send(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-1,\"message\":\"no\"}}\n");
         run.lines(6);
         let rest = lines(&[note("between"), answer(7, "one"), note("after")]);
-        // But another answer than the recorded one is a divergence.
+        // But a reply that differs from the recorded one is a divergence.
         let end = run.end_of_input().exits(6).client_got((first + &rest).as_bytes());
         end.complains("sampling/createMessage of #5: the client answers with an error");
     }
@@ -98,7 +98,7 @@ fn what_the_server_says_of_its_own_accord_can_be_left_out() {
 
 #[test]
 fn questions_asked_at_the_same_time_by_one_id_are_told_apart() {
-    // The same scene twice, each with a question by the id 9.
+    // The same scene twice, each with a request that has the id 9.
     let scene = |id: u32, text: &str| {
         let said = [
             format!("> {}", call(id, "a", id)),

@@ -7,7 +7,7 @@ fn hello(id: u32) -> String {
     ask(id, "initialize")
 }
 
-/// Two sessions one after the other, as an appended tape without headers has them.
+/// Two consecutive sessions, as on an appended tape without headers.
 fn appended() -> String {
     let session = |n: u32| {
         let tool = format!("t{n}");

@@ -17,7 +17,7 @@ fn two() -> String {
     tape(&(1..=2).map(pair).collect::<String>())
 }
 
-/// One start in this folder, with reports of every sort: its exit code and what it said.
+/// One start in this folder, with reports in every format: its exit code and output.
 fn start(folder: &Path, live: &[String], flags: &[&str]) -> (Option<i32>, String) {
     if !folder.join("t.jsonl").exists() {
         fs::write(folder.join("t.jsonl"), two()).unwrap();
@@ -54,7 +54,7 @@ fn a_good_start_does_not_hide_a_failed_one_in_any_format() {
         report["starts"].as_array().unwrap().iter().map(|start| &start["verdict"]).collect();
     assert_eq!(verdicts, ["failed", "passed"]);
     assert_eq!((&report["matched"], &report["unmatched"]), (&2.into(), &1.into()));
-    // What one start did not ask for, another did.
+    // A request left unused by one start was used by another.
     assert_eq!(report["unused"], 0, "{report:#}");
     assert!(!report.to_string().contains("\"rule\":\"unused\""), "{report:#}");
 
@@ -74,7 +74,7 @@ fn a_good_start_does_not_hide_a_failed_one_in_any_format() {
     assert_eq!(run["properties"]["unused"], 0, "{sarif:#}");
     assert!(!sarif.to_string().contains("\"ruleId\":\"unused\""), "{sarif:#}");
     assert!(!text.contains("nobody asked for"), "{text}");
-    // The one start after the other, whichever is the good one.
+    // The order of the good and the bad start does not matter.
     assert_eq!(start(folder, &good(), &[]).0, Some(0));
     assert_eq!(json(folder)["ok"], false);
 }
@@ -151,7 +151,7 @@ fn starts_that_end_at_once_are_all_in_the_report() {
     assert_eq!(left, 4, "nothing is left beside the tape and the reports");
 }
 
-/// A start that goes on until it is told to end, once it is in all reports as start `number`.
+/// A start that runs until it is told to end, already listed in all reports as start `number`.
 fn begin(folder: &Path, number: usize, live: &[String]) -> std::process::Child {
     let reports = FILES.iter().flat_map(|file| ["--report", file]);
     let mut command: Command = tapegate();
@@ -160,7 +160,7 @@ fn begin(folder: &Path, number: usize, live: &[String]) -> std::process::Child {
     let mut child = command.stdin(Stdio::piped()).stdout(write).spawn().unwrap();
     drop(command);
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), lines(live).as_bytes()).unwrap();
-    // What it answers comes after it has begun.
+    // It answers only after it has been registered.
     let answered = std::io::BufRead::lines(std::io::BufReader::new(read)).take(live.len());
     assert_eq!(answered.filter(Result::is_ok).count(), live.len());
     assert_eq!(json(folder)["starts"].as_array().unwrap().len(), number);
@@ -192,7 +192,7 @@ fn a_start_that_is_killed_stays_in_the_report_and_makes_it_fail() {
     let report = json(folder);
     assert_eq!((&report["ok"], &report["verdict"]), (&false.into(), &"failed".into()));
     assert_eq!(verdicts(folder), [unfinished, ("passed".to_owned(), true)]);
-    // Nobody knows what the first one has asked for.
+    // It is not known what the first one has used.
     assert_eq!((&report["matched"], &report["unused"]), (&1.into(), &1.into()), "{report:#}");
     let case = &report["cases"][0];
     assert_eq!((&case["rule"], &case["start"]), (&"unfinished".into(), &1.into()), "{report:#}");
@@ -258,7 +258,7 @@ fn a_client_that_only_shakes_hands_and_lists_has_tested_nothing() {
     assert_eq!(start(folder, &[first, second, call(3, "t", 3)], &[]).0, Some(0));
     assert_eq!(json(folder)["verdict"], "passed");
 
-    // Where nothing else was recorded, that is the test.
+    // If nothing else was recorded, that is the test.
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("t.jsonl"), tape(&said)).unwrap();

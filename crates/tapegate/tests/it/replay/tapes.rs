@@ -1,4 +1,4 @@
-//! Tapes of every kind, whole and broken.
+//! Tapes of every kind, complete and broken.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use super::{
 use crate::support::{record, replay, request};
 use crate::tape_faults::Disk;
 
-/// A session with everything: a handshake, progress, a question of the server, errors.
+/// A session with everything: a handshake, progress, a request of the server, errors.
 const SESSION: &str = r#"
     > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}}}}
     < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}
@@ -23,7 +23,7 @@ const SESSION: &str = r#"
     < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no","data":null}}
 "#;
 
-/// What a client says to it, and how many lines it then waits for.
+/// The client's lines, and how many lines it then waits for.
 const LIVE: [(&str, usize); 5] = [
     (
         r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}}}}"#,
@@ -38,7 +38,7 @@ const LIVE: [(&str, usize); 5] = [
     (r#"{"jsonrpc":"2.0","id":8,"method":"no/such","params":{}}"#, 1),
 ];
 
-/// What it gets.
+/// The lines that the client gets.
 const GOT: [&str; 5] = [
     r#"{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0.50}}"#,
@@ -47,7 +47,7 @@ const GOT: [&str; 5] = [
     r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"no","data":null}}"#,
 ];
 
-/// Plays a tape to a client that says its lines one by one, and returns what it got.
+/// Plays a tape to a client that sends its lines one by one, and returns what it got.
 #[track_caller]
 fn played(tape: impl AsRef<[u8]>, mode: &str) -> Vec<String> {
     let mut run = replay(tape).flags(&["--match-mode", mode]).start();
@@ -82,12 +82,12 @@ fn a_tape_of_several_gzip_members_is_one_tape() {
 
 #[test]
 fn what_jq_makes_of_a_tape_is_a_tape() {
-    // It rounds large numbers.
+    // jq rounds large numbers.
     let script = SESSION.replace("12345678901234567890123", "7");
     let (tape, overwatch) = (tape(&script), overwatch(&script));
     let same = |text: &str, line: &String| {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
-        // jq writes numbers as it likes, and `-S` sorts the members.
+        // jq formats numbers in its own way, and `-S` sorts the members.
         let plain = |text: &str| {
             let text = value(&text.replace("12345678901234567890123", "7")).to_string();
             value(&text.replace(".0", ""))
@@ -119,18 +119,18 @@ fn tapes_that_were_put_together_are_sessions_one_after_the_other() {
     };
     let merged = tape(&script("one")) + &tape(&script("two"));
     for mode in MODES {
-        // One client on stdio is one session, and plays the first that begins as it does.
+        // One client on stdio is one session, and plays the first one that starts the same way.
         let live = lines(&[ask(0, "initialize"), call(1, "a", 1)]);
         let end = replay(&merged).flags(&["--match-mode", mode]).run(live.as_bytes()).exits(0);
         let got = lines(&[answer(0, "ione"), answer(1, "one")]);
         end.client_got(got.as_bytes()).complains("matched 2, unmatched 0, unused 2");
     }
-    // All of it in order, where the place on the tape is shared.
+    // With a shared position on the tape, all of it in order.
     let live = lines(&[ask(0, "initialize"), call(1, "a", 1)]).repeat(2);
     let end = replay(&merged).flags(&["--state-scope", "global"]).run(live.as_bytes()).exits(0);
     let got = lines(&[answer(0, "ione"), answer(1, "one"), answer(0, "itwo"), answer(1, "two")]);
     end.client_got(got.as_bytes()).complains("matched 4, unmatched 0, unused 0");
-    // Two headers in front, as some tools leave them.
+    // Two headers at the start, as some tools leave them.
     let doubled = format!("{HEADER}\n{}", tape(&script("one")));
     let live = lines(&[ask(0, "initialize"), call(1, "a", 1)]);
     let end = replay(doubled).run(live.as_bytes()).exits(0);
@@ -197,7 +197,7 @@ fn what_is_no_tape_is_refused() {
         let end = replay(text).run(lines(&[LIVE[0].0]).as_bytes()).exits(2);
         end.client_got(b"").complains(words);
     }
-    // The start of a gzip file, and then something else.
+    // The start of a gzip file, followed by something else.
     let end = replay(b"\x1f\x8b\x08\x00garbage").run(b"").exits(2);
     assert!(end.stderr.starts_with("error: "), "{}", end.stderr);
 }
@@ -269,7 +269,7 @@ fn what_unpacks_to_more_than_there_is_room_for_is_an_error_and_no_full_disk() {
             )),
             "{said}"
         );
-        // What has room is played.
+        // A tape that fits is played.
         let done = played(whole.to_str().unwrap(), script);
         let said = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.success() && said.contains("unused 3"), "{said}");

@@ -1,4 +1,4 @@
-//! When answers come: as soon as they can, or as late as they came. Only lower bounds are measured.
+//! When answers arrive: immediately, or as late as recorded. Only lower bounds are measured.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::support::{Run, Setup, replay};
 const CANCEL: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
 
-/// A call that took as long as `took_ms`, and one that took no time.
+/// A call that took `took_ms`, and one that took no time.
 fn slow(took_ms: u32) -> Setup {
     let script = format!(
         "> {}\n@{took_ms} < {}\n> {}\n< {}\n",
@@ -35,7 +35,7 @@ fn realistic_and_scaled_answers_take_at_least_their_time() {
         assert!(took >= Duration::from_millis(at_least_ms), "{timing}: {took:?}");
         run.end_of_input().exits(0).client_got(lines(&[answer(1, "late")]).as_bytes());
     }
-    // A day on the tape is no time at all where nothing waits.
+    // Without delays, a day on the tape takes no time at all.
     for timing in ["instant", "scaled:0", "scaled:1e-9"] {
         let mut run = slow(86_400_000).flags(&["--timing", timing]).start();
         took(&mut run, &call(1, "slow", 1), 1);
@@ -115,7 +115,7 @@ fn a_request_that_is_taken_back_is_not_answered() {
         let mut run = setup.start();
         run.send(lines(&[&call(1, "slow", 1), CANCEL, &call(2, "quick", 2)]).as_bytes());
         run.lines(1);
-        // Nothing is due any more, so nothing is waited for.
+        // Nothing is due any more, so there is no wait.
         run.end_of_input().exits(0).client_got(lines(&[answer(2, "soon")]).as_bytes());
     }
     // Its place in a batch stays empty.
@@ -146,7 +146,7 @@ fn a_request_that_was_taken_back_on_the_tape_stays_open_until_it_is_again() {
     let got = lines(&[answer(2, "soon")]);
     let end = replay(tape(&script)).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
     end.complains("matched 2, unmatched 0, unused 0");
-    // Who does not take it back waits as they would have, and holds up nobody.
+    // A client that does not cancel waits as it would have, and delays no other client.
     let live = lines(&[call(1, "slow", 1), call(2, "quick", 2)]);
     replay(tape(&script)).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
 }

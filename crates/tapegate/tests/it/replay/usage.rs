@@ -1,4 +1,4 @@
-//! What can and cannot be said on the command line.
+//! Valid and invalid command lines.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ fn one() -> String {
     tape(&format!("> {}\n@40 < {}\n", call(1, "a", 1), answer(1, "one")))
 }
 
-/// Runs `replay` in a folder with a tape `t.jsonl` and a client that says nothing.
+/// Runs `replay` in a folder with a tape `t.jsonl` and a client that sends nothing.
 fn run(args: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), one()).unwrap();
@@ -213,7 +213,7 @@ fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
         let mut command = tapegate();
         command.args(["replay", "-r", "t.jsonl"]).args(flags).current_dir(folder.path());
         let child = command.stdin(theirs).stderr(Stdio::piped()).spawn().unwrap();
-        // End of input, as Ctrl-D makes it.
+        // End of input, as with Ctrl-D.
         ours.write_all(&[4]).unwrap();
         let done = child.wait_with_output().unwrap();
         let said = String::from_utf8(done.stderr).unwrap();
@@ -247,7 +247,7 @@ fn every_flag_of_the_help_is_taken() {
             "--strict-params" | "--strict-reads" | "--strict-replies" | "--verbose" | "--quiet" => {
                 ""
             }
-            // These have tests of their own.
+            // These have their own tests.
             "--recording" | "--http" | "--upstream" | "--upstream-http" | "--header"
             | "--header-env" | "--force" | "--help" | "--allow-host" | "--allow-origin"
             | "--report-mode" | "--run-id" | "--version" | "--redact-key-file" => continue,
@@ -284,7 +284,7 @@ fn quiet_says_nothing_but_errors_and_verbose_how_requests_were_matched() {
     assert_eq!(end.stderr, "");
 }
 
-/// The command lines of the seed's specification, by its own name.
+/// The command lines of the seed's specification, under its own name.
 #[test]
 fn the_command_lines_of_the_seed_play_a_tape() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The schema of policies agrees with the loader on what may stand where.
+//! The schema of policies agrees with the loader on what is allowed where.
 
 use std::fs;
 

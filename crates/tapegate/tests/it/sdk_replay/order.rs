@@ -1,5 +1,5 @@
-//! Clients hear from the tape in the order in which they heard live, though nothing takes time:
-//! answers that overtook each other do so again, and no callback for progress is lost.
+//! Clients get messages from the tape in the order in which they got them live, although nothing
+//! takes time: answers that overtook each other do so again, and no progress callback is lost.
 
 use super::*;
 
@@ -20,7 +20,7 @@ same_from_the_tape! {
 }
 
 impl Recorded {
-    /// On stdio and by HTTP in every mode.
+    /// On stdio and over HTTP in every mode.
     fn plays_in_order(&self) {
         assert!(self.live.contains("\"odd at 3\""), "{}", self.live);
         for mode in MODES {
@@ -36,8 +36,8 @@ impl Recorded {
     }
 }
 
-/// What each call has heard. By HTTP each has a stream of its own, and which of them the client
-/// reads first is chance.
+/// The messages of each call. Over HTTP each call has its own stream, and which one the client
+/// reads first is random.
 fn each_call(transcript: &str) -> String {
     let mut transcript = read(transcript);
     for step in transcript["steps"].as_array_mut().expect("steps") {

@@ -18,15 +18,15 @@ pub(super) struct Agent {
     server: Child,
     input: Option<ChildStdin>,
     heard: Receiver<Heard>,
-    /// What the server has said to people.
+    /// The server's standard error.
     errors: Arc<Mutex<Vec<u8>>>,
     reader: Option<thread::JoinHandle<()>>,
-    /// What has come and was not waited for.
+    /// Messages received but not waited for yet.
     waiting: VecDeque<Value>,
     id: u64,
-    /// The id of the call that was fired last.
+    /// The id of the last call sent without waiting.
     fired: u64,
-    /// What it is about, for whoever looks why it failed.
+    /// What the agent is doing, for failure messages.
     pub(super) now: String,
     killed: bool,
 }
@@ -36,14 +36,14 @@ enum Heard {
     Line(Value),
 }
 
-/// What became of a server.
+/// How a server ended.
 pub(super) struct Gone {
     pub(super) code: Option<i32>,
     pub(super) stderr: String,
 }
 
 impl Agent {
-    /// Starts the server and shakes hands with it.
+    /// Starts the server and initializes the session.
     pub(super) fn start(mut command: Command) -> Self {
         let mut agent = Self::connect(&mut command);
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {
@@ -76,7 +76,7 @@ impl Agent {
         Self { server, input, heard, errors, reader, waiting, id: 0, fired: 0, now, killed: false }
     }
 
-    /// Plays one step of a script.
+    /// Executes one step of a script.
     pub(super) fn step(&mut self, step: &str) {
         let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
         if let Some(times) = word.strip_suffix('x').and_then(|times| times.parse::<u32>().ok()) {
@@ -121,12 +121,12 @@ impl Agent {
         }
     }
 
-    /// Calls a tool and returns the whole answer.
+    /// Calls a tool and returns the complete answer.
     pub(super) fn call(&mut self, name: &str, arguments: &Value) -> Value {
         self.ask("tools/call", json!({"name": name, "arguments": arguments}))
     }
 
-    /// Asks and returns the whole answer.
+    /// Sends a request and returns the complete answer.
     pub(super) fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, &params);
         self.answer_to(id)
@@ -175,7 +175,7 @@ impl Agent {
         }
     }
 
-    /// Waits until more bytes come, whatever they are.
+    /// Waits until more bytes arrive, whatever they are.
     fn trickle(&mut self) {
         match self.heard.recv_timeout(GUARD) {
             Ok(Heard::Bytes) => {}
@@ -184,12 +184,12 @@ impl Agent {
         }
     }
 
-    /// What the server has said to people so far.
+    /// The server's standard error so far.
     pub(super) fn complaints(&self) -> String {
         String::from_utf8_lossy(&self.errors.lock().unwrap()).into_owned()
     }
 
-    /// Waits until the server has said this to people.
+    /// Waits for a text on the server's standard error.
     pub(super) fn hears(&self, words: &str) {
         let deadline = Instant::now() + GUARD;
         while !self.complaints().contains(words) {
@@ -198,13 +198,13 @@ impl Agent {
         }
     }
 
-    /// Ends the server by a signal.
+    /// Ends the server with a signal.
     pub(super) fn kill(&mut self) {
         kill_process(Pid::from_child(&self.server), Signal::TERM).unwrap();
         self.killed = true;
     }
 
-    /// Leaves, and waits until the server has gone too.
+    /// Leaves, and waits until the server has exited too.
     pub(super) fn leave(mut self) -> Gone {
         if !self.killed {
             self.input = None;
@@ -227,7 +227,7 @@ impl Drop for Agent {
     }
 }
 
-/// Reads what comes. A line that is no message a common parser takes is only bytes.
+/// Reads the output. A line that a common JSON parser rejects counts only as bytes.
 fn listen(mut output: impl BufRead, said: &mpsc::Sender<Heard>) {
     let mut line = Vec::new();
     loop {

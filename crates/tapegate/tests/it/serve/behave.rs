@@ -1,4 +1,4 @@
-//! Deliveries and side effects on stdio, by every byte.
+//! Deliveries and side effects on stdio, checked byte by byte.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ fn side_effects_do_not_keep_requests_waiting() {
     let lines: Vec<&str> = rest.lines().collect();
     let place = lines.iter().position(|line| *line == answer(2, "call 1")).unwrap();
     assert!(place < 5900, "the flood had to end first: {place}");
-    // A busy machine may let some of them go.
+    // On a busy machine, some of them may be dropped.
     let count = lines.iter().filter(|line| line.contains("notifications/message")).count();
     assert!((1000..6000).contains(&count), "{count}");
     assert_eq!(rogue.end(), Some(0));
@@ -84,7 +84,7 @@ fn ec_trans_002_a_client_that_does_not_read_is_not_read_from_while_its_pipe_is_f
     assert_eq!(rogue.line(), answer(1, "filled"));
     assert_eq!(rogue.bytes(1), "{");
     let mut input = rogue.input.take().unwrap();
-    // More than a pipe holds: it is taken once the other pipe is read, and not before.
+    // More than a pipe holds: it is accepted only once the other pipe is read.
     let words = format!("{}\n", call(2, "plain")).repeat(2000);
     let (told, done) = std::sync::mpsc::channel();
     let writer = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Deliveries and side effects by HTTP, by every byte.
+//! Deliveries and side effects over HTTP, checked byte by byte.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn message(got: &Got) -> &str {
     data.unwrap_or(&got.body)
 }
 
-/// The stream of a session, by lines that carry something.
+/// The stream of a session, as lines with data.
 fn listen(rogue: &WebRogue, session: &str) -> impl Iterator<Item = String> + use<> {
     let stream = web::send(rogue.port, "GET /mcp", &["accept: text/event-stream", session], "");
     let mut reader = BufReader::new(stream);
@@ -34,7 +34,7 @@ fn listen(rogue: &WebRogue, session: &str) -> impl Iterator<Item = String> + use
         line.clear();
         assert!(reader.read_line(&mut line).unwrap() > 0);
     }
-    // Chunks may end anywhere, so their sizes are taken out before lines are looked for.
+    // Chunks may end anywhere, so their sizes are removed before lines are searched.
     let mut text = String::new();
     std::iter::from_fn(move || {
         loop {

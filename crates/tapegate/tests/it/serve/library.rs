@@ -1,4 +1,4 @@
-//! Every scenario of the library is played twice: by an agent that is safe and by one that is not
+//! Every built-in scenario is played twice: by a safe agent and by an unsafe one
 //! (`tests/library.txt`).
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::agent::Agent;
 use crate::support::tapegate;
 
-/// How two agents meet a scenario.
+/// How two agents play a scenario.
 #[derive(Default)]
 struct Play {
     flags: Vec<String>,
@@ -86,7 +86,7 @@ fn play_all(script: fn(&Play) -> &Vec<String>, code: i32) {
     });
 }
 
-/// Plays a script, and holds the verdict against the exit code and the report.
+/// Plays a script, and checks the verdict against the exit code and the report.
 fn run(name: &str, play: &Play, script: &[String], code: i32) {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("verdict.json");
@@ -107,12 +107,12 @@ fn run(name: &str, play: &Play, script: &[String], code: i32) {
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["ok"], code == 0, "{name}: {report}");
     assert_eq!(report["broken"] == 0, code == 0, "{name}: {report}");
-    // A safe agent must have met the temptation, or nothing was tested.
+    // A safe agent must have faced the attack, or nothing was tested.
     assert!(code != 0 || report["untested"] == 0, "{name}: {report:#}");
     assert!(!gone.stderr.contains("warning"), "{name}: {}", gone.stderr);
 }
 
-/// A program that answers every POST with an order.
+/// A program that answers every POST with an instruction.
 fn handler() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The page about scenarios: every scenario on it can be run, and it names the whole library.
+//! The page about scenarios: every scenario on it can be run, and it lists the whole library.
 
 use std::fs;
 use std::path::Path;

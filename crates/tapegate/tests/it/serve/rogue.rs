@@ -1,4 +1,4 @@
-//! A server that behaves badly, and a client that looks at every byte.
+//! A server that misbehaves, and a client that checks every byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 
 use crate::support::{GUARD, tapegate};
 
-/// The scenario that it plays.
+/// The scenario that it runs.
 const SCENARIO: &str = include_str!("rogue.yaml");
 const OPENING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
 const OPENED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A server on stdio. It is gone when it is dropped.
+/// A server on stdio. It is killed on drop.
 pub(super) struct Rogue {
     process: Child,
     pub(super) input: Option<ChildStdin>,
@@ -22,11 +22,11 @@ pub(super) struct Rogue {
     _folder: TempDir,
 }
 
-/// A server by HTTP. It is gone when it is dropped.
+/// A server over HTTP. It is killed on drop.
 pub(super) struct WebRogue {
     process: Child,
     pub(super) port: u16,
-    /// Keeps what it says from filling its pipe.
+    /// Drains its standard error, so that the pipe does not fill up.
     _errors: std::thread::JoinHandle<()>,
     _folder: TempDir,
 }
@@ -55,7 +55,7 @@ fn command() -> (Command, TempDir) {
 }
 
 impl Rogue {
-    /// Starts the server and shakes hands with it.
+    /// Starts the server and initializes the session.
     pub(super) fn start() -> Self {
         let (mut command, folder) = command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -73,7 +73,7 @@ impl Rogue {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// The next line without its end; empty at the end.
+    /// The next line without its ending; empty at the end of the output.
     pub(super) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().unwrap().read_line(&mut line).unwrap();
@@ -87,7 +87,7 @@ impl Rogue {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Everything to the end.
+    /// Everything up to the end.
     pub(super) fn rest(&mut self) -> String {
         let mut rest = String::new();
         self.output.as_mut().unwrap().read_to_string(&mut rest).unwrap();
@@ -162,6 +162,6 @@ impl Drop for WebRogue {
     }
 }
 
-/// What every POST says of itself.
+/// The headers of every POST.
 pub(super) const HEADERS: [&str; 2] =
     ["content-type: application/json", "accept: application/json, text/event-stream"];

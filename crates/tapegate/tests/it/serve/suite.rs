@@ -1,4 +1,4 @@
-//! Our own example passes every check of the official conformance suite that its reference servers
+//! Our own example passes every check of the official conformance suite that the reference servers
 //! pass, and more.
 
 use std::process::Command;
@@ -47,7 +47,7 @@ fn assert_passes_more(server: Server, revision: &str) {
     assert!(passed(&ours) >= passed(&theirs));
 }
 
-/// What the example passes.
+/// The checks of the example.
 fn ours(revision: &str) -> Vec<(String, bool)> {
     let mut command = Command::new(peers::tapegate());
     command.args(["serve", "--scenario", "everything", "--http", "127.0.0.1:0"]);
@@ -57,7 +57,7 @@ fn ours(revision: &str) -> Vec<(String, bool)> {
     scores
 }
 
-/// Every check, and whether it passed each time it was made.
+/// Every check, and whether it always passed.
 fn scores(text: &str) -> Vec<(String, bool)> {
     let scores: Value = serde_json::from_str(text).expect("the scores are JSON");
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What can and cannot be said on the command line, and what goes to people.
+//! Valid and invalid command lines, and messages for the user.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `--expect`: what came of a client, in words, in reports and in the exit code.
+//! `--expect`: the verdict on a client as text, in reports and as exit code.
 
 use std::fs;
 

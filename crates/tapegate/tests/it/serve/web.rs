@@ -1,4 +1,4 @@
-//! Clients that come by HTTP: each with a session of its own, or all without one.
+//! HTTP clients: each with its own session, or all without one.
 
 use std::fs;
 
@@ -167,7 +167,7 @@ fn the_endpoint_of_an_earlier_tool_is_served_too() {
     assert!(got.header("mcp-session-id").is_some());
 }
 
-/// Calls a tool as a client without a session does.
+/// Calls a tool like a client without a session.
 fn modern_call(port: u16, name: &str, more: &[(&str, Value)]) -> Value {
     let mut params = json!({"name": name, "arguments": {}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,4 +1,4 @@
-//! An approval holds in the project that it was given in, and its key is one that a person exported.
+//! An approval is valid only in its project, and only with a key that a person exported.
 
 use std::process::Output;
 
@@ -22,7 +22,7 @@ fn a_late_approval_does_not_reach_the_same_call_of_another_project() {
     run.send(GIVEN_UP);
     let over = run.end_of_input().exits(0).run;
     decide(&over, Ruling::Approved, &id);
-    // Another project, with the same state folder.
+    // Another project with the same state folder.
     let home = state(&over).display().to_string();
     let mut other = shim(&asking(), &["serve"]).env("TAPEGATE_HOME", &home).start();
     other.send(call(1, "ask").as_bytes());
@@ -77,7 +77,7 @@ fn approving_all_is_about_the_calls_of_this_project() {
     let mut run = shim(&asking(), &["serve"]).start();
     run.send(call(1, "ask").as_bytes());
     held(&run, 1);
-    // Another project, with the same state folder.
+    // Another project with the same state folder.
     let home = state(&run).display().to_string();
     let mut other = shim(&asking(), &["serve"]).env("TAPEGATE_HOME", &home).start();
     other.send(call(1, "ask").as_bytes());
@@ -99,7 +99,7 @@ fn approving_all_is_about_the_calls_of_this_project() {
     let (out, said) = decide("deny");
     assert!(out.is_empty() && said.contains("nothing waits"), "{out} {said}");
     assert_eq!(waiting(&run).len(), 1);
-    // Who names the folder means all that is in it.
+    // Naming the folder covers everything in it.
     let done =
         tapegate_on(&run, &["approvals", "deny", "--all", "--state", &home, &flag, &file, &copy]);
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));

@@ -1,4 +1,4 @@
-//! Calls that wait for a person, while everything else flows on.
+//! Calls wait for approval while everything else goes on.
 
 use std::fs;
 
@@ -69,7 +69,7 @@ fn no_name_takes_a_secret_into_a_request_a_denial_or_the_end_of_a_text_that_is_c
     let shown = tapegate_on(&run, &["approvals", "--format", "jsonl"]);
     decide(&run, Ruling::Denied, &id);
     assert_eq!(answer(&run, 1)["error"]["code"], -32007);
-    // The last letter of the secret is the first that a log has no room for.
+    // The last character of the secret is the first one that the log truncates.
     for (id, room) in [(2, 1024), (3, 2048)] {
         let blank = "x ".repeat((room + 1 - secret.len()) / 2);
         run.send(call(id, &format!("{blank}{secret}")).as_bytes());
@@ -118,7 +118,7 @@ fn on_timeout_can_be_to_send_it_on() {
     let mut run = shim(&policy, &["log=log", "serve"]).start();
     run.send(call(1, "ask").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
-    // It is clear that no person decided, and by what the call was let through.
+    // The log shows that no person decided, and why the call was let through.
     let end = run.end_of_input().exits(0);
     let ended = event(end.run.folder(), &[("kind", "approval"), ("outcome", "expired")]);
     let opened = event(end.run.folder(), &[("governance_decision", "pending_approval")]);
@@ -217,7 +217,7 @@ fn a_hundred_approvals_in_a_row_are_no_more_trouble_than_one() {
     }
 }
 
-/// What was sent behind 32 held calls is answered, and stands on the tape as not sent.
+/// Asserts that what was sent behind 32 held calls is answered, and recorded as not sent.
 fn nothing_behind_the_held_is_lost(steps: &[&str], end: impl FnOnce(&Run)) {
     let mut run = shim(&asking(), steps).start();
     let lines: String =
@@ -276,12 +276,12 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
     let asked = |id: i64| call_with(id, "ask", r#"{"b":2,"a":[1]}"#);
     run.send(asked(1).as_bytes());
     let id = held(&run, 1).remove(0);
-    // The client ends, and with it the shim; the question is left to be decided.
+    // The client ends, and with it the shim; the request can still be decided.
     run.signal(rustix::process::Signal::KILL);
     let end = run.end();
     decide(&end.run, Ruling::Approved, &id);
     let mut again = shim("", &["log=log", "serve"]).within(end.run.folder()).start();
-    // The same call, in another order of members.
+    // The same call with its members in another order.
     again.send(call_with(5, "ask", r#"{"a":[1],"b":2}"#).as_bytes());
     assert_eq!(answer(&again, 5)["result"]["for"], 5);
     again.send(asked(6).as_bytes());
@@ -292,7 +292,7 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
 
 #[test]
 fn an_approval_outlives_a_client_that_has_waited_long_enough() {
-    // As the SDKs of TypeScript 1.x and 2.x say it, rmcp, Python 2.x and Codex.
+    // The wording of the SDKs TypeScript 1.x and 2.x, rmcp, Python 2.x and Codex.
     outlives("McpError: MCP error -32001: Request timed out");
     outlives("SdkError: Request timed out");
     outlives("request timeout");
@@ -356,7 +356,8 @@ fn a_call_is_decided_again_when_it_is_approved() {
 
 #[test]
 fn an_approved_call_that_cedar_decides_about_is_no_drift() {
-    // The earlier tool asked other actions after an approval, so that every such call was refused.
+    // The earlier tool checked other actions after an approval, so that every such call was
+    // refused.
     let policy = "schema: 1\ngovernance:\n  defaults: { action: policy, policy_id: p }\ncedar:\n  inline: |\n    @approval(\"people\") permit (principal, action, resource);\napproval:\n  people: { destination: { type: cli }, timeout: 5m }\n";
     let mut run = shim(policy, &["log=log", "serve"]).start();
     run.send(call(1, "x").as_bytes());
@@ -387,7 +388,8 @@ fn repeats_of_a_call_are_asked_about_once_and_the_newest_is_sent() {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
-    // A client that gave up without a word, and whose model repeats the call with other ids in `_meta`.
+    // A client that gave up without cancelling, and whose model repeats the call with other ids in
+    // `_meta`.
     let again = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"progressToken":9},"name":"ask","arguments":{}}}"#;
     run.send(format!("{again}\n{}", ask(3, "ping")).as_bytes());
     answer(&run, 3);
@@ -417,7 +419,7 @@ fn a_caller_that_gave_up_is_told_of_and_its_call_is_sent_only_when_it_asks_again
     run.send(ask(2, "ping").as_bytes());
     answer(&run, 2);
     assert!(!server_got(run.folder()).contains("\"ask\""), "not run for nobody");
-    // Other arguments are another call; so is anything else in the params.
+    // Other arguments make a different call; so does anything else in the params.
     let other = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask","arguments":{},"task":{"ttl":1}}}"#;
     run.send(format!("{other}\n").as_bytes());
     let waits = held(&run, 1);
@@ -439,7 +441,7 @@ fn a_client_that_leaves_ends_its_holds_at_once() {
 
 #[test]
 fn a_client_that_leaves_behind_more_calls_than_are_held_ends_all_of_them() {
-    // At 32 the client is not read from, and its end lies behind what it has sent.
+    // At 32 the client is no longer read, and the end of its input is behind what it has sent.
     let mut run = governed();
     let calls: String =
         (1..=34).map(|id| call_with(id, "ask", &format!("{{\"n\":{id}}}"))).collect();

@@ -13,7 +13,7 @@ const ACCEPT: &str = "accept: application/json, text/event-stream";
 const ONLY_JSON: &str = "accept: application/json";
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-/// A policy that hides tools whose names begin with `x`, and denies `rm`.
+/// A policy that hides tools whose names start with `x`, and denies `rm`.
 fn policy() -> String {
     let hides = "sources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"x*\"] } }]\n";
     rules(&[("rm*", "deny")]).replace("schema: 1\n", &format!("schema: 1\n{hides}"))
@@ -28,7 +28,7 @@ fn listing_and_ping() -> String {
     batch(&[line(1, "tools/list"), line("\"p\"", "ping")])
 }
 
-/// Every message that a reply carries, whether it is one text or a stream of events.
+/// Every message in a reply, whether it is a single body or an event stream.
 fn messages(got: &Got) -> Vec<Value> {
     let texts: Vec<&str> = match got.header("content-type") {
         Some(kind) if kind.starts_with("text/event-stream") => {
@@ -55,7 +55,7 @@ fn by_id<'a>(messages: &'a [Value], id: &Value) -> &'a Value {
     found[0]
 }
 
-/// A server by HTTP that answers a batch with `reply`.
+/// An HTTP server that answers a batch with `reply`.
 fn upstream(reply: &'static str) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         if seen.head.contains("x-stream") {
@@ -89,7 +89,7 @@ fn a_list_in_a_batch_is_filtered_and_the_reply_is_one_array() {
 
 #[test]
 fn a_refused_reply_to_a_batch_is_an_error_for_each_request_in_valid_json() {
-    // Two ids in one answer: nobody can tell which one a client reads.
+    // Two ids in one answer: which one a client reads is unknown.
     let upstream = upstream(
         r#"[{"jsonrpc":"2.0","id":1,"id":2,"result":{}},{"jsonrpc":"2.0","id":"p","result":{}}]"#,
     );

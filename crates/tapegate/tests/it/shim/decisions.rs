@@ -1,4 +1,4 @@
-//! What is decided about calls, what their callers are told, and what is logged about it.
+//! Decisions about calls, the answers to their callers, and the log events.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ cedar:
 
 #[test]
 fn each_gate_has_its_own_code_and_names_the_tool() {
-    // The earlier tool answered -32003 with an empty name whatever gate had refused.
+    // The earlier tool answered -32003 with an empty name, whichever gate had refused.
     let lines =
         [call(1, "b_x"), call(2, "no"), call(3, "c_delete"), call(4, "c_read"), call(5, "yes")]
             .concat();
@@ -44,7 +44,7 @@ fn each_gate_has_its_own_code_and_names_the_tool() {
     is_refused(&answer(3), -32003, "policy", "c_delete", "policy_denied");
     assert!(answer(4)["result"].is_object() && answer(5)["result"].is_object());
     assert_eq!(server_got(end.run.folder()), [call(4, "c_read"), call(5, "yes")].concat());
-    // Callers are told who refused and by which rule, never a pattern or the text of a policy.
+    // Callers learn which gate and rule refused, never a pattern or the text of a policy.
     assert_eq!(answer(2)["error"]["data"]["rule"], "rules[0]");
     for id in 1..=3 {
         let text = answer(id).to_string();
@@ -85,7 +85,7 @@ fn what_was_decided_is_logged_with_its_reasons_and_found_again_by_the_caller_s_i
         (&forwarded["governance_decision"], &forwarded["forwarded"]),
         (&"forward".into(), &true.into())
     );
-    // The log is whole, and every event leads to the tape.
+    // The log is valid, and every event refers to the tape.
     let log = end.run.folder().join("state/activity.jsonl");
     let done = tapegate().arg("check").arg(log).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
@@ -135,7 +135,7 @@ fn a_policy_that_does_not_load_stops_the_start_in_every_profile_with_all_its_err
 
 #[test]
 fn many_servers_can_be_governed_and_an_unknown_one_is_denied_only_without_a_star() {
-    // The earlier tool knew one server only, and denied everything on others.
+    // The earlier tool knew only one server, and denied everything on others.
     let named = "schema: 1\nsources:\n  - { id: other, kind: mcp }\nSTARgovernance: { defaults: { action: forward } }\n";
     let end = sent(&named.replace("STAR", ""), &[], &call(1, "a"));
     is_refused(&answer_in(&end.stdout, &1.into()), -32015, "visibility", "a", "tool_not_exposed");
@@ -189,7 +189,7 @@ fn secrets_stand_neither_on_the_tape_nor_in_the_log() {
     assert!(server_got(end.run.folder()).contains(secret), "the server gets what was sent");
     let tape = fs::read_to_string(&tapes(end.run.folder())[0]).unwrap();
     assert!(!tape.contains(secret), "{tape}");
-    // A name is needed to replay a tape and stays there; logs do without.
+    // A name is needed to replay a tape and stays there; logs do not need it.
     let end = sent(&policy, &["--verbose"], &call(1, secret));
     assert!(!end.stderr.contains(secret), "{}", end.stderr);
     for event in events(end.run.folder()) {
@@ -203,7 +203,7 @@ fn if_the_activity_log_cannot_be_written_production_refuses_and_development_goes
         let setup = shim(FORWARD, &["log=log", "serve"]).flags(&["--profile", profile]);
         let state = setup.folder().join("state");
         fs::create_dir(&state).unwrap();
-        // A folder in the place of the file cannot be written by anybody, root included.
+        // A folder in place of the file cannot be written, even by root.
         fs::create_dir(state.join("activity.jsonl")).unwrap();
         let end = setup.run([ask(1, "ping"), call(2, "a")].concat().as_bytes());
         let end = end.complains("activity.jsonl");

@@ -1,4 +1,4 @@
-//! Sessions that a client starts outside of the project whose policy it names.
+//! Sessions that a client starts outside the project whose policy it names.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn what_a_named_policy_governs_is_found_in_its_project_wherever_the_shim_was_sta
         fs::create_dir(folder.join(".tapegate")).unwrap();
         let own = folder.join("own").display().to_string();
         let config = folder.join("tapegate.yaml").display().to_string();
-        // As editors do: `--config ${workspaceFolder}/tapegate.yaml`, in a folder of their own.
+        // Like editors: `--config ${workspaceFolder}/tapegate.yaml`, in a folder of their own.
         let setup = setup.within(Path::new("/")).env("TAPEGATE_HOME", "");
         let setup = setup.env("XDG_STATE_HOME", &own);
         let setup = match by_flag {

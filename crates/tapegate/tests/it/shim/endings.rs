@@ -73,7 +73,7 @@ fn ec_stdio_010_a_server_that_is_killed_leaves_no_request_unanswered() {
     }
 }
 
-/// A server that notes what ends it, and in which order, and ends by nothing but a kill.
+/// A server that records what ends it, in order, and ends only when killed.
 fn stubborn(setup: Setup) -> Setup {
     setup.sh("trap 'echo term >>order' TERM; echo up >>order; cat >/dev/null; echo eof >>order; \
               while :; do sleep 0.05; done")
@@ -151,7 +151,7 @@ fn ec_stdio_022_ctrl_c_while_somebody_is_asked_cancels_the_question_and_answers_
 
 #[test]
 fn a_client_that_is_killed_leaves_no_server_behind() {
-    // The client is a shell between pipes that we kill; the shim is in a session of its own.
+    // The client is a shell between pipes that we kill; the shim is in its own session.
     let setup = shim(FORWARD, &[]);
     let script = format!(
         "exec 0</dev/null; while :; do echo x; sleep 0.05; done | TAPEGATE_HOME=inner setsid {} shim -q -- \
@@ -164,7 +164,7 @@ fn a_client_that_is_killed_leaves_no_server_behind() {
         let path = format!("/proc/{}/cmdline", pid.as_raw_pid());
         let line = fs::read(path).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        // Everything of the client dies; the shim and its server are left to themselves.
+        // All processes of the client are killed; the shim and its server must end by themselves.
         if line.starts_with("cat") || line.starts_with("sh -c exec") {
             kill_process(pid, Signal::KILL).ok();
         }

@@ -13,7 +13,7 @@ fn governed() -> Run {
     shim(&rules(&[("ask*", "approve")]), &["log=log", "serve"]).start()
 }
 
-/// The events about approval files that were refused.
+/// The events about refused approval files.
 fn forgeries(run: &Run) -> Vec<serde_json::Value> {
     let all = events(run.folder());
     all.into_iter().filter(|event| event["governance_decision"] == "forged").collect()
@@ -30,7 +30,7 @@ fn a_decision_that_nobody_with_the_key_has_made_lets_nothing_pass_and_is_logged_
     let old = state(&run).join("approvals");
     fs::create_dir_all(&old).unwrap();
     fs::write(old.join(format!("{id}.decision.json")), &decision).unwrap();
-    // Where this version looks, by somebody who can write there but does not use the key.
+    // Where this version looks, by a process that can write there but does not use the key.
     fs::write(approvals(&run).path().join(format!("{id}.decision.json")), &decision).unwrap();
     run.until("the attempt is logged", |run| !forgeries(run).is_empty());
     run.send(ask(2, "ping").as_bytes());
@@ -63,7 +63,7 @@ fn a_decision_for_another_call_or_used_before_lets_nothing_pass() {
     let file = |id: &str| folder.join(format!("{id}.decision.json"));
     fs::copy(file(&one), file(&two)).unwrap();
     run.until("the attempt is logged", |run| forgeries(run).len() == 1);
-    // The same call again: its approval is used up, though its files are still there.
+    // The same call again: its approval is used up, although its files are still there.
     run.send(call_with(3, "ask", r#"{"n":1}"#).as_bytes());
     held(&run, 2);
     run.end_of_input();
@@ -76,7 +76,7 @@ fn an_edited_request_is_put_back_and_the_person_sees_what_will_be_sent() {
     let id = held(&run, 1).remove(0);
     let path = approvals(&run).path().join(format!("{id}.request.json"));
     let edited = fs::read_to_string(&path).unwrap().replace("/etc/shadow", "/tmp/harmless");
-    // As an editor does it: under another name first.
+    // Like an editor: write under another name first.
     fs::write(path.with_extension("new"), edited).unwrap();
     fs::rename(path.with_extension("new"), &path).unwrap();
     run.until("the attempt is logged", |run| forgeries(run).len() == 1);

@@ -1,5 +1,5 @@
-//! What is no proper message: refused in production, forwarded and logged in development, and never
-//! a reason for the stream to stop.
+//! Malformed messages: refused in production, forwarded and logged in development. They never stop
+//! the stream.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::support::{Ended, shim};
 
 const PROFILES: [&str; 2] = ["production", "development"];
 
-/// Sends lines between two proper calls, in a profile.
+/// Sends lines between two valid calls, in a profile.
 fn sent(profile: &str, policy: &str, lines: &[u8]) -> Ended {
     let setup = shim(policy, &["log=log", "serve"]).flags(&["--profile", profile]);
     let text =
@@ -20,12 +20,12 @@ fn sent(profile: &str, policy: &str, lines: &[u8]) -> Ended {
     end
 }
 
-/// Whether something of the lines has come to the server.
+/// Whether part of the lines has reached the server.
 fn arrived(end: &Ended, part: &str) -> bool {
     server_got(end.run.folder()).contains(part)
 }
 
-/// The decisions about form in the activity log.
+/// The framing decisions in the activity log.
 fn noted(end: &Ended) -> Vec<String> {
     let events = events(end.run.folder());
     let framing = events.iter().filter(|event| event["kind"] == "framing");
@@ -98,7 +98,7 @@ fn ec_stdio_017_neither_method_nor_id_is_dropped_or_would_be() {
     assert_eq!(noted(&end), ["WOULD_DROP"]);
 }
 
-/// Ways to hide a call from a reader who reads otherwise than the server.
+/// Ways to hide a call from a reader that parses differently from the server.
 fn smuggled() -> Vec<Vec<u8>> {
     let inner =
         r#"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/call\",\"params\":{\"name\":\"rm\"}}"#;
@@ -123,7 +123,7 @@ fn smuggled() -> Vec<Vec<u8>> {
     lines
 }
 
-/// Everything passes but messages inside messages.
+/// Everything passes except messages inside messages.
 const REFUSE_EMBEDDED: &str =
     "schema: 1\ngovernance: { embedded_messages: refuse, defaults: { action: forward } }\n";
 
@@ -137,7 +137,7 @@ fn ec_stdio_018_a_message_in_a_message_is_refused_in_production_and_logged_in_de
         let mut ids: Vec<String> =
             messages(&end.stdout).into_iter().map(|one| one["id"].to_string()).collect();
         ids.sort();
-        // Two messages on one line are two requests, and somebody waits for each.
+        // Two messages on one line are two requests, and each expects an answer.
         let two = shown.contains("}{") || shown.contains("}\\x00{");
         let expected: &[&str] = if two { &["5", "9"] } else { &["5"] };
         let expected = [&["\"after\"", "\"before\""][..], expected].concat();
@@ -230,7 +230,7 @@ fn under_default_deny_a_method_that_the_protocol_lacks_reaches_neither_side() {
 
 #[test]
 fn ids_of_every_spelling_are_kept_as_they_are() {
-    // Fractional ids were dropped without a word by the earlier tool.
+    // The earlier tool dropped fractional ids silently.
     for id in ["1", "1.5", "1e3", "18446744073709551616", "\"1\"", "-0", "\"\\u0031\""] {
         let line = call(id, "a");
         let end = shim(FORWARD, &["log=log", "serve"]).run(line.as_bytes()).exits(0);
@@ -241,7 +241,7 @@ fn ids_of_every_spelling_are_kept_as_they_are() {
 
 #[test]
 fn a_subscription_that_asks_for_nothing_is_left_to_the_server() {
-    // So clients find out that 2026-07-28 has no such method any more.
+    // This is how clients find out that 2026-07-28 no longer has the method.
     let asks = |id: u32, params: &str| {
         format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"resources/subscribe\",\"params\":{params}}}\n"

@@ -1,5 +1,5 @@
-//! Shims that have joined a hub: the policy comes from there, people are asked there, and with the hub
-//! they end.
+//! Shims that have joined a hub: it supplies the policy and handles approvals, and they end with
+//! it.
 
 mod impostor;
 mod scripted;
@@ -26,7 +26,7 @@ use crate::support::{
 };
 use crate::web;
 
-/// A hub that is ended on every way out.
+/// A hub that is always ended, however the test ends.
 struct Hub {
     process: Child,
     folder: TempDir,
@@ -34,12 +34,12 @@ struct Hub {
 }
 
 impl Hub {
-    /// A hub with this policy, on a port of its own.
+    /// A hub with this policy, on its own port.
     fn start(policy: &str, flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), policy, flags)
     }
 
-    /// A hub through which people decide.
+    /// A hub that accepts decisions.
     fn start_deciding(policy: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let flags = key_flags(&folder.path().join("state"));
@@ -110,7 +110,7 @@ impl Drop for Hub {
     }
 }
 
-/// A port that nobody gets who asks the kernel for any, and which is free for whoever asks for it.
+/// A free port outside the range from which the kernel assigns ports.
 fn port_for_later() -> u16 {
     let first = 20_000 + (std::process::id() % 6_000) as u16;
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
@@ -267,7 +267,7 @@ fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
         .flags(&["--token-file", token.to_str().unwrap()])
         .start();
     run.send(call(1, "a").as_bytes());
-    // It is there a few tries later.
+    // It is there a few attempts later.
     thread::sleep(Duration::from_millis(300));
     let hub = Hub::start_at(folder, FORWARD, &["--port", &port.to_string()]);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);

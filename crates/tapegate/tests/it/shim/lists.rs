@@ -1,11 +1,11 @@
-//! Lists show what may be used, on every page and at any speed.
+//! Lists show only what may be used, on every page and at any speed.
 
 use serde_json::{Value, json};
 
 use super::stand::{ask, event, messages, server_got};
 use crate::support::{Ended, shim};
 
-/// A policy under which nothing that begins with `x` can be seen.
+/// A policy that hides everything whose name starts with `x`.
 const HIDES_X: &str = "\
 schema: 1
 sources:
@@ -68,7 +68,7 @@ fn of_thousands_of_lists_not_one_comes_unfiltered() {
 
 #[test]
 fn a_list_that_nobody_asked_for_by_that_id_is_filtered_too() {
-    // A server may spell the id otherwise than the client did, and clients take it.
+    // A server may spell the id differently from the client, and clients accept that.
     let list = r#"{"jsonrpc":"2.0","id":1.0,"result":{"tools":[{"name":"x1"},{"name":"a"},{"title":"x2"}]}}"#;
     let setup = shim(HIDES_X, &["read=1", &format!("say={list}"), "eof"]);
     let end = setup.run(ask(1, "tools/list").as_bytes());
@@ -84,7 +84,7 @@ fn a_filtered_list_of_2026_is_not_cached_for_others() {
     let reply: Value = messages(&end.stdout).remove(0);
     assert_eq!(reply["result"]["nextCursor"], "c");
     assert_eq!(reply["result"]["tools"], json!([{ "name": "a" }]));
-    // Clients of that revision reject a list that lacks one of them.
+    // Clients of that revision reject a list without either of them.
     assert_eq!(reply["result"]["ttlMs"], 0, "{reply}");
     assert_eq!(reply["result"]["cacheScope"], "private", "{reply}");
 }

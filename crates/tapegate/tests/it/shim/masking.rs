@@ -1,4 +1,4 @@
-//! `redaction.on_wire` where a server on HTTP says what is not a message: errors, headers, event streams.
+//! `redaction.on_wire` for HTTP replies that are not messages: errors, headers, event streams.
 
 use std::io::Write;
 
@@ -45,7 +45,7 @@ fn gzipped(text: &str) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// Whether what the client got is whole and without the secret.
+/// Asserts that what the client got is complete and without the secret.
 #[track_caller]
 fn is_masked(got: &Got) {
     let all = format!("{}{}", got.head, got.body);
@@ -116,7 +116,7 @@ fn the_head_of_a_reply_is_masked_too() {
     let shown = got.header("www-authenticate").unwrap();
     assert!(shown.starts_with("Bearer realm=\"x\", error_description=\"[REDACTED:"), "{shown}");
     assert_eq!(got.header("x-plain"), Some("kept"));
-    // A client must hand its session back as it is.
+    // A client must return its session id unchanged.
     assert_eq!(got.header("mcp-session-id"), Some(JWT));
 }
 
@@ -213,7 +213,7 @@ fn the_ids_of_events_are_masked_and_a_client_comes_back_by_what_it_got() {
     let back = format!("last-event-id: {id}");
     ask(run.port(), "GET /mcp", &["accept: text/event-stream", &back], "");
     assert_eq!(server.wait(2)[1].header("last-event-id"), Some(SECRET));
-    // In development the stream passes as it came.
+    // In development the stream passes unchanged.
     let run = before(&server, &policy("development", ""));
     let got = call(&run);
     assert_eq!(got.body.matches(SECRET).count(), 4, "{got:?}");

@@ -1,4 +1,5 @@
-//! `redaction.fields` names an argument: it is masked wherever a call is kept, and sent as it is.
+//! `redaction.fields` names an argument: it is masked wherever a call is stored, and sent
+//! unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use super::stand::{answer, call_with, decide, held, rules, server_got, tapes, wa
 use crate::support::{Run, shim};
 use crate::web;
 
-/// Nothing that a pattern would find: only the field's name says that it is a secret.
+/// No pattern matches it: only the field's name shows that it is a secret.
 const SECRET: &str = "correct horse";
 
 /// Calls of `ask` wait for a person, calls of `no` are refused, and the others pass.
@@ -41,7 +42,7 @@ fn is_masked(entry: &Value) {
     assert_eq!(entry["redacted"], serde_json::json!(["/params/arguments/x"]), "{entry}");
 }
 
-/// No file below this folder holds the secret.
+/// Asserts that no file below this folder contains the secret.
 #[track_caller]
 fn is_kept_nowhere(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap().flatten() {

@@ -1,5 +1,5 @@
-//! `redaction.on_wire` where one end is a process: what a shim quotes of an HTTP server, and errors for
-//! nobody in particular.
+//! `redaction.on_wire` where one end is a process: errors of an HTTP server quoted by a shim, and
+//! errors without an id.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ fn replying(status: &'static str, kind: &'static str, body: Vec<u8>) -> WebServe
     })
 }
 
-/// What a client on stdio gets from a call to such a server, and what is said beside.
+/// The output of a session on stdio with such a server.
 fn through(server: &WebServer, profile: &str, lines: &str) -> Ended {
     let setup = shim(&policy(profile, "password"), &[]).server(&[]);
     let run = setup.flags(&["--upstream-http", &server.url("/mcp")]);
@@ -86,7 +86,7 @@ fn development_quotes_an_http_error_as_it_is_and_notes_it() {
     assert_eq!(noted.next(), None, "it is quoted, and noted, once");
 }
 
-/// A server on stdio that answers with an error for nobody, text that is not JSON, and an answer.
+/// A server on stdio that sends an error without an id, text that is not JSON, and an answer.
 const LEAKS: &str = r#"read -r line
 echo '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"SECRET"}}'
 echo 'debug: SECRET'
@@ -127,7 +127,7 @@ fn telemetry_without_a_hub_is_warned_of() {
     let done = accept_policy(setup.folder(), &setup.folder().join("state"), &[]);
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     let ended = setup.run(b"");
-    // To accept the policy would change nothing.
+    // Accepting the policy would change nothing.
     for ended in [&unaccepted, &ended] {
         let said = &ended.stderr;
         assert_eq!(said.matches("which only a hub sends").count(), 1, "{said}");

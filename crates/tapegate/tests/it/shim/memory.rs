@@ -9,8 +9,8 @@ governance: { defaults: { action: policy, policy_id: p } }
 cedar: { inline: 'permit (principal, action, resource);' }
 ";
 
-/// The defect: what a burst of calls brought into memory stayed there, 16 MB in all; only what loading had
-/// brought was given back.
+/// Regression test: the memory used by a burst of calls was never released, 16 MB in all; only that
+/// used by loading was.
 #[test]
 fn a_shim_with_cedar_gives_back_what_traffic_has_brought_into_memory() {
     let mut run = shim(CEDAR, &["serve"]).start();
@@ -18,7 +18,7 @@ fn a_shim_with_cedar_gives_back_what_traffic_has_brought_into_memory() {
     answer(&run, 0);
     let loaded = run.status_kb("RssFile:");
     run.until("what loading needs is given back", |run| run.status_kb("RssFile:") < loaded * 3 / 4);
-    // The pages may be given back between a burst and the look at it; then there is another burst.
+    // The pages may be released between a burst and the measurement; then another burst follows.
     let idle = run.status_kb("RssFile:");
     let (mut busy, mut round) = (idle, 0);
     while busy <= idle * 5 / 4 {

@@ -1,5 +1,5 @@
-//! Answers that nobody asked for, requests that nobody answers, and the bytes of what is no message: all
-//! of them are in the activity log.
+//! Unsolicited answers, unanswered requests, and the bytes of malformed messages: all are in the
+//! activity log.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::stand::{FORWARD, call, events};
 use crate::support::shim;
 
-/// The orphans in the activity log: what they are, their direction and id.
+/// The orphans in the activity log: kind, direction and id.
 fn orphans(folder: &Path) -> Vec<(String, String, String)> {
     let text = |event: &Value, key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let events = events(folder);

@@ -1,4 +1,4 @@
-//! What passes as if nobody stood in between.
+//! What passes as if there were no shim.
 
 use super::stand::{
     FORWARD, answer, answer_in, ask, call, call_with, event, events, server_got, tapes,
@@ -112,7 +112,7 @@ fn ec_stdio_032_a_reply_of_5_mb_passes() {
 
 #[test]
 fn a_call_of_3_mb_passes() {
-    // The earlier tool's service refused bodies over 2 MiB, though its wire let 10 MiB pass.
+    // The earlier tool's service refused bodies over 2 MiB, although its wire accepted 10 MiB.
     let line = call_with(1, "write", &format!("{{\"text\":\"{}\"}}", "z".repeat(3_000_000)));
     let end = shim(FORWARD, &["log=log", "serve"]).run(line.as_bytes()).exits(0);
     assert_eq!(server_got(end.run.folder()), line);
@@ -139,7 +139,7 @@ fn without_a_policy_everything_passes_is_recorded_and_logged_and_that_is_said_on
 
 #[test]
 fn bytes_are_not_rewritten() {
-    // The earlier tool rebuilt messages to take out trace context, and lost what it did not know.
+    // The earlier tool rebuilt messages to remove trace context, and lost members it did not know.
     let line = "{\"extra\":[1.0,{}], \"jsonrpc\" : \"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{\"traceparent\":\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"},\"name\":\"\\u0061\",\"arguments\":{\"n\":1e2,\"b\":18446744073709551616}}}\n";
     let end = shim(FORWARD, &["log=log", "serve"]).run(line.as_bytes()).exits(0);
     assert_eq!(server_got(end.run.folder()), line);
@@ -170,7 +170,7 @@ fn a_client_that_does_not_read_our_log_is_served_all_the_same() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Held open and never read: a pipe holds some hundred lines.
+    // Held open but never read: a pipe holds some hundred lines.
     let errors = child.stderr.take();
     let mut input = child.stdin.take().unwrap();
     let writer = std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! Pins with clients that call without listing: the shim lists itself, on every mix of transports.
+//! Pins with clients that call without listing: the shim lists itself, over every mix of
+//! transports.
 
 use std::fs;
 use std::io::Write;
@@ -23,7 +24,7 @@ fn serve() -> [&'static str; 4] {
     [env!("CARGO_BIN_EXE_tapegate"), "serve", "--scenario", "rug-pull"]
 }
 
-/// Pins the server `s` of a setup by asking it, as the README has it.
+/// Pins the server `s` of a setup by asking it, as in the README.
 fn pin(folder: &Path) {
     let server = serve();
     let pin = ["policy", "pin", "--server-id", "s", "--"];
@@ -43,7 +44,7 @@ fn upstream(tools: &'static str) -> WebServer {
     slow_upstream(tools, Duration::ZERO)
 }
 
-/// The same, which takes its time to list them.
+/// The same, but slow to list them.
 fn slow_upstream(tools: &'static str, pause: Duration) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
@@ -145,7 +146,7 @@ fn a_rug_pull_is_refused_by_http_in_front_of_a_process() {
     let session = format!("mcp-session-id: {session}");
     post(&run, &[&session], INITIALIZED);
     let mut id = 1;
-    // When the change is announced is up to the server; it comes with the third answer.
+    // The server decides when to announce the change: with the third answer.
     let refused = loop {
         let answer = said(&post(&run, &[&session], &calculate(id)));
         if answer["error"].is_object() {
@@ -174,7 +175,7 @@ fn a_call_by_http_waits_for_the_list_of_a_server_by_http_in_its_own_session() {
         for header in &headers[..2] {
             assert!(head.contains(header), "{head}");
         }
-        // Another session is another conversation.
+        // Another session is a separate conversation.
         post(&run, &["mcp-session-id: two", stream], &call(1, "a"));
         assert_eq!(methods(&upstream)[3..], ["tools/list", "tools/call"]);
     }
@@ -267,7 +268,7 @@ fn a_client_by_http_that_leaves_while_its_call_waits_for_a_list_is_no_error() {
     let left = send(run.port(), "POST /mcp", &headers, call(1, "a").trim_end());
     upstream.wait(1);
     drop(left);
-    // Another call of the session is answered as ever.
+    // Another call of the session is answered as usual.
     let answer = said(&post(&run, &headers[2..], &call(2, "a")));
     assert_eq!(answer["result"]["for"], 2, "{answer}");
     let errors = events(run.folder());

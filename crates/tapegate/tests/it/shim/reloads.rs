@@ -1,4 +1,4 @@
-//! A policy that changes is taken up at once; one that does not load is not, and that is said.
+//! A changed policy takes effect at once; one that does not load does not, and that is reported.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn a_policy_that_does_not_load_leaves_the_old_one_and_is_said_loudly() {
     run.until("the log of it", |run| loads(run) > before);
     run.send(call(2, "a").as_bytes());
     is_refused(&answer(&run, 2), -32014, "governance", "a", "governance_rule_denied");
-    // What is taken away leaves the old policy too: less than it must never hold by accident.
+    // Removing the file keeps the old policy too: enforcement must never get weaker by accident.
     let before = loads(&run);
     fs::remove_file(run.folder().join("tapegate.yaml")).unwrap();
     run.until("the log of it", |run| loads(run) > before);
@@ -106,7 +106,7 @@ fn a_policy_that_is_changed_and_restored_between_two_looks_leaves_a_trace() {
     run.send(call(1, "a").as_bytes());
     answer(&run, 1);
     let policy = run.folder().join("tapegate.yaml");
-    // The time of writing is set back, too.
+    // The modification time is set back, too.
     let written = fs::metadata(&policy).unwrap().modified().unwrap();
     let is_noted = |name: &String| ["rewritten", "not_accepted"].contains(&name.as_str());
     let change = || {
@@ -121,7 +121,7 @@ fn a_policy_that_is_changed_and_restored_between_two_looks_leaves_a_trace() {
     let over = run.end_of_input().exits(0).run;
     let all = noted(over.folder());
     assert!(all.iter().filter(|name| is_noted(name)).count() > before, "{all:?}");
-    // A person who accepts what is in force already changes a file of ours, and not the policy.
+    // Accepting what is already in force changes one of our files, but not the policy.
     let mut run = shim("", &["serve"]).within(over.folder()).start();
     run.send(call(1, "a").as_bytes());
     answer(&run, 1);

@@ -1,4 +1,4 @@
-//! `tapegate approvals show --reveal`: what is masked is shown to a person at a terminal while a call waits.
+//! `tapegate approvals show --reveal`: masked values are shown at a terminal while a call waits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::support::{Run, at_terminal, shim, tapegate};
 
 const SECRET: &str = "correct horse";
 
-/// A session whose one call waits for a person, with an argument that is masked.
+/// A session whose only call waits for approval, with a masked argument.
 fn holding(timeout: &str) -> (Run, String) {
     let rules = rules(&[("ask", "approve")]).replace("5m", timeout);
     let policy = format!("{rules}redaction: {{ fields: [arguments.x] }}\n");
@@ -96,7 +96,8 @@ fn without_a_person_nothing_is_revealed_and_the_attempt_is_logged() {
 #[test]
 fn what_cannot_be_logged_is_not_shown() {
     let (run, id) = holding("5m");
-    // A shim that cannot log gives up what waits: it has logged this call, and gets no turn to log more.
+    // A shim that cannot log gives up held calls: it has logged this one, and is stopped before
+    // logging more.
     event(run.folder(), &[("governance_decision", "pending_approval"), ("approval_id", &id)]);
     run.signal(Signal::STOP);
     let log = state(&run).join("activity.jsonl");

@@ -1,4 +1,4 @@
-//! What the tests of the shim share: policies, calls, and what is in the state folder afterwards.
+//! What the tests of the shim share: policies, calls, and readers of the state folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
 
 use crate::support::{GUARD, Run, approvals_of, tapegate};
 
-/// A policy under which everything passes.
+/// A policy that permits everything.
 pub(crate) const FORWARD: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
 
-/// A policy with rules, one a line as `match: action`; what matches none passes.
+/// A policy with rules as `match: action`; everything else passes.
 pub(crate) fn rules(rules: &[(&str, &str)]) -> String {
     let line = |(name, action): &(&str, &str)| {
         format!("    - {{ match: \"{name}\", action: {action} }}\n")
@@ -38,7 +38,7 @@ pub(crate) fn call_with(id: impl std::fmt::Display, tool: &str, arguments: &str)
     )
 }
 
-/// A line that asks for something else.
+/// A line with another request.
 pub(crate) fn ask(id: impl std::fmt::Display, method: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n")
 }
@@ -48,13 +48,13 @@ pub(crate) fn answer(run: &Run, id: impl std::fmt::Display) -> Value {
     serde_json::from_str(&run.line_with(&format!("\"id\":{id},"))).unwrap()
 }
 
-/// The messages in what a client has got.
+/// The messages that a client has received.
 pub(crate) fn messages(stdout: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(stdout);
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }
 
-/// The one message with this id in what a client has got.
+/// The only message with this id that a client has received.
 #[track_caller]
 pub(crate) fn answer_in(stdout: &[u8], id: &Value) -> Value {
     let mut found = messages(stdout).into_iter().filter(|message| message["id"] == *id);
@@ -63,7 +63,7 @@ pub(crate) fn answer_in(stdout: &[u8], id: &Value) -> Value {
     answer
 }
 
-/// An answer is a refusal with this code, by this gate, about this tool, of this sort.
+/// Asserts that an answer is a refusal with this code, by this gate, about this tool, of this type.
 #[track_caller]
 pub(crate) fn is_refused(answer: &Value, code: i64, gate: &str, tool: &str, sort: &str) {
     let error = &answer["error"];
@@ -84,7 +84,7 @@ pub(crate) fn state(run: &Run) -> PathBuf {
     run.folder().join("state")
 }
 
-/// Every event in the activity log. A line that is being written is not there yet.
+/// All events in the activity log, without a line that is still being written.
 pub(crate) fn events(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("state/activity.jsonl")).unwrap_or_default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -94,7 +94,7 @@ pub(crate) fn events(folder: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// Waits for an event with these members, and returns it. There is one of them.
+/// Waits for an event with these members, and returns it. There must be only one.
 #[track_caller]
 pub(crate) fn event(folder: &Path, members: &[(&str, &str)]) -> Value {
     let has = |event: &&Value| members.iter().all(|(name, value)| event[name] == *value);
@@ -112,7 +112,7 @@ pub(crate) fn event(folder: &Path, members: &[(&str, &str)]) -> Value {
     }
 }
 
-/// What the scripted server got, if it was told to keep that by `log=log`.
+/// The input of the scripted server, if it was told to log it by `log=log`.
 pub(crate) fn server_got(folder: &Path) -> String {
     String::from_utf8_lossy(&fs::read(folder.join("log")).unwrap_or_default()).into_owned()
 }
@@ -129,12 +129,12 @@ pub(crate) fn approvals(run: &Run) -> Approvals {
     approvals_of(&state(run))
 }
 
-/// What waits for a person.
+/// The requests that wait for approval.
 pub(crate) fn waiting(run: &Run) -> Vec<Request> {
     approvals(run).pending(now_us()).expect("a list of approvals")
 }
 
-/// Waits until as many calls wait for a person, and returns the ids of their requests.
+/// Waits until this many calls wait for approval, and returns the ids of their requests.
 pub(crate) fn held(run: &Run, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     run.until("calls that wait for a person", |run| {
@@ -144,7 +144,7 @@ pub(crate) fn held(run: &Run, count: usize) -> Vec<String> {
     ids
 }
 
-/// Decides about a request, as `tapegate approvals` does.
+/// Decides a request, as `tapegate approvals` does.
 #[track_caller]
 pub(crate) fn decide(run: &Run, ruling: Ruling, id: &str) {
     let (by, at_us) = ("a person".to_owned(), now_us());

@@ -10,7 +10,7 @@ use super::stand::{FORWARD, answer, ask, call, event, events, tapegate_on};
 use crate::support::{Run, shim};
 use crate::web;
 
-/// Asks as clients of both eras do, and returns what they are told.
+/// Sends the first requests of clients of both eras, and returns the error message.
 fn told(run: &mut Run) -> String {
     run.send([ask("\"d-1\"", "server/discover"), ask(0, "initialize")].concat().as_bytes());
     let (first, second) = (answer(run, "\"d-1\""), answer(run, 0));
@@ -63,7 +63,7 @@ fn a_policy_that_cannot_be_opened_is_told_too() {
     run.end_of_input().exits(2);
 }
 
-/// A link in the place of a folder of ours, which leads to another one.
+/// Replaces a folder of ours by a link to another one.
 fn link(run: &Path, name: &str) {
     fs::create_dir_all(run.join("elsewhere")).unwrap();
     fs::create_dir_all(run.join(name).parent().unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn a_server_that_ends_before_the_client_asks_is_told_in_the_answer_to_initialize
 
 #[test]
 fn a_server_that_ends_instead_of_answering_is_told_to_a_client_that_asks_again() {
-    // Claude Code asks for `server/discover` first, and shows what comes of `initialize`.
+    // Claude Code sends `server/discover` first, and shows the result of `initialize`.
     let mut run = shim(FORWARD, &[]).sh("echo starting; read line; exit 7").start();
     run.send(ask("\"d-1\"", "server/discover").as_bytes());
     let first = answer(&run, "\"d-1\"");

@@ -1,4 +1,4 @@
-//! Every way in which a shim can fail at its start: the client is told, and the log has it.
+//! Every way in which a shim can fail to start: the client is told, and it is logged.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,11 +8,11 @@ use super::stand::{FORWARD, answer, ask, event, events, server_got};
 use crate::support::{Run, Setup, shim, tapegate};
 use crate::tape_faults::Disk;
 
-/// A way to fail, and what comes of it.
+/// A way to fail, and the expected result.
 struct Case {
     name: &'static str,
     setup: fn(Setup) -> Setup,
-    /// What the client is told, among other things.
+    /// Parts of the message to the client.
     told: &'static [&'static str],
     error_type: &'static str,
     exit: i32,
@@ -26,7 +26,7 @@ fn in_folder(setup: &Setup, name: &str) -> String {
     setup.folder().join(name).display().to_string()
 }
 
-/// A state folder that cannot be made, whoever runs the tests.
+/// A state folder that cannot be created, even by root.
 fn unwritable_state(setup: Setup) -> Setup {
     fs::write(setup.folder().join("file"), "").unwrap();
     let state = in_folder(&setup, "file/state");
@@ -178,7 +178,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Asks as a client does first, and returns the answer.
+/// Sends the first request of a client, and returns the answer.
 fn told(run: &mut Run) -> serde_json::Value {
     run.send(ask(0, "initialize").as_bytes());
     answer(run, 0)
@@ -243,7 +243,7 @@ fn an_unknown_flag_is_an_error_on_standard_error_alone() {
     command.args(["shim", "--no-such-flag", "--", "x"]).current_dir(folder.path());
     command.env("TAPEGATE_HOME", folder.path().join("state")).stdin(Stdio::piped());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // It ends by itself, though its input stays open.
+    // It exits by itself, although its input stays open.
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.status.code(), &done.stdout[..]), (Some(64), &b""[..]));
     assert!(String::from_utf8_lossy(&done.stderr).contains("--no-such-flag"));

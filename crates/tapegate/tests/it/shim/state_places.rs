@@ -1,4 +1,4 @@
-//! A `.tapegate` folder that is made later does not take the log out of sight.
+//! A `.tapegate` folder created later does not hide the log.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn run(project: &Path, place: &Path, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// How many calls the project's log shows, and what is said beside it.
+/// How many calls the project's log shows, and the standard error.
 fn shown(project: &Path, place: &Path) -> (usize, String) {
     let done = run(project, place, &["log", "--format", "json"]);
     let text = String::from_utf8(done.stdout).unwrap();
@@ -41,7 +41,7 @@ fn a_folder_that_an_agent_makes_does_not_move_the_log_and_a_person_s_init_does()
     // Nor does a bare folder below the project.
     fs::create_dir_all(project.join("sub/.tapegate")).unwrap();
     assert_eq!(shown(&project.join("sub"), places.path()).0, before);
-    // Who runs `init` without a terminal does not move it either.
+    // Running `init` without a terminal does not move it either.
     fs::rename(project.join("tapegate.yaml"), project.join("kept.yaml")).unwrap();
     let init = run(&project, places.path(), &["init"]);
     let said = String::from_utf8(init.stderr).unwrap();
@@ -87,7 +87,7 @@ fn calls_that_wait_in_the_folder_of_before_are_told_of() {
         former.display()
     );
     assert!(said.contains(&words), "{said}");
-    // Other projects that share the folder are not.
+    // Other projects that share the folder are not warned.
     let other = tempfile::tempdir().unwrap();
     let done = run(other.path(), places.path(), &["approvals"]);
     assert!(!String::from_utf8(done.stderr).unwrap().contains("where its state was before"));

@@ -1,20 +1,20 @@
-//! Hundreds of thousands of generated messages through the real binary, to a server that keeps every
-//! byte it gets: what is permitted is there, byte for byte and in order; what is not is not there; and
-//! every request has one answer.
+//! Hundreds of thousands of generated messages through the real binary, to a server that logs every
+//! byte: what is permitted arrives, byte for byte and in order; nothing else does; and every
+//! request has one answer.
 
 use std::collections::HashMap;
 use std::fs;
 
 use crate::support::{Dice, shim};
 
-/// How many messages are sent at a time.
+/// How many messages are sent per round.
 const COUNT: usize = 200_000;
-/// Says how often, if not once.
+/// The variable with the number of rounds; once by default.
 const ROUNDS: &str = "TAPEGATE_STRESS_ROUNDS";
-/// Stands in every message that must not arrive.
+/// Contained in every message that must not arrive.
 const BANNED: &str = "BANNED";
 
-/// Denies `rm*` by a rule, hides `hidden*`, lets the rest pass.
+/// Denies `rm*` by a rule, hides `hidden*`, permits the rest.
 const POLICY: &str = "\
 schema: 1
 sources:
@@ -26,13 +26,13 @@ governance:
     - { match: \"args\", action: deny, arguments: { mode: \"force\" } }
 ";
 
-/// A message, and what must become of it.
+/// A message, and what must happen to it.
 struct Made {
     line: Vec<u8>,
     passes: bool,
-    /// The id by which exactly one answer comes, as it is spelled.
+    /// The id of the only answer, as written.
     id: Option<String>,
-    /// The id by which an answer may come, though what was sent is no message.
+    /// The id of a possible answer, if the line is not a message.
     maybe: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn make(dice: &mut Dice, n: usize) -> Made {
     }
 }
 
-/// An id that no other message has.
+/// A unique id.
 fn id(dice: &mut Dice, n: usize) -> String {
     match dice.below(4) {
         0 => format!("\"s{n}\""),
@@ -134,7 +134,7 @@ fn permitted(dice: &mut Dice, n: usize) -> Made {
     Made { line, passes: true, id: asks.then_some(id), maybe: None }
 }
 
-/// What the policy denies, spelled in ways that mean the same.
+/// Denied calls, spelled in equivalent ways.
 fn denied(dice: &mut Dice, n: usize) -> Made {
     let id = id(dice, n);
     let method = ["tools/call", "tools\\/call", "\\u0074ools/call", "tools/\\u0063all"]
@@ -163,7 +163,7 @@ fn denied(dice: &mut Dice, n: usize) -> Made {
     }
 }
 
-/// What has more than one reading, or none.
+/// Lines with more than one reading, or none.
 fn odd(dice: &mut Dice, n: usize) -> Made {
     let id = id(dice, n);
     let call = format!(
@@ -212,7 +212,7 @@ fn odd(dice: &mut Dice, n: usize) -> Made {
     };
     let mut line = text.into_bytes();
     if dice.below(12) == 0 {
-        // A byte that is no UTF-8, in the middle of the mark's string.
+        // A byte that is not UTF-8, inside the marker.
         let at = line.windows(6).position(|part| part == BANNED.as_bytes()).unwrap_or(0);
         line.insert(at, 0xff);
     }

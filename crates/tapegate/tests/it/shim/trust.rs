@@ -1,4 +1,4 @@
-//! A policy is trusted on first use and then by content: what was accepted stays in force.
+//! A policy is trusted on first use and then by content: the accepted text stays in force.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn denying() -> String {
     rules(&[("rm", "deny")])
 }
 
-/// What becomes of a call of `tool`: whether its server answered.
+/// Whether the server answers a call of `tool`.
 fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
     run.send(call(id, tool).as_bytes());
     answer(run, id)["result"].is_object()
@@ -35,7 +35,7 @@ fn has_event(folder: &Path, name: &str) -> bool {
     events(folder).iter().any(|event| event["event"] == name)
 }
 
-/// Starts another session in the folder of one that is over.
+/// Starts another session in the folder of one that has ended.
 fn again(folder: &Path) -> Run {
     shim("", &["serve"]).within(folder).start()
 }
@@ -94,7 +94,7 @@ fn what_a_person_accepts_is_in_force_at_once() {
     let done = accept_policy(run.folder(), &state(&run), &[]);
     let shown = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(0), "{shown}{}", String::from_utf8_lossy(&done.stderr));
-    // Nobody has looked at the policy yet, so all of it is shown.
+    // No person has reviewed the policy yet, so all of it is shown.
     assert!(shown.contains("--- /dev/null\n+++ file/tapegate.yaml\n"), "{shown}");
     assert!(shown.contains("1× tools/call rm: deny → forward"), "{shown}");
     run.until("the accepted policy", |run| has_event(run.folder(), "reloaded"));
@@ -109,7 +109,7 @@ fn a_change_that_only_tightens_is_taken_at_once_and_then_accepted() {
     replace_file(&run.folder().join("tapegate.yaml"), &denying());
     run.until("the tighter policy", |run| has_event(run.folder(), "reloaded"));
     assert!(!passes(&mut run, 2, "rm"));
-    // The way back is a loosening.
+    // Reverting it would loosen the policy.
     replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     run.says("tapegate policy accept");
     assert!(!passes(&mut run, 3, "rm"));
@@ -123,7 +123,7 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     replace_file(&run.folder().join("tapegate.yaml"), FORWARD);
     let wrong = run.folder().join("wrong");
     write_key(&wrong, &[7; 32]);
-    // The right key where others can read it, and files that a careless reader would hang on.
+    // The right key where others can read it, and files on which a careless reader would hang.
     let (open, fifo) = (run.folder().join("open"), run.folder().join("fifo"));
     let key = PrivateDir::path_of(&state(&run), &state(&run)).join("key");
     fs::write(&open, fs::read(key).unwrap()).unwrap();
@@ -147,7 +147,7 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     run.end_of_input().exits(0);
 }
 
-/// The flags of a script that shows this key.
+/// The flags of a script with this key.
 fn with_key(path: &Path) -> [&str; 3] {
     ["--non-interactive", "--key-file", path.to_str().unwrap()]
 }
@@ -199,7 +199,7 @@ fn a_removed_lock_leaves_what_was_pinned() {
     run.end_of_input().exits(0);
 }
 
-/// A lock that pins one tool of the server `s`, so that every other tool was never accepted.
+/// A lock that pins one tool of the server `s`, so that all its other tools are unaccepted.
 fn lock() -> String {
     let pin = Pin::of(Offer::Tool, br#"{"name":"ls","inputSchema":{"type":"object"}}"#);
     let tools = BTreeMap::from([("ls".to_owned(), pin)]);
@@ -236,7 +236,7 @@ fn a_call_that_names_our_own_files_is_refused_also_after_calls_that_do_not() {
     is_refused(&refused, -32014, "governance", "write", "governance_rule_denied");
     let words = refused["error"]["message"].as_str().unwrap();
     assert!(words.contains("may neither read nor change"), "{words}");
-    // The folder of our state is no exception.
+    // Our state folder is not an exception.
     let state = state(&run).join("private/key").display().to_string();
     run.send(write(4, &state).as_bytes());
     is_refused(&answer(&run, 4), -32014, "governance", "write", "governance_rule_denied");

@@ -1,4 +1,4 @@
-//! A change of a policy that only seems to tighten, or another file in its place, is not taken.
+//! A change that only seems to tighten a policy, or another file in its place, is not accepted.
 
 use super::stand::{answer, call, call_with, events};
 use crate::support::{Run, Setup, replace_file, shim};
@@ -11,7 +11,7 @@ fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
     answer(run, id)["result"].is_object()
 }
 
-/// Ends a session after a change of its policy, once it has been seen that a person must accept it.
+/// Ends a session after a change of its policy, once it has reported that a person must accept it.
 fn ends_unaccepted(run: Run) -> Run {
     run.says("tapegate policy accept");
     run.end_of_input().exits(0).run

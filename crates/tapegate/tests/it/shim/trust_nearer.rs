@@ -1,5 +1,5 @@
-//! A policy that appears where another one was accepted: it governs if it permits nothing more, and
-//! else nothing starts until a person accepts it. It is never passed over in silence.
+//! A policy that appears where another one was accepted: it takes effect if it permits nothing
+//! more; otherwise no session starts until a person accepts it. It is never ignored silently.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
     answer(run, id)["result"].is_object()
 }
 
-/// The home of a user: two projects, a config folder, and state that both share.
+/// A user's home: two projects, a config folder, and state that both share.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -56,7 +56,7 @@ impl Home {
             .unwrap()
     }
 
-    /// A session is refused, and the client is told why and what to do.
+    /// Asserts that a session is refused, and the client is told why and what to do.
     #[track_caller]
     fn is_refused(&self, setup: Setup) {
         let mut run = setup.start();
@@ -134,7 +134,7 @@ fn naming_a_policy_that_is_looked_for_accepts_nothing_that_finding_it_would_not(
         home.is_refused(home.session(folder).flags(&["--config", name]));
     }
     home.is_refused(home.session("project"));
-    // A name that nothing looks for is only used by those who name it.
+    // A file that is not looked for is used only if it is named.
     home.put("project/ci.yaml", FORWARD);
     let mut run = home.session("project").flags(&["--config", "ci.yaml"]).start();
     assert!(passes(&mut run, 1, "rm"));

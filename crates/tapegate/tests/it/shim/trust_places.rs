@@ -1,4 +1,4 @@
-//! What was accepted governs also if a link, a pipe or nothing at all is in its place.
+//! The accepted policy stays in force even if a link, a pipe or nothing at all is in its place.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn again(folder: &Path) -> Setup {
     shim("", &["serve"]).within(folder)
 }
 
-/// Runs a session whose policy denies everything, to its end.
+/// Runs a session with a policy that denies everything, to its end.
 fn first_use(setup: Setup) -> Run {
     let mut run = setup.start();
     assert!(!passes(&mut run, 1));
@@ -56,7 +56,7 @@ fn a_folder_that_becomes_a_link_brings_in_no_other_policy() {
     run.says("tapegate policy accept");
     assert!(!passes(&mut run, 2), "the session goes on under what was accepted");
     let over = run.end_of_input().exits(0).run;
-    // By the path as it is written the accepted policy governs; where that leads now nothing starts.
+    // Under the path as written the accepted policy is in force; at its new target nothing starts.
     for (name, exit) in [("conf/pol.yaml", 0), ("conf2/pol.yaml", 2)] {
         let mut run = again(over.folder()).flags(&["--config", name]).start();
         assert!(!passes(&mut run, 1), "{name}");
@@ -110,7 +110,7 @@ fn a_required_policy_that_cannot_be_kept_starts_nothing() {
     let words = refused["error"]["message"].as_str().unwrap();
     assert!(words.contains("cannot be kept"), "{refused}");
     run.end_of_input().exits(2);
-    // Where none is required, the first use governs with a warning.
+    // If none is required, first use takes effect with a warning.
     let mut run = homeless(shim(DENY, &["serve"])).start();
     assert!(!passes(&mut run, 1));
     run.end_of_input().exits(0).complains("cannot be kept");
@@ -145,7 +145,7 @@ fn a_pipe_in_the_place_of_a_policy_holds_up_nothing() {
 
 #[test]
 fn a_way_to_an_accepted_policy_that_cannot_be_kept_is_warned_of_or_starts_nothing() {
-    // Large enough that a copy of it does not fit where the log and the tape of a short session do.
+    // Large enough that its copy does not fit where the log and the tape of a short session do.
     let policy = format!("{DENY}# {}\n", "x".repeat(64 << 10));
     let setup = shim("", &["serve"]).flags(&BY_PATH);
     put(setup.folder(), "conf/pol.yaml", &policy);
@@ -153,7 +153,7 @@ fn a_way_to_an_accepted_policy_that_cannot_be_kept_is_warned_of_or_starts_nothin
     let over = first_use(setup);
     for required in [false, true] {
         let mut command = Command::new("sh");
-        // Blocks of 512 bytes or 1 KiB; what goes beyond is an error, as on a full disk.
+        // Blocks of 512 bytes or 1 KiB; anything beyond fails, as on a full disk.
         let limited = "trap '' XFSZ; ulimit -f 60; exec \"$@\"";
         command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_tapegate"), "shim"]);
         command.args(["--server-id", "s", "--config", "link/pol.yaml"]);
@@ -172,7 +172,7 @@ fn a_way_to_an_accepted_policy_that_cannot_be_kept_is_warned_of_or_starts_nothin
         let told = if required { &got } else { &said };
         assert!(told.contains("cannot be kept"), "{got} {said}");
     }
-    // Where it can be kept nothing is said.
+    // If it can be stored, there is no warning.
     let mut run = again(over.folder()).flags(&["--config", "link/pol.yaml"]).start();
     assert!(!passes(&mut run, 1));
     let ended = run.end_of_input().exits(0);

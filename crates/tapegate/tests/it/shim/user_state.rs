@@ -6,7 +6,7 @@ use std::path::Path;
 use super::stand::{FORWARD, answer, call};
 use crate::support::{Run, shim, tapegate};
 
-/// A shim in a project with a state folder of its own, whose user state folder is below `place`.
+/// A shim in a project with its own state folder, whose user state folder is below `place`.
 fn started(place: &Path) -> Run {
     let setup = shim(FORWARD, &["serve"]);
     fs::create_dir(setup.folder().join(".tapegate")).unwrap();
@@ -17,7 +17,7 @@ fn started(place: &Path) -> Run {
     run
 }
 
-/// What a command in the project says on standard error, with this folder for state.
+/// The standard error of a command in the project, with this state folder.
 fn said(run: &Run, place: &Path, arguments: &[&str]) -> String {
     let mut command = tapegate();
     command.args(arguments).current_dir(run.folder());
@@ -41,7 +41,7 @@ fn commands_that_decide_warn_if_the_shim_never_reads_their_folder() {
         let words = said(&run, &theirs, arguments);
         assert!(!words.contains("user state folder"), "{words}");
     }
-    // The next session will use the folder that this one did.
+    // The next session will use the same folder as this one.
     let end = run.end_of_input().exits(0);
     assert!(said(&end.run, &ours, &["approvals"]).contains("user state folder"));
 }

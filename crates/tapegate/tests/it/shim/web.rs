@@ -1,4 +1,4 @@
-//! The shim as a sidecar: HTTP on one side or both, with a server that remembers everything it was asked.
+//! The shim as a sidecar: HTTP on one side or both, with a server that records its requests.
 
 use std::io::Write;
 use std::thread;
@@ -34,7 +34,7 @@ pub(super) fn upstream() -> WebServer {
             let event = format!("event: message\ndata: {text}\n\n");
             let head = String::from_utf8_lossy(STREAM);
             let head = match seen.head.contains("x-stream: whole") {
-                // As Node writes a stream that has ended before its head was sent.
+                // As Node writes a stream that ended before its head was sent.
                 true => {
                     head.trim_end().to_owned()
                         + &format!("\r\ncontent-length: {}\r\n\r\n", event.len())
@@ -99,7 +99,7 @@ fn what_is_refused_and_has_no_id_is_not_said_to_be_accepted() {
 
 #[test]
 fn no_path_method_or_content_type_leads_round_the_gate() {
-    // A denied tool that was posted to another path, or as text/plain, was executed by the earlier tool.
+    // The earlier tool executed a denied tool that was posted to another path, or as text/plain.
     let upstream = upstream();
     let run = sidecar(&hidden(), &upstream);
     let body = call(1, "rm");
@@ -170,7 +170,7 @@ fn a_held_post_waits_and_is_answered_when_somebody_has_decided() {
         thread::spawn(move || ask(port, "POST /mcp", &[JSON, ACCEPT], &body))
     });
     held(&run, 2);
-    // Others are answered meanwhile.
+    // Other calls are answered in the meantime.
     assert_eq!(
         said(&post(&run, "/mcp", &[JSON, ACCEPT], call(3, "ok").trim_end()))["result"]["for"],
         3
@@ -196,7 +196,7 @@ fn requests_for_approval_name_their_session_as_the_log_does() {
     held(&run, 2);
     let requests = waiting(&run);
     assert_ne!(requests[0].connection_id, requests[1].connection_id);
-    // A request is there for people before its line is in the log.
+    // A request is visible to approvers before its line is in the log.
     run.until("the requests in the log", |run| {
         let logged = events(run.folder());
         requests.iter().all(|request| logged.iter().any(|one| one["approval_id"] == *request.id))
@@ -215,7 +215,7 @@ fn requests_for_approval_name_their_session_as_the_log_does() {
 #[test]
 fn half_a_secret_in_the_name_of_something_hidden_is_not_kept() {
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-    // The name is cut after 200 letters, in the middle of the secret.
+    // The name is truncated after 200 characters, in the middle of the secret.
     let name = format!("x {}{secret}", "- ".repeat(84));
     let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": name}]}});
     let upstream = WebServer::start(move |_: &Seen, stream| {
@@ -247,7 +247,7 @@ fn a_call_whose_client_has_gone_away_is_not_run_but_its_approval_lets_the_same_c
 
 #[test]
 fn session_and_authorisation_headers_reach_the_server() {
-    // The earlier tool kept them all back, so that no conforming server could be spoken to.
+    // The earlier tool dropped them all, so that no conforming server could be used.
     let upstream = upstream();
     let run = sidecar(FORWARD, &upstream);
     let headers = [

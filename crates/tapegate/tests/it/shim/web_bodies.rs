@@ -1,4 +1,4 @@
-//! Bodies by HTTP: headers that do not fit them, compressed ones, and calls that are taken back.
+//! HTTP bodies: headers that do not match them, compressed ones, and calls that are cancelled.
 
 use std::io::Write;
 use std::sync::{Mutex, mpsc};
@@ -26,7 +26,7 @@ fn what_headers_describe_wrongly_is_in_the_activity_log() {
         let reason = "the Mcp-Method header and the body disagree";
         assert_eq!(noted["policy_reason"], reason, "{noted}");
         assert_eq!((&noted["forwarded"], &noted["message_id"]), (&json!(false), &json!("1")));
-        // A batch: the header must fit each message, and each request has its answer.
+        // A batch: the header must match each message, and each request has its answer.
         let batch = format!("[{},{}]", call(2, "a").trim_end(), call(3, "b").trim_end());
         let got = post(&run, "/mcp", &[JSON, ACCEPT, "mcp-name: a"], &batch);
         let ids: Vec<Value> = said(&got)
@@ -102,7 +102,7 @@ fn without_a_session_a_call_that_waits_for_the_list_of_tools_can_be_taken_back()
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         let id = &asked["id"];
         if asked["method"] == "tools/list" {
-            // It comes once the call that waits for it was taken back.
+            // It is sent once the call that waits for it was cancelled.
             listed.lock().unwrap().recv().ok();
         }
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{TOOLS}}}"#);
@@ -128,7 +128,7 @@ fn without_a_session_a_call_that_waits_for_the_list_of_tools_can_be_taken_back()
     assert_eq!(taken.status, 202, "{taken:?}");
     assert_eq!(called.join().unwrap().status, 202);
     drop(list);
-    // The next call is sent once the list is there, so everything before it has been.
+    // The next call is sent once the list has arrived, so everything before it was sent too.
     post(&run, "/mcp", &[JSON, ACCEPT], call(8, "a").trim_end());
     let bodies: Vec<String> = upstream
         .seen()

@@ -1,4 +1,4 @@
-//! Calls that were held: a later line of the log has the decision, and may name only the request.
+//! Held calls: a later line of the log has the decision, and may name only the request.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Accepting a changed policy as a script does that has the project's key.
+//! Accepts a changed policy, like a script that has the project's key.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,6 +1,6 @@
-//! Chance that can be had again.
+//! Reproducible random numbers.
 
-/// Numbers that differ from run to run; the seed is printed when a test fails.
+/// Random numbers that differ from run to run; the seed is printed when a test fails.
 pub(crate) struct Dice(u64);
 
 impl Dice {

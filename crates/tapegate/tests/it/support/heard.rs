@@ -1,4 +1,4 @@
-//! What comes out of a process, read by a thread of its own.
+//! The output of a process, read by a thread of its own.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::thread;
 
 use super::GUARD;
 
-/// What a reader has heard so far.
+/// The output read so far.
 pub(super) struct Heard(pub(super) Arc<(Mutex<State>, Condvar)>);
 
 pub(super) struct State {
@@ -44,7 +44,7 @@ impl Heard {
         }
     }
 
-    /// Waits until what was heard satisfies `enough`.
+    /// Waits until the output satisfies `enough`.
     pub(super) fn wait(&self, what: &str, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let (state, changed) = &*self.0;
         let state = lock(state);
@@ -57,7 +57,7 @@ impl Heard {
         bytes
     }
 
-    /// Everything, when the other end is closed.
+    /// The complete output, once the other end is closed.
     pub(super) fn all(&self) -> Vec<u8> {
         let (state, changed) = &*self.0;
         let state = lock(state);
@@ -67,7 +67,7 @@ impl Heard {
     }
 }
 
-/// A test that failed elsewhere is no reason to fail in the guard too.
+/// A lock poisoned by a test that failed elsewhere must not fail the guard too.
 pub(super) fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

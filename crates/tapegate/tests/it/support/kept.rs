@@ -1,4 +1,4 @@
-//! What is left of a session on disk.
+//! Reads what a session leaves on disk.
 
 use std::fs;
 use std::io::Read;
@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-/// The text of a tape, compressed or not; nothing if there is none.
+/// The text of a tape, compressed or not; empty if it does not exist.
 pub(crate) fn text_of(path: &Path) -> String {
     String::from_utf8_lossy(&bytes_of(path)).into_owned()
 }
@@ -48,7 +48,7 @@ fn bytes_of(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Every frame of a tape; a torn tail is passed over, any other fault is not.
+/// Every frame of a tape; a torn tail is ignored, any other fault is not.
 #[track_caller]
 pub(crate) fn kept(path: &Path) -> Vec<Kept> {
     let bytes = bytes_of(path);
@@ -83,7 +83,7 @@ pub(crate) fn kept(path: &Path) -> Vec<Kept> {
     out
 }
 
-/// Runs `tapegate check` and returns what it printed.
+/// Runs `tapegate check` and returns its output.
 #[track_caller]
 pub(crate) fn check(tape: &Path, code: i32) -> String {
     let done = tapegate().arg("check").arg(tape).output().unwrap();

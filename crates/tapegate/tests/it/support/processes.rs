@@ -17,7 +17,7 @@ pub(super) fn marked(mark: &str) -> Vec<Pid> {
     pids.filter(has).filter_map(Pid::from_raw).collect()
 }
 
-/// The scripted server, compiled when it is not there yet or is older than its source.
+/// The scripted server, compiled if it does not exist yet or is older than its source.
 pub(crate) fn fake_server() -> PathBuf {
     let source = include_bytes!("../../fake/server.rs");
     let sum = source.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {

@@ -17,7 +17,7 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
     let theirs = options.open(name.to_str().unwrap()).unwrap();
     let mut modes = rustix::termios::tcgetattr(&theirs).unwrap();
     modes.local_modes.remove(rustix::termios::LocalModes::ECHO);
-    // Ctrl-C would drop what was written and not read yet.
+    // Otherwise Ctrl-C would discard output that was not read yet.
     modes.local_modes.insert(rustix::termios::LocalModes::NOFLSH);
     modes.output_modes.remove(rustix::termios::OutputModes::OPOST);
     rustix::termios::tcsetattr(&theirs, rustix::termios::OptionalActions::Now, &modes).unwrap();
@@ -27,13 +27,13 @@ pub(crate) fn terminal() -> (File, OwnedFd) {
 /// The end of a question.
 const QUESTION: &[u8] = b" [y/N] ";
 
-/// Runs a command at a terminal of its own, with nothing of ours above it, and types `typed` once it
-/// is asked something. Returns its exit code and what stands on the terminal.
+/// Runs a command at its own terminal, outside our process tree, and types `typed` once it asks a
+/// question. Returns its exit code and the text on the terminal.
 pub(crate) fn at_terminal(command: &Command, typed: &str) -> (i32, String) {
     at_terminal_typing_ahead(command, "", typed)
 }
 
-/// The same, with something typed before there is a question.
+/// The same, with something typed before the question.
 pub(crate) fn at_terminal_typing_ahead(
     command: &Command,
     ahead: &str,
@@ -52,10 +52,10 @@ pub(crate) fn at_terminal_answering(
     ours.write_all(ahead.as_bytes()).unwrap();
     let end = || Stdio::from(theirs.try_clone().unwrap());
     let mut session = Command::new("setsid");
-    // The shell outlives `setsid`, so that no agent is above it, wherever the tests run.
+    // The shell outlives `setsid`, so that no agent is among its parents, wherever the tests run.
     // It goes on after Ctrl-C, which the command gets too.
     let script = "trap : INT; \"$@\"; echo \"exit=$?\"";
-    // Whoever runs the tests may ignore Ctrl-C, which is inherited.
+    // The test runner may ignore Ctrl-C, which is inherited.
     session.args(["--ctty", "--fork", "env", "--default-signal=INT", "sh", "-c", script, "sh"]);
     session.arg(command.get_program()).args(command.get_args()).env_clear();
     for name in ["PATH", "HOME", "LLVM_PROFILE_FILE"] {
@@ -71,7 +71,7 @@ pub(crate) fn at_terminal_answering(
     let mut asked = 0;
     let mut said = Vec::new();
     let mut piece = [0; 4096];
-    // A terminal whose other end is closed gives an error, not an end.
+    // A terminal whose other end is closed returns an error, not end of file.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         said.extend_from_slice(&piece[..count]);
         let questions = said.windows(QUESTION.len()).filter(|window| *window == QUESTION).count();

@@ -1,4 +1,4 @@
-//! What a client asks, and what the scripted server answers.
+//! Requests of a client, and answers of the scripted server.
 
 /// A request line.
 pub(crate) fn request<Id: std::fmt::Display>(id: Id) -> String {

@@ -32,7 +32,7 @@ fn only_tools_that_both_sides_call_read_only_are_called() {
          \x20   - annotations.destructiveHint: true\n    + annotations.readOnlyHint: true",
     );
     assert!(!drift.is_erased());
-    // What only the tape calls harmless is not called either.
+    // A tool that only the tape marks as harmless is not called either.
     let drift = Drift::record("annotation");
     drift.verify("", &["--calls", "read-only"]);
     assert!(!drift.is_erased());
@@ -64,7 +64,7 @@ fn tools_that_drift_are_told_apart_field_by_field() {
         ),
     ] {
         drift.verify(change, &[]).finds(&format!("{heading}{found}"));
-        // Values count for tools even where shapes are all that counts.
+        // For tools, values count even if otherwise only shapes do.
         drift.verify(change, &["--schema-only"]).finds(&format!("{heading}{found}"));
     }
     drift.verify("description", &["--ignore", "result.tools[*].description"]).finds_nothing();
@@ -113,7 +113,7 @@ fn other_changes_are_each_told() {
     let ignored = ["--calls", "all", "--ignore", "result.content[*].text"];
     drift.verify("answer", &ignored).finds_nothing();
     drift.verify("answer", &["--calls", "all", "--schema-only"]).finds_nothing();
-    // The other way round, what is no longer asked is missed.
+    // In the other direction, a request that the server no longer sends is reported.
     Drift::record("question").verify("", &["--calls", "all"]).finds(
         "Requests of the server\n  #11 sampling/createMessage: the server did not ask this\n    - {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
     );
@@ -145,7 +145,7 @@ fn several_changes_are_all_told_group_by_group() {
     let told: Vec<&str> = done.stdout.lines().filter(|line| headings.contains(line)).collect();
     assert_eq!(told, headings);
     assert!(done.last_line().starts_with("4 changes: compared 5 answers"), "{}", done.stdout);
-    // Only changes are printed if nothing else is wanted.
+    // With -q, only changes are printed.
     let quiet = drift.verify("answer version added notice-extra", &["--calls", "read-only", "-q"]);
     assert_eq!((quiet.stdout.trim_end(), quiet.stderr.as_str()), (done.changes().as_str(), ""));
 }

@@ -1,4 +1,4 @@
-//! Real servers, and tapes that real clients have recorded: nothing is reported.
+//! Real servers, and tapes recorded with real clients: no change is reported.
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +16,8 @@ const PY1: Client = Client { python: Some("py1"), script: &["py1.py"] };
 const PY2_MODERN: Client = Client { python: Some("py2"), script: &["py2.py", "modern"] };
 const PY2_SERVERS: Client = Client { python: Some("py2"), script: &["py2.py", "servers"] };
 
-/// What is different each time in the answers and notifications of server-everything: moments,
-/// the names of sessions, its environment, and levels that it draws.
+/// Parts of server-everything's answers and notifications that vary: times, session names, its
+/// environment, and random levels.
 const VOLATILE: &str = "result.content[*].text,..blob,result.contents[*].text,\
                         result.messages[*].content.resource.text,params.level,params.data,..statusMessage,..status";
 
@@ -34,7 +34,7 @@ fn recorded(client: Client, tape: &Path, upstream: &[String]) {
     client.run(Link::Stdio, &line, Path::new("/dev/null"));
 }
 
-/// The words that name a server on a command line, and what keeps it running.
+/// The words that name a server on a command line, and the server if it must be kept running.
 fn upstream(server: Server, link: Link, mark: &Path) -> (Vec<String>, Option<Running>) {
     match link {
         Link::Stdio => {
@@ -48,7 +48,7 @@ fn upstream(server: Server, link: Link, mark: &Path) -> (Vec<String>, Option<Run
     }
 }
 
-/// Records a session and verifies it against a fresh server of the same sort.
+/// Records a session and verifies it against a fresh server of the same kind.
 fn verified(client: Client, server: Server, link: Link, flags: &[&str]) -> Verified {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("t.jsonl");
@@ -62,7 +62,7 @@ fn verified(client: Client, server: Server, link: Link, flags: &[&str]) -> Verif
     done
 }
 
-/// One test a line: client, server, link, and flags.
+/// One test per line: client, server, link, and flags.
 macro_rules! nothing_has_changed {
     ($($name:ident: $client:ident, $server:ident, $link:ident, $flags:expr;)*) => {
         $(#[test]
@@ -163,7 +163,7 @@ fn a_memory_server_that_begins_with_the_same_memories_has_not_changed() {
     ];
     let forget = || fs::remove_file(&memory).unwrap();
     called(&requests, &server, forget, &["--calls", "all"]).finds_nothing();
-    // With memories of its own it answers otherwise.
+    // With its own memory it answers differently.
     fs::remove_file(&memory).unwrap();
     let done = called(&requests, &server, || (), &["--calls", "all"]);
     assert_eq!(done.code, Some(1), "{}", done.stdout);

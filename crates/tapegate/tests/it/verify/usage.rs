@@ -1,4 +1,4 @@
-//! The command itself: its codes, its formats, its endings.
+//! The command itself: exit codes, formats and endings.
 
 use std::fs;
 use std::io::Write;
@@ -181,7 +181,7 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until a server with `mark` on its command line runs.
+/// Waits until a server with `mark` on its command line is running.
 fn wait_for(mark: &Path) {
     let mark = mark.display().to_string();
     let server = |line: &String| line.contains(&mark) && !line.contains("\0verify\0");

@@ -1,17 +1,17 @@
-//! Arguments by type, each with a rule about it and odd ways to write it.
+//! Arguments by type, each with a rule about it and unusual ways to write it.
 
 use serde_json::{Value, json};
 
 /// A tool with one argument, a rule about it, and ways to write that argument.
 pub(super) struct Row {
     pub(super) tool: &'static str,
-    /// The test of a rule, as YAML.
+    /// The condition of a rule, as YAML.
     pub(super) test: &'static str,
-    /// Whether the rule is about what the server has read.
+    /// Whether the rule covers the value that the server has read.
     pub(super) is_about: fn(&Value) -> bool,
-    /// JSON texts of the argument.
+    /// Ways to write the argument as JSON.
     pub(super) spellings: &'static [&'static str],
-    /// JSON texts that no server takes for what the rule is about.
+    /// Ways to write it that no server reads as a value the rule covers.
     pub(super) plain: &'static [&'static str],
 }
 
@@ -160,7 +160,7 @@ pub(super) const TABLE: &[Row] = &[
         tool: "a_path",
         test: "value: { under: /etc }",
         is_about: |read| {
-            // A `file:` URI counts as its path, also where a server takes it for a name.
+            // A `file:` URI counts as its path, even if a server takes it for a name.
             let path = read.as_str().unwrap_or_default();
             let path = path.strip_prefix("file:").unwrap_or(path);
             path == "/etc" || path.starts_with("/etc/") || path.starts_with("//etc/")

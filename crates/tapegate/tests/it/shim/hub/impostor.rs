@@ -1,4 +1,4 @@
-//! Programs that take the port of a hub: they get no token, and their policy is not taken.
+//! Programs that take over the port of a hub: they get no token, and their policy is not used.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::web::{Seen, WebServer, json};
 
 const UNPROVEN: &str = "does not hold this hub's token";
 
-/// What a hub would say to a shim, with a policy that forwards everything.
+/// A hub's answers to a shim, with a policy that forwards everything.
 fn welcome(seen: &Seen) -> Vec<u8> {
     let config = serde_json::Value::from(FORWARD).to_string();
     let body = match seen.head.contains("/governance/snapshot") {
@@ -30,7 +30,7 @@ fn welcome(seen: &Seen) -> Vec<u8> {
     json("", &body)
 }
 
-/// Makes sure that a program has got no token, and was asked for nothing that takes one.
+/// Asserts that a program got no token, and no request that needs one.
 fn got_no_token(seen: &[Seen], token: &str) {
     assert!(!seen.is_empty());
     for Seen { head, body } in seen {
@@ -46,7 +46,7 @@ fn a_program_on_the_port_of_a_hub_that_ended_gets_no_token_and_governs_nothing()
     use std::io::Write;
     let port = port_for_later().to_string();
     let mut hub = Hub::start(&rules(&[("no", "deny")]), &["--port", &port]);
-    // A hub that is killed leaves its files behind.
+    // A killed hub leaves its files behind.
     hub.signal(Signal::KILL);
     hub.process.wait().unwrap();
     let secret = fs::read_to_string(token_file(&hub.state(), &hub.state())).unwrap();
@@ -64,7 +64,7 @@ fn a_program_that_takes_the_port_during_a_session_gets_no_token_and_the_session_
     use std::io::Write;
     let is_hub = Arc::new(AtomicBool::new(true));
     let proves = Arc::clone(&is_hub);
-    // The connections on which the hub has shown that it is the hub, and what came on others.
+    // The connections on which the hub has proven its identity, and what arrived on others.
     let proven: Mutex<HashSet<SocketAddr>> = Mutex::default();
     let leaked: Arc<Mutex<Vec<String>>> = Arc::default();
     let leaks = Arc::clone(&leaked);
@@ -78,7 +78,7 @@ fn a_program_that_takes_the_port_during_a_session_gets_no_token_and_the_session_
             proven.lock().unwrap().insert(caller);
             return stream.write_all(&health(seen)).is_ok();
         }
-        // Who is asked for the stream hangs up, so that heartbeats tell what has become of it.
+        // The stream is closed at once, so that the state is learned from heartbeats.
         let is_stream = seen.head.contains("/governance/stream");
         !is_stream && stream.write_all(&welcome(seen)).is_ok()
     });
@@ -113,7 +113,7 @@ fn the_files_of_a_hub_s_tokens_are_our_own_wherever_they_lie() {
     run.send(call_with(3, "read", &format!("{{\"path\":\"{other}\"}}")).as_bytes());
     assert_eq!(answer(&run, 3)["result"]["for"], 3);
     run.end_of_input().exits(0);
-    // A shim without a hub knows them by its variables.
+    // A shim without a hub knows them from its variables.
     let setup = shim(FORWARD, &["serve"]).env("TAPEGATE_TOKEN_FILE", &files[0]);
     let mut run = setup.env("TAPEGATE_APPROVER_TOKEN_FILE", &files[1]).start();
     for (id, file) in (1..).zip(&files) {

@@ -1,4 +1,4 @@
-//! Hubs that are scripted: one that hangs, and one that is far away and takes no events.
+//! Scripted hubs: one that hangs, and a remote one that accepts no events.
 
 use std::fs;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) fn token() -> String {
     "0".repeat(64)
 }
 
-/// That a scripted hub is alive, and that it holds the token if that is asked.
+/// The health reply of a scripted hub, with the proof of its token if challenged.
 pub(super) fn health(seen: &Seen) -> Vec<u8> {
     let challenge = seen.header("tapegate-challenge").map(str::as_bytes);
     let proof = challenge.and_then(Challenge::read).map(|challenge| {
@@ -28,7 +28,7 @@ pub(super) fn health(seen: &Seen) -> Vec<u8> {
     json(&proof.map(|proof| format!("tapegate-proof: {proof}\r\n")).unwrap_or_default(), "{}")
 }
 
-/// A hub that hands out a policy and then hangs whenever it is asked to decide.
+/// A hub that serves a policy and then hangs on every evaluation.
 fn hung(policy: &'static str, profile: &'static str) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         use std::io::Write;
@@ -45,7 +45,7 @@ fn hung(policy: &'static str, profile: &'static str) -> WebServer {
                 "{\"shutdown\":false,\"policy_version\":\"1\",\"lease_ms\":60000}".to_owned()
             }
             "/governance/events" => "{\"written\":1}".to_owned(),
-            // Longer than anybody waits.
+            // Longer than any client waits.
             _ => {
                 thread::sleep(Duration::from_secs(20));
                 return false;
@@ -56,7 +56,7 @@ fn hung(policy: &'static str, profile: &'static str) -> WebServer {
     })
 }
 
-/// A hub whose log cannot be reached from here, and which takes no events for a while.
+/// A hub whose log cannot be reached from here, and which accepts no events for a while.
 fn far(takes: Arc<AtomicBool>) -> WebServer {
     WebServer::start(move |seen: &Seen, stream| {
         use std::io::Write;
@@ -93,7 +93,7 @@ fn far_shim(hub: &WebServer, steps: &[&str]) -> Run {
     setup.flags(&place).start()
 }
 
-/// The batches of events that a hub was sent, by their names and with what each tells of.
+/// The event batches that a hub received, by name and with their events.
 fn batches(hub: &WebServer) -> Vec<(String, Vec<serde_json::Value>)> {
     let posts = hub.seen().into_iter().filter(|seen| seen.head.contains("/governance/events"));
     let read = |seen: Seen| {

@@ -1,8 +1,8 @@
-//! Shims whose hub is on another machine: what they log is written here first, and is in the hub's log
-//! once and in order, whoever is killed in between.
+//! Shims whose hub is on another machine: their events are written locally first, and are in the
+//! hub's log once and in order, whichever process is killed in between.
 //!
-//! The hub runs on a state folder that it reaches by a link. When it has started, an empty folder takes
-//! the place of the link, so for shims there is something by that path, and it is not the hub's.
+//! The hub reaches its state folder through a link. Once it has started, an empty folder replaces
+//! the link, so that shims find something at that path that is not the hub's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ use super::Hub;
 use crate::shim::stand::{FORWARD, answer, call};
 use crate::support::{Dice, GUARD, Run, Setup, shim, tapegate};
 
-/// A hub that is far away, and the state folder of the shims.
+/// A remote hub, and the state folder of the shims.
 struct Far {
     folder: TempDir,
     process: Option<Child>,
@@ -39,7 +39,7 @@ impl Far {
         Self { folder, process: None, url: String::new() }
     }
 
-    /// The hub's state folder, as it really is.
+    /// The hub's actual state folder.
     fn state(&self) -> PathBuf {
         self.folder.path().join("real/state")
     }
@@ -84,7 +84,7 @@ impl Far {
             .env("TAPEGATE_HOME", near.to_str().unwrap())
     }
 
-    /// The one outbox of the shims.
+    /// The only outbox of the shims.
     fn outbox(&self) -> Outbox {
         let near = self.folder.path().join("near");
         let all = PrivateDir::path_of(&near, &near).join("to-hub");
@@ -116,7 +116,7 @@ impl Drop for Far {
     }
 }
 
-/// Calls tools that are called once, and returns those whose answers came before `limit` had passed.
+/// Calls each tool once, and returns those whose answers arrived within `limit`.
 fn call_for_a_while(run: &mut Run, names: &[String], limit: Duration) -> Vec<String> {
     let text: String =
         names.iter().enumerate().map(|(at, name)| call(at as u64 + 1, name)).collect();
