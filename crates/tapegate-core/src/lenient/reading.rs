@@ -63,9 +63,8 @@ pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool
     };
     let mut path =
         |reading: &str| seen(reading) || path_forms(reading).iter().any(|path| seen(path));
-    let mut shown = |reading: &str| {
-        path(reading) || is_form(reading) && form_decode(reading).is_some_and(|form| path(&form))
-    };
+    let mut shown =
+        |reading: &str| path(reading) || form_decode(reading).is_some_and(|form| path(&form));
     if !text.is_ascii() && (shown(&nfc(text)) || shown(&nfd(text))) {
         return true;
     }
@@ -75,14 +74,9 @@ pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool
         return end == ControlFlow::Break(ReadingsEnd::Stopped);
     }
     // Form decoders turn `+` into a space, before or after other decoding.
-    let form = form_decode(text).filter(|_| is_form(text));
+    let form = form_decode(text);
     let mut texts = [Some(text), form.as_deref()].into_iter().flatten();
     texts.any(|text| each_reading(text, &mut shown).is_break())
-}
-
-/// Whether a text may be form-encoded, so that `+` is a space; in other texts it is literal.
-fn is_form(text: &str) -> bool {
-    text.contains('+') && text.contains(['%', '=', '?'])
 }
 
 /// Whether a text is a document: too long for a path, or made of lines of prose or code.
@@ -148,6 +142,9 @@ mod tests {
             ("%2Fs%2Fk%2F", "/s/k"),
             ("/s/k#x", "/s/k"),
             ("fu\u{308}r", "für"),
+            ("drop+table", "drop table"),
+            ("/s/a+b/", "/s/a b"),
+            ("+k+", "k"),
         ] {
             assert!(reads(text, path), "{text}");
         }

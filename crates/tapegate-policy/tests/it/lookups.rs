@@ -19,10 +19,7 @@ pub(crate) const TEXT_READERS: [(&str, TextReader); 11] = [
     ("up to a NUL", |text| text.split('\0').next().unwrap_or_default().to_owned()),
     ("unquoted", unquoted),
     ("unescaped", unescaped),
-    ("a form", |text| match text.contains(['=', '?', '%']) {
-        true => unquoted(&text.replace('+', " ")),
-        false => text.to_owned(),
-    }),
+    ("a form", |text| unquoted(&text.replace('+', " "))),
     ("NFC", |text| text.nfc().collect()),
     ("NFKC", |text| text.nfkc().collect()),
     ("a path", resolved),

@@ -112,8 +112,26 @@ fn a_plus_in_a_url_is_also_a_blank() {
     assert!(!query.may_hold(&url("https://a.example/s?q=drop-table")));
     let form = one_of("url", &["\"q=drop table\""]);
     assert!(form.may_hold(&url("q=drop+table")) && form.may_hold(&url("q=dr%u006fp+table")));
-    let text = one_of("url", &["\"c  \""]);
-    assert!(!text.may_hold(&url("c++")));
+}
+
+#[test]
+fn a_plus_in_any_text_is_also_a_blank_where_calls_are_stopped() {
+    for test in [
+        glob("url", "drop table*"),
+        one_of("url", &["\"drop table x\""]),
+        predicate("url", Test::Regex(Regex::new(r"(?i)\bdrop\s+table\b").unwrap())),
+    ] {
+        for spelled in ["drop+table+x", "DROP+TABLE%20x", "%64rop+table x", "+drop+table+x"] {
+            let spelled = url(spelled);
+            assert!(test.may_hold(&spelled) && !test.must_hold(&spelled), "{test}");
+        }
+        for other in ["drop-table-x", "droptable x", "c++", "1+1"] {
+            assert!(!test.may_hold(&url(other)), "{test}: {other}");
+        }
+    }
+    // What a rule forwards is what is written.
+    let sum = one_of("url", &["\"1+1\""]);
+    assert!(sum.must_hold(&url("1+1")) && !sum.must_hold(&url("1 1")));
 }
 
 #[test]
