@@ -76,6 +76,8 @@ pub enum Fault {
     Nameless,
     /// It requests input before it responds, but not in the form the protocol defines.
     InputRequests,
+    /// A text in it mentions a file of Tapegate's own. This is only logged.
+    OwnFileMention,
 }
 
 /// Everything unusual about the form of a message; nearly always empty. The judge decides which of
@@ -222,6 +224,7 @@ impl Fault {
             Self::Notification => "gated_notification",
             Self::Nameless => "missing_name",
             Self::InputRequests => "invalid_input_requests",
+            Self::OwnFileMention => "own_file_mention",
             Self::Trailing | Self::Nul | Self::CarriageReturn | Self::Embedded => "smuggling",
         }
     }
@@ -269,6 +272,7 @@ impl Fault {
             Self::Notification => "this method takes a request, not a notification",
             Self::Nameless => "the params do not name what is called",
             Self::InputRequests => "`inputRequests` is not a map of requests",
+            Self::OwnFileMention => "a text in the message mentions one of Tapegate's own files",
         }
     }
 }

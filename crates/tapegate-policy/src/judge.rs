@@ -106,6 +106,7 @@ impl<'p> Judge<'p> {
         let offer = gated.map(|gated| gated.offer(&name));
         judgement.calls =
             Calls::One(JudgedCall { method, offer, name, decision, cannot_wait: false });
+        judgement.anomalies.extend(self.mention(&now, &judgement.calls));
         judgement
     }
 
@@ -146,6 +147,7 @@ impl<'p> Judge<'p> {
             (Side::Client, Kind::Request | Kind::Notification) => {
                 let requested = self.requested(&now, state);
                 judgement.calls = requested.and(self.brought_roots(&now));
+                judgement.anomalies.extend(self.mention(&now, &judgement.calls));
             }
             (Side::Client, Kind::Response) => {
                 judgement.calls = self.answered_roots(envelope.result);

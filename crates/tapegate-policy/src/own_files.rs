@@ -5,7 +5,10 @@
 //! percent-encoded, escaped, in another case, inside a command or in a patch header. Prose and file
 //! contents that merely mention a name pass.
 
+mod entities;
+mod listing;
 mod marks;
+mod mentions;
 mod paths;
 mod prose;
 mod roots;
@@ -13,6 +16,8 @@ mod spelling;
 mod strings;
 
 use crate::gated::Gated;
+use entities::is_bare;
+use listing::is_listing;
 use paths::{around, is_between, known_name, may_lead_to, out_of_proc, steps};
 use prose::{is_plain_query, is_prose, is_web_address};
 use spelling::any_reading;
@@ -128,6 +133,12 @@ impl OwnFiles {
             TextKind::Told if text.contains(char::is_whitespace) => None,
             TextKind::Query if is_plain_query(text) => None,
             TextKind::Url if is_web_address(text) => None,
+            TextKind::EntityName if is_bare(text) => None,
+            // Folders around ours may be listed, so only their content is compared.
+            TextKind::Shell if is_listing(text) => {
+                let mut words = text.split_whitespace();
+                words.find_map(|word| self.named_by_any(&format!("{word}/-")))
+            }
             TextKind::Text => {
                 let mut lines = text.lines().filter(|line| !is_prose(line));
                 lines.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use tapegate_core::side::Side;
 
 use super::state::LastDecision;
-use super::{Arrival, Judge, Judging, SessionState, completion, hidden_by};
+use super::{Arrival, Calls, Judge, JudgedCall, Judging, SessionState, completion, hidden_by};
 use crate::decide::{Call, Decision, Facts, GateName};
 use crate::decide::{decide_from, decide_nameless, explain_from, names_own_file};
 use crate::gated::Gated;
+use crate::inspect::Fault;
 use crate::methods::Duty;
+use crate::own_files::OWN_FILES;
 use crate::pins;
 
 /// The longest name whose decision is cached.
@@ -65,6 +67,18 @@ impl Judge<'_> {
         };
         let policy = self.policy.filter(|_| looks && now.arrival.from == Side::Client)?;
         policy.own_files.named_in_any(now.params())
+    }
+
+    /// The note for a client's message that mentions one of our files and is not refused for it.
+    pub(super) fn mention(&self, now: &Judging<'_, '_>, calls: &Calls<'_>) -> Option<Fault> {
+        let policy = self.policy.filter(|_| now.arrival.from == Side::Client)?;
+        let by_rule = |call: &JudgedCall<'_>| {
+            call.decision.as_ref().is_some_and(|it| it.rule.as_deref() == Some(OWN_FILES))
+        };
+        // The name of a tool is not a file name.
+        let texts = now.envelope.arguments.or(now.envelope.params);
+        let is_mentioned = !calls.iter().any(by_rule) && policy.own_files.mentioned_in(texts);
+        is_mentioned.then_some(Fault::OwnFileMention)
     }
 
     pub(super) fn decision(

@@ -5,11 +5,17 @@
 
 /// The minimum number of words of a sentence that has no final punctuation.
 const WORDS_MIN: usize = 4;
-/// Words that begin sentences, but not commands.
-const OPENERS: [&str; 26] = [
-    "are", "can", "could", "hello", "hi", "how", "i", "i'll", "i'm", "i've", "it", "it's", "may",
-    "my", "ok", "our", "please", "should", "that", "the", "there", "this", "we", "what", "why",
-    "you",
+/// Words that begin sentences, but not commands. Shell keywords (`if`, `then`, `do`, `time`) and program
+/// names (`as`, `at`, `from`, `look`, `who`, `yes`) do not belong here.
+const OPENERS: [&str; 88] = [
+    "a", "about", "actually", "added", "after", "all", "also", "an", "and", "any", "anyone", "are",
+    "because", "before", "btw", "but", "can", "changed", "could", "did", "does", "don't",
+    "everyone", "fixed", "fyi", "has", "have", "hello", "here", "here's", "hey", "hi", "how", "i",
+    "i'd", "i'll", "i'm", "i've", "is", "it", "it's", "just", "let's", "may", "maybe", "my", "no",
+    "nobody", "not", "now", "oh", "ok", "okay", "once", "our", "perhaps", "please", "removed",
+    "renamed", "should", "since", "some", "someone", "sorry", "sure", "thank", "thanks", "that",
+    "that's", "the", "their", "there", "these", "they", "this", "those", "updated", "was", "we",
+    "we'll", "we're", "were", "what", "why", "will", "would", "wrote", "you",
 ];
 
 /// Whether a line can only be a sentence, so that a shell would do nothing with it.
@@ -76,6 +82,9 @@ mod tests {
             "The policy lives in tapegate.yaml and nobody edits it",
             "please run tapegate policy accept, tapegate.yaml changed",
             "I'll not touch tapegate.yaml, as it is protected.",
+            "just updated tapegate.yaml, have a look",
+            "did anyone change tapegate.yaml?",
+            "hey, tapegate.yaml needs a new rule",
         ] {
             assert!(is_prose(line), "{line}");
         }
@@ -85,6 +94,10 @@ mod tests {
             "cp x tapegate.yaml",
             "rm a, b, c, tapegate.yaml.",
             "X=1 cp a b c tapegate.yaml",
+            "if rm x y tapegate.yaml",
+            "do rm x y tapegate.yaml",
+            "time rm x tapegate.yaml",
+            "look at my tapegate.yaml",
             "The end; rm tapegate.yaml now",
             "The text `rm tapegate.yaml` is run",
             "The text `rm",

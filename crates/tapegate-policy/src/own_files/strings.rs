@@ -2,6 +2,8 @@
 
 use tapegate_core::json::string;
 
+use super::entities::entity_bytes;
+
 /// The purpose of a string, according to its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextKind {
@@ -15,6 +17,12 @@ pub(super) enum TextKind {
     Query,
     /// A command.
     Command,
+    /// A command line for a shell.
+    Shell,
+    /// A list of entities of a knowledge graph.
+    Entities,
+    /// The name of such an entity.
+    EntityName,
     /// One or several paths, of any length.
     Path,
     /// A path or a web address.
@@ -95,17 +103,20 @@ const PATH_ENDS: [&str; 11] = [
 ];
 /// Endings of keys of addresses.
 const URL_ENDS: [&str; 4] = ["uri", "uris", "url", "urls"];
-/// Keys of commands.
-const COMMAND: [&str; 30] = [
+/// Keys of lists of entities.
+const ENTITIES: &str = "entities";
+/// The depth of an entity: an element of a list that is an argument.
+const ENTITY_DEPTH: usize = 2;
+/// Keys of command lines for a shell.
+const SHELL: [&str; 3] = ["cmd", "command", "commandline"];
+/// Keys of other commands.
+const COMMAND: [&str; 27] = [
     "args",
     "argv",
     "bash",
-    "cmd",
     "cmdline",
     "cmds",
     "code",
-    "command",
-    "commandline",
     "commands",
     "eval",
     "exec",
@@ -137,8 +148,12 @@ impl TextKind {
             Self::Content
         } else if TOLD.contains(&plain.as_str()) {
             Self::Told
+        } else if SHELL.contains(&plain.as_str()) {
+            Self::Shell
         } else if COMMAND.contains(&plain.as_str()) {
             Self::Command
+        } else if plain == ENTITIES {
+            Self::Entities
         } else if TEXT.contains(&plain.as_str()) {
             Self::Text
         } else if QUERY.contains(&plain.as_str()) {
@@ -159,11 +174,22 @@ pub(super) fn each_string(json: &[u8], take: &mut dyn FnMut(&str, TextKind)) {
     // The purpose of the values in each open object and list.
     let mut open: Vec<TextKind> = Vec::new();
     let mut kind = TextKind::Other;
+    // The end of the current entity.
+    let mut entity_end = 0;
     let mut at = 0;
     while let Some(&byte) = json.get(at) {
         at += 1;
         match byte {
-            b'{' | b'[' => open.push(kind),
+            b'{' | b'[' => {
+                if kind == TextKind::Entities && open.len() == ENTITY_DEPTH {
+                    entity_end = at - 1 + entity_bytes(&json[at - 1..]).unwrap_or_default();
+                }
+                open.push(kind);
+                // The elements of a list may be joined, or be the input of another command.
+                if kind == TextKind::Shell {
+                    kind = TextKind::Command;
+                }
+            }
             b'}' | b']' => kind = open.pop().unwrap_or(TextKind::Other),
             b'"' => {
                 let end = string_end(json, at);
@@ -172,7 +198,11 @@ pub(super) fn each_string(json: &[u8], take: &mut dyn FnMut(&str, TextKind)) {
                 let next = rest.iter().find(|byte| !byte.is_ascii_whitespace());
                 if next == Some(&b':') {
                     take(&text, TextKind::Other);
-                    kind = TextKind::of_key(&text);
+                    let in_entity = end < entity_end && open.len() == ENTITY_DEPTH + 1;
+                    kind = match in_entity && text == "name" {
+                        true => TextKind::EntityName,
+                        false => TextKind::of_key(&text),
+                    };
                 } else {
                     take(&text, kind);
                 }
@@ -184,7 +214,7 @@ pub(super) fn each_string(json: &[u8], take: &mut dyn FnMut(&str, TextKind)) {
 }
 
 /// The end of a string that begins before `at`, after its closing quote.
-fn string_end(json: &[u8], mut at: usize) -> usize {
+pub(super) fn string_end(json: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr::memchr2(b'"', b'\\', &json[at..]) {
         at += found;
         if json[at] == b'"' {

@@ -141,6 +141,8 @@ fn prose_may_mention_a_name() {
         r#"{"todos":[{"task":"Write the docs of tapegate.yaml","status":"pending"}]}"#,
         r#"{"query":"repo:x/y tapegate.yaml in:path"}"#,
         r#"{"url":"https://github.com/x/tapegate/blob/main/docs/tapegate.yaml"}"#,
+        r#"{"channel":"dev","text":"just updated tapegate.yaml, have a look"}"#,
+        r#"{"entities":[{"name":"tapegate.yaml","entityType":"file","observations":["is new"]}]}"#,
     ] {
         assert_eq!(named(arguments), None, "{arguments}");
     }
@@ -149,6 +151,14 @@ fn prose_may_mention_a_name() {
         r#"{"query":"tapegate.yaml"}"#,
         r#"{"query":"COPY t TO 'tapegate.yaml'"}"#,
         r#"{"text":"/proj/tapegate.yaml"}"#,
+        r#"{"text":"look at tapegate.yaml again please"}"#,
+        r#"{"command":"git commit -m \"describe tapegate.yaml\""}"#,
+        r#"{"name":"tapegate.yaml","entityType":"file","observations":[]}"#,
+        r#"{"entities":[{"name":"tapegate.yaml","entityType":"f","observations":[],"data":"x"}]}"#,
+        r#"{"entities":[{"name":"./tapegate.yaml","entityType":"f","observations":[]}]}"#,
+        r#"{"entities":[{"name":"x","entityType":"f","observations":[{"name":"tapegate.yaml"}]}]}"#,
+        r#"{"entities":[{"name":"x","entityType":"f","observations":[]},"tapegate.yaml"]}"#,
+        r#"{"entities":[{"name":"x","entityType":"f","observations":[]}],"name":"tapegate.yaml"}"#,
         r#"{"text":"Hello there my friend\nrm tapegate.yaml"}"#,
         r#"{"observations":["tapegate.yaml"]}"#,
         r#"{"prompt":"tapegate.yaml"}"#,
@@ -216,6 +226,53 @@ fn what_lies_around_the_keys_is_not_moved_away() {
     for path in ["/opt", "/home/u", "/home/u/.config", "/home/u/.local/share", "/srv/ci", "state"] {
         assert_eq!(named(path), None, "{path}");
     }
+}
+
+#[test]
+fn what_lies_around_the_keys_may_be_listed() {
+    let mut own = own();
+    own.add("/opt/keys/tapegate");
+    let named = |arguments: &str| own.named_in_any(Some(arguments.as_bytes()));
+    for arguments in [
+        r#"{"command":"du -sh ~/.local"}"#,
+        r#"{"cmd":"ls -la /home/u/.local/state/"}"#,
+        r#"{"command":"du --max-depth=1 /opt/keys .local"}"#,
+    ] {
+        assert_eq!(named(arguments), None, "{arguments}");
+        assert!(own.mentioned_in(Some(arguments.as_bytes())), "{arguments}");
+    }
+    for arguments in [
+        r#"{"command":"ls ~/.local/state/tapegate"}"#,
+        r#"{"command":"ls ~/.local tapegate.yaml"}"#,
+        r#"{"command":"ls .tapegate"}"#,
+        r#"{"command":"ls /opt/keys/tapegate"}"#,
+        r#"{"command":"ls ~/.local; rm -r ~/.local"}"#,
+        r#"{"command":"rm -r ~/.local"}"#,
+        r#"{"commands":["xargs rm -r","ls ~/.local"]}"#,
+        r#"{"command":["xargs rm -r","ls ~/.local"]}"#,
+        r#"{"command":"ls","args":["~/.local"]}"#,
+        r#"{"path":"ls ~/.local"}"#,
+    ] {
+        assert!(named(arguments).is_some(), "{arguments}");
+    }
+}
+
+#[test]
+fn a_mention_is_found_in_plain_letters() {
+    let long = format!(r#"{{"content":"{}tapegate.yaml"}}"#, "x ".repeat(1 << 20));
+    let mentioned = |arguments: &str| own().mentioned_in(Some(arguments.as_bytes()));
+    for arguments in [
+        r#"{"path":"README.md","content":"Edit tapegate.yaml, see .tapegate/"}"#,
+        r#"{"message":"Add `TapeGate.YAML`."}"#,
+        r#"{"content":"it is in /srv/ci/policy.yaml"}"#,
+    ] {
+        assert!(mentioned(arguments), "{arguments}");
+    }
+    for arguments in [r"{}", r#"{"content":"tapegate and its gates"}"#, &long, "{\"tapegate.yaml"] {
+        assert!(!mentioned(arguments), "{}", arguments.len());
+    }
+    let lifted = OwnFiles { refuse: false, ..own() };
+    assert!(!lifted.mentioned_in(Some(br#"{"content":"tapegate.yaml"}"#)));
 }
 
 #[test]

@@ -234,6 +234,24 @@ fn a_method_that_nobody_knows_does_not_touch_our_own_files() {
 }
 
 #[test]
+fn a_mention_of_our_own_files_that_passes_is_logged_once() {
+    let warnings = |method: &str, params: &str| {
+        let mut rig = under("forward");
+        let verdict = shown(&rig.client(&request(method, params)));
+        let noted = rig.noted();
+        (verdict, noted.iter().filter(|note| note.starts_with("framing warn")).count())
+    };
+    let both = r#"{"name":"w","arguments":{"path":"a","content":"tapegate.yaml, .tapegate/"}}"#;
+    assert_eq!(warnings("tools/call", both), ("forward".to_owned(), 1));
+    let told = r#"{"note":"we need tapegate.yaml"}"#;
+    assert_eq!(warnings("vendor/tell", told), ("forward".to_owned(), 1));
+    let named = r#"{"name":"w","arguments":{"path":"tapegate.yaml","content":"tapegate.yaml"}}"#;
+    assert_eq!(warnings("tools/call", named), ("refuse -32014".to_owned(), 0));
+    let tool = r#"{"name":"tapegate.yaml","arguments":{"path":"a"}}"#;
+    assert_eq!(warnings("tools/call", tool), ("forward".to_owned(), 0));
+}
+
+#[test]
 fn a_root_inside_of_our_own_folders_is_not_passed_on() {
     let roots = |uri: &str| format!(r#"{{"roots":[{{"uri":"file://{uri}"}}]}}"#);
     let answer = |uri: &str| format!(r#"{{"jsonrpc":"2.0","id":0,"result":{}}}"#, roots(uri));
