@@ -199,7 +199,8 @@ impl Warden {
         for (frame, judgement) in frames.zip(&judgement.elements) {
             let (frame, quiet) = (&frame, judgement.without_form());
             if judgement.is_stray() {
-                strays.get_or_insert_with(|| (frame.clone(), judgement, 0)).2 += 1;
+                let is_first = first_refusal.is_none();
+                strays.get_or_insert_with(|| (frame.clone(), judgement, is_first, 0)).3 += 1;
                 // All strays share one log line. In a batch that is sent, each must still be
                 // redacted.
                 if refused {
@@ -225,11 +226,12 @@ impl Warden {
                 }
             }
         }
-        if let Some((frame, judgement, count)) = strays {
+        if let Some((frame, judgement, is_first, count)) = strays {
             let sent = !refused && first_refusal.is_none();
             let subject = self.note_strays(case, &frame, judgement, (count, sent), begun_ns);
-            if let Some(&fault) = judgement.faults.first().filter(|_| refused) {
-                first_refusal.get_or_insert_with(|| Box::new(subject.faulty(fault)));
+            // The answer is about the first element that is refused, as the judge has it.
+            if let Some(&fault) = judgement.faults.first().filter(|_| refused && is_first) {
+                first_refusal = Some(Box::new(subject.faulty(fault)));
             }
         }
         match (first_refusal, edits.finish()) {

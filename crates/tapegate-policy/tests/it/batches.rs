@@ -39,3 +39,16 @@ fn elements_that_are_not_messages_are_one_line_with_their_number() {
         assert!(note.reason.as_deref().unwrap().ends_with("3 elements of the batch"), "{note:?}");
     }
 }
+
+#[test]
+fn a_refused_batch_is_answered_for_its_first_element_that_is_denied() {
+    let denies = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
+    let denied = call("rm");
+    for (batch, verdict) in [
+        (format!("[7,{denied},{{}}]"), "refuse -32600"),
+        (format!("[{denied},7]"), "refuse -32014"),
+    ] {
+        let mut rig = Rig::over(Carrier::Http, Some(policy(denies)), Profile::Production);
+        assert_eq!(shown(&rig.client(&batch)), verdict, "{batch}");
+    }
+}
