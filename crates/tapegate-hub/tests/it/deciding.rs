@@ -65,6 +65,8 @@ fn a_call_that_readers_would_read_differently_is_refused() {
                 r#"{"name":7}"#,
                 r#"[1]"#,
                 r#"{"name":"a\ud800"}"#,
+                r#"{"name":"ls","__proto__":{"arguments":{"path":"/x"}}}"#,
+                r#"{"name":"ls","arguments":{"a":[{"__pr\u006fto__":{}}]}}"#,
             ] {
                 let mut asked = call("x");
                 asked.params = serde_json::from_str(params).unwrap();

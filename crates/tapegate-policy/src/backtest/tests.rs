@@ -73,6 +73,8 @@ const MESSAGES: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hidden_good"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","name":"bad"}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","__proto__":{"arguments":{}}}}"#,
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","arguments":{"__proto__":{}}}}"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
     r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"good"}}"#,
     r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"good"}}"#,
@@ -128,6 +130,22 @@ fn what_is_explained_is_what_the_gate_does() {
                 trial.done(heard);
             }
         }
+    }
+}
+
+#[test]
+fn a_member_that_is_merged_is_refused_as_in_a_session() {
+    let policy = policy();
+    let mut trial = terms(&policy, Profile::Production).trial();
+    let merged = MESSAGES.iter().filter(|text| text.contains("__proto__"));
+    for text in merged.chain(&[r#"{"jsonrpc":"2.0","id":1,"result":{"__proto__":{"tools":[]}}}"#]) {
+        let from = if text.contains("method") { Side::Client } else { Side::Server };
+        let heard = trial.hear(&said(from, text.as_bytes()));
+        assert_eq!(heard.fate, Fate::Deny, "{text}");
+        let reason =
+            heard.notes.iter().filter_map(|note| note.reason.as_deref()).collect::<String>();
+        assert!(reason.contains("a member `__proto__`"), "{text}: {reason}");
+        trial.done(heard);
     }
 }
 

@@ -431,6 +431,20 @@ fn the_old_transport_answers_on_its_stream() {
 }
 
 #[test]
+fn a_stream_of_the_old_transport_is_not_opened_for_what_cannot_read_it() {
+    let recorder = start(&[]);
+    for accept in ["Accept: text/html", "Accept: image/*", "Accept: application/json"] {
+        let got = ask(recorder.port, "GET /sse", &[accept], "");
+        assert_eq!(got.status, 406, "{accept}");
+        assert!(got.body.contains("text/event-stream must be acceptable"), "{}", got.body);
+    }
+    for accept in ["Accept: */*", "Accept: text/*, application/json", ONLY_EVENTS] {
+        let stream = send(recorder.port, "GET /sse", &[accept], "");
+        assert_eq!(until(&mut BufReader::new(stream), "event: "), "endpoint", "{accept}");
+    }
+}
+
+#[test]
 fn an_answer_of_the_client_over_the_limit_becomes_an_error_for_the_server() {
     let recorder = start(&["--max-message-bytes", "2KB"]);
     let session = open(&recorder);
