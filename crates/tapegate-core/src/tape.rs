@@ -80,8 +80,10 @@ pub struct Entry<'a> {
 pub enum Fate {
     /// It was sent on unchanged.
     Sent,
-    /// It waits for a decision; its answer shows the outcome.
+    /// It waits for a person's decision; its answer shows the outcome.
     Held,
+    /// It waits for a list that the gate has asked the server for. A person may be asked afterwards.
+    HeldForList,
     /// It was not sent, for this reason.
     Refused(String),
     /// It was replaced before it was sent on.

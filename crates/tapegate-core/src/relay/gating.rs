@@ -42,7 +42,7 @@ impl Relay {
             Case { at, n, lane, from, frame, terminated, topic, approved: None, listed: None };
         match gate.judge(&case) {
             Verdict::Refuse(refusal) => self.refuse(way, frame, &refusal, emit),
-            Verdict::Hold(hold) => self.hold(way, frame, *hold, gate, emit),
+            Verdict::Hold(hold) => self.hold(way, frame, (*hold, Fate::Held), gate, emit),
             Verdict::ListFirst(first) => self.hold_for_list(way, frame, *first, gate, emit),
             Verdict::Forward | Verdict::Rewrite(_)
                 if (!self.holds.is_empty() || !self.unsent.is_empty())
@@ -90,12 +90,12 @@ impl Relay {
         emit(Action::Forward { lane: way.lane, to: way.from.other(), message });
     }
 
-    /// Holds a call, or refuses it if it cannot be held.
+    /// Holds a call, which the tape marks with `fate`, or refuses it if it cannot be held.
     pub(super) fn hold<G: Gate + ?Sized>(
         &mut self,
         way: Way,
         frame: &Frame<'_>,
-        hold: Hold,
+        (hold, fate): (Hold, Fate),
         gate: &mut G,
         emit: &mut Emit<'_, '_>,
     ) {
@@ -112,7 +112,7 @@ impl Relay {
         };
         self.count += 1;
         let what = What::Message(Element { n: self.count, reply: None });
-        emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, Fate::Held)));
+        emit(Action::Record(&way.entry(Cow::Borrowed(frame.bytes()), what, fate)));
         emit(Action::Held { lane: way.lane, ticket: hold.ticket });
         let call = (id, frame.bytes(), said.progress_token);
         self.holds.put(Held::new(way.at, (way.lane, way.from), call, self.count, hold));

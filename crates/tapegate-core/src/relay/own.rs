@@ -94,7 +94,8 @@ impl Relay {
         emit: &mut Emit<'_, '_>,
     ) {
         let ListFirst { ticket, timeout_ms, request } = first;
-        self.hold(way, frame, Hold { ticket, timeout_ms, on_timeout: None }, gate, emit);
+        let hold = Hold { ticket, timeout_ms, on_timeout: None };
+        self.hold(way, frame, (hold, Fate::HeldForList), gate, emit);
         if self.holds.await_list(ticket) {
             self.ask_server(way.at, way.lane, ticket, request, emit);
         }

@@ -279,6 +279,7 @@ fn fate_text(fate: &Fate) -> Vec<u8> {
     match fate {
         Fate::Sent => Vec::new(),
         Fate::Held => b",\"held\":true".to_vec(),
+        Fate::HeldForList => b",\"held\":\"list\"".to_vec(),
         Fate::Rewritten => b",\"rewritten\":true".to_vec(),
         Fate::Refused(why) => {
             let mut text = b",\"refused\":".to_vec();

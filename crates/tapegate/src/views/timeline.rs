@@ -272,6 +272,8 @@ pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
     let is_ours = row.answer.as_ref().is_some_and(|answer| answer.marks.ours);
     match &row.marks {
         Marks { refused: Some(_), .. } => "denied".to_owned(),
+        // The answer does not show whether a person was asked after the list had come.
+        Marks { held_for_list: true, .. } if row.answer.is_none() => "held".to_owned(),
         Marks { held: true, .. } => match (&row.answer, is_ours) {
             (None, _) => "waits for a person".to_owned(),
             (Some(_), true) => "not approved".to_owned(),

@@ -128,6 +128,9 @@ fn marks(json: &mut Writer, marks: &Marks) {
         json.text("by", "tapegate");
     }
     marks.refused.iter().for_each(|reason| json.text("refused", reason));
+    if marks.held_for_list {
+        json.text("held", "list");
+    }
     let flags = [
         ("held", marks.held),
         ("rewritten", marks.rewritten),

@@ -8,6 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use tapegate_policy::pins::Lock;
+
 use crate::lockstep::talk;
 use crate::peers::{self, peer};
 use crate::support::shim;
@@ -91,6 +93,24 @@ approval:
     assert_has(&tape, &["\"refused\":\"", "\"held\":true", "\"rewritten\":true"]);
     let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
     assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stdout));
+}
+
+#[test]
+fn a_tape_of_a_call_that_waited_for_a_list_fits_its_schema() {
+    let policy = "\
+schema: 1
+governance: { defaults: { action: forward } }
+";
+    let setup = shim(policy, &["mcp=a"]);
+    let mut lock = Lock::default();
+    lock.learn("s", &[br#"{"tools":[{"name":"a"}]}"#]);
+    fs::write(setup.folder().join("tapegate.lock"), lock.write()).unwrap();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;
+    let end = setup.run(format!("{call}\n").as_bytes()).exits(0);
+    let tapes = fs::read_dir(end.run.folder().join("state/tapes/s")).unwrap();
+    let tape = tapes.map(|entry| entry.unwrap().path()).min().expect("a tape");
+    assert_fits(&tape, "thoughtjack", "written");
+    assert_has(&tape, &["\"held\":\"list\""]);
 }
 
 #[test]

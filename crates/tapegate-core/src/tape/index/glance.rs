@@ -111,7 +111,7 @@ impl<'a> Glance<'a> {
         if place.takes(b",\"refused\":") {
             place.value()?;
             told.gated = true;
-        } else if place.takes(b",\"held\":true") {
+        } else if place.takes(b",\"held\":true") || place.takes(b",\"held\":\"list\"") {
             told.gated = true;
         } else {
             place.takes(b",\"rewritten\":true");

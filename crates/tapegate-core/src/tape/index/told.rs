@@ -168,5 +168,6 @@ impl Told {
 
 /// Whether the extra keys of a line say that a gate refused or held its message.
 fn is_gated(extra: &[u8]) -> bool {
-    extra.starts_with(b",\"refused\":") || extra.starts_with(b",\"held\":true")
+    let starts: [&[u8]; 3] = [b",\"refused\":", b",\"held\":true", b",\"held\":\"list\""];
+    starts.iter().any(|start| extra.starts_with(start))
 }

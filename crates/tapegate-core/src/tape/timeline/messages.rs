@@ -237,6 +237,7 @@ fn marks(message: &Message<'_>) -> Marks {
         let object = [b"{", &message.extra[1..], b"}"].concat();
         let is = |key: &str| json::member(&object, key) == Some(b"true");
         (marks.held, marks.rewritten) = (is("held"), is("rewritten"));
+        marks.held_for_list = json::member(&object, "held") == Some(b"\"list\"");
         let refused = json::member(&object, "refused").and_then(json::string);
         marks.refused = refused.map(|reason| reason.into_owned());
     }

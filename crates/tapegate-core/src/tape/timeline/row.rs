@@ -144,8 +144,10 @@ pub enum AnswerOutcome {
 pub struct Marks {
     /// The recorder's own message.
     pub ours: bool,
-    /// It waited for a decision.
+    /// It waited for a person's decision.
     pub held: bool,
+    /// It waited for a list that the gate had asked the server for, not for a person at first.
+    pub held_for_list: bool,
     /// It was not sent on, for this reason.
     pub refused: Option<String>,
     /// The gate changed it.

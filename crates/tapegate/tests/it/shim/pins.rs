@@ -116,12 +116,22 @@ fn a_rug_pull_is_refused_to_a_client_that_never_lists() {
     event(run.folder(), &[("kind", "drift"), ("tool", "calculate")]);
     let folder = run.folder().join("state/tapes/s");
     let _ended = run.end_of_input();
-    let tape = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
-    let tape = fs::read_to_string(tape).unwrap();
+    let path = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let tape = fs::read_to_string(&path).unwrap();
     let own = tape.lines().filter(|line| line.contains(r#""method":"tools/list""#));
     let own: Vec<&str> = own.collect();
     assert_eq!(own.len(), 2, "before the first call and after the change: {tape}");
     assert!(own.iter().all(|line| line.contains(r#""by":"tapegate""#)), "{own:?}");
+    let held = tape.lines().filter(|line| line.contains("\"held\"")).collect::<Vec<_>>();
+    assert_eq!(held.len(), 2, "the calls that waited for these lists: {tape}");
+    assert!(held.iter().all(|line| line.contains(r#","held":"list""#)), "{held:?}");
+    // No person was asked, which `show` must not claim where there is no log.
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::copy(path, elsewhere.path().join("t.jsonl")).unwrap();
+    let show = tapegate().args(["show", "t.jsonl"]).current_dir(elsewhere.path()).output().unwrap();
+    let shown = String::from_utf8_lossy(&show.stdout);
+    assert_eq!(shown.matches("tools/call calculate").count(), 4, "{shown}");
+    assert!(!shown.contains("approved") && !shown.contains("person"), "{shown}");
 }
 
 #[test]
