@@ -115,8 +115,8 @@ fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
     match args.key.authorize("deciding about calls through a hub", state) {
         Ok(()) => Ok(None),
         Err(failure) if args.key.is_given() => {
-            let command = "hub --non-interactive --key-file";
-            let attempt = Attempt { kind: "approval", command, approval_id: None };
+            let command = args.key.typed("hub");
+            let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
             attempt.log_refusal(state, &failure.words);
             Err(failure)
         }

@@ -33,6 +33,14 @@ impl KeyArgs {
         self.non_interactive
     }
 
+    /// The command with these options, as it is logged if it is refused.
+    pub(crate) fn typed(&self, command: &str) -> String {
+        match &self.key_file {
+            None => command.to_owned(),
+            Some(path) => format!("{command} --non-interactive --key-file {}", path.display()),
+        }
+    }
+
     /// Checks that `what` is permitted in the project with this state folder: by a person at a
     /// terminal, or by the project's key.
     pub(crate) fn authorize(&self, what: &str, state_folder: &Path) -> Result<(), Failure> {

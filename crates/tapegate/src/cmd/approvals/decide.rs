@@ -151,12 +151,13 @@ pub(super) fn is_of_project(request: &Request, here: &Path) -> bool {
         || policy.is_some_and(|folder| folder.starts_with(here) || here.starts_with(folder))
 }
 
-/// The command as it was typed, without its options.
+/// The command with the key that was used, as it is logged. The ids come last: a long command is truncated.
 fn command(args: &Args) -> String {
     let verb = if args.verb == Verb::Approve { "approve" } else { "deny" };
+    let command = args.key.typed(&format!("approvals {verb}"));
     match args.all {
-        true => format!("approvals {verb} --all"),
-        false => format!("approvals {verb} {}", args.ids.join(" ")),
+        true => format!("{command} --all"),
+        false => format!("{command} {}", args.ids.join(" ")),
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         writeln!(out, "`{}` is in force already, with hash {hash}", visible::path(&path))?;
         return Ok(Exit::Ok);
     }
-    let command = format!("policy accept {}", visible::path(&path));
+    let command = format!("{} {}", args.key.typed("policy accept"), visible::path(&path));
     let attempt = attempt(&command);
     attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
     let accepted = accepted.unwrap_or_else(|why| {
@@ -153,7 +153,7 @@ fn forget(
     state: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let command = format!("policy accept --forget {}", visible::path(path));
+    let command = format!("{} {}", args.key.typed("policy accept --forget"), visible::path(path));
     let attempt = attempt(&command);
     attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
     let question = format!("Forget what was accepted of `{}`?", visible::path(path));

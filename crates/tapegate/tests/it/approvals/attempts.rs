@@ -61,7 +61,10 @@ fn a_wrong_key_and_a_name_that_may_not_decide_are_logged() {
     let wrong = state.path().join("wrong");
     write_key(&wrong, &[0; 32]);
     let mut command = state.command(&["approve", ID, "--non-interactive", "--key-file"]);
-    logged(&state, command.arg(&wrong), "is not this project's key");
+    let event = logged(&state, command.arg(&wrong), "is not this project's key");
+    let expected =
+        format!("approvals approve --non-interactive --key-file {} {ID}", wrong.display());
+    assert_eq!(event["command"], expected);
     state.says(&["approve", "aaaaaa"], 1);
     let event = attempts(&state).pop().unwrap();
     assert_eq!(event["approval_id"], ID, "{event}");
