@@ -17,13 +17,23 @@ pub(crate) fn seems_a_tape(path: &Path) -> bool {
         return true;
     }
     let line = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).find(|it| !it.is_empty());
-    let Some(line) = line.filter(|line| line.starts_with(b"{")) else { return false };
+    line.is_some_and(seems_an_entry)
+}
+
+/// Whether a line, or its start, seems to be an entry of a tape.
+pub(crate) fn seems_an_entry(line: &[u8]) -> bool {
+    if !line.starts_with(b"{") {
+        return false;
+    }
     let kind = json::member(line, "type").and_then(json::string);
     let is_entry = kind.is_some_and(|kind| matches!(&*kind, "header" | "message" | "footer"));
+    // Events of an activity log have directions by other names.
+    let direction = json::member(line, "direction").and_then(json::string);
+    let is_between = |it: &str| matches!(it, "client_to_server" | "server_to_client");
     // The first message of a tape may be longer than what is read.
     let starts = |start: &str| line.starts_with(start.as_bytes());
     is_entry
-        || json::member(line, "direction").is_some()
+        || direction.is_some_and(|direction| is_between(&direction))
         || starts("{\"type\":\"header\"")
         || starts("{\"type\":\"message\"")
 }

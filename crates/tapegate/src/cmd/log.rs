@@ -16,11 +16,12 @@ use crate::called;
 use crate::exit::{Exit, Failure};
 use crate::screen;
 use crate::settings::state_folder::StateChoice;
+use crate::sniff;
 use crate::state::{StateArgs, now_us};
 use crate::talk;
 use crate::views::json_list::JsonList;
 use crate::views::palette::Palette;
-use crate::views::{activity as view, ocsf};
+use crate::views::{activity as view, ocsf, visible};
 use crate::zone::Zone;
 use arguments::Arguments;
 
@@ -40,7 +41,8 @@ Examples:
   tapegate log --format ocsf --since 2026-03-20T00:00:00Z > events.ndjson
   tapegate log --format jsonl | jq -c 'select(.latency_us > 1000)'
 
-Exit codes: 0 done, 1 some lines are not events, 3 a file could not be read, 64 wrong usage.")]
+Exit codes: 0 done, 1 some lines are not events, 2 a file is a tape, 3 a file could not be read, 64
+wrong usage.")]
 pub(crate) struct Args {
     /// Go on as the log grows
     #[arg(short, long, conflicts_with = "files")]
@@ -158,13 +160,25 @@ fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     printer.arguments.look_beside(path);
     let text =
         activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    for next in Events::new(text) {
+    for (at, next) in Events::new(text).enumerate() {
+        if let (0, Ok(first)) = (at, &next)
+            && sniff::seems_an_entry(first.text())
+        {
+            return Err(a_tape(path).into());
+        }
         if let Err(NotAnEvent::Io { source, .. }) = next {
             return Err(source).with_context(|| format!("cannot read `{}`", path.display()));
         }
         printer.next(path, next)?;
     }
     Ok(())
+}
+
+fn a_tape(path: &Path) -> Failure {
+    let name = visible::path(path);
+    let line = called::command(format!("show {name}"));
+    Failure::new(Exit::Invalid, format!("`{name}` is a tape, not an activity log"))
+        .hint(format!("`{line}` shows it"))
 }
 
 /// Prints the events that pass the filter.

@@ -18,9 +18,9 @@ const NAME_CHARS_MAX: usize = 80;
 /// The width of the time column.
 const MOMENT_COLUMNS: usize = 14;
 /// The width of the column that says what happened.
-const WORD_COLUMNS: usize = 18;
-/// The width of everything before the details.
-const HEAD_COLUMNS: usize = MOMENT_COLUMNS + 1 + WORD_COLUMNS + 1;
+const WORD_COLUMNS: usize = 20;
+/// The width of the longest words of ours: events with a longer name than most use more columns.
+const WORD_COLUMNS_MAX: usize = 24;
 
 /// Arguments get at least this fraction of the available width.
 const ARGUMENTS_SHARE: usize = 3;
@@ -72,7 +72,9 @@ pub(crate) fn line(
     let level = logged.str("level").unwrap_or_default();
     let word = word(logged);
     let moment = moment(logged, zone);
-    let room = columns.map(|columns| columns.saturating_sub(HEAD_COLUMNS));
+    let word_columns = width(&word).clamp(WORD_COLUMNS, WORD_COLUMNS_MAX);
+    let head_columns = MOMENT_COLUMNS + 1 + word_columns + 1;
+    let room = columns.map(|columns| columns.saturating_sub(head_columns));
     let (call, because) = (call(logged), because(logged));
     let mut arguments = visible::inline(arguments, TEXT_CHARS_MAX);
     if let Some(room) = room {
@@ -82,9 +84,11 @@ pub(crate) fn line(
     let gap = if arguments.is_empty() { "" } else { " " };
     let rest = format!("{call}{gap}{arguments}{because}");
     let rest = room.map_or(rest.trim_start().to_owned(), |room| fit(rest.trim_start(), room));
-    let padded = pad(&word, WORD_COLUMNS);
+    let padded = pad(&word, word_columns);
     let padded = match (&*level, word.as_str()) {
-        ("error", _) | (_, "denied" | "dropped" | "forged" | "refused") => palette.red(&padded),
+        ("error", _) | (_, "denied" | "person denied" | "dropped" | "forged" | "refused") => {
+            palette.red(&padded)
+        }
         ("warn", _) => palette.bold(&padded),
         (_, "allowed") => palette.faint(&padded),
         _ => padded,
@@ -160,6 +164,8 @@ fn word(logged: &Logged) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tapegate_core::decision::LoggedDecision;
+
     use super::*;
 
     #[track_caller]
@@ -171,19 +177,51 @@ mod tests {
     #[test]
     fn an_event_is_a_line_that_fits() {
         let denied = r#"{"timestamp":"2026-03-20T14:22:11.804012Z","level":"warn","kind":"decision","server_id":"files","method":"tools/call","tool":"rm","governance_decision":"deny","gate":"rules","rule":"no-rm","policy_reason":"rule `no-rm` denies it","seq":1,"prev":"0","hash":"1"}"#;
-        shows(denied, None, "03-20 14:22:11 denied             files rm (rule `no-rm` denies it)");
-        shows(denied, Some(50), "03-20 14:22:11 denied             files rm (rule …");
+        shows(
+            denied,
+            None,
+            "03-20 14:22:11 denied               files rm (rule `no-rm` denies it)",
+        );
+        shows(denied, Some(50), "03-20 14:22:11 denied               files rm (rul…");
         shows(
             r#"{"timestamp":"t","kind":"log","event":"torn_tail","torn_bytes":3}"#,
             None,
-            "t              log torn tail      torn_bytes=3",
+            "t              log torn tail        torn_bytes=3",
         );
         shows(
             r#"{"timestamp":"2026-03-20T14:22:11Z","kind":"approval","governance_decision":"pending_approval","tool":"rm","approval_id":"ap_1"}"#,
             None,
-            "03-20 14:22:11 waits for a person rm ap_1",
+            "03-20 14:22:11 waits for a person   rm ap_1",
         );
         shows("{}", None, "");
+    }
+
+    #[test]
+    fn no_word_of_ours_is_cut_at_80_columns() {
+        let documented = include_str!("../../../../docs/activity-log.md");
+        let events = documented.split("| `kind` | `event` | meaning |").nth(1).unwrap();
+        let rows = events.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let mut lines: Vec<String> = Vec::new();
+        for row in rows {
+            let names = |column: usize| {
+                let text = row.split('|').nth(column).unwrap_or_default();
+                text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+            };
+            for kind in names(1) {
+                let event = |name| format!(r#"{{"kind":"{kind}","event":"{name}"}}"#);
+                lines.extend(names(2).iter().map(event));
+            }
+        }
+        assert!(lines.len() > 20, "{lines:?}");
+        let decision =
+            |one: &LoggedDecision| format!(r#"{{"governance_decision":"{}"}}"#, one.word());
+        lines.extend(LoggedDecision::ALL.iter().map(decision));
+        for text in lines {
+            let logged = Logged::read(1, text.as_bytes()).unwrap();
+            let shown = line(&logged, "", &Zone::default(), Palette::Plain, Some(80));
+            assert!(shown.trim_start().starts_with(&word(&logged)), "{text}: {shown}");
+            assert!(!shown.contains('…'), "{text}: {shown}");
+        }
     }
 
     #[test]

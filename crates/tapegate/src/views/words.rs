@@ -9,7 +9,10 @@ pub(crate) fn decision(word: &str) -> &str {
     let Some(decision) = LoggedDecision::parse(word) else { return word };
     match decision {
         Logged::Forward => "allowed",
-        Logged::Deny | Logged::Denied | Logged::Reject => "denied",
+        Logged::Deny | Logged::Reject => "denied",
+        // The decision, which the command of the person logs. What became of the call is another line.
+        Logged::Approved => "person approved",
+        Logged::Denied => "person denied",
         Logged::Drop => "dropped",
         Logged::PendingApproval => "waits for a person",
         Logged::ApprovalTimeout => "timed out",
@@ -24,11 +27,7 @@ pub(crate) fn decision(word: &str) -> &str {
         Logged::WouldDrop => "would be dropped",
         Logged::WouldFilter => "would be hidden",
         Logged::WouldRedact => "would be masked",
-        Logged::Approved
-        | Logged::Cancelled
-        | Logged::Expired
-        | Logged::Forged
-        | Logged::Refused => decision.word(),
+        Logged::Cancelled | Logged::Expired | Logged::Forged | Logged::Refused => decision.word(),
     }
 }
 
@@ -65,5 +64,12 @@ mod tests {
         let told = [0, 999, 1250, 2_500_000, 1_200_000_000].map(bytes);
         assert_eq!(told, ["0 B", "999 B", "1.2 kB", "2.5 MB", "1.2 GB"]);
         assert_eq!(decision("pending_approval"), "waits for a person");
+    }
+
+    #[test]
+    fn a_decision_of_a_person_and_what_became_of_the_call_have_two_words() {
+        for (person, call) in [("approved", "forward"), ("denied", "deny")] {
+            assert_ne!(decision(person), decision(call));
+        }
     }
 }

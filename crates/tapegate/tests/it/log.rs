@@ -112,7 +112,7 @@ fn a_log_is_shown_over_all_its_files() {
     assert!(aside(folder.path()).len() > 3);
     assert_eq!(tools(folder.path(), &["log"]), (0..10).collect::<Vec<_>>());
     let out = says(folder.path(), &["log", "--tail", "1"], 0);
-    assert_eq!(out, "03-20 14:22:20 denied             github tool_9\n");
+    assert_eq!(out, "03-20 14:22:20 denied               github tool_9\n");
 }
 
 #[test]
@@ -165,6 +165,19 @@ fn files_are_read_by_their_names() {
     assert!(says(folder.path(), &["log", "none.jsonl"], 3).contains("cannot read `none.jsonl`"));
     let empty = tempfile::tempdir().unwrap();
     assert!(says(empty.path(), &["log"], 0).contains("there is no activity log in `"));
+}
+
+#[test]
+fn a_tape_is_not_taken_for_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let thoughtjack = r#"{"type":"header","version":"1.0","name":"s","recorded_at":"2026-03-20T14:22:11.000000Z","upstream":"x","thoughtjack_version":"0.1.0"}"#;
+    let overwatch = r#"{"ts":"2026-11-15T10:02:35.931Z","direction":"client_to_server","parsed":{"jsonrpc":"2.0","id":1,"method":"ping"}}"#;
+    for tape in [thoughtjack, overwatch] {
+        fs::write(folder.path().join("t.jsonl"), format!("{tape}\n")).unwrap();
+        let expected = "error: `t.jsonl` is a tape, not an activity log\n\n\
+                        hint: `tapegate show t.jsonl` shows it\n";
+        assert_eq!(says(folder.path(), &["log", "t.jsonl"], 2), expected);
+    }
 }
 
 #[test]
@@ -380,5 +393,5 @@ fn arguments_come_from_the_tape_masked_as_it_is_and_a_log_without_a_tape_has_non
     let forged = r#"{"timestamp":"2026-03-20T14:22:30Z","kind":"decision","tool":"x","tape_session_id":"../../other","tape_seq":1}"#;
     fs::write(state.path().join("activity.jsonl"), format!("{forged}\n")).unwrap();
     fs::copy(tapes.join(name), state.path().join("other.jsonl")).unwrap();
-    assert_eq!(show("200"), "03-20 15:22:30 decision           x\n");
+    assert_eq!(show("200"), "03-20 15:22:30 decision             x\n");
 }
