@@ -8,6 +8,7 @@
 mod behind;
 mod cancelling;
 mod desk;
+mod differing;
 mod era;
 mod find;
 mod fuzzy;

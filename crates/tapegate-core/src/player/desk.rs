@@ -147,7 +147,7 @@ impl Desk {
         (reason, expected): (Reason, Option<u32>),
     ) -> io::Result<Option<u32>> {
         let (next, nearest) = nearest(tape, asked, expected)?;
-        let next = next.filter(|_| reason == Reason::OutOfOrder);
+        let next = next.filter(|_| matches!(reason, Reason::OutOfOrder | Reason::OtherParams));
         let number = nearest.first().or(next.as_ref()).map(|near| near.number);
         let divergence = Divergence {
             session,

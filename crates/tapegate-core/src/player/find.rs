@@ -144,7 +144,9 @@ fn at_its_place(
     } else if !exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)? {
         Found::Differing(ask)
     } else {
-        return Ok(Found::Nothing { reason: Reason::OutOfOrder, expected: Some(ask) });
+        let differs = exact && tape.is_like(ask, asked)? && !is_recorded(tape, asked)?;
+        let reason = if differs { Reason::OtherParams } else { Reason::OutOfOrder };
+        return Ok(Found::Nothing { reason, expected: Some(ask) });
     };
     run.advance(tape, ask);
     Ok(found)

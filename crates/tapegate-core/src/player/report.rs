@@ -65,6 +65,8 @@ pub enum Reason {
     Exhausted,
     /// In sequential mode, another request is next.
     OutOfOrder,
+    /// In sequential mode, the next request is the same with other params, which are not accepted.
+    OtherParams,
     /// In sequential mode, the tape has no more requests.
     TapeEnded,
     /// It was recorded, but never answered.
@@ -168,6 +170,7 @@ impl Reason {
             Self::NotRecorded => "not on the tape",
             Self::Exhausted => "asked more often than the tape has it",
             Self::OutOfOrder => "not what comes next on the tape",
+            Self::OtherParams => "its arguments differ from the recorded ones",
             Self::TapeEnded => "the tape is at its end",
             Self::Unanswered => "recorded, but never answered",
             Self::NotCancelled => "cancelled on the tape, and never answered",

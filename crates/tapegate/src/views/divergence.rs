@@ -113,7 +113,9 @@ impl Teller<'_> {
             (Reason::TapeEnded, Some(near)) if near.score >= 1.0 => {
                 "pass --match-mode by-request --on-exhausted last to answer it again".to_owned()
             }
-            (Reason::NotRecorded, Some(near)) => self.tolerate(divergence, near),
+            (Reason::NotRecorded | Reason::OtherParams, Some(near)) => {
+                self.tolerate(divergence, near)
+            }
             _ => "record the session anew, or pass --on-unmatched passthrough with --upstream to ask \
                  the server"
                 .to_owned(),
@@ -131,7 +133,7 @@ impl Teller<'_> {
             }
             (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
             (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
-            (Reason::OutOfOrder, _) => match &divergence.next {
+            (Reason::OutOfOrder | Reason::OtherParams, _) => match &divergence.next {
                 Some(near) if is_like(divergence, near) && near.score < 1.0 => {
                     format!("next on the tape is {}, with other params", named(near))
                 }

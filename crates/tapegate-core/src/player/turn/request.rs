@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::super::differing::first_difference;
 use super::super::find::Found;
 use super::super::run::Run;
 use super::super::scene::Scene;
@@ -220,7 +221,12 @@ impl Turn<'_, '_> {
         let number = nearest.map_or("null".to_owned(), |number| number.to_string());
         data.extend(format!(",\"mode\":\"{mode}\",\"nearest\":{number}}}").bytes());
         let name = named(asked.said).map(|name| format!(" {}", name.decode())).unwrap_or_default();
-        let words = format!("no recorded answer for {method}{name} ({})", reason.words());
+        let difference = match (reason, expected) {
+            (Reason::OtherParams, Some(ask)) => first_difference(self.context.tape, ask, asked)?,
+            _ => None,
+        };
+        let why = difference.unwrap_or_else(|| reason.words().to_owned());
+        let words = format!("no recorded answer for {method}{name} ({why})");
         let data = String::from_utf8_lossy(&data);
         let answer = error_reply(said.id.unwrap_or(b"null"), CODE_UNMATCHED, &words, &data);
         self.live.give((answer, Provenance::OWN), batch, self.act);

@@ -35,6 +35,11 @@ static OUT_OF_ORDER: Rule = Rule::new(
     "The client asked for something that does not come next on the tape.",
     "If the order does not matter, replay with --match-mode by-request.",
 );
+static PARAMS_DIFFER: Rule = Rule::new(
+    "params-differ",
+    "The request that comes next on the tape was made with other params, which --strict-params refuses.",
+    "See why the client asks for something else, or ignore what differs by --ignore.",
+);
 static TAPE_ENDED: Rule = Rule::new(
     "tape-ended",
     "The client went on asking when the tape had no more requests.",
@@ -278,6 +283,7 @@ fn rule(reason: Reason) -> &'static Rule {
         Reason::NotRecorded => &NOT_RECORDED,
         Reason::Exhausted => &EXHAUSTED,
         Reason::OutOfOrder => &OUT_OF_ORDER,
+        Reason::OtherParams => &PARAMS_DIFFER,
         Reason::TapeEnded => &TAPE_ENDED,
         Reason::Unanswered => &UNANSWERED,
         Reason::NotCancelled => &NOT_CANCELLED,
