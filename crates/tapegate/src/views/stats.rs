@@ -34,15 +34,27 @@ pub(crate) fn text(
     let mut out = summary(stats, &total, tapes, zone, columns);
     let mut calls: Vec<(&CallKey, &CallStats)> = stats.calls().collect();
     calls.sort_by_key(|(_, call)| std::cmp::Reverse(call.count));
-    if calls.is_empty() {
-        return out;
-    }
-    let longest = calls.iter().map(|(key, _)| width(&name(key))).max().unwrap_or(0).max(7);
+    let (tools, methods): (Vec<_>, Vec<_>) = calls.into_iter().partition(|(key, _)| is_tool(key));
+    let longest = tools.iter().chain(&methods).map(|(key, _)| width(&name(key))).max();
+    let longest = longest.unwrap_or(0).max(7);
     let room = columns.map_or(longest, |columns| columns.saturating_sub(NUMBER_COLUMNS).max(12));
     let room = room.min(longest);
+    out.push_str(&table("TOOL", &tools, room, palette));
+    out.push_str(&table("METHOD", &methods, room, palette));
+    if total.latencies.count() > 0 {
+        out.push_str(&histogram(&total.latencies, palette));
+    }
+    out
+}
+
+/// The requests of one sort, a line each below their heading; nothing if there are none.
+fn table(title: &str, calls: &[(&CallKey, &CallStats)], room: usize, palette: Palette) -> String {
+    if calls.is_empty() {
+        return String::new();
+    }
     let head = format!(
         "{} {:>6} {:>6} {:>7} {:>7} {:>7} {:>9}  {}",
-        pad("REQUEST", room),
+        pad(title, room),
         "COUNT",
         "ERRORS",
         "P50",
@@ -51,8 +63,7 @@ pub(crate) fn text(
         "BYTES",
         "LATENCY"
     );
-    // Writing to a string cannot fail.
-    writeln!(out, "\n{}", palette.bold(&head)).ok();
+    let mut out = format!("\n{}\n", palette.bold(&head));
     for (key, call) in calls {
         let at = |percent| match call.latencies.count() {
             0 => "-".to_owned(),
@@ -70,10 +81,8 @@ pub(crate) fn text(
             words::bytes(call.bytes),
             spark(&call.latencies),
         );
+        // Writing to a string cannot fail.
         writeln!(out, "{}", line.trim_end()).ok();
-    }
-    if total.latencies.count() > 0 {
-        out.push_str(&histogram(&total.latencies, palette));
     }
     out
 }
@@ -145,12 +154,17 @@ fn wrapped(parts: &[String], columns: Option<usize>) -> String {
     out + &line + "\n"
 }
 
+/// Whether requests are calls of a tool, which is listed by its name.
+fn is_tool(key: &CallKey) -> bool {
+    key.from == Side::Client && key.method == "tools/call" && key.name.is_some()
+}
+
 fn name(key: &CallKey) -> String {
     let arrow = if key.from == Side::Server { "← " } else { "" };
-    let text = match (&*key.method, &key.name) {
-        ("tools/call", Some(name)) => name.clone(),
-        (method, Some(name)) => format!("{method} {name}"),
-        (method, None) => method.to_owned(),
+    let text = match &key.name {
+        Some(name) if is_tool(key) => name.clone(),
+        Some(name) => format!("{} {name}", key.method),
+        None => key.method.clone(),
     };
     format!("{arrow}{}", visible::inline(&text, NAME_CHARS_MAX))
 }
@@ -184,7 +198,7 @@ fn histogram(latencies: &Latencies, palette: Palette) -> String {
     let most = bars.iter().copied().max().unwrap_or(0).max(1);
     for (at, count) in bars.iter().enumerate() {
         let label = match BOUNDS_MS.get(at) {
-            Some(ms) => format!("< {}", words::duration(ms * 1000)),
+            Some(ms) => format!("< {ms} ms"),
             None => "longer".to_owned(),
         };
         let bar = "█".repeat((count * BAR_COLUMNS).div_ceil(most) as usize);

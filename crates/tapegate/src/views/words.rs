@@ -31,26 +31,37 @@ pub(crate) fn decision(word: &str) -> &str {
     }
 }
 
-/// A duration, short enough for a column.
+/// A duration, rounded, and short enough for a column.
 pub(crate) fn duration(us: u64) -> String {
-    match us / 1000 {
-        ms @ 0..1000 => format!("{ms} ms"),
-        ms @ 1000..60_000 => format!("{}.{} s", ms / 1000, ms / 100 % 10),
-        ms @ 60_000..3_600_000 => format!("{}m{:02}s", ms / 60_000, ms / 1000 % 60),
-        ms => format!("{}h{:02}m", ms / 3_600_000, ms / 60_000 % 60),
+    // Rounding may reach the next unit: 999.6 ms are 1.0 s.
+    if let ms @ 0..1000 = rounded(us, 1000) {
+        return format!("{ms} ms");
     }
+    if let tenths @ 0..600 = rounded(us, 100_000) {
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
+    if let secs @ 0..3600 = rounded(us, 1_000_000) {
+        return format!("{}m{:02}s", secs / 60, secs % 60);
+    }
+    let minutes = rounded(us, 60_000_000);
+    format!("{}h{:02}m", minutes / 60, minutes % 60)
 }
 
-/// A count of bytes.
+/// A count of bytes, rounded.
 pub(crate) fn bytes(count: u64) -> String {
-    let scaled =
-        |unit: u64, word: &str| format!("{}.{} {word}", count / unit, count % unit / (unit / 10));
-    match count {
-        0..1000 => format!("{count} B"),
-        1000..1_000_000 => scaled(1000, "kB"),
-        1_000_000..1_000_000_000 => scaled(1_000_000, "MB"),
-        _ => scaled(1_000_000_000, "GB"),
+    if count < 1000 {
+        return format!("{count} B");
     }
+    let scaled = |unit: u64, word: &str| {
+        let tenths = rounded(count, unit / 10);
+        (tenths < 10_000).then(|| format!("{}.{} {word}", tenths / 10, tenths % 10))
+    };
+    let gigabytes = || format!("{:.1} GB", count as f64 / 1e9);
+    scaled(1000, "kB").or_else(|| scaled(1_000_000, "MB")).unwrap_or_else(gigabytes)
+}
+
+fn rounded(count: u64, unit: u64) -> u64 {
+    count / unit + u64::from(count % unit >= unit.div_ceil(2))
 }
 
 #[cfg(test)]
@@ -59,11 +70,21 @@ mod tests {
 
     #[test]
     fn quantities_fit_a_column() {
-        let told = [0, 999_999, 1_234_000, 61_000_000, 7_260_000_000].map(duration);
+        let told = [0, 998_700, 1_234_000, 61_000_000, 7_260_000_000].map(duration);
         assert_eq!(told, ["0 ms", "999 ms", "1.2 s", "1m01s", "2h01m"]);
         let told = [0, 999, 1250, 2_500_000, 1_200_000_000].map(bytes);
-        assert_eq!(told, ["0 B", "999 B", "1.2 kB", "2.5 MB", "1.2 GB"]);
+        assert_eq!(told, ["0 B", "999 B", "1.3 kB", "2.5 MB", "1.2 GB"]);
         assert_eq!(decision("pending_approval"), "waits for a person");
+    }
+
+    #[test]
+    fn quantities_are_rounded_also_into_the_next_unit() {
+        let told = [499, 500, 1_960_000, 999_500, 59_950_000, 119_600_000, 3_599_500_000];
+        let expected = ["0 ms", "1 ms", "2.0 s", "1.0 s", "1m00s", "2m00s", "1h00m"];
+        assert_eq!(told.map(duration), expected);
+        let told = [1949, 1950, 999_949, 999_950, 999_950_000, u64::MAX].map(bytes);
+        let expected = ["1.9 kB", "2.0 kB", "999.9 kB", "1.0 MB", "1.0 GB", "18446744073.7 GB"];
+        assert_eq!(told, expected);
     }
 
     #[test]

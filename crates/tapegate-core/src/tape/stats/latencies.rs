@@ -51,9 +51,10 @@ impl Latencies {
         self.max_ms
     }
 
-    /// The mean, rounded down.
+    /// The mean, rounded.
     pub fn mean_ms(&self) -> u64 {
-        let mean = self.total_ms.checked_div(u128::from(self.count)).unwrap_or_default();
+        let count = u128::from(self.count);
+        let mean = (self.total_ms + count / 2).checked_div(count).unwrap_or_default();
         u64::try_from(mean).unwrap_or(u64::MAX)
     }
 
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(latencies.percentile_ms(50), 50);
         assert_eq!(latencies.percentile_ms(99), 99);
         assert_eq!(latencies.percentile_ms(100), 100);
-        assert_eq!((latencies.max_ms(), latencies.mean_ms(), latencies.count()), (100, 50, 100));
+        assert_eq!((latencies.max_ms(), latencies.mean_ms(), latencies.count()), (100, 51, 100));
         assert_eq!(latencies.below(10), 9);
         assert_eq!(latencies.below(64), 63);
         assert_eq!(Latencies::default().percentile_ms(50), 0);

@@ -156,11 +156,17 @@ impl Timeline {
             }
         };
         let passed = since_us.zip(seen.at_us).and_then(|(from, to)| u64::try_from(to - from).ok());
+        let latency_us = match (seen.message.latency_ms, passed) {
+            // The tape rounds down. Its moments are more exact, unless the clock was set meanwhile.
+            (Some(ms), Some(us)) if us / 1000 == ms => Some(us),
+            (Some(ms), _) => Some(ms.saturating_mul(1000)),
+            (None, passed) => passed,
+        };
         Answer {
             line: seen.line,
             seq: seen.message.seq,
             at_us: seen.at_us,
-            latency_us: seen.message.latency_ms.map(|ms| ms.saturating_mul(1000)).or(passed),
+            latency_us,
             outcome,
             text,
             marks: marks(seen.message),
