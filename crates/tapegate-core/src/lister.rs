@@ -3,7 +3,7 @@
 //! It calls no tool and reads no resource. It sends one request at a time, which even the simplest
 //! server can handle. Requests from the server are refused, except `ping` and `roots/list`.
 
-use crate::frame::{Frame, Kind, error_reply, same_id};
+use crate::frame::{Envelope, Frame, Kind, error_reply, same_id};
 use crate::gate::Topic;
 use crate::json::{self, write_str};
 
@@ -70,6 +70,15 @@ pub struct Listed {
     pub missing: Vec<Missing>,
 }
 
+/// Why a server has listed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListingFailure {
+    /// It answers with this error, or not at all.
+    Refused(String),
+    /// It sends back what it is sent, as `cat` does.
+    Echo,
+}
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -80,6 +89,8 @@ enum Stage {
     Over,
     /// It is not an MCP server.
     Refused,
+    /// Our own request came back, so it is not an MCP server.
+    Echo,
 }
 
 impl Lister {
@@ -108,6 +119,12 @@ impl Lister {
                         .into_bytes(),
                 ]
             }
+            // Servers never send the methods that we do. An answer would come back as well, and look
+            // like theirs.
+            (Kind::Request, Some(id)) if self.is_awaited(id) && is_ours(said) => {
+                self.stage = Stage::Echo;
+                Vec::new()
+            }
             (Kind::Request, Some(id)) => {
                 vec![error_reply(id, -32601, "only lists are wanted here", "null")]
             }
@@ -125,11 +142,11 @@ impl Lister {
 
     /// Whether there is nothing more to request.
     pub fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over | Stage::Refused)
+        matches!(self.stage, Stage::Over | Stage::Refused | Stage::Echo)
     }
 
     /// What the server offers, or why it could not be listed.
-    pub fn finish(self) -> Result<Listed, String> {
+    pub fn finish(self) -> Result<Listed, ListingFailure> {
         let Self { stage, hello, pages, mut missing, .. } = self;
         let silence = || "it did not answer".to_owned();
         match stage {
@@ -140,8 +157,9 @@ impl Lister {
             Stage::Over => Ok(Listed { hello, pages, missing }),
             Stage::Refused | Stage::Initialize | Stage::Discover => {
                 let last = missing.into_iter().next_back();
-                Err(last.map_or_else(silence, |missing| missing.why))
+                Err(ListingFailure::Refused(last.map_or_else(silence, |missing| missing.why)))
             }
+            Stage::Echo => Err(ListingFailure::Echo),
         }
     }
 
@@ -164,7 +182,7 @@ impl Lister {
                 self.list(0)
             }
             Stage::List(at) => self.page(at, answer, result),
-            Stage::Over | Stage::Refused => Vec::new(),
+            Stage::Over | Stage::Refused | Stage::Echo => Vec::new(),
         }
     }
 
@@ -203,7 +221,7 @@ impl Lister {
                 self.missing.push(missing(LISTS[at].1));
                 self.list(at + 1)
             }
-            Stage::Over | Stage::Refused => Vec::new(),
+            Stage::Over | Stage::Refused | Stage::Echo => Vec::new(),
         }
     }
 
@@ -240,6 +258,12 @@ impl Lister {
         out.extend_from_slice(format!(",\"params\":{params}}}").as_bytes());
         out
     }
+}
+
+/// Whether a request is one that only clients send.
+fn is_ours(said: &Envelope<'_>) -> bool {
+    let hello = ["initialize", "server/discover"].into_iter();
+    hello.chain(LISTS.map(|(_, method, _)| method)).any(|method| said.is_method(method))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tapegate_core::lines::{Cut, Lines};
-use tapegate_core::lister::{Listed, Lister};
+use tapegate_core::lister::{Listed, Lister, ListingFailure};
 use tokio::time::{Instant, timeout_at};
 
 use crate::child::Pipes;
@@ -52,7 +52,11 @@ pub async fn run(
     Ok(match (lister.finish(), ended.unreachable) {
         (_, Some(why)) => End::Unheard(why),
         (Ok(listed), None) => End::Listed(listed),
-        (Err(why), None) => {
+        (Err(ListingFailure::Echo), None) => {
+            let words = "this is not an MCP server: it sends back what it is sent";
+            End::Unheard(words.to_owned())
+        }
+        (Err(ListingFailure::Refused(why)), None) => {
             let late = || format!("the MCP server did not answer within {} s", timeout.as_secs());
             let refused = || format!("the MCP server refuses: {why}");
             End::Unheard(match silence {

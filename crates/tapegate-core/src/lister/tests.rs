@@ -86,8 +86,18 @@ fn a_server_without_sessions_is_discovered_and_told_the_version_each_time() {
 fn what_is_no_server_says_why() {
     let (_, lister) = play(|_, _| Err("go away".to_owned()));
     assert!(lister.is_over());
-    assert_eq!(lister.finish().unwrap_err(), "go away");
-    assert_eq!(Lister::default().finish().unwrap_err(), "it did not answer");
+    let refused = |why: &str| ListingFailure::Refused(why.to_owned());
+    assert_eq!(lister.finish().unwrap_err(), refused("go away"));
+    assert_eq!(Lister::default().finish().unwrap_err(), refused("it did not answer"));
+}
+
+#[test]
+fn a_process_that_sends_back_what_it_is_sent_is_told_from_a_server_that_refuses() {
+    let mut lister = Lister::default();
+    let first = lister.start();
+    assert_eq!(lister.hear(&first), Vec::<Vec<u8>>::new(), "an answer would come back, too");
+    assert!(lister.is_over());
+    assert_eq!(lister.finish().unwrap_err(), ListingFailure::Echo);
 }
 
 #[test]

@@ -35,7 +35,7 @@ Examples:
   tapegate policy explain --frame '{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{}}'
   tapegate policy explain read_file --exit-code && echo it passes
 
-Exit codes: 0 whatever is decided; with --exit-code 0 if it is sent on, 1 if it is denied, 7 if it is
+Exit codes: 0 whatever is decided; with --exit-code 0 if it is sent on, 1 if it is denied, 7 if it
 waits for a person; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
     /// What is called: the name of a tool or prompt, or a URI

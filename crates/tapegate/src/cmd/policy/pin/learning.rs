@@ -42,7 +42,7 @@ pub(super) fn learn(args: &Args, policy: Option<&Policy>) -> anyhow::Result<Lear
         (Some(upstream), true) => live(args, upstream),
         (None, false) => Ok(Ok(taped(args, policy)?)),
         (Some(_), false) => {
-            Err(Failure::new(Exit::Usage, "a server and tapes exclude each other").into())
+            Err(Failure::new(Exit::Usage, "give either a server or tapes, not both").into())
         }
         (None, true) => {
             let words = "there is nothing to learn from";
