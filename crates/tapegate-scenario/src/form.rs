@@ -203,11 +203,12 @@ enum Place {
 impl Place {
     /// The place under `key` in `map`.
     fn of(map: &Node, key: &str) -> Self {
-        let sort = map.get("type").and_then(Node::as_text);
+        // Looked up for the one key that depends on it: a map may have a million others.
+        let sort = || map.get("type").and_then(Node::as_text);
         match key {
             "text" => Self::Text,
             "blob" => Self::Bytes,
-            "data" if matches!(sort, Some("image" | "audio")) => Self::Bytes,
+            "data" if matches!(sort(), Some("image" | "audio")) => Self::Bytes,
             _ => Self::Value,
         }
     }

@@ -89,6 +89,17 @@ fn what_has_no_holes_is_one_piece() {
 }
 
 #[test]
+fn a_map_of_very_many_keys_takes_no_time() {
+    let entry = |number: u32| {
+        let key = crate::node::Key { spot: Default::default(), name: format!("k{number}") };
+        (key, Node::new(Value::Number(number.to_string())))
+    };
+    let node = Node::new(Value::Map((0..300_000).map(entry).collect()));
+    let form = Form::read(&node, Interpolate::All, &mut Findings::default());
+    assert_eq!(form.as_plain(), Some(&*node.to_json()));
+}
+
+#[test]
 fn faults_are_findings() {
     for (text, severity, words) in [
         ("${", Severity::Error, "a name is missing"),
