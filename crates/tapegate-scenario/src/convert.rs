@@ -140,7 +140,10 @@ pub fn convert(
     let room = options.bytes_max;
     let mut work = Work { tape, options, spiller, room, to_edit: false, summary: &mut summary };
     let entries = work.scenario(&gathered)?;
-    summary.spilled = work.spiller.done();
+    let spilled = work.spiller.done();
+    let warning = work.spiller.warning();
+    summary.spilled = spilled;
+    summary.warnings.extend(warning);
     (options.progress)(bytes_total, bytes_total);
     // Several phases may produce the same warning.
     let mut told = std::collections::HashSet::new();

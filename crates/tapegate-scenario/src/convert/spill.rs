@@ -15,6 +15,8 @@ use crate::node::{Node, Value};
 pub(super) struct Spiller<'a> {
     assets: &'a mut dyn Assets,
     inline_bytes_max: usize,
+    /// How large a file may be that a scenario names.
+    file_bytes_max: usize,
     strict: bool,
     /// The paths of files already written, by hash and length.
     known: HashMap<(u64, usize), String>,
@@ -24,6 +26,8 @@ pub(super) struct Spiller<'a> {
     hasher: RandomState,
     files: usize,
     bytes: u64,
+    /// Texts that are longer than any file of a scenario, and how long they are together.
+    left_out: (usize, u64),
 }
 
 impl<'a> Spiller<'a> {
@@ -31,6 +35,7 @@ impl<'a> Spiller<'a> {
         Self {
             assets,
             inline_bytes_max: options.inline_bytes_max,
+            file_bytes_max: FILE_BYTES_MAX,
             strict: options.strict,
             known: HashMap::new(),
             names: HashSet::new(),
@@ -38,12 +43,25 @@ impl<'a> Spiller<'a> {
             hasher: RandomState::new(),
             files: 0,
             bytes: 0,
+            left_out: (0, 0),
         }
     }
 
     /// How many files were written, and their total size in bytes.
     pub(super) fn done(&self) -> (usize, u64) {
         (self.files, self.bytes)
+    }
+
+    /// A warning about texts that no scenario can hold, if there are any.
+    pub(super) fn warning(&self) -> Option<String> {
+        let (count, bytes) = self.left_out;
+        let texts = if count == 1 { "text is" } else { "texts are" };
+        (count > 0).then(|| {
+            format!(
+                "{count} {texts} left out ({bytes} bytes): a file of a scenario may have {} bytes",
+                self.file_bytes_max
+            )
+        })
     }
 
     /// Replaces large texts in a tree by references. `name` is the item they belong to.
@@ -68,6 +86,14 @@ impl<'a> Spiller<'a> {
         name: &str,
     ) -> io::Result<()> {
         match &mut node.value {
+            // In YAML it would be longer still, and no command would read that.
+            Value::Text(text) if text.len() > self.text_bytes_max(key) => {
+                self.left_out.0 += 1;
+                self.left_out.1 += text.len() as u64;
+                let words = format!("[a text of {} bytes was left out]", text.len());
+                *text = if is_binary(key) { base64_encode(words.as_bytes()) } else { words };
+                Ok(())
+            }
             Value::Text(text) if text.len() > self.inline_bytes_max => {
                 if let Some(path) = self.put(text, key, mime, name)? {
                     *node = tree::map(vec![tree::entry("$file", Node::text(path))]);
@@ -98,7 +124,7 @@ impl<'a> Spiller<'a> {
         name: &str,
     ) -> io::Result<Option<String>> {
         // For base64 fields, the file holds the decoded bytes.
-        let binary = matches!(key, "data" | "blob");
+        let binary = is_binary(key);
         let bytes = match binary {
             true => match base64_decode(text).filter(|bytes| base64_encode(bytes) == text) {
                 Some(bytes) => Cow::Owned(bytes),
@@ -106,7 +132,10 @@ impl<'a> Spiller<'a> {
             },
             false => Cow::Borrowed(text.as_bytes()),
         };
-        if bytes.len() > FILE_BYTES_MAX || text.starts_with('\u{feff}') || self.strict && binary {
+        if bytes.len() > self.file_bytes_max
+            || text.starts_with('\u{feff}')
+            || self.strict && binary
+        {
             return Ok(None);
         }
         let seal = (self.hasher.hash_one((&bytes, binary)), bytes.len());
@@ -119,6 +148,14 @@ impl<'a> Spiller<'a> {
         self.files += 1;
         self.known.insert(seal, path.clone());
         Ok(Some(path))
+    }
+
+    /// The longest text that fits into a file. For base64 fields, the file holds the decoded bytes.
+    fn text_bytes_max(&self, key: &str) -> usize {
+        match is_binary(key) {
+            true => self.file_bytes_max.div_ceil(3).saturating_mul(4),
+            false => self.file_bytes_max,
+        }
     }
 
     /// A unique file name of letters, digits, underscores and dashes.
@@ -143,6 +180,11 @@ impl<'a> Spiller<'a> {
     }
 }
 
+/// Whether the text under a key is base64.
+fn is_binary(key: &str) -> bool {
+    matches!(key, "data" | "blob")
+}
+
 /// The file extension for a MIME type.
 fn ending(mime: Option<&str>) -> &'static str {
     match mime.unwrap_or_default().split(';').next().unwrap_or_default().trim() {
@@ -159,5 +201,50 @@ fn ending(mime: Option<&str>) -> &'static str {
         "video/mp4" => "mp4",
         "application/pdf" => "pdf",
         _ => "bin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nowhere;
+
+    impl Assets for Nowhere {
+        fn put(&mut self, name: &str, _bytes: &[u8]) -> io::Result<String> {
+            Ok(name.to_owned())
+        }
+    }
+
+    #[test]
+    fn a_text_that_no_file_may_hold_is_left_out_with_a_warning() {
+        let mut assets = Nowhere;
+        let mut spiller = Spiller {
+            assets: &mut assets,
+            inline_bytes_max: 4,
+            file_bytes_max: 9,
+            strict: false,
+            known: HashMap::new(),
+            names: HashSet::new(),
+            numbers: HashMap::new(),
+            hasher: RandomState::new(),
+            files: 0,
+            bytes: 0,
+            left_out: (0, 0),
+        };
+        let long = "x".repeat(10);
+        let mut node = tree::map(vec![
+            tree::entry("text", Node::text(long)),
+            tree::entry("other", Node::text("x".repeat(9))),
+            tree::entry("blob", Node::text(base64_encode(&[7; 9]))),
+            tree::entry("data", Node::text(base64_encode(&[7; 10]))),
+        ]);
+        spiller.spill(&mut node, "t").unwrap();
+        assert_eq!(spiller.done(), (2, 18));
+        let texts = ["text", "data"].map(|key| node.get(key).and_then(Node::as_text));
+        let data = base64_encode(b"[a text of 16 bytes was left out]");
+        assert_eq!(texts, [Some("[a text of 10 bytes was left out]"), Some(&*data)]);
+        let warning = spiller.warning().unwrap();
+        assert!(warning.starts_with("2 texts are left out (26 bytes): "), "{warning}");
     }
 }
