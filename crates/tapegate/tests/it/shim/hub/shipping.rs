@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tapegate_hub::corner::token_file;
-use tapegate_store::activity::parts;
+use tapegate_store::activity::{Event, parts};
 use tapegate_store::outbox::Outbox;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
@@ -204,6 +204,43 @@ fn what_a_killed_hub_did_not_take_waits_for_the_next_shim() {
     assert!(shipped.iter().all(|(_, line)| line["component"] == "shim"));
     let ended = shipped.iter().filter(|(_, line)| line["event"] == "ended").count();
     assert!(ended >= 1, "the end of the first session is told by the second: {shipped:?}");
+}
+
+#[test]
+fn a_line_that_the_hub_refuses_is_reported_and_keeps_no_other_line_back() {
+    let mut far = Far::new();
+    far.start();
+    let mut run = far.shim().start();
+    run.send(call(1, "before").as_bytes());
+    answer(&run, 1);
+    far.kill();
+    run.end().complains("for the next shim");
+    let before = far.waiting();
+    assert!(before > 0, "lines that are sent together with the refused one");
+    // A shim of a later version could write such a line, and an older hub does not know its gate.
+    let mut log = far.outbox().log().unwrap();
+    log.append(&Event {
+        level: "info",
+        kind: "decision",
+        gate: Some("novel"),
+        component: "shim",
+        profile: "production",
+        ..Event::default()
+    });
+    log.commit().unwrap();
+    drop(log);
+    let refused = far.outbox().end().unwrap();
+    far.start();
+    let mut run = far.shim().start();
+    run.send(call(1, "after").as_bytes());
+    answer(&run, 1);
+    run.until("everything is sent", |_| far.waiting() == 0);
+    run.end_of_input().exits(0).complains(&format!("the hub refuses line {refused} of "));
+    let numbers: Vec<u64> = far.shipped().iter().map(|(seq, _)| *seq).collect();
+    let last = numbers.last().copied().unwrap_or_default();
+    let expected: Vec<u64> = (1..=last).filter(|seq| *seq != refused).collect();
+    assert_eq!(numbers, expected, "all but {refused}");
+    assert!(last > refused);
 }
 
 #[test]
