@@ -9,6 +9,7 @@ use tapegate_wire::deck::Deck;
 use tapegate_wire::http::bridge_in::{Bridge, OnServerEnd, Servers};
 use tapegate_wire::http::proxy::Proxy;
 use tapegate_wire::http::{self, Station, bridge_out};
+use tapegate_wire::memory;
 use tapegate_wire::signals::{ASKED, Signals};
 use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
 use tokio::task::LocalSet;
@@ -84,6 +85,15 @@ pub(crate) async fn run(
     .map(Ended::Exit)
 }
 
+/// Opens the recording of a session, as the last step before its first message.
+fn open(keeper: &mut dyn Keeper) -> anyhow::Result<Deck> {
+    let deck = keeper.open()?;
+    // Most of the code that has run until now is not needed again: the command line, settings and
+    // the policy have been read. There may be a dozen such processes beside each agent.
+    memory::release_code();
+    Ok(deck)
+}
+
 async fn on_stdio(
     route: &Route<'_>,
     argv: &[String],
@@ -91,7 +101,7 @@ async fn on_stdio(
     keeper: &mut dyn Keeper,
 ) -> anyhow::Result<Ended> {
     let client = client_ports()?;
-    let mut deck = keeper.open()?;
+    let mut deck = open(keeper)?;
     if !deck.is_governed() {
         release_stdout()?;
     }
@@ -118,7 +128,7 @@ async fn proxy(
 ) -> anyhow::Result<Exit> {
     let upstream = Upstream::connect(url, route.headers)?;
     let listener = listen(address).await?;
-    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let station = Station::new(open(keeper)?, route.message_bytes_max);
     let proxy = Proxy::new(Rc::clone(&station), upstream);
     announce(&listener, route.quiet)?;
     let cause = http::serve(listener, proxy, &station, signals).await;
@@ -133,7 +143,7 @@ async fn bridge_in(
     keeper: &mut dyn Keeper,
 ) -> anyhow::Result<Exit> {
     let listener = listen(address).await?;
-    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let station = Station::new(open(keeper)?, route.message_bytes_max);
     let launch = Launch { keeps_stderr: route.keeps_stderr, ..launch(route, argv) };
     let servers = Servers::Processes(launch, keeper.on_server_end());
     let bridge = Bridge::new(Rc::clone(&station), servers, route.patience);
@@ -150,7 +160,7 @@ async fn bridge_out(
 ) -> anyhow::Result<Exit> {
     let upstream = Upstream::connect(url, route.headers)?;
     let client = client_ports()?;
-    let station = Station::new(keeper.open()?, route.message_bytes_max);
+    let station = Station::new(open(keeper)?, route.message_bytes_max);
     let (notice, patience) = (Box::new(talk::warn), route.patience);
     let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
     let outcome = LocalSet::new().run_until(session).await;
