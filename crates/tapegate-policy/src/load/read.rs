@@ -171,7 +171,7 @@ fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
         let Some(text) = node.as_text() else { continue };
         match seen.get(text) {
             Some(line) => {
-                let words = format!("{what} `{text}` also stands in line {line}");
+                let words = format!("{what} `{text}` is already on line {line}");
                 findings.enter(&format!("[{index}]"));
                 findings.within(key, |findings| findings.error(node.spot, words));
                 findings.leave();

@@ -10,9 +10,9 @@ fn keys_that_are_misspelt_inside_of_sources_exposures_and_destinations_were_igno
 approval: {a: {destination: {type: cli, chanel: d}}}
 ",
         &[
-            "3:19 error: sources[0]: there is no key `timeout` here; there is `id`, `kind`, `url`, `enabled`, `expose` or `description`",
+            "3:19 error: sources[0]: there is no key `timeout` here; expected `id`, `kind`, `url`, `enabled`, `expose` or `description`",
             "3:70 error: sources[0].expose: there is no key `toolz` here; did you mean `tools`?",
-            "4:41 error: approval.a.destination: there is no key `chanel` here; there is `type`",
+            "4:41 error: approval.a.destination: there is no key `chanel` here; expected `type`",
         ],
     );
 }

@@ -9,8 +9,8 @@ fn a_key_that_comes_twice_is_an_error_since_the_first_may_be_the_one_that_protec
     finds(
         "schema: 1\ngovernance:\n  defaults: {action: deny, action: forward}\ngovernance:\n  defaults: {action: deny}\n",
         &[
-            "3:28 error: the key `action` also stands in line 3",
-            "4:1 error: the key `governance` also stands in line 2",
+            "3:28 error: the key `action` is already on line 3",
+            "4:1 error: the key `governance` is already on line 2",
         ],
     );
 }

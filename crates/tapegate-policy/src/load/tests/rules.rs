@@ -7,7 +7,7 @@ use crate::model::{Act, Expose, OnDrift, Profile};
 fn v_001_a_name_of_a_server_comes_once() {
     finds_in(
         "sources:\n- {id: a}\n- {id: b}\n- {id: a}\n",
-        &["6:8 error: sources[2].id: the name `a` also stands in line 4"],
+        &["6:8 error: sources[2].id: the name `a` is already on line 4"],
     );
 }
 
@@ -342,7 +342,7 @@ fn a_rule_about_what_nobody_exposes_is_told() {
 fn rules_have_names_that_differ() {
     finds(
         &rules("  - {id: a, match: x, action: deny}\n  - {id: a, match: y, action: deny}\n"),
-        &["6:10 error: governance.rules[1].id: the rule `a` also stands in line 5"],
+        &["6:10 error: governance.rules[1].id: the rule `a` is already on line 5"],
     );
 }
 
