@@ -164,10 +164,10 @@ approval: {a: {adapter: slack}}
 cedar: {policy_path: x}
 ",
         &[
-            "2:49 error: governance.rules[0]: there is no key `pattern` here; what a rule is about is `match`",
-            "3:16 error: approval.a: there is no key `adapter` here; where people are asked is `destination`",
+            "2:49 error: governance.rules[0]: there is no key `pattern` here; use `match`",
+            "3:16 error: approval.a: there is no key `adapter` here; use `destination`",
             "4:8 error: nothing asks Cedar: no rule has `action: policy`",
-            "4:9 error: cedar: there is no key `policy_path` here; Cedar files are a list, `policies`",
+            "4:9 error: cedar: there is no key `policy_path` here; use `policies`, a list of Cedar files",
         ],
     );
 }

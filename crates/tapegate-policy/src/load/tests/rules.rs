@@ -16,8 +16,8 @@ fn v_002_and_v_016_a_name_of_a_server_is_a_plain_word() {
     finds_in(
         "sources: [{id: _a}, {id: 'a b'}, {id: ''}, {id: 5}, {id: a.b-c_1}, {id: '*'}]\n",
         &[
-            "3:16 error: sources[0].id: `_a` begins with `_`; such names are not for servers",
-            "3:26 error: sources[1].id: `a b` is no name of a server: letters, digits, `.`, `_` and `-`, or `*`",
+            "3:16 error: sources[0].id: `_a` begins with `_`, which is reserved; use another name",
+            "3:26 error: sources[1].id: `a b` is not a server name; use letters, digits, `.`, `_` and `-`, or `*`",
             "3:39 error: sources[2].id: the name of a server must not be empty",
             "3:49 error: sources[3].id: this must be the name of a server, but it is a number; put it in quotes",
         ],
