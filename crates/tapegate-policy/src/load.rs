@@ -200,7 +200,7 @@ impl Loader<'_> {
         let before = self.findings.has_errors();
         let node = yaml::parse_strict(text, 0, &mut self.findings);
         if node.is_none() && !before && text.contains("${") {
-            let words = "inside of `[…]` and `{…}` a variable must stand in quotes: `[\"${VAR}\"]`";
+            let words = "inside `[…]` and `{…}` a variable must be in quotes: `[\"${VAR}\"]`";
             self.findings.warning(Spot::default(), words);
         }
         let node = node?;

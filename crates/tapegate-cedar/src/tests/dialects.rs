@@ -53,7 +53,7 @@ fn in_older_files_mcp_method_stands_for_everything_but_tools() {
         "{text}\npermit(principal, action == ThoughtGate::Action::\"prompts/get\", resource);"
     );
     let found = faults(&newer, &[]);
-    assert!(found[0].starts_with("2:1: warning: `mcp/method` does not stand for"), "{found:?}");
+    assert!(found[0].starts_with("2:1: warning: `mcp/method` does not cover"), "{found:?}");
 }
 
 #[test]

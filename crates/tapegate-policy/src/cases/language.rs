@@ -17,7 +17,7 @@ static MOMENT: Word = Word {
     numbers: false,
     check: |text| match read_rfc3339(text) {
         Some(_) => Ok(()),
-        None => Err(format!("`{text}` is no time such as `2026-03-20T14:22:11Z`")),
+        None => Err(format!("`{text}` is not a time such as `2026-03-20T14:22:11Z`")),
     },
     pattern: || {
         "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"

@@ -70,17 +70,17 @@ fn rules_servers_and_expressions_have_an_end() {
     let rules = many("{action: deny}", 10_001);
     finds(
         &format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n"),
-        &["2:47 error: governance.rules: there are 10001 rules, and may be 10000"],
+        &["2:47 error: governance.rules: there are 10001 rules; the maximum is 10000"],
     );
     finds_in(
         &format!("sources: [{}]\n", many("{id: a}", 1_001)),
-        &["3:10 error: sources: there are 1001 servers, and may be 1000"],
+        &["3:10 error: sources: there are 1001 servers; the maximum is 1000"],
     );
     let rules = many("{action: deny, arguments: {a: {regex: x}}}", 1_001);
     let text = format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n");
     let told = told(&read(&text));
     assert!(
-        told[0].ends_with("arguments.a: a policy may have 1000 regular expressions"),
+        told[0].ends_with("arguments.a: a policy may have at most 1000 regular expressions"),
         "{told:?}"
     );
     assert_eq!(told.len(), 1);
