@@ -217,7 +217,7 @@ impl Limiter {
             };
         }
         if names::is_program(name) {
-            return Decision::Risk("it is run, and may be anything");
+            return Decision::Risk("it is executed, so any value is possible");
         }
         if names::is_free_text(name) || !few || !seen.texts.iter().all(|text| is_word(text)) {
             return Decision::Open;

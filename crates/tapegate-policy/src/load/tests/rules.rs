@@ -96,7 +96,7 @@ fn v_009_and_v_014_globs_are_globs() {
         ),
         &[
             "5:13 error: governance.rules[0].match: a `[` has no `]`; a bracket itself is written as `[[]`",
-            "6:17 error: governance.rules[1].match[1]: the range `z-a` is the wrong way round",
+            "6:17 error: governance.rules[1].match[1]: the range `z-a` is reversed",
             "8:45 error: sources[0].expose.tools[0]: a `[` has no `]`; a bracket itself is written as `[[]`",
         ],
     );
