@@ -97,5 +97,5 @@ fn the_published_schema_is_that_of_the_tables() {
         std::fs::write(&path, schema()).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == schema(), "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
+    assert!(there == schema(), "{} is out of date; update it with UPDATE_GOLDEN=1", path.display());
 }

@@ -184,7 +184,7 @@ fn calls_that_the_server_refused_do_not_count() {
 fn what_cedar_cannot_say_and_what_is_run_are_warned_about() {
     let rules = generate(&sample(), &wish(false)).unwrap();
     let expected = [
-        "`opts.deep` of `list` may be anything: it had one value only, and the tape does not say what it does",
+        "`opts.deep` of `list` may be anything: it had only one value, and the tape does not show its effect",
         "`command` of `run` may be anything: it is executed, so any value is possible",
     ];
     assert_eq!(rules.warnings, expected);

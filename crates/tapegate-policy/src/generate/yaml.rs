@@ -27,8 +27,8 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
         None => {
             out += "    # A call that no rule forwards is denied. `approve` would ask a person instead.\n";
             out += "    action: deny\n";
-            out += "  # One rule a tool. `optional` arguments may be left out; those in `other_arguments` may be\n";
-            out += "  # anything, and no others may be there. `under` is a folder with everything in it.\n  rules:\n";
+            out += "  # One rule per tool. `optional` arguments may be missing; those in `other_arguments` may have\n";
+            out += "  # any value, and all others are denied. `under` is a folder with everything in it.\n  rules:\n";
             servers.iter().for_each(|server| rules(server, &mut out));
         }
     }

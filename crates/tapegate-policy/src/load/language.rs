@@ -499,7 +499,7 @@ pub static OVERRIDES: Table = Table {
         Entry::new(
             "approval",
             Shape::Table(&OVERRIDES_APPROVAL),
-            "Overrides for every workflow. Only for production: development holds no calls.",
+            "Overrides for all workflows. Only for production: development holds no calls.",
         )
         .ours(),
         Entry::new("redaction", Shape::Table(&OVERRIDES_REDACTION), "Overrides for redaction.")
@@ -513,7 +513,7 @@ pub static OVERRIDES: Table = Table {
 /// Overrides for workflows.
 pub static OVERRIDES_APPROVAL: Table = Table {
     name: "overrides_approval",
-    about: "Overrides for every workflow.",
+    about: "Overrides for all workflows.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("timeout", TIME_SHAPE, "How long to wait for an answer.").ours(),

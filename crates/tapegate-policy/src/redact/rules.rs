@@ -134,7 +134,7 @@ fn read_path(rule: &str) -> Result<Path, RuleError> {
     let word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     if rule.chars().all(word) && !ROOTS.contains(&rule) {
         let what = format!(
-            "no built-in pattern has this name (to mask every key `{rule}` write `..{rule}`)"
+            "no built-in pattern has this name (to mask every key `{rule}`, write `..{rule}`)"
         );
         return Err(fail(1, what));
     }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "redaction rule `password`: no built-in pattern has this name (to mask every key \
-             `password` write `..password`) at character 1"
+             `password`, write `..password`) at character 1"
         );
         assert_eq!(Rules::parse(["aws,,"]).unwrap_err().what, "the rule is empty");
     }

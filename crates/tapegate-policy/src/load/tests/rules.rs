@@ -410,7 +410,7 @@ fn redaction_takes_names_and_paths_and_tells_what_it_does_not_know() {
     finds_in(
         "redaction: {rules: [awz], fields: ['a[']}\n",
         &[
-            "3:21 error: redaction.rules: redaction rule `awz`: no built-in pattern has this name (to mask every key `awz` write `..awz`) at character 1",
+            "3:21 error: redaction.rules: redaction rule `awz`: no built-in pattern has this name (to mask every key `awz`, write `..awz`) at character 1",
             "3:36 error: redaction.fields: redaction rule `a[`: `*`, a number or a quoted key is missing at character 3",
         ],
     );
