@@ -75,7 +75,7 @@ impl Cedar {
             let about = kept.selector.may_be_about(action, kind, question.server, question.name);
             let touched = made.misfits.iter().find(|misfit| kept.minds(misfit));
             let Some(misfit) = touched.filter(|_| about) else { continue };
-            errors.push(format!("policy `{id}` was not asked: {}", say(misfit)));
+            errors.push(format!("policy `{id}` was not evaluated: {}", say(misfit)));
             let forbids = kept.effect == Effect::Forbid;
             if forbids || policies.remove_static(PolicyId::new(id)).is_err() {
                 refusing.insert(id.clone());
@@ -101,7 +101,7 @@ impl Cedar {
         made: Arguments,
         (action, kind): (&'static str, &'static str),
     ) -> Answer {
-        let lost = || "the call cannot be put to Cedar".to_owned();
+        let lost = || "the call cannot be expressed in Cedar".to_owned();
         let Some(scene) = self.scene(question, &made, action, kind) else {
             return refused(lost(), Vec::new(), asked.errors);
         };
@@ -263,7 +263,7 @@ fn refused(reason: String, policies: Vec<String>, errors: Vec<String>) -> Answer
 
 fn say(misfit: &Misfit) -> String {
     match &misfit.path[..] {
-        [] => format!("the arguments are not as they should be, {}", misfit.why),
-        path => format!("the argument `{}` is not as it should be, {}", path.join("."), misfit.why),
+        [] => format!("the arguments are invalid: {}", misfit.why),
+        path => format!("the argument `{}` is invalid: {}", path.join("."), misfit.why),
     }
 }

@@ -59,8 +59,8 @@ pub(crate) fn known(
                 at,
                 error: true,
                 words: format!(
-                    "the argument `{name}` cannot be read here: {why}; name the tool the policy is \
-                     about, by `resource == …`, or do not read it"
+                    "the argument `{name}` cannot be read here: {why}; name the tool by \
+                     `resource == …`, or do not read the argument"
                 ),
             },
             None => {
@@ -68,7 +68,7 @@ pub(crate) fn known(
                 // A prompt may have arguments that no tool has.
                 let error = !selector.takes_others();
                 let near = near.unwrap_or_default();
-                let words = format!("no tool that the policy can be about has `{name}`{near}");
+                let words = format!("no tool that the policy can apply to has `{name}`{near}");
                 Found { at, error, words }
             }
         }
@@ -134,7 +134,7 @@ fn explain(error: &ValidationError, common: Option<&Record>) -> String {
             let guards = guards(&path);
             match common.and_then(|common| common.members.get(&path)) {
                 Some(member) if member.required => format!(
-                    "only tools have the argument `{path}` for sure; name the action `tools/call`, \
+                    "only tools always have the argument `{path}`; name the action `tools/call`, \
                      or write {guards} before it is read"
                 ),
                 _ => format!(
@@ -143,7 +143,7 @@ fn explain(error: &ValidationError, common: Option<&Record>) -> String {
             }
         }
         (ValidationError::UnsafeOptionalAttributeAccess(_), None) => {
-            format!("{words}; test for it by `has` before it is read")
+            format!("{words}; test for it with `has` before it is read")
         }
         _ => match error.help() {
             Some(help) => format!("{words}; {help}"),

@@ -116,10 +116,10 @@ impl Mention {
         let action = self.id.as_deref().filter(|_| self.kind == "Action")?;
         match action {
             "Forward" | "Approve" if dialect.namespace == "ThoughtGate" => Some(format!(
-                "nothing is ever asked by the action `{action}`; the policy has no effect"
+                "no request uses the action `{action}`; the policy has no effect"
             )),
             "mcp/method" if dialect.namespace == "ThoughtGate" && !dialect.two_actions => Some(
-                "`mcp/method` does not stand for resources and prompts here, because some policy \
+                "`mcp/method` does not cover resources and prompts here, because another policy \
                  names an action or type of their own; name `resources/read`, \
                  `resources/subscribe`, `prompts/get` and `completion/complete` too"
                     .to_owned(),
@@ -198,7 +198,7 @@ fn within(expr: &Expr, found: &mut Vec<Mention>) {
 
 fn foreign(namespace: &str) -> String {
     format!(
-        "`{namespace}` is no namespace of ours; write names without a namespace, or with \
+        "`{namespace}` is not a supported namespace; write names without a namespace, or with \
          `Tapegate::`"
     )
 }

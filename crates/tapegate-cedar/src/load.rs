@@ -88,7 +88,7 @@ impl Loader<'_> {
             let read = match Policy::parse(None, statement) {
                 Ok(policy) => policy.to_pst().map(|pst| (policy, pst)).map_err(|e| e.to_string()),
                 Err(_) if Template::parse(None, statement).is_ok() => {
-                    Err("this is a template, and nothing fills it in; write a policy".to_owned())
+                    Err("templates are not supported; write a policy without slots".to_owned())
                 }
                 Err(errors) => Err(errors.to_string()),
             };
@@ -163,7 +163,7 @@ impl Loader<'_> {
             let place = format!("{}:{line}", text.name);
             let id = match read.policy.annotation("id") {
                 Some("") => {
-                    let words = "`@id` names nothing; give the policy a name".to_owned();
+                    let words = "`@id` is empty; give the policy a name".to_owned();
                     self.fault(read.text, Some(read.offset), true, words);
                     place.clone()
                 }
@@ -174,7 +174,7 @@ impl Loader<'_> {
             };
             if let Some(other) = taken.get(&id) {
                 let words =
-                    format!("`@id(\"{id}\")` is taken by the policy at {other}; ids are unique");
+                    format!("`@id(\"{id}\")` is used by the policy at {other}; ids must be unique");
                 self.fault(read.text, Some(read.offset), true, words);
             }
             taken.insert(id.clone(), place);
@@ -189,8 +189,8 @@ impl Loader<'_> {
         let old = read.policy.annotation("thoughtgate_approval");
         let Some(workflow) = new.or(old) else { return };
         let words = if read.policy.effect() == Effect::Forbid {
-            "`@approval` on a forbid does nothing: what is forbidden is not asked about; put it on \
-             the permit"
+            "`@approval` on a forbid does nothing: a forbidden call is never held; put it on the \
+             permit"
         } else if new.is_some() && old.is_some() && new != old {
             "`@approval` and `@thoughtgate_approval` name different workflows; keep one"
         } else if workflow.is_empty() {
@@ -251,7 +251,7 @@ impl Loader<'_> {
             self.fault(read.text, Some(read.offset), false, words);
         }
         for name in types.strangers(&read.selector) {
-            let words = format!("no tool `{name}` is among the accepted definitions");
+            let words = format!("no pinned tool has the name `{name}`");
             self.fault(read.text, Some(read.offset), false, words);
         }
         let clash = |clash: Clash| vec![Found { at: None, error: true, words: words(&clash) }];
@@ -285,7 +285,7 @@ impl Loader<'_> {
                 found
             }
             Err(error) => {
-                let words = format!("no schema can be made for this policy: {error}");
+                let words = format!("cannot generate a schema for this policy: {error}");
                 vec![Found { at: None, error: true, words }]
             }
         }
@@ -299,8 +299,8 @@ impl Loader<'_> {
 
 fn words(clash: &Clash) -> String {
     format!(
-        "the argument `{}` is taken for {} and for {}; take it for one thing, name the tools the \
-         policies are about, or accept the tools' definitions by `tapegate policy pin`",
+        "the argument `{}` is used as {} and as {}; use it as one type, name the tools that the \
+         policies apply to, or pin the tools with `tapegate policy pin`",
         clash.path.join("."),
         clash.one,
         clash.two
@@ -316,7 +316,7 @@ fn folder_types(reads: &Reads, tool: &Record) -> Result<Record, String> {
             Some(Type::Set(of)) if matches!(**of, Type::Any | Type::String) => {}
             Some(kind) => {
                 let (path, kind) = (path.join("."), kind.name());
-                return Err(format!("the argument `{path}` is {kind}, and not a path"));
+                return Err(format!("the argument `{path}` is {kind}, not a path"));
             }
         }
         folders.require(path, Type::Set(Box::new(Type::String)));

@@ -107,7 +107,7 @@ impl Splitter {
                 // Each branch is taken if some reading leads there.
                 self.nested += 1;
                 if self.nested > CONDITIONS_MAX {
-                    return Err("`if` is nested too deep in conditions of `if`".to_owned());
+                    return Err("conditions of `if` are nested too deeply".to_owned());
                 }
                 let (holds, fails) = (self.turn(cond, aim)?, self.turn(cond, aim.other())?);
                 self.nested -= 1;
@@ -131,8 +131,8 @@ impl Splitter {
             self.folders.push(test);
         } else if mentions(expr, &is_folders) {
             return Err(format!(
-                "`context.{FOLDERS}` says which folders an argument lies in, and can only be asked for \
-                 them: `context.{FOLDERS}.path.contains(\"/data\")`, or `containsAny([…])`"
+                "only folder tests may use `context.{FOLDERS}`, such as \
+                 `context.{FOLDERS}.path.contains(\"/data\")` or `containsAny([…])`"
             ));
         }
         match aim {

@@ -34,7 +34,7 @@ impl Shape<'_> {
     fn kind(&self, schema: &Value, depth: usize) -> Result<(Type, bool), String> {
         self.visits.set(self.visits.get() + 1);
         let depth = depth.checked_sub(1).filter(|_| self.visits.get() <= VISITS_MAX);
-        let depth = depth.ok_or("its schema is nested too deep")?;
+        let depth = depth.ok_or("its schema is nested too deeply")?;
         let Value::Object(schema) = schema else {
             return Err("its schema allows any value".to_owned());
         };
@@ -51,7 +51,7 @@ impl Shape<'_> {
     fn target(&self, reference: &Value) -> Result<&Value, String> {
         let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
         let target = pointer.and_then(|pointer| self.root.pointer(pointer));
-        target.ok_or_else(|| format!("its schema refers to {reference}, which is not there"))
+        target.ok_or_else(|| format!("its schema refers to {reference}, which does not exist"))
     }
 
     fn named(&self, name: &str, schema: &Map<String, Value>, depth: usize) -> Result<Type, String> {
@@ -62,7 +62,7 @@ impl Shape<'_> {
             "boolean" => Ok(Type::Bool),
             "array" => self.array(schema, depth),
             "object" => Ok(Type::Record(self.object(schema, depth))),
-            other => Err(format!("its schema says `{other}`")),
+            other => Err(format!("its schema type `{other}` has no Cedar equivalent")),
         }
     }
 
@@ -119,7 +119,7 @@ impl Shape<'_> {
             match &found {
                 Some(known) if *known != kind => {
                     let (one, two) = (known.name(), kind.name());
-                    return Err(format!("its schema says {word} with {one} and {two}"));
+                    return Err(format!("its schema has {word} with {one} and {two}"));
                 }
                 _ => found = Some(kind),
             }
@@ -129,7 +129,7 @@ impl Shape<'_> {
 
     fn array(&self, schema: &Map<String, Value>, depth: usize) -> Result<Type, String> {
         let Some(items) = schema.get("items") else {
-            return Err("its schema does not say what the array holds".to_owned());
+            return Err("its schema does not define the array's items".to_owned());
         };
         let (of, _) = self.kind(items, depth)?;
         Ok(Type::Set(Box::new(of)))

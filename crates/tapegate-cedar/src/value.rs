@@ -79,7 +79,7 @@ impl Maker {
             }
             Kind::Null => Ok(Vec::new()),
             _ => {
-                self.misfit("they are no object");
+                self.misfit("they are not an object");
                 Ok(Vec::new())
             }
         }
@@ -113,7 +113,7 @@ impl Maker {
             let name = name.into_owned();
             if seen.contains(&name) {
                 self.path.push(name);
-                self.misfit("it is there twice");
+                self.misfit("it occurs twice");
                 let twice = self.path.pop();
                 members.retain(|(name, _)| Some(name) != twice.as_ref());
                 cursor.value()?;
@@ -137,7 +137,7 @@ impl Maker {
         let folded = fold(key);
         if let Some((own, _)) = tree.members.iter().find(|(_, tree)| tree.folded == folded) {
             self.path.push(own.clone());
-            self.misfit(format!("there is also `{name}`, which servers may take for it"));
+            self.misfit(format!("there is also `{name}`, which servers may read as the same key"));
             self.path.pop();
         }
     }
@@ -156,7 +156,7 @@ impl Maker {
                 None
             }
             (found, Type::Any) if found != Kind::String && place.is_compared() => {
-                self.misfit(format!("it is {} and not text", say(found)));
+                self.misfit(format!("it is {}, not text", say(found)));
                 cursor.value()?;
                 None
             }
@@ -170,13 +170,13 @@ impl Maker {
             (Kind::Array, Type::Set(_) | Type::Any) => self.array(cursor, place, depth)?,
             (Kind::Object, Type::Record(_) | Type::Any) => self.record(cursor, place, depth)?,
             (found, kind) => {
-                self.misfit(format!("it is {} and not {}", say(found), kind.name()));
+                self.misfit(format!("it is {}, not {}", say(found), kind.name()));
                 cursor.value()?;
                 None
             }
         };
         if matches!(found, Kind::Bool | Kind::Number | Kind::Object) && place.wants_path() {
-            self.misfit(format!("it is {} and not a path", say(found)));
+            self.misfit(format!("it is {}, not a path", say(found)));
         }
         Ok(made)
     }
@@ -185,8 +185,8 @@ impl Maker {
         let made = number(text, place.kind);
         if made.is_none() {
             self.misfit(match place.kind {
-                Type::Long => "it is not a whole number of 64 bits",
-                _ => "it has more than four digits after the point, or too many before it",
+                Type::Long => "it is not a 64-bit whole number",
+                _ => "it has more than four decimal places, or too many digits before them",
             });
         } else if place.tree.is_some_and(|tree| tree.wanted.is_some()) {
             self.alternatives(number::readings(text, place.kind));
@@ -200,7 +200,7 @@ impl Maker {
         tree: Option<&Tree>,
     ) -> Result<Option<Shown>, Fault> {
         let Some(text) = exact(cursor.string()?) else {
-            self.misfit("it holds half a character");
+            self.misfit("it contains an unpaired surrogate");
             return Ok(None);
         };
         self.text(&text, tree);
@@ -255,7 +255,7 @@ impl Maker {
     fn deeper(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Option<usize>, Fault> {
         let left = depth.checked_sub(1);
         if left.is_none() {
-            self.misfit("it is nested too deep");
+            self.misfit("it is nested too deeply");
             cursor.value()?;
         }
         Ok(left)

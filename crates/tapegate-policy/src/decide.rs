@@ -201,7 +201,7 @@ fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -
     let done = match (&decision.strict, &decision.outcome) {
         (Outcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {
-            format!("sent on, as the profile is development; production would {}", strict.verb())
+            format!("sent on, since the profile is development; production would {}", strict.verb())
         }
         (Outcome::Deny, _) => "denied".to_owned(),
         (Outcome::Hold { workflow }, _) => format!("waits for a person (workflow `{workflow}`)"),

@@ -121,7 +121,7 @@ fn with_tools(text: &str, traffic: &Traffic) -> Result<(), String> {
 pub fn passes(policy: &Policy, traffic: &Traffic) -> Result<(), String> {
     first_stopped(policy, traffic).map_err(|call| {
         let decision = decide(policy, Profile::Production, &call, &Facts::default());
-        format!("a call of `{}` that was observed would not pass: {}", call.name, decision.reason)
+        format!("an observed call of `{}` would not pass: {}", call.name, decision.reason)
     })
 }
 

@@ -146,7 +146,7 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter,
         let is_range = ahead.next() == Some('-') && ahead.next().is_some_and(|next| next != ']');
         let high = if is_range { chars.nth(1).ok_or_else(open)? } else { low };
         if high < low {
-            return Err(format!("the range `{low}-{high}` is the wrong way round"));
+            return Err(format!("the range `{low}-{high}` is reversed"));
         }
         ranges.push((low, high));
     }

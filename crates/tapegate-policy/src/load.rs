@@ -44,8 +44,8 @@ const HEAD: &str = "\
 <!-- Written from the tables of the language (crates/tapegate-policy/src/load/language.rs) by a test:
      UPDATE_GOLDEN=1 cargo test -p tapegate-policy reference -->
 
-A key in **bold** must be there. A key with ⁺ is ours; ThoughtGate does not have it. Every value may hold `${VAR}` and
-`${VAR:-default}`, which are variables of the environment; `$${` is a dollar and a brace.
+A key in **bold** is required. A key with ⁺ is an extension that ThoughtGate does not have. Every value may contain
+`${VAR}` and `${VAR:-default}`, which are replaced by environment variables; `$${` is a literal `${`.
 ";
 
 /// The result of loading a policy.
@@ -127,7 +127,7 @@ fn load_with(
 
 /// The published JSON Schema of a policy.
 pub fn schema() -> String {
-    let about = "A policy that `tapegate shim` and `tapegate hub` hold to and `tapegate check` looks over. Written from the tables of the language.";
+    let about = "A policy that `tapegate shim` and `tapegate hub` enforce and `tapegate check` validates. Written from the tables of the language.";
     let top = &language::POLICY;
     Published { title: "Tapegate policy", about, top, elsewhere: false }.write()
 }
@@ -200,7 +200,7 @@ impl Loader<'_> {
         let before = self.findings.has_errors();
         let node = yaml::parse_strict(text, 0, &mut self.findings);
         if node.is_none() && !before && text.contains("${") {
-            let words = "inside of `[…]` and `{…}` a variable must stand in quotes: `[\"${VAR}\"]`";
+            let words = "inside `[…]` and `{…}` a variable must be in quotes: `[\"${VAR}\"]`";
             self.findings.warning(Spot::default(), words);
         }
         let node = node?;

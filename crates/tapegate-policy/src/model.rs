@@ -147,8 +147,8 @@ impl Act {
         match self {
             Self::Forward => "sends it on",
             Self::Deny => "denies it",
-            Self::Approve { .. } => "wants it approved",
-            Self::Policy { .. } => "has Cedar asked",
+            Self::Approve { .. } => "requires approval",
+            Self::Policy { .. } => "asks Cedar",
         }
     }
 }

@@ -154,7 +154,7 @@ impl Predicate {
 
     /// A hint about a reason for failure that is easily missed.
     pub fn advice(&self, arguments: &[u8]) -> Option<&'static str> {
-        let words = "relative paths never match `under`, as the server's folder is not known; use an absolute path";
+        let words = "relative paths never match `under`, because the server's folder is not known; use an absolute path";
         (!self.not && self.has_relative_path(arguments)).then_some(words)
     }
 
@@ -177,7 +177,7 @@ impl Predicate {
         let path = &self.path_text;
         match words.strip_prefix("is ") {
             Some(rest) if matches!(self.test, Test::Under(_)) => format!(
-                "`{path}` could be read as {rest}; an absolute path without `..` and escapes can be told apart"
+                "`{path}` could be read as {rest}; an absolute path without `..` and escapes has only one reading"
             ),
             Some(rest) => format!("`{path}` could be read as {rest}"),
             None => format!("`{path}` could be read so that it {words}"),
@@ -242,7 +242,7 @@ fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool>
 }
 
 impl Predicate {
-    /// A message for arguments that fail the predicate: "`path` is not like `/data/*`".
+    /// A message for arguments that fail the predicate: "`path` does not match `/data/*`".
     pub(crate) fn refuted(&self) -> String {
         format!("`{}` {}", self.path_text, self.words(!self.not))
     }
@@ -250,10 +250,10 @@ impl Predicate {
     /// The test or its negation as a verb phrase that follows the path.
     fn words(&self, not: bool) -> Cow<'_, str> {
         match (&self.test, not) {
-            (Test::Exists, false) => "is there".into(),
-            (Test::Exists, true) => "is not there".into(),
-            (Test::Glob(glob), false) => format!("is like `{}`", glob.text()).into(),
-            (Test::Glob(glob), true) => format!("is not like `{}`", glob.text()).into(),
+            (Test::Exists, false) => "exists".into(),
+            (Test::Exists, true) => "does not exist".into(),
+            (Test::Glob(glob), false) => format!("matches `{}`", glob.text()).into(),
+            (Test::Glob(glob), true) => format!("does not match `{}`", glob.text()).into(),
             (Test::Regex(regex), false) => format!("matches `{regex}`").into(),
             (Test::Regex(regex), true) => format!("does not match `{regex}`").into(),
             (Test::OneOf(texts), false) => format!("is {}", texts.join(" or ")).into(),
@@ -278,7 +278,7 @@ impl Predicate {
 }
 
 impl std::fmt::Display for Predicate {
-    /// The predicate for people: "`path` is like `/data/*`".
+    /// The predicate for people: "`path` matches `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = if self.optional { ", or is left out" } else { "" };
         write!(f, "`{}` {}{or}", self.path_text, self.words(self.not))

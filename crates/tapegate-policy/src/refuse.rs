@@ -38,7 +38,7 @@ impl Subject {
             None => "is denied by the policy's default".to_owned(),
         };
         let (code, error_type, words) = match decision.gate {
-            GateName::Framing => (-32600, "invalid_request", "is not called as it must be".into()),
+            GateName::Framing => (-32600, "invalid_request", "is not called correctly".into()),
             GateName::Visibility => (-32015, "tool_not_exposed", "is not available here".into()),
             GateName::Governance if decision.drift => {
                 (-32014, "definition_drift", crate::pins::refusal_words(&decision.reason).into())
@@ -68,7 +68,7 @@ impl Subject {
                 "Do not call it again; ask the user to review the definition and pin it."
             }
             GateName::Governance if decision.relative_path => {
-                "Use an absolute path, as relative ones cannot be told apart; or ask the user."
+                "Use an absolute path, because a relative one is ambiguous, or ask the user."
             }
             GateName::Governance if decision.other_arguments => {
                 "Call it with other arguments, or ask the user."
@@ -116,7 +116,7 @@ impl Subject {
 
     /// Something that the decision depends on is unavailable: approvers, the hub, the log.
     pub fn unavailable(&self, why: &str) -> Refusal {
-        let words = format!("cannot be decided about: {why}");
+        let words = format!("cannot be permitted: {why}");
         self.refusal(-32013, "service_unavailable", None, &words)
     }
 
@@ -125,7 +125,7 @@ impl Subject {
         let (words, advice) = match decision.approval_scope() {
             None => ("was approved, but the policy has changed since and denies it", ""),
             Some(_) => (
-                "was approved, but by now needs another approval",
+                "was approved, but now needs another approval",
                 "It was not run. Make the same call again to ask for it.",
             ),
         };
@@ -139,7 +139,7 @@ impl Subject {
     /// The call needs approval, but arrived in a form that cannot wait: in a batch or as a
     /// notification.
     pub fn cannot_wait(&self) -> Refusal {
-        let words = "needs an approval, which only a single request can wait for";
+        let words = "needs an approval, and only a single request can wait for one";
         self.refusal(-32600, "invalid_request", Some(GateName::Approval), words)
     }
 

@@ -31,7 +31,7 @@ pub fn tightens(old: &Loaded, new: &Loaded) -> Result<(), MayLoosen> {
         return unproven(&format!("the variable `{written}` is new or has changed"));
     }
     let (Some(old), Some(new)) = (&old.policy, &new.policy) else {
-        return unproven("a variable stands where changes cannot be compared");
+        return unproven("a variable is used where changes cannot be compared");
     };
     policy_tightens(old, new)?;
     // The next start may name a profile, or leave it to the policy.
@@ -71,7 +71,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     check("the built-in rules", new.own_files.refuse || !own_files.refuse)?;
     let embedded = *embedded_messages == EmbeddedMessages::Log
         || new.embedded_messages == EmbeddedMessages::Refuse;
-    check("what is done with embedded messages", embedded)?;
+    check("the action for embedded messages", embedded)?;
     rules::tighten((rules, default), &new.rules)?;
     let cedar = match (cedar, &new.cedar) {
         (None, None) => true,

@@ -209,7 +209,7 @@ impl Warden {
             }
             let judgement = quiet.as_ref().unwrap_or(judgement);
             if refused && judgement.strict() != Outcome::Deny {
-                let why = "the batch that it came in was refused, and it was not sent";
+                let why = "it was not sent, because its batch was refused";
                 if !judgement.calls.is_empty() {
                     self.unsent(case.at, case.lane, case.from, frame, why);
                 }

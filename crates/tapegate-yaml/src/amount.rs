@@ -15,7 +15,7 @@ pub fn duration_ns(node: &Node) -> Result<u64, String> {
         }
         _ => return Err(format!("this must be a time, such as `5s`, but it is {}", node.kind())),
     };
-    let bad = || format!("`{text}` is no time; write a whole number and `ms`, `s`, `m` or `h`");
+    let bad = || format!("`{text}` is not a time; use a whole number and `ms`, `s`, `m` or `h`");
     if text.starts_with('-') {
         return Err(format!("a time cannot be negative: `{text}`"));
     }
@@ -37,12 +37,12 @@ pub fn bytes(node: &Node) -> Result<u64, String> {
         Value::Text(text) => text.trim().to_ascii_lowercase(),
         Value::Number(text) => {
             let whole = Number::read(text.as_bytes()).whole();
-            return whole.ok_or_else(|| format!("`{text}` is no number of bytes"));
+            return whole.ok_or_else(|| format!("`{text}` is not a number of bytes"));
         }
         _ => return Err(format!("this must be a number of bytes, but it is {}", node.kind())),
     };
     let bad = || {
-        format!("`{text}` is no number of bytes; write a whole number, perhaps with `kb` or `mb`")
+        format!("`{text}` is not a valid size; write a whole number of bytes, or use `kb` or `mb`")
     };
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit = match text[end..].trim() {

@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
             Some(text) => {
                 let size = read_bytes(text);
                 if size.is_none() {
-                    wrong(node, format!("`{text}` is no size such as 1024 or 64kb"), findings);
+                    wrong(node, format!("`{text}` is not a size such as 1024 or 64kb"), findings);
                 }
                 size
             }
@@ -91,7 +91,7 @@ pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findin
     if found.is_none() {
         let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
         let got = node.as_text().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
-        wrong(node, format!("{got} is none of {}", words.join(", ")), findings);
+        wrong(node, format!("{got} is not one of {}", words.join(", ")), findings);
     }
     found.map(|(_, choice)| *choice)
 }
@@ -120,7 +120,7 @@ fn whole(node: &Node, findings: &mut Findings) -> Option<u64> {
     let number = Number::read(text.as_bytes());
     let whole = number.whole().filter(|whole| !number.is_negative() || *whole == 0);
     if whole.is_none() {
-        let why = if number.is_negative() { "is negative" } else { "is no whole number" };
+        let why = if number.is_negative() { "is negative" } else { "is not a whole number" };
         wrong(node, format!("`{text}` {why}"), findings);
     }
     whole

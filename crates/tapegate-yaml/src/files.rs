@@ -18,7 +18,7 @@ pub enum FileError {
     #[error("there is no such file")]
     Missing,
     /// It is outside the folder that it must be in.
-    #[error("it lies outside of its folder")]
+    #[error("it is outside the allowed folder")]
     Outside,
     /// It is larger than the limit.
     #[error("it has more than {bytes_max} bytes")]

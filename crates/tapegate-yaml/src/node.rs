@@ -97,7 +97,7 @@ impl Node {
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",
-            Value::Bool(_) => "a yes or no",
+            Value::Bool(_) => "true or false",
             Value::Number(_) => "a number",
             Value::Text(_) => "text",
             Value::List(_) => "a list",

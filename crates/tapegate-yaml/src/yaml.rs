@@ -120,7 +120,7 @@ impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, spot: Spot) -> Option<()> {
         match event {
             Event::DocumentStart(_) if self.done.is_some() => {
-                self.findings.error(spot, "another document begins here; there must be only one");
+                self.findings.error(spot, "a second document begins here; only one is allowed");
                 None
             }
             Event::Scalar(text, style, anchor, tag) => {
@@ -159,7 +159,7 @@ impl Builder<'_> {
 
     fn begin(&mut self, open: Open) -> Option<()> {
         if self.open.len() == NESTING_MAX {
-            let words = format!("lists and maps lie more than {NESTING_MAX} deep in each other");
+            let words = format!("lists and maps are nested more than {NESTING_MAX} levels deep");
             self.findings.error(open.spot, words);
             return None;
         }
@@ -203,7 +203,7 @@ impl Builder<'_> {
     fn known_tag(&mut self, tag: Option<&Tag>, wanted: &str, spot: Spot) {
         let Some(tag) = tag else { return };
         if !(tag.is_yaml_core_schema() && tag.suffix == wanted) {
-            self.findings.error(spot, format!("the tag `{tag}` means nothing here"));
+            self.findings.error(spot, format!("the tag `{tag}` is not supported here"));
         }
     }
 
@@ -236,13 +236,13 @@ impl Builder<'_> {
 
     fn alias(&mut self, anchor: usize, spot: Spot) -> Option<()> {
         let Some(node) = self.anchors.get(&anchor) else {
-            self.findings.error(spot, "this alias stands inside of what it stands for");
+            self.findings.error(spot, "this alias refers to a value that contains it");
             return None;
         };
         let left = ALIASED_BYTES_MAX - self.aliased_bytes;
         let room = NESTING_MAX.saturating_sub(self.open.len());
         let Some(cost) = node.cost(room, left) else {
-            let words = "aliases make too much of this text, or nest it too deep";
+            let words = "aliases expand to too much text or nest too deeply";
             self.findings.error(spot, words);
             return None;
         };

@@ -81,7 +81,8 @@ fn a_value_of_another_type_opens_neither_a_forbid_nor_a_permit() {
                 let answer = call(&cedar, "x", odd);
                 assert!(!answer.permit, "{odd}");
                 assert_eq!(answer.errors.len(), 1, "{odd}: {answer:?}");
-                assert!(answer.errors[0].starts_with(&format!("policy `{policy}` was not asked")));
+                let words = format!("policy `{policy}` was not evaluated");
+                assert!(answer.errors[0].starts_with(&words));
             }
         }
     }
@@ -205,7 +206,7 @@ fn arguments_are_typed_by_the_tools_schema() {
     assert!(permits("\"n\":4", "\"n\":4.0"));
     assert!(permits("null", "\"yes\""));
     assert!(!permits("\"amount\":10", "\"amount\":10.5"));
-    assert!(!permits("\"amount\":10", "\"amount\":10.49999"), "five digits are no decimal");
+    assert!(!permits("\"amount\":10", "\"amount\":10.49999"), "five decimal places are too many");
     assert!(!permits("\"n\":4", "\"n\":4.5"));
     assert!(!permits("\"n\":4", "\"n\":99999999999999999999"));
     assert!(!permits("[\"b\",\"a\"]", "\"a\""));
@@ -238,9 +239,9 @@ fn policies_that_take_one_argument_for_different_things_do_not_load() {
     let number = "context.arguments.a > 1";
     let text = "context.arguments.a like \"x*\"";
     let found = faults(&(one("", number) + &one("", text)), &[]);
-    assert!(found[0].contains("`a` is taken for Long and for String"), "{found:?}");
+    assert!(found[0].contains("`a` is used as Long and as String"), "{found:?}");
     let found = faults(&one("", &format!("({number} || {text})")), &[]);
-    assert!(found[0].contains("`a` is taken for Long and for String"), "{found:?}");
+    assert!(found[0].contains("`a` is used as Long and as String"), "{found:?}");
     let apart = one(" == Tool::\"m\"", number) + &one(" == Tool::\"n\"", text);
     let cedar = fine(&apart, &[]);
     assert!(call(&cedar, "m", r#"{"a":2}"#).permit);

@@ -33,7 +33,7 @@ fn ways_of_writing_names_are_not_mixed() {
     assert!(faults(two, &[])[0].starts_with("2:1: a tool is `Tool` in one policy"));
     assert_eq!(
         faults("permit(principal == Acme::App::\"x\", action, resource);", &[]),
-        ["1:1: `Acme` is no namespace of ours; write names without a namespace, or with \
+        ["1:1: `Acme` is not a supported namespace; write names without a namespace, or with \
           `Tapegate::`"]
     );
 }
@@ -53,7 +53,7 @@ fn in_older_files_mcp_method_stands_for_everything_but_tools() {
         "{text}\npermit(principal, action == ThoughtGate::Action::\"prompts/get\", resource);"
     );
     let found = faults(&newer, &[]);
-    assert!(found[0].starts_with("2:1: warning: `mcp/method` does not stand for"), "{found:?}");
+    assert!(found[0].starts_with("2:1: warning: `mcp/method` does not cover"), "{found:?}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn actions_that_are_never_asked_by_load_with_a_warning() {
     let text = "permit(principal, action == ThoughtGate::Action::\"Forward\", resource);";
     assert_eq!(
         faults(text, &[]),
-        ["1:1: warning: nothing is ever asked by the action `Forward`; the policy has no effect"]
+        ["1:1: warning: no request uses the action `Forward`; the policy has no effect"]
     );
 }
 

@@ -174,14 +174,14 @@ fn folders_can_only_be_asked_for_folders_that_are_written_down() {
         "context has folders",
     ] {
         let found = found(condition);
-        assert!(found.contains("can only be asked for them"), "{condition}: {found}");
+        assert!(found.contains("only folder tests may use"), "{condition}: {found}");
     }
     assert!(
         found("context.folders.path.contains(\"data\")")
             .starts_with("2:9: `data` is not an absolute")
     );
     assert!(found("context.folders.path.contains(\"/data/*\")").contains("is a glob"));
-    assert!(found("context.folders.n.contains(\"/data\")").contains("`n` is Long, and not a path"));
+    assert!(found("context.folders.n.contains(\"/data\")").contains("`n` is Long, not a path"));
     let tools = "permit(principal, action == Action::\"tools/call\", resource) when { \
                  context.folders.pth.contains(\"/data\") };";
     let found = faults(tools, &pins()).join("\n");

@@ -30,7 +30,7 @@ fn text_that_is_no_cedar_is_refused_with_its_place() {
     );
     assert_eq!(
         faults("permit(principal, action, resource == ?resource);", &[]),
-        ["1:1: this is a template, and nothing fills it in; write a policy"]
+        ["1:1: templates are not supported; write a policy without slots"]
     );
 }
 
@@ -51,7 +51,7 @@ fn an_argument_that_may_be_missing_must_be_tested_for() {
 fn an_argument_that_is_required_needs_no_test() {
     check(PINNED, "context.arguments.path like \"*.txt\"", &[]);
     check(TOOLS, "context.arguments.path like \"*.txt\"", &[]);
-    let words = "only tools have the argument `path` for sure; name the action `tools/call`, or \
+    let words = "only tools always have the argument `path`; name the action `tools/call`, or \
                  write `context.arguments has path && …` before it is read";
     let open = "principal, action, resource";
     check(open, "context.arguments.path like \"*.txt\"", &[&format!("2:1: {words}")]);
@@ -85,7 +85,7 @@ fn a_pattern_of_a_path_that_lets_pass_is_told_with_the_test_that_was_meant() {
 
 #[test]
 fn an_argument_that_no_tool_has_is_an_error_even_if_it_is_only_tested_for() {
-    let words = "no tool that the policy can be about has `pth`; did you mean `path`?";
+    let words = "no tool that the policy can apply to has `pth`; did you mean `path`?";
     check(PINNED, "context.arguments.pth like \"a*\"", &[&format!("2:19: {words}")]);
     check(PINNED, "context.arguments has pth", &[&format!("2:23: {words}")]);
     // A prompt might have it.
@@ -98,15 +98,15 @@ fn an_argument_without_one_type_is_an_error_that_says_why() {
     check(
         PINNED,
         "context.arguments has odd",
-        &["2:23: the argument `odd` cannot be read here: its schema says anyOf with String and \
-           Long; name the tool the policy is about, by `resource == …`, or do not read it"],
+        &["2:23: the argument `odd` cannot be read here: its schema has anyOf with String and \
+           Long; name the tool by `resource == …`, or do not read the argument"],
     );
     check(
         TOOLS,
         "context.arguments has limit && context.arguments.limit > 3",
         &["2:23: the argument `limit` cannot be read here: it is Long in `read` of `files` but \
-           String in `write` of `files`; name the tool the policy is about, by `resource == …`, \
-           or do not read it"],
+           String in `write` of `files`; name the tool by `resource == …`, or do not read the \
+           argument"],
     );
     check(
         TOOLS,
@@ -170,7 +170,7 @@ fn what_never_holds_is_a_warning() {
     );
     assert_eq!(
         faults(r#"forbid(principal, action, resource == Tool::"raed");"#, &pins()),
-        ["1:1: warning: no tool `raed` is among the accepted definitions"]
+        ["1:1: warning: no pinned tool has the name `raed`"]
     );
 }
 
@@ -195,7 +195,10 @@ fn ids_are_unique_across_files_and_default_to_their_place() {
     assert!(cedar.is_none());
     let [fault] = &faults[..] else { panic!("{faults:?}") };
     assert_eq!((fault.text, fault.line, fault.column), (1, 3, 3));
-    assert_eq!(fault.words, "`@id(\"same\")` is taken by the policy at a.cedar:1; ids are unique");
+    assert_eq!(
+        fault.words,
+        "`@id(\"same\")` is used by the policy at a.cedar:1; ids must be unique"
+    );
     let cedar = fine(&format!("{open}{open}\n{open}"), &[]);
     assert_eq!(call(&cedar, "x", "{}").policies, ["p.cedar:1", "p.cedar:1:37", "p.cedar:2"]);
 }

@@ -32,11 +32,11 @@ impl Maker {
     /// Examines a text that policies read.
     pub(super) fn text(&mut self, text: &str, tree: Option<&Tree>) {
         if self.plain_only && !is_plain(text) {
-            self.misfit("it holds a text that may be read as another");
+            self.misfit("it contains text that can be read in several ways");
         }
         let Some(tree) = tree else { return };
         if tree.path_pattern && climbs(text) {
-            let why = "it leads up, out of the folder that it begins with".to_owned();
+            let why = "it leaves the folder that it starts with".to_owned();
             self.made.misfits.push(Misfit { path: self.path.clone(), why, climbs: true });
         }
         if !tree.folders.is_empty() {
@@ -86,7 +86,7 @@ impl Maker {
                 _ => {}
             }
             if kind != Kind::String && kind != Kind::Null && !tree.folders.is_empty() {
-                self.misfit("it holds something that is not a path");
+                self.misfit("it contains a value that is not a path");
             }
             differs |= !others.is_empty();
             first_readings.extend(others.first().cloned().or(own));

@@ -35,5 +35,5 @@ fn depth_is_bounded_and_no_error() {
     let whole = Tree { whole: true, ..Tree::default() };
     let made = arguments(Some(deep.as_bytes()), &whole, MemberTypes::default(), None);
     assert_eq!(made.misfits.len(), 1);
-    assert_eq!(made.misfits[0].why, "it is nested too deep");
+    assert_eq!(made.misfits[0].why, "it is nested too deeply");
 }

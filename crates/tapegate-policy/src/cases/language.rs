@@ -17,7 +17,7 @@ static MOMENT: Word = Word {
     numbers: false,
     check: |text| match read_rfc3339(text) {
         Some(_) => Ok(()),
-        None => Err(format!("`{text}` is no time such as `2026-03-20T14:22:11Z`")),
+        None => Err(format!("`{text}` is not a time such as `2026-03-20T14:22:11Z`")),
     },
     pattern: || {
         "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
@@ -30,10 +30,14 @@ const WHO: Shape = Shape::Either(&[Name, Shape::Table(&PRINCIPAL)]);
 
 /// Keys that are allowed at the top, for all cases, and in a single case.
 const AROUND: &[Entry] = &[
-    Entry::new("server", Name, "The server that is called; `*`, unless given."),
-    Entry::new("profile", Choice(&["production", "development"]), "Production, unless given."),
-    Entry::new("principal", WHO, "Who calls."),
-    Entry::new("at", Shape::Word(&MOMENT), "When; now, unless given."),
+    Entry::new("server", Name, "The server that is called. Default: `*`."),
+    Entry::new(
+        "profile",
+        Choice(&["production", "development"]),
+        "The profile. Default: production.",
+    ),
+    Entry::new("principal", WHO, "The caller."),
+    Entry::new("at", Shape::Word(&MOMENT), "Time of the call. Default: now."),
 ];
 
 /// A file of cases.
@@ -42,7 +46,7 @@ pub static SUITE: Table = Table {
     about: "Tests of a policy.",
     rest: Rest::Refuse,
     groups: &[
-        &[Entry::new("config", Name, "The policy, from the folder of this file.")],
+        &[Entry::new("config", Name, "The policy, relative to the folder of this file.")],
         AROUND,
         &[Entry::new("cases", List(&Shape::Table(&CASE)), "The tests.").required()],
     ],
@@ -51,25 +55,25 @@ pub static SUITE: Table = Table {
 /// A case.
 pub static CASE: Table = Table {
     name: "case",
-    about: "A call, and what is expected to become of it.",
+    about: "A call and its expected outcome.",
     rest: Rest::Refuse,
     groups: &[
         &[
-            Entry::new("name", Name, "What it goes by; what is called, unless given."),
-            Entry::new("call", Name, "The tool that is called: `tools/call`."),
+            Entry::new("name", Name, "Name of the case. Default: what the case calls."),
+            Entry::new("call", Name, "The tool to call, with `tools/call`."),
             Entry::new("method", Name, "Another method, such as `resources/read`."),
             Entry::new("prompt", Name, "The prompt, for `prompts/get` and completions."),
             Entry::new("uri", Name, "The URI, for `resources/read` and the like."),
             Entry::new("arguments", Any, "The arguments of the call."),
-            Entry::new("message", Text, "A whole JSON-RPC message, to the letter."),
+            Entry::new("message", Text, "A whole JSON-RPC message, verbatim."),
         ],
         AROUND,
         &[
-            Entry::new("expect", Choice(FATES), "What becomes of it.").required(),
+            Entry::new("expect", Choice(FATES), "The expected outcome.").required(),
             Entry::new("gate", Choice(GATES), "The gate that decides."),
-            Entry::new("rule", Name, "The rule that matches, by its name."),
-            Entry::new("workflow", Name, "The workflow by which people are asked."),
-            Entry::new("policy", Name, "A Cedar policy that decides, by its `@id`."),
+            Entry::new("rule", Name, "Name of the rule that matches."),
+            Entry::new("workflow", Name, "The approval workflow that is used."),
+            Entry::new("policy", Name, "`@id` of a Cedar policy that decides."),
         ],
     ],
 };
@@ -77,13 +81,13 @@ pub static CASE: Table = Table {
 /// The caller.
 pub static PRINCIPAL: Table = Table {
     name: "principal",
-    about: "Who calls.",
+    about: "The caller.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("name", Name, "The application or user."),
-        Entry::new("namespace", Name, "Where it runs."),
-        Entry::new("service_account", Name, "What it runs as."),
-        Entry::new("roles", List(&Name), "What it may act as."),
-        Entry::new("client", Name, "The agent, as it calls itself."),
+        Entry::new("namespace", Name, "Namespace that the caller runs in."),
+        Entry::new("service_account", Name, "Service account that the caller runs as."),
+        Entry::new("roles", List(&Name), "Roles of the caller."),
+        Entry::new("client", Name, "The name that the agent gives itself."),
     ]],
 };

@@ -42,7 +42,7 @@ pub(super) fn suite(node: &Node, findings: &mut Findings) -> Option<Suite> {
         let named = node.get("name").is_some();
         if let Some(twin) = cases.iter().find(|known| named && known.name == case.name) {
             let line = twin.spot.line;
-            let words = format!("there is another case `{}` in line {line}", case.name);
+            let words = format!("the name `{}` is already used on line {line}", case.name);
             findings.within(&step, |findings| findings.warning(case.spot, words));
         }
         cases.push(case);
@@ -64,7 +64,7 @@ fn case(node: &Node, around: &Around, findings: &mut Findings) -> Option<Case> {
     if let (Some(_), Some(node), Fate::Forward | Fate::Deny) =
         (text("workflow"), fields.get("workflow"), fate)
     {
-        let words = "a workflow is only asked where `expect` is `approve`";
+        let words = "`workflow` applies only with `expect: approve`";
         findings.within("workflow", |findings| findings.error(node.spot, words));
     }
     let gate = text("gate").and_then(|word| gate(&word));
@@ -88,12 +88,12 @@ fn what(node: &Node, findings: &mut Findings) -> Option<What> {
         [_] => {}
         [] => {
             let words =
-                "what is called is missing: `call: TOOL`, or `method` and `uri` or `prompt`";
+                "the case calls nothing; write `call: TOOL`, or `method` with `uri` or `prompt`";
             findings.error(node.spot, words);
             return None;
         }
         [one, two, ..] => {
-            let words = format!("`{one}` and `{two}` exclude each other");
+            let words = format!("give either `{one}` or `{two}`, not both");
             findings.error(node.spot, words);
             return None;
         }
@@ -107,20 +107,20 @@ fn what(node: &Node, findings: &mut Findings) -> Option<What> {
             ("uri", uri.is_some()),
         ] {
             if there {
-                findings.error(node.spot, format!("`{name}` stands in the message itself"));
+                findings.error(node.spot, format!("`{name}` is already in `message`; remove it"));
             }
         }
         return Some(What::Message(message.into_bytes()));
     }
     if let Some(name) = text("call") {
         if prompt.is_some() || uri.is_some() {
-            findings.error(node.spot, "`call` is for tools, which have neither `prompt` nor `uri`");
+            findings.error(node.spot, "`call` names a tool, which has no `prompt` or `uri`");
         }
         return Some(What::Call { method: "tools/call".to_owned(), name, arguments });
     }
     let name = match (prompt, uri) {
         (Some(_), Some(_)) => {
-            findings.error(node.spot, "`prompt` and `uri` exclude each other");
+            findings.error(node.spot, "give either `prompt` or `uri`, not both");
             return None;
         }
         (prompt, uri) => prompt.or(uri).unwrap_or_default(),

@@ -36,15 +36,15 @@ cases:
         [
             "1:9 config: this must be text, but it is a number; put it in quotes",
             "2:1 there is no key `profil` here; did you mean `profile`?",
-            "3:5 at: `yesterday` is no time such as `2026-03-20T14:22:11Z`",
+            "3:5 at: `yesterday` is not a time such as `2026-03-20T14:22:11Z`",
             "5:23 cases[0].expect: this must be `forward`, `deny` or `approve`, not `forwards`; did you mean `forward`?",
-            "6:5 cases[1]: `call` and `method` exclude each other",
-            "7:5 cases[2]: what is called is missing: `call: TOOL`, or `method` and `uri` or `prompt`",
+            "6:5 cases[1]: give either `call` or `method`, not both",
+            "7:5 cases[2]: the case calls nothing; write `call: TOOL`, or `method` with `uri` or `prompt`",
             "7:26 cases[2].gate: this must be `framing`, `visibility`, `rules`, `governance`, `cedar`, `policy` or `approval`, not `gates`",
-            "8:39 cases[3].workflow: a workflow is only asked where `expect` is `approve`",
-            "9:5 cases[4]: `call` is for tools, which have neither `prompt` nor `uri`",
-            "10:5 cases[5]: `uri` stands in the message itself",
-            "11:5 cases[6]: `prompt` and `uri` exclude each other",
+            "8:39 cases[3].workflow: `workflow` applies only with `expect: approve`",
+            "9:5 cases[4]: `call` names a tool, which has no `prompt` or `uri`",
+            "10:5 cases[5]: `uri` is already in `message`; remove it",
+            "11:5 cases[6]: give either `prompt` or `uri`, not both",
             "12:5 cases[7]: `expect` is missing",
         ]
     );
@@ -83,7 +83,7 @@ cases:
 fn cases_of_the_same_name_are_warned_of() {
     let text =
         "cases:\n  - {name: a, call: a, expect: deny}\n  - {name: a, call: b, expect: deny}\n";
-    assert_eq!(found(text), ["3:5 cases[1]: there is another case `a` in line 2"]);
+    assert_eq!(found(text), ["3:5 cases[1]: the name `a` is already used on line 2"]);
     assert!(found("cases: [{call: a, expect: deny}, {call: a, expect: deny}]").is_empty());
 }
 
@@ -97,5 +97,5 @@ fn the_published_schema_is_that_of_the_tables() {
         std::fs::write(&path, schema()).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == schema(), "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
+    assert!(there == schema(), "{} is out of date; update it with UPDATE_GOLDEN=1", path.display());
 }

@@ -24,7 +24,7 @@ pub(super) fn held_for_drift(
             let reason = format!("{}; {drift}", decision.reason).into();
             return Decision { drift: true, by_name: false, reason, ..decision };
         }
-        steps.add(|| "pins: another workflow is to be asked about the change; denied".to_owned());
+        steps.add(|| "pins: the change needs another workflow; denied".to_owned());
         let denied = said(Outcome::Deny, GateName::Governance, drift.into());
         return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
     }
@@ -44,6 +44,6 @@ pub(super) fn on_drift(what: OnDrift) -> &'static str {
         OnDrift::Ignore => "ignored",
         OnDrift::Warn => "only logged",
         OnDrift::Deny => "denied",
-        OnDrift::Approve => "people are asked",
+        OnDrift::Approve => "approvers are asked",
     }
 }

@@ -86,7 +86,7 @@ fn by_rules(
                 let mut decision = act(policy, &rule.act, Some(rule), call, facts, steps);
                 if let Some(hint) = unknown {
                     // The rule's reason alone would suggest that the hint is known.
-                    let why = if drifted { "is not what was pinned" } else { "is not pinned" };
+                    let why = if drifted { "differs from its pin" } else { "is not pinned" };
                     let reason = &decision.reason;
                     decision.reason =
                         format!("{reason}: the tool {why}, so its `{hint}` is unknown").into();
@@ -95,7 +95,7 @@ fn by_rules(
                 (Decision { rule, ..decision }, possible.then_some(index + 1))
             }
             (None, Some(default)) => {
-                steps.add(|| format!("rules: none matches; the default is {}", verb(default)));
+                steps.add(|| format!("rules: no rule matches; the default is {}", verb(default)));
                 (act(policy, default, None, call, facts, steps), None)
             }
             (None, None) => {
@@ -122,7 +122,7 @@ fn by_rules(
         let Some(next) = next else { return Some(decision) };
         // One server may read the arguments so that this rule applies, another so that a later one
         // does.
-        steps.add(|| "rules: a server may read the arguments differently; going on".to_owned());
+        steps.add(|| "rules: a server may read the arguments differently; continuing".to_owned());
         (worst, from) = (Some(decision), next);
     }
 }
@@ -151,10 +151,8 @@ pub(super) fn ungated(
         return decision;
     }
     let (step, reason) = match duty {
-        Duty::Conversation => {
-            ("is part of any conversation and passes", "part of any conversation")
-        }
-        Duty::Logged => ("is logged and passes, as no rule names it", "not gated"),
+        Duty::Conversation => ("is part of every session and passes", "part of every session"),
+        Duty::Logged => ("is logged and passes, because no rule names it", "not gated"),
         _ => ("is not gated, and no rule names it as `method`", "not gated"),
     };
     steps.add(|| format!("`{}` {step}", call.method));
@@ -252,11 +250,11 @@ pub(super) fn hold(
 ) -> Decision {
     let known = workflow.filter(|name| policy.workflows.contains_key(*name));
     let Some(workflow) = known else {
-        let why = format!("{reason}, but there is no such workflow");
+        let why = format!("{reason}, but the workflow does not exist");
         steps.add(|| format!("approval: {why}"));
         return said(Outcome::Deny, GateName::Approval, why.into());
     };
-    steps.add(|| format!("approval: workflow `{workflow}` is asked"));
+    steps.add(|| format!("approval: workflow `{workflow}` applies"));
     said(Outcome::Hold { workflow: workflow.to_owned() }, GateName::Approval, reason)
 }
 

@@ -26,7 +26,7 @@ const ARGUMENTS_BYTES_MAX: usize = 64 << 20;
 const READINGS_BYTES_MAX: usize = 1 << 20;
 
 /// The message for a call that would need two approvals.
-const TWO_WORKFLOWS: &str = "It can be read in two ways that need approval by different people; write it so that it can be read in one";
+const TWO_WORKFLOWS: &str = "It can be read in two ways that need different approvals; write it so that only one reading is possible";
 
 /// The error for a name with too many readings.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn ask(
         steps.add(|| format!("servers may read `{reading}`:"));
         let named = NamedCall::read(call, &reading, is_uri);
         let decision = gates::ask(policy, &named, own_file, facts, steps);
-        let reason = format!("{}, as it may be read as `{reading}`", decision.reason);
+        let reason = format!("{}, because it may be read as `{reading}`", decision.reason);
         let decision = Decision { reason: reason.into(), by_name: false, ..decision };
         worst = stricter(worst, decision, steps);
     }

@@ -246,11 +246,11 @@ impl<'a> Subject<'a> {
 impl Mismatch {
     fn words(&self, rule: &Rule, arguments: &[u8]) -> String {
         match self {
-            Self::Method => "it is about other methods".to_owned(),
-            Self::Source => "it is about other servers".to_owned(),
+            Self::Method => "it applies to other methods".to_owned(),
+            Self::Source => "it applies to other servers".to_owned(),
             Self::Name => {
                 let globs: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
-                format!("the name is not like `{}`", globs.join("` or `"))
+                format!("the name does not match `{}`", globs.join("` or `"))
             }
             Self::Argument(index) => {
                 let predicate = &rule.arguments[*index];

@@ -180,7 +180,7 @@ impl Limiter {
             },
             Kind::Bool => switch(place, &seen.bools),
             Kind::Mixed if names::is_reach(place.name) => {
-                Decision::Risk("its values are of several types, which one test cannot hold")
+                Decision::Risk("its values have several types, which one test cannot cover")
             }
             _ => Decision::Open,
         }
@@ -217,7 +217,7 @@ impl Limiter {
             };
         }
         if names::is_program(name) {
-            return Decision::Risk("it is run, and may be anything");
+            return Decision::Risk("it is executed, so any value is possible");
         }
         if names::is_free_text(name) || !few || !seen.texts.iter().all(|text| is_word(text)) {
             return Decision::Open;
@@ -299,7 +299,7 @@ fn switch(place: &Place<'_>, values: &BTreeSet<bool>) -> Decision {
     }
     // Without a definition, the effect of the other value is unknown.
     match values.len() == 1 && !place.is_defined {
-        true => Decision::Risk("it had one value only, and the tape does not say what it does"),
+        true => Decision::Risk("it had only one value, and the tape does not show its effect"),
         false => Decision::Open,
     }
 }

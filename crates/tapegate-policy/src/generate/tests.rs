@@ -184,8 +184,8 @@ fn calls_that_the_server_refused_do_not_count() {
 fn what_cedar_cannot_say_and_what_is_run_are_warned_about() {
     let rules = generate(&sample(), &wish(false)).unwrap();
     let expected = [
-        "`opts.deep` of `list` may be anything: it had one value only, and the tape does not say what it does",
-        "`command` of `run` may be anything: it is run, and may be anything",
+        "`opts.deep` of `list` may be anything: it had only one value, and the tape does not show its effect",
+        "`command` of `run` may be anything: it is executed, so any value is possible",
     ];
     assert_eq!(rules.warnings, expected);
     let cedar = generate(&sample(), &wish(true)).unwrap();

@@ -15,20 +15,20 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
         let _ = writeln!(out, "# {}", comment(line));
     }
     out += "schema: 1\n\n";
-    out += "# What the agent can see. Lists that servers give are cut down to this.\nsources:\n";
+    out += "# What the agent can see. The lists of servers are filtered to this.\nsources:\n";
     servers.iter().for_each(|server| source(server, &mut out));
     out += "\ngovernance:\n  defaults:\n";
     match &wish.cedar {
         Some(name) => {
-            out += "    # Every call is put to the policies below. What none of them permits is denied.\n";
+            out += "    # Cedar decides every call by the policies below. A call that none permits is denied.\n";
             out += "    action: policy\n    policy_id: observed\n\n";
             let _ = writeln!(out, "cedar:\n  policies:\n    - {}", yaml(name));
         }
         None => {
-            out += "    # What no rule lets through is refused. `approve` would ask a person instead.\n";
+            out += "    # A call that no rule forwards is denied. `approve` would ask a person instead.\n";
             out += "    action: deny\n";
-            out += "  # One rule a tool. `optional` arguments may be left out; those in `other_arguments` may be\n";
-            out += "  # anything, and no others may be there. `under` is a folder with everything in it.\n  rules:\n";
+            out += "  # One rule per tool. `optional` arguments may be missing; those in `other_arguments` may have\n";
+            out += "  # any value, and all others are denied. `under` is a folder with everything in it.\n  rules:\n";
             servers.iter().for_each(|server| rules(server, &mut out));
         }
     }

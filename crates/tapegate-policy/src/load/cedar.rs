@@ -35,7 +35,7 @@ impl Loader<'_> {
     ) -> Option<Cedar> {
         let node = Fields::of(top).get("cedar")?;
         if !asked && node.as_map().is_some() {
-            let words = "nothing asks Cedar: no rule has `action: policy`";
+            let words = "Cedar is unused: no rule has `action: policy`";
             self.findings.error(node.spot, words);
         }
         self.findings.enter("cedar");
@@ -116,7 +116,7 @@ impl Loader<'_> {
             Err(error) => {
                 let words = match error {
                     FileError::Missing => {
-                        format!("there is no file `{path}`, seen from the folder of this one")
+                        format!("there is no file `{path}`, relative to the folder of this file")
                     }
                     error => format!("the file `{path}` cannot be read: {error}"),
                 };

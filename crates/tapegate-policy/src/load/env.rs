@@ -100,8 +100,7 @@ impl Env<'_> {
             out.push_str(&rest[..at]);
             let inside = &rest[at + 2..];
             let Some(end) = inside.find('}') else {
-                self.findings
-                    .error(node.spot, "a `${` has no `}`; write `$${` for the two characters");
+                self.findings.error(node.spot, "a `${` has no `}`; write `$${` for a literal `${`");
                 return None;
             };
             match self.variable(&inside[..end]) {
@@ -138,12 +137,12 @@ impl Env<'_> {
         let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
         if !starts || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
             return Err(format!(
-                "`${{{inside}}}` names no variable; write `$${{` for the two characters"
+                "`${{{inside}}}` is not a valid variable; write `$${{` for a literal `${{`"
             ));
         }
         if default.is_some_and(|default| default.contains("${")) {
             return Err(format!(
-                "the default of `{name}` has a variable in it; there can be only one"
+                "the default of `{name}` contains a variable; variables cannot be nested"
             ));
         }
         let value = self.files.variable(name);

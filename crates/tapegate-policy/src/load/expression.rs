@@ -10,6 +10,6 @@ pub(super) fn parse(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text).size_limit(BYTES_MAX).build().map_err(|error| {
         let words = error.to_string();
         let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        format!("this is no regular expression: {last}")
+        format!("this is not a valid regular expression: {last}")
     })
 }

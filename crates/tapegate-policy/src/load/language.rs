@@ -31,9 +31,9 @@ const TEST_SHAPE: Shape = Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)
 
 /// Keys of other formats, and their equivalents here.
 pub const STRAYS: Strays = &[
-    ("pattern", "there is no key `pattern` here; what a rule is about is `match`"),
-    ("adapter", "there is no key `adapter` here; where people are asked is `destination`"),
-    ("policy_path", "there is no key `policy_path` here; Cedar files are a list, `policies`"),
+    ("pattern", "there is no key `pattern` here; use `match`"),
+    ("adapter", "there is no key `adapter` here; use `destination`"),
+    ("policy_path", "there is no key `policy_path` here; use `policies`, a list of Cedar files"),
 ];
 
 /// A pattern of names.
@@ -90,11 +90,11 @@ fn source_id(text: &str) -> Result<(), String> {
         "" => Err("the name of a server must not be empty".to_owned()),
         "*" => Ok(()),
         _ if text.starts_with('_') => {
-            Err(format!("`{text}` begins with `_`; such names are not for servers"))
+            Err(format!("`{text}` begins with `_`, which is reserved; use another name"))
         }
         _ if text.bytes().all(allowed) => Ok(()),
         _ => Err(format!(
-            "`{text}` is no name of a server: letters, digits, `.`, `_` and `-`, or `*`"
+            "`{text}` is not a server name; use letters, digits, `.`, `_` and `-`, or `*`"
         )),
     }
 }
@@ -102,27 +102,28 @@ fn source_id(text: &str) -> Result<(), String> {
 /// A policy.
 pub static POLICY: Table = Table {
     name: "policy",
-    about: "A policy: what an agent may see, call and be told.",
+    about: "A policy controls what an agent may see, call and receive.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("schema", SCHEMA, "The version of this language: 1.").required(),
+        Entry::new("schema", SCHEMA, "Version of the policy language: 1.").required(),
         Entry::new(
             "profile",
             PROFILE,
-            "The profile that holds if nobody names one; production, unless given.",
+            "Profile to use unless `--profile` or `TAPEGATE_PROFILE` is set. Default: production.",
         )
         .ours(),
         Entry::new(
             "sources",
             List(&Shape::Table(&SOURCE)),
-            "The servers, and what of each may be seen and used; all of all, unless given.",
+            "The servers, and what each of them exposes. Default: everything on every server.",
         ),
-        Entry::new("governance", Shape::Table(&GOVERNANCE), "What is done with calls.").required(),
         Entry::new(
-            "approval",
-            MapOf(&Shape::Table(&WORKFLOW)),
-            "The ways of asking people, by name.",
-        ),
+            "governance",
+            Shape::Table(&GOVERNANCE),
+            "Which calls are forwarded, denied or held for approval.",
+        )
+        .required(),
+        Entry::new("approval", MapOf(&Shape::Table(&WORKFLOW)), "Approval workflows, by name."),
         Entry::new(
             "cedar",
             Shape::Table(&CEDAR),
@@ -131,20 +132,30 @@ pub static POLICY: Table = Table {
         Entry::new(
             "redaction",
             Shape::Table(&REDACTION),
-            "What is taken out of tapes, approvals and logs.",
+            "Which values are redacted in tapes, approvals and logs.",
         )
         .ours(),
         Entry::new(
             "pins",
             Shape::Table(&PINS),
-            "How definitions of servers are held to what was accepted.",
+            "How the definitions of servers are compared with the pinned ones.",
         )
         .ours(),
-        Entry::new("recording", Shape::Table(&RECORDING), "What is kept on tape.").ours(),
-        Entry::new("activity", Shape::Table(&ACTIVITY), "How the activity log is kept.").ours(),
-        Entry::new("telemetry", Shape::Table(&TELEMETRY), "What is exported."),
-        Entry::new("principal", Shape::Table(&PRINCIPAL), "Who calls, as Cedar sees it.").ours(),
-        Entry::new("profiles", Shape::Table(&PROFILES), "What is otherwise under a profile.")
+        Entry::new(
+            "recording",
+            Shape::Table(&RECORDING),
+            "Whether and where sessions are recorded on tape.",
+        )
+        .ours(),
+        Entry::new(
+            "activity",
+            Shape::Table(&ACTIVITY),
+            "Rotation and retention of the activity log.",
+        )
+        .ours(),
+        Entry::new("telemetry", Shape::Table(&TELEMETRY), "Export of telemetry."),
+        Entry::new("principal", Shape::Table(&PRINCIPAL), "The caller, as Cedar sees it.").ours(),
+        Entry::new("profiles", Shape::Table(&PROFILES), "Settings that a profile overrides.")
             .ours(),
     ]],
 };
@@ -152,45 +163,45 @@ pub static POLICY: Table = Table {
 /// A server.
 pub static SOURCE: Table = Table {
     name: "source",
-    about: "A server, and what of it may be seen and used.",
+    about: "A server, and what it exposes.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "id",
             Shape::Word(&SOURCE_ID),
-            "The name of the server, as the shim is told it; `*` for all that are not named.",
+            "Name of the server, as given to the shim. `*` stands for all other servers.",
         )
         .required(),
-        Entry::new("kind", Choice(&["mcp"]), "What it speaks: `mcp`."),
-        Entry::new("url", URL_SHAPE, "Where it is reached, for a shim that is not told."),
-        Entry::new("enabled", Bool, "Whether anything on it may be used; true, unless given."),
+        Entry::new("kind", Choice(&["mcp"]), "Protocol of the server: `mcp`."),
+        Entry::new("url", URL_SHAPE, "URL of the server, for a shim that is started without one."),
+        Entry::new("enabled", Bool, "Whether the server may be used at all. Default: true."),
         Entry::new(
             "expose",
             Either(&[Choice(&["all"]), Shape::Table(&EXPOSE)]),
-            "What may be seen and used; everything, unless given.",
+            "Which items are visible and callable. Default: all.",
         ),
-        Entry::new("description", Text, "What it is, for people."),
+        Entry::new("description", Text, "Description of the server, for people."),
     ]],
 };
 
 /// Which items are visible and callable.
 pub static EXPOSE: Table = Table {
     name: "expose",
-    about: "What of a server may be seen and used. If only `tools` is given, it is also held against the names of prompts and the URIs of resources; else each kind has its own list, and a kind without one has an empty list.",
+    about: "Which items of a server are visible and callable. If only `tools` is given, its globs also apply to the names of prompts and the URIs of resources. Otherwise each kind has its own list, and a missing list counts as empty.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "mode",
             Choice(&["all", "allowlist", "blocklist"]),
-            "Everything, only what is listed, or all but what is listed.",
+            "`all` exposes everything, `allowlist` only what is listed, `blocklist` everything else.",
         )
         .required(),
-        Entry::new("tools", List(&GLOB_SHAPE), "Globs on the names of tools."),
-        Entry::new("prompts", List(&GLOB_SHAPE), "Globs on the names of prompts.").ours(),
+        Entry::new("tools", List(&GLOB_SHAPE), "Globs for the names of tools."),
+        Entry::new("prompts", List(&GLOB_SHAPE), "Globs for the names of prompts.").ours(),
         Entry::new(
             "resources",
             List(&GLOB_SHAPE),
-            "Globs on the URIs of resources, and on templates as they are written.",
+            "Globs for the URIs of resources. URI templates are matched as written.",
         )
         .ours(),
     ]],
@@ -199,21 +210,21 @@ pub static EXPOSE: Table = Table {
 /// The rules for calls.
 pub static GOVERNANCE: Table = Table {
     name: "governance",
-    about: "What is done with calls.",
+    about: "Which calls are forwarded, denied or held for approval.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("defaults", Shape::Table(&DEFAULTS), "What is done when no rule matches.")
+        Entry::new("defaults", Shape::Table(&DEFAULTS), "Action when no rule matches.")
             .required(),
         Entry::new(
             "rules",
             List(&Shape::Table(&RULE)),
-            "The rules, in their order; the first that matches counts.",
+            "The rules, in order. The first rule that matches decides.",
         ),
-        Entry::new("builtin", Shape::Table(&BUILTIN), "The rules that every policy has.").ours(),
+        Entry::new("builtin", Shape::Table(&BUILTIN), "Rules that are part of every policy.").ours(),
         Entry::new(
             "embedded_messages",
             EMBEDDED,
-            "What is done with a message in which a string holds another JSON-RPC message, as an MCP log does: `log` passes and logs it, `refuse` refuses it; log, unless given.",
+            "Action for a message that contains another JSON-RPC message in a string, as a log of MCP traffic does: `log` forwards and logs it, `refuse` refuses it. Default: log.",
         )
         .ours(),
     ]],
@@ -222,12 +233,12 @@ pub static GOVERNANCE: Table = Table {
 /// The built-in rules.
 pub static BUILTIN: Table = Table {
     name: "builtin",
-    about: "The rules that every policy has, and that can be lifted by name.",
+    about: "Rules that are part of every policy. Each can be lifted by name.",
     rest: Rest::Refuse,
     groups: &[&[Entry::new(
         "own_files",
         OWN_FILES,
-        "Calls whose arguments name Tapegate's own files (the policy and the files it names, `tapegate.lock`, `.tapegate/`, the user's state and config folders) are refused; `forward` lifts this. `deny`, unless given.",
+        "Action for calls whose arguments name Tapegate's own files: the policy and the files it names, `tapegate.lock`, `.tapegate/`, and the user's state and config folders. `forward` lifts the rule. Default: deny.",
     )
     .ours()]],
 };
@@ -235,64 +246,60 @@ pub static BUILTIN: Table = Table {
 /// The action when no rule matches.
 pub static DEFAULTS: Table = Table {
     name: "defaults",
-    about: "What is done when no rule matches.",
+    about: "Action when no rule matches.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("action", ACTION, "Send on, refuse, ask people, or ask Cedar.").required(),
-        Entry::new("approval", Name, "The workflow by which people are asked.").ours(),
-        Entry::new(
-            "policy_id",
-            Name,
-            "What `context.policy_id` says to Cedar; `default`, unless given.",
-        )
-        .ours(),
+        Entry::new("action", ACTION, "Forward, deny, hold for approval, or ask Cedar.").required(),
+        Entry::new("approval", Name, "The approval workflow to use.").ours(),
+        Entry::new("policy_id", Name, "Value of `context.policy_id` in Cedar. Default: `default`.")
+            .ours(),
     ]],
 };
 
 /// A rule.
 pub static RULE: Table = Table {
     name: "rule",
-    about: "A rule. It matches a call if all that it says of it is so.",
+    about: "A rule. It matches a call if all of its conditions hold.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("id", Name, "What it goes by in logs; its place, unless given.").ours(),
-        Entry::new("match", GLOBS, "The names of tools and prompts and the URIs of resources that it is about; all, unless given."),
-        Entry::new("action", ACTION, "Send on, refuse, ask people, or ask Cedar.").required(),
-        Entry::new("source", GLOBS, "The servers it is about; all, unless given."),
-        Entry::new("method", GLOBS, "The methods it is about, in any letter case; all that are gated, unless given. Others are only held against rules that name them.").ours(),
-        Entry::new("arguments", MapOf(&TEST_SHAPE), "What the arguments must be like: paths into them, and a test for each. For `forward` a test must hold for every value that the path leads to, exactly as it is written; for `deny` and `approve` it is enough that some server could read one of them so.").ours(),
-        Entry::new("other_arguments", OTHER_ARGUMENTS, "For `forward`: the arguments that may be there besides those that are tested, with any value, or `none`. Others are not looked at, unless this is given.").ours(),
-        Entry::new("annotations", Shape::Table(&ANNOTATIONS), "What the pinned definition of the tool must say about it. Such a rule is about `tools/call` only.").ours(),
-        Entry::new("policy_id", Name, "What `context.policy_id` says to Cedar. Must be there if Cedar is asked."),
-        Entry::new("approval", Name, "The workflow by which people are asked; with `action: policy`, after Cedar has permitted. The only one there is, unless given."),
-        Entry::new("description", Text, "Why it is there. A caller that the rule denies is told this."),
+        Entry::new("id", Name, "Name of the rule in logs. Default: its position.").ours(),
+        Entry::new("match", GLOBS, "Globs for the names of tools and prompts and the URIs of resources that the rule applies to. Default: all."),
+        Entry::new("action", ACTION, "Forward, deny, hold for approval, or ask Cedar.").required(),
+        Entry::new("source", GLOBS, "Globs for the servers that the rule applies to. Default: all."),
+        Entry::new("method", GLOBS, "Globs for the methods that the rule applies to, in any letter case. Default: all gated methods. Other methods are only checked against rules that name them.").ours(),
+        Entry::new("arguments", MapOf(&TEST_SHAPE), "Tests of the arguments: paths into them, with a test for each. For `forward`, every value that the path leads to must pass the test exactly as it is written. For `deny` and `approve`, it is enough that some server could read one of the values as one that passes.").ours(),
+        Entry::new("other_arguments", OTHER_ARGUMENTS, "For `forward`: the arguments, besides those that are tested, that a call may have with any value, or `none`. Without this key, other arguments are not checked.").ours(),
+        Entry::new("annotations", Shape::Table(&ANNOTATIONS), "Tests of the annotations in the tool's pinned definition. A rule with this key applies to `tools/call` only.").ours(),
+        Entry::new("policy_id", Name, "Value of `context.policy_id` in Cedar. Required with `action: policy`."),
+        Entry::new("approval", Name, "The approval workflow to use. With `action: policy`, it applies after Cedar has permitted the call. Default: the only workflow, if there is just one."),
+        Entry::new("description", Text, "Why the rule exists. A caller that the rule denies receives this text."),
     ]],
 };
 
 /// Tests on the pinned definition of a tool.
 pub static ANNOTATIONS: Table = Table {
     name: "annotations",
-    about: "Hints that a tool gives about itself, from its definition in `tapegate.lock`, never from the wire. `true`, `false`, `unknown` or a list of these. A hint is unknown if the tool is not pinned, has drifted, or pins are ignored; a pinned definition without the hint has MCP's default. An unknown hint matches in `deny` and `approve` rules whatever is wanted, in `forward` rules only `unknown`.",
+    about: "Hints that a tool gives about itself, read from its definition in `tapegate.lock`, never from the wire. Each key takes `true`, `false`, `unknown` or a list of these. A hint is unknown if the tool is not pinned, has drifted, or pins are ignored; a pinned definition without the hint has MCP's default. In `deny` and `approve` rules, an unknown hint matches every value; in `forward` rules, it matches only `unknown`.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("readOnlyHint", HINT_VALUES, "Whether it changes nothing; false by default.")
+        Entry::new("readOnlyHint", HINT_VALUES, "Whether the tool changes nothing; false by default.")
             .ours(),
         Entry::new(
             "destructiveHint",
             HINT_VALUES,
-            "Whether it may destroy something; true by default, unless it only reads.",
+            "Whether the tool may destroy something; true by default, unless it only reads.",
         )
         .ours(),
         Entry::new(
             "idempotentHint",
             HINT_VALUES,
-            "Whether a repeated call changes nothing more; false by default.",
+            "Whether repeating a call changes nothing more; false by default.",
         )
         .ours(),
         Entry::new(
             "openWorldHint",
             HINT_VALUES,
-            "Whether it deals with the world outside, such as the web; true by default.",
+            "Whether the tool reaches the outside world, such as the web; true by default.",
         )
         .ours(),
     ]],
@@ -301,22 +308,22 @@ pub static ANNOTATIONS: Table = Table {
 /// A test of the value at a path.
 pub static TEST: Table = Table {
     name: "test",
-    about: "What must be at a path of the arguments. A text alone is a glob, a number, true or false alone must be equal. If there is nothing at the path, no test holds but `exists: false`.",
+    about: "A test of the value at a path of the arguments. A plain text is a glob; a plain number, true or false must be equal. If there is no value at the path, only `exists: false` passes.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("glob", GLOB_SHAPE, "Text that this glob matches.").ours(),
-        Entry::new("regex", Shape::Word(&REGEX), "Text in which this expression is found.").ours(),
-        Entry::new("under", FOLDERS, "A path in this folder, or in one of these: the folder itself and everything below it. `forward` takes absolute paths only, or with a folder such as `file:///data` only such URIs; a rule that stops takes whatever some server could read so. Symbolic links are not followed.").ours(),
-        Entry::new("equals", Any, "This text, number, true, false or null.").ours(),
-        Entry::new("in", List(&Any), "One of these texts, numbers, true, false or null.").ours(),
-        Entry::new("min", Number, "A number from this on.").ours(),
-        Entry::new("max", Number, "A number up to this.").ours(),
-        Entry::new("exists", Bool, "Whether there is anything.").ours(),
-        Entry::new("optional", Bool, "Whether the tests also hold where there is nothing, or null; false, unless given.").ours(),
+        Entry::new("regex", Shape::Word(&REGEX), "Text in which this regular expression finds a match.").ours(),
+        Entry::new("under", FOLDERS, "A path in this folder, or in one of these folders: the folder itself or anything below it. `forward` accepts only absolute paths, or only URIs if the folder is a URI such as `file:///data`. `deny` and `approve` match every value that some server could read as such a path. Symbolic links are not followed.").ours(),
+        Entry::new("equals", Any, "Equal to this text, number, true, false or null.").ours(),
+        Entry::new("in", List(&Any), "Equal to one of these texts, numbers, true, false or null.").ours(),
+        Entry::new("min", Number, "A number that is at least this.").ours(),
+        Entry::new("max", Number, "A number that is at most this.").ours(),
+        Entry::new("exists", Bool, "Whether there is a value at the path.").ours(),
+        Entry::new("optional", Bool, "Whether the tests also pass if the value is missing or null. Default: false.").ours(),
         Entry::new(
             "not",
             Either(&[GLOB_SHAPE, Number, Bool, Shape::Table(&TEST)]),
-            "Something for which this one test does not hold.",
+            "A value for which this one test fails.",
         )
         .ours(),
     ]],
@@ -325,38 +332,38 @@ pub static TEST: Table = Table {
 /// An approval workflow.
 pub static WORKFLOW: Table = Table {
     name: "workflow",
-    about: "A way of asking people.",
+    about: "An approval workflow.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "destination",
             Either(&[Choice(&["cli"]), Shape::Table(&DESTINATION)]),
-            "Where the question is put; at the terminal, unless given.",
+            "Where approvers are asked. Default: `cli`, the terminal.",
         ),
         Entry::new(
             "timeout",
             TIME_SHAPE,
-            "How long an answer may take; 10m, unless given. At least 5s.",
+            "How long to wait for an answer, at least 5s. Default: 10m.",
         ),
         Entry::new(
             "blocking_timeout",
             TIME_SHAPE,
-            "How long a call over HTTP is held; as long as `timeout`, or 5m if that is not given. At least 5s.",
+            "How long to hold a call over HTTP, at least 5s. Default: the value of `timeout`, or 5m if that is not given.",
         ),
         Entry::new(
             "on_timeout",
             ON_TIMEOUT,
-            "What is done when nobody has answered; deny, unless given.",
+            "Action when no answer arrives in time. Default: deny.",
         ),
         Entry::new(
             "redact_fields",
             List(&Name),
-            "Paths into the arguments whose values are not shown to people: `token`, `user.email`, `items[*].key`, `..secret` at any depth.",
+            "Paths into the arguments whose values approvers do not see: `token`, `user.email`, `items[*].key`, `..secret` at any depth.",
         ),
         Entry::new(
             "approvers",
             List(&Name),
-            "Who may answer, but never the one who calls; anybody, unless given.",
+            "Users who may answer. With this list, callers cannot approve their own calls. Default: any user.",
         )
         .ours(),
     ]],
@@ -365,7 +372,7 @@ pub static WORKFLOW: Table = Table {
 /// Where a request for approval is sent.
 pub static DESTINATION: Table = Table {
     name: "destination",
-    about: "Where a question is put.",
+    about: "Where approvers are asked.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("type", Choice(&["cli"]), "At the terminal: `tapegate approvals`.").required()
@@ -375,111 +382,109 @@ pub static DESTINATION: Table = Table {
 /// Cedar policies.
 pub static CEDAR: Table = Table {
     name: "cedar",
-    about: "Cedar policies. Paths start at the folder of this file.",
+    about: "Cedar policies. Paths are relative to the folder of this file.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("policies", NAMES, "Files with policies."),
+        Entry::new("policies", NAMES, "Files with Cedar policies."),
         Entry::new(
             "schema",
             Name,
-            "A file with a schema, in place of the one that is made from the tools that are pinned.",
+            "A schema file, used instead of the schema generated from the pinned tools.",
         ),
-        Entry::new("inline", Text, "Policies as text.").ours(),
+        Entry::new("inline", Text, "Cedar policies as text.").ours(),
     ]],
 };
 
 /// What is redacted.
 pub static REDACTION: Table = Table {
     name: "redaction",
-    about: "What is taken out of tapes, approvals and logs.",
+    about: "Which values are redacted in tapes, approvals and logs.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("enabled", Bool, "Whether anything is; true, unless given.").ours(),
-        Entry::new("patterns", List(&Name), "Built-in patterns by name, as `record --redact` takes them: `secrets` for all, `entropy` for random-looking text; `secrets`, unless anything is given.").or(&["rules"]).ours(),
-        Entry::new("fields", List(&Name), "Paths into messages: `params.arguments.password`, `result.content[*].text`. A word alone is a key at any depth.").ours(),
-        Entry::new("on_wire", Bool, "Whether secrets are taken out of what the server sends before the agent gets it: results, errors, notifications and requests; false, unless given.").ours(),
+        Entry::new("enabled", Bool, "Whether redaction is on. Default: true.").ours(),
+        Entry::new("patterns", List(&Name), "Built-in patterns by name, as in `record --redact`: `secrets` for all of them, `entropy` for random-looking text. Default: `secrets`, if `fields` is not given either.").or(&["rules"]).ours(),
+        Entry::new("fields", List(&Name), "Paths into messages: `params.arguments.password`, `result.content[*].text`. A single word is a key at any depth.").ours(),
+        Entry::new("on_wire", Bool, "Whether to redact secrets in what the server sends before the agent receives it: results, errors, notifications and requests. Default: false.").ours(),
     ]],
 };
 
 /// How definitions are compared with the accepted ones.
 pub static PINS: Table = Table {
     name: "pins",
-    about: "How definitions of servers are held to what was accepted, which is kept in the lock file.",
+    about: "How the definitions of servers are compared with the pinned ones, which are in the lock file.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("on_drift", ON_DRIFT, "What becomes of calls to something that is not as it was accepted; deny, unless given.").ours(),
-        Entry::new("approval", Name, "The workflow by which people are asked, with `on_drift: approve`.").ours(),
-        Entry::new("lock", Name, "The lock file, from the folder of this file; `tapegate.lock`, unless given.").ours(),
+        Entry::new("on_drift", ON_DRIFT, "Action for calls to an item that is not pinned or differs from its pin. Default: deny.").ours(),
+        Entry::new("approval", Name, "The approval workflow to use with `on_drift: approve`.").ours(),
+        Entry::new("lock", Name, "The lock file, relative to the folder of this file. Default: `tapegate.lock`.").ours(),
     ]],
 };
 
 /// What is recorded on tape.
 pub static RECORDING: Table = Table {
     name: "recording",
-    about: "What is kept on tape.",
+    about: "Whether and where sessions are recorded on tape.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("enabled", Bool, "Whether tapes are kept; true, unless given.").ours(),
-        Entry::new("folder", Name, "Where; in the state folder, unless given.").ours(),
-        Entry::new(
-            "retention",
-            TIME_SHAPE,
-            "After how long tapes are cleaned away; never, unless given.",
-        )
-        .ours(),
+        Entry::new("enabled", Bool, "Whether to record tapes. Default: true.").ours(),
+        Entry::new("folder", Name, "Folder for the tapes. Default: a folder in the state folder.")
+            .ours(),
+        Entry::new("retention", TIME_SHAPE, "How long tapes are kept. Default: no limit.").ours(),
     ]],
 };
 
 /// How the activity log is kept.
 pub static ACTIVITY: Table = Table {
     name: "activity",
-    about: "How the activity log is kept.",
+    about: "Rotation and retention of the activity log.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "rotate_bytes",
             Bytes,
-            "How large the file gets before a new one is begun; 64mb, unless given. At least 64kb.",
+            "Size at which a new file is started, at least 64kb. Default: 64mb.",
         )
         .ours(),
-        Entry::new(
-            "retention",
-            TIME_SHAPE,
-            "After how long full files are cleaned away; never, unless given.",
-        )
-        .ours(),
+        Entry::new("retention", TIME_SHAPE, "How long full files are kept. Default: no limit.")
+            .ours(),
     ]],
 };
 
 /// The caller.
 pub static PRINCIPAL: Table = Table {
     name: "principal",
-    about: "Who calls, as Cedar sees it. What is left out is found out by whoever runs the gate.",
+    about: "The caller, as Cedar sees it. Attributes that are not given are found at run time.",
     rest: Rest::Refuse,
     groups: &[&[
+        Entry::new("name", Name, "The application or user. Default: the user who runs the shim.")
+            .ours(),
+        Entry::new("namespace", Name, "Namespace that the caller runs in. Only for Cedar.").ours(),
         Entry::new(
-            "name",
+            "service_account",
             Name,
-            "The application, or the user; the user who runs the shim, unless given.",
+            "Service account that the caller runs as. Only for Cedar.",
         )
         .ours(),
-        Entry::new("namespace", Name, "Where it runs. Only for Cedar.").ours(),
-        Entry::new("service_account", Name, "What it runs as. Only for Cedar.").ours(),
-        Entry::new("roles", List(&Name), "What it may act as. Only for Cedar.").ours(),
+        Entry::new("roles", List(&Name), "Roles of the caller. Only for Cedar.").ours(),
     ]],
 };
 
 /// The settings that profiles override.
 pub static PROFILES: Table = Table {
     name: "profiles",
-    about: "What is otherwise under a profile.",
+    about: "Settings that a profile overrides.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("production", Shape::Table(&OVERRIDES), "What is refused goes nowhere.").ours(),
+        Entry::new(
+            "production",
+            Shape::Table(&OVERRIDES),
+            "Overrides for production, which enforces the policy.",
+        )
+        .ours(),
         Entry::new(
             "development",
             Shape::Table(&OVERRIDES),
-            "What would be refused is logged, and sent on.",
+            "Overrides for development, which only logs what production would stop.",
         )
         .ours(),
     ]],
@@ -488,83 +493,70 @@ pub static PROFILES: Table = Table {
 /// The settings that one profile overrides.
 pub static OVERRIDES: Table = Table {
     name: "overrides",
-    about: "What is otherwise under a profile. What is left out is as the policy says elsewhere.",
+    about: "Settings that a profile overrides. Other settings stay as they are in the policy.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "approval",
             Shape::Table(&OVERRIDES_APPROVAL),
-            "In every workflow. Only for production: development holds no call.",
+            "Overrides for all workflows. Only for production: development holds no calls.",
         )
         .ours(),
-        Entry::new("redaction", Shape::Table(&OVERRIDES_REDACTION), "What is taken out.").ours(),
-        Entry::new(
-            "pins",
-            Shape::Table(&OVERRIDES_PINS),
-            "How definitions are held to what was accepted.",
-        )
-        .ours(),
-        Entry::new("recording", Shape::Table(&SWITCH), "What is kept on tape.").ours(),
-        Entry::new("telemetry", Shape::Table(&SWITCH), "What is exported.").ours(),
+        Entry::new("redaction", Shape::Table(&OVERRIDES_REDACTION), "Overrides for redaction.")
+            .ours(),
+        Entry::new("pins", Shape::Table(&OVERRIDES_PINS), "Overrides for pins.").ours(),
+        Entry::new("recording", Shape::Table(&SWITCH), "Overrides for recording.").ours(),
+        Entry::new("telemetry", Shape::Table(&SWITCH), "Overrides for telemetry.").ours(),
     ]],
 };
 
 /// Overrides for workflows.
 pub static OVERRIDES_APPROVAL: Table = Table {
     name: "overrides_approval",
-    about: "What is otherwise in every workflow.",
+    about: "Overrides for all workflows.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("timeout", TIME_SHAPE, "How long an answer may take.").ours(),
-        Entry::new("blocking_timeout", TIME_SHAPE, "How long a call over HTTP is held.").ours(),
-        Entry::new("on_timeout", ON_TIMEOUT, "What is done when nobody has answered.").ours(),
+        Entry::new("timeout", TIME_SHAPE, "How long to wait for an answer.").ours(),
+        Entry::new("blocking_timeout", TIME_SHAPE, "How long to hold a call over HTTP.").ours(),
+        Entry::new("on_timeout", ON_TIMEOUT, "Action when no answer arrives in time.").ours(),
     ]],
 };
 
 /// Overrides for redaction.
 pub static OVERRIDES_REDACTION: Table = Table {
     name: "overrides_redaction",
-    about: "What is otherwise in redaction.",
+    about: "Overrides for redaction.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new(
-        "on_wire",
-        Bool,
-        "Whether secrets are taken out of what the server sends.",
-    )
-    .ours()]],
+    groups: &[&[Entry::new("on_wire", Bool, "Whether to redact what the server sends.").ours()]],
 };
 
 /// Overrides for pins.
 pub static OVERRIDES_PINS: Table = Table {
     name: "overrides_pins",
-    about: "What is otherwise in pins.",
+    about: "Overrides for pins.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new("on_drift", ON_DRIFT, "What becomes of drift.").ours()]],
+    groups: &[&[Entry::new("on_drift", ON_DRIFT, "Action when an item has drifted.").ours()]],
 };
 
 /// A section that is on or off.
 pub static SWITCH: Table = Table {
     name: "switch",
-    about: "Something that is on or off.",
+    about: "A section that is on or off.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new("enabled", Bool, "Whether it is on.").ours()]],
+    groups: &[&[Entry::new("enabled", Bool, "Whether the section is on.").ours()]],
 };
 
 /// What telemetry is exported.
 pub static TELEMETRY: Table = Table {
     name: "telemetry",
-    about: "What is exported.",
+    about: "Export of telemetry.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("enabled", Bool, "Whether anything is; false, unless given."),
-        Entry::new("otlp", Shape::Table(&OTLP), "Where to."),
-        Entry::new("sampling", Shape::Table(&SAMPLING), "How much."),
-        Entry::new("batch", Shape::Table(&BATCH), "How it is gathered."),
-        Entry::new(
-            "resource",
-            MapOf(&Text),
-            "What is said of ourselves: attributes of the resource.",
-        ),
+        Entry::new("enabled", Bool, "Whether to export telemetry. Default: false."),
+        Entry::new("otlp", Shape::Table(&OTLP), "Where telemetry is sent."),
+        Entry::new("sampling", Shape::Table(&SAMPLING), "Which calls are traced."),
+        Entry::new("batch", Shape::Table(&BATCH), "How spans are batched."),
+        Entry::new("resource", MapOf(&Text), "Resource attributes that describe this instance."),
     ]],
 };
 
@@ -574,27 +566,27 @@ pub static OTLP: Table = Table {
     about: "Where telemetry is sent.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("endpoint", URL_SHAPE, "The URL of a collector that takes OTLP over HTTP."),
+        Entry::new("endpoint", URL_SHAPE, "URL of a collector that accepts OTLP over HTTP."),
         Entry::new(
             "protocol",
             Choice(&["http/protobuf", "http/json"]),
-            "How it is written; http/protobuf, unless given.",
+            "Encoding of the telemetry. Default: http/protobuf.",
         ),
-        Entry::new("headers", MapOf(&Text), "Headers that go with it."),
+        Entry::new("headers", MapOf(&Text), "Headers to send with every export."),
     ]],
 };
 
 /// How many traces are kept.
 pub static SAMPLING: Table = Table {
     name: "sampling",
-    about: "Of how many calls a trace is kept.",
+    about: "Which calls are traced.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("strategy", Choice(&["head"]), "When it is chosen: `head`, when a call begins."),
+        Entry::new("strategy", Choice(&["head"]), "When a call is chosen: `head`, when it begins."),
         Entry::new(
             "success_sample_rate",
             Number,
-            "The share of calls that went well, from 0 to 1; 1, unless given.",
+            "Share of successful calls to trace, from 0 to 1. Default: 1.",
         ),
     ]],
 };
@@ -602,28 +594,28 @@ pub static SAMPLING: Table = Table {
 /// How spans are batched.
 pub static BATCH: Table = Table {
     name: "batch",
-    about: "How telemetry is gathered.",
+    about: "How spans are batched.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "max_queue_size",
             Whole(1, 1 << 20),
-            "How many spans may wait; 2048, unless given.",
+            "Maximum number of queued spans. Default: 2048.",
         ),
         Entry::new(
             "max_export_batch_size",
             Whole(1, 1 << 20),
-            "How many go at once; 512, unless given. Not more than may wait.",
+            "Maximum number of spans in an export, at most `max_queue_size`. Default: 512.",
         ),
         Entry::new(
             "scheduled_delay_ms",
             Whole(100, 3_600_000),
-            "How long a batch may gather, in milliseconds; 5000, unless given.",
+            "Maximum delay before an export, in milliseconds. Default: 5000.",
         ),
         Entry::new(
             "export_timeout_ms",
             Whole(100, 3_600_000),
-            "How long an export may take, in milliseconds; 30000, unless given.",
+            "Timeout of an export, in milliseconds. Default: 30000.",
         ),
     ]],
 };

@@ -135,7 +135,7 @@ impl Known<'_> {
         }
         let hint = match tapegate_yaml::shape::near(name, self.names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is {}", quoted(&self.names)),
+            None => format!("available: {}", quoted(&self.names)),
         };
         Err(format!("there is no workflow `{name}` in `approval`; {hint}"))
     }
@@ -171,7 +171,7 @@ fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
         let Some(text) = node.as_text() else { continue };
         match seen.get(text) {
             Some(line) => {
-                let words = format!("{what} `{text}` also stands in line {line}");
+                let words = format!("{what} `{text}` is already on line {line}");
                 findings.enter(&format!("[{index}]"));
                 findings.within(key, |findings| findings.error(node.spot, words));
                 findings.leave();
@@ -208,7 +208,7 @@ fn globs(node: Option<&Node>, findings: &mut Findings) -> Vec<Glob> {
     for node in texts(node) {
         let text = node.as_text().unwrap_or_default();
         if text.contains('{') && text.contains(',') && text.contains('}') {
-            let words = format!("braces mean nothing in the glob `{text}`; write a list of globs");
+            let words = format!("braces are literal in the glob `{text}`; write a list of globs");
             findings.warning(node.spot, words);
         }
         globs.extend(Glob::parse(text).ok());

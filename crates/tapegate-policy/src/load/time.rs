@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
         None => human(trimmed),
     };
     let ns =
-        read.ok_or_else(|| format!("`{text}` is no time such as `30s`, `1h 30m` or `PT10M`"))?;
+        read.ok_or_else(|| format!("`{text}` is not a time such as `30s`, `1h 30m` or `PT10M`"))?;
     if ns > u128::from(SECONDS_MAX) * u128::from(SECOND_NS) {
         return Err(format!("`{text}` is too long a time"));
     }

@@ -30,14 +30,14 @@ const fn value(path: &'static [&'static str], value: &'static str) -> Unbuilt {
 
 const UNBUILT: &[Unbuilt] = &[
     key(&["wrapper"], ""),
-    key(&["sources", EACH, "prefix"], "names stay as the server has them"),
+    key(&["sources", EACH, "prefix"], "names are never changed"),
     key(&["approval", EACH, "elicitation"], ""),
     value(&["approval", EACH, "destination"], "slack"),
     value(&["approval", EACH, "destination"], "webhook"),
     key(&["telemetry", "stdio", "propagate_upstream"], ""),
     key(&["telemetry", "stdio"], ""),
-    key(&["telemetry", "prometheus"], "metrics are at `/metrics` of the hub"),
-    key(&["telemetry", "metrics"], "the number of label values is bounded anyway"),
+    key(&["telemetry", "prometheus"], "the hub serves metrics at `/metrics`"),
+    key(&["telemetry", "metrics"], "the number of label values is always bounded"),
     key(&["telemetry", "content_capture"], "contents are on the tape"),
     key(&["telemetry", "otlp", "tls"], ""),
     value(&["telemetry", "otlp", "protocol"], "grpc"),
@@ -100,6 +100,6 @@ fn report(spot: Spot, node: &Node, unbuilt: &Unbuilt, findings: &mut Findings) -
         "" => String::new(),
         instead => format!(" ({instead})"),
     };
-    findings.error(spot, format!("not built yet: {what}; remove it{instead}"));
+    findings.error(spot, format!("not implemented yet: {what}; remove it{instead}"));
     true
 }

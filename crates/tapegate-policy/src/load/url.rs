@@ -2,11 +2,11 @@
 
 /// Checks a URL; the error describes what is wrong with it.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    let bad = |why: &str| Err(format!("`{text}` is no URL: {why}"));
+    let bad = |why: &str| Err(format!("`{text}` is not a valid URL: {why}"));
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else { return bad("it must begin with `http://` or `https://`") };
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return bad("there is a blank in it");
+        return bad("it contains whitespace or a control character");
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -22,7 +22,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     };
     match (host.is_empty(), port.map(str::parse::<u16>)) {
         (true, _) => bad("it names no host"),
-        (false, Some(Err(_))) => bad("its port is no number up to 65535"),
+        (false, Some(Err(_))) => bad("its port is not a number up to 65535"),
         _ => Ok(()),
     }
 }

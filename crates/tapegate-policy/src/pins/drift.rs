@@ -25,7 +25,7 @@ const NEW: &str = "new: never pinned";
 const LOOKALIKE: &str = "whose name differs only in blanks, case or letters that look alike";
 const GONE: &str = "gone: no longer listed";
 pub(crate) const NOT_COMPARED: &str = "not compared with its pin: ";
-const OTHERWISE: &str = "changed: it is defined otherwise";
+const OTHERWISE: &str = "changed: its definition differs";
 /// How many lists can be read page by page at the same time.
 const READERS_MAX: usize = 4096;
 
@@ -191,7 +191,7 @@ fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
     }
     if fields.is_empty() {
         // Duplicate members, of which the comparison sees only one.
-        fields.push("it is written otherwise".to_owned());
+        fields.push("it is written differently".to_owned());
     }
     Some(format!("{CHANGED}{}", fields.join("; ")))
 }

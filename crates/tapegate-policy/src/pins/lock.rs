@@ -63,7 +63,7 @@ impl Lock {
         let bad = |what: &str| LockError { line: 1, what: what.to_owned() };
         match json::member(text.as_bytes(), "schema") {
             Some(schema) if schema == SCHEMA.as_bytes() => {}
-            _ => return Err(bad("this is no lock file of schema 1")),
+            _ => return Err(bad("this is not a lock file of schema 1")),
         }
         let servers = json::member(text.as_bytes(), "servers").unwrap_or(b"{}");
         let mut lock = Self::default();
@@ -87,11 +87,11 @@ impl Lock {
         let hash = json::member(pin, "hash").and_then(json::string);
         let definition = json::member(pin, "definition");
         let (Some(hash), Some(definition)) = (hash, definition) else {
-            return Err(bad("a pin has a `hash` and a `definition`"));
+            return Err(bad("a pin must have a `hash` and a `definition`"));
         };
         let found = Pin::of(offer, definition);
         if found.hash != hash {
-            return Err(bad("the hash is not that of the definition: pin it anew"));
+            return Err(bad("the hash does not match the definition; pin it again"));
         }
         Ok(found)
     }

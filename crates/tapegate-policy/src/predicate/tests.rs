@@ -466,12 +466,12 @@ fn expressions_are_searched_for() {
 
 #[test]
 fn predicates_say_what_they_want() {
-    assert_eq!(glob("a.b", "x*").to_string(), "`a.b` is like `x*`");
+    assert_eq!(glob("a.b", "x*").to_string(), "`a.b` matches `x*`");
     let outside = not(predicate("n", range(Some("1"), None)));
     assert_eq!(outside.to_string(), "`n` is not at least 1");
     assert_eq!(under("p", "/data").to_string(), "`p` is under `/data`");
     assert_eq!(one_of("f", &["true"]).possible_words(), "`f` could be read as true");
-    assert_eq!(glob("a", "x*").possible_words(), "`a` could be read as like `x*`");
+    assert_eq!(glob("a", "x*").possible_words(), "`a` could be read so that it matches `x*`");
 }
 
 #[test]

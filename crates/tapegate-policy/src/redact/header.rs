@@ -110,7 +110,7 @@ impl Redactor {
 impl Said {
     /// Finds the member in `extra`, which is `,"key":value` text.
     fn find(extra: &[u8]) -> Result<Option<Self>, HeaderError> {
-        let odd = |_| HeaderError::Malformed("is not what was written");
+        let odd = |_| HeaderError::Malformed("is malformed");
         let members = Members::read(extra).map_err(odd)?;
         members.get(MEMBER).map(|value| Self::read(value).map_err(odd)).transpose()
     }
@@ -120,7 +120,7 @@ impl Said {
         let mut cursor = Cursor::new(value)?;
         let mut first = true;
         if cursor.open()? != Kind::Object {
-            return Err(Fault { at: 0, what: "no object" });
+            return Err(Fault { at: 0, what: "not an object" });
         }
         while let Some(key) = cursor.key(&mut first)? {
             if key.is("rules") {
@@ -147,7 +147,7 @@ impl Said {
 fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
     let mut texts = Vec::new();
     if cursor.open()? != Kind::Array {
-        return Err(Fault { at: cursor.position(), what: "no array" });
+        return Err(Fault { at: cursor.position(), what: "not an array" });
     }
     let mut first = true;
     while cursor.element(&mut first)? {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn what_cannot_be_understood_is_said() {
         for (extra, words) in [
-            (",\"redaction\":7", "`redaction` in the tape's header is not what was written"),
+            (",\"redaction\":7", "`redaction` in the tape's header is malformed"),
             (
                 ",\"redaction\":{\"rules\":[]}",
                 "`redaction` in the tape's header has neither `key` nor `key_id`",

@@ -129,12 +129,12 @@ fn is_name(rule: &str) -> bool {
 fn read_path(rule: &str) -> Result<Path, RuleError> {
     let fail = |at, what| RuleError { rule: rule.to_owned(), at, what };
     if rule.is_empty() {
-        return Err(fail(1, "there is nothing".to_owned()));
+        return Err(fail(1, "the rule is empty".to_owned()));
     }
     let word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     if rule.chars().all(word) && !ROOTS.contains(&rule) {
         let what = format!(
-            "no built-in pattern has this name (to mask every key `{rule}` write `..{rule}`)"
+            "no built-in pattern has this name (to mask every key `{rule}`, write `..{rule}`)"
         );
         return Err(fail(1, what));
     }
@@ -179,9 +179,9 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "redaction rule `password`: no built-in pattern has this name (to mask every key \
-             `password` write `..password`) at character 1"
+             `password`, write `..password`) at character 1"
         );
-        assert_eq!(Rules::parse(["aws,,"]).unwrap_err().what, "there is nothing");
+        assert_eq!(Rules::parse(["aws,,"]).unwrap_err().what, "the rule is empty");
     }
 
     #[test]

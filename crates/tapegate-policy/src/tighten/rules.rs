@@ -40,7 +40,7 @@ pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoose
         }
     }
     match old.iter().find(|rule| rule.act != Act::Forward) {
-        Some(rule) => Err(MayLoosen(format!("rule `{}` is gone or has moved", rule.name))),
+        Some(rule) => Err(MayLoosen(format!("rule `{}` was removed or moved", rule.name))),
         None => Ok(()),
     }
 }

@@ -42,7 +42,7 @@ impl Warden {
         };
         let mut reason = words(faults);
         if count > 1 {
-            reason.push_str(&format!("; so it is with {count} elements of the batch"));
+            reason.push_str(&format!("; the same applies to {count} elements of the batch"));
         }
         self.note_form_as(case, first, faults, reason, (decision, sent), begun_ns)
     }

@@ -56,7 +56,7 @@ impl Held {
                 format!("{}, and workflow `{workflow}` has `on_timeout: approve`", waited())
             }
             HoldEnd::TimedOut => format!("{} (workflow `{workflow}`)", waited()),
-            HoldEnd::Cancelled => "the caller took the call back".to_owned(),
+            HoldEnd::Cancelled => "the caller cancelled the call".to_owned(),
             HoldEnd::Abandoned => "the caller stopped waiting".to_owned(),
             HoldEnd::Unanswered => "no approver is reachable".to_owned(),
             HoldEnd::Closed => "the session ended".to_owned(),
@@ -76,7 +76,7 @@ impl Warden {
     ) -> Verdict {
         let subject = self.subject_of(asked);
         let Some(workflow) = policy.workflows.get(workflow_name) else {
-            return refuse(subject.unavailable("there is no such workflow"));
+            return refuse(subject.unavailable("the workflow does not exist"));
         };
         self.tickets += 1;
         let ticket = Ticket(self.tickets);

@@ -26,7 +26,7 @@ impl Warden {
         if !is_noted(count) {
             return;
         }
-        let reason = Cow::Borrowed("it answers no request that waits for an answer");
+        let reason = Cow::Borrowed("it does not answer any pending request");
         let mut note = Note {
             kind: NoteKind::OrphanReply { count },
             decision: LoggedDecision::Warn,

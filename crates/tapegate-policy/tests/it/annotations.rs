@@ -58,13 +58,13 @@ fn the_reason_says_that_a_tool_is_not_pinned_where_that_is_why_it_is_stopped() {
         let facts = Facts { drift, ..Facts::default() };
         decide(&policy, Profile::Production, &call, &facts).reason.to_string()
     };
-    let rule = "rule `harmful` wants it approved";
+    let rule = "rule `harmful` requires approval";
     assert_eq!(reason("fs", "remove", None), rule);
     let unpinned = format!("{rule}: the tool is not pinned, so its `destructiveHint` is unknown");
     assert_eq!(reason("other", "read", None), unpinned);
     let changed = reason("fs", "read", Some("it has changed"));
     assert!(
-        changed.ends_with("the tool is not what was pinned, so its `destructiveHint` is unknown")
+        changed.ends_with("the tool differs from its pin, so its `destructiveHint` is unknown")
     );
 }
 

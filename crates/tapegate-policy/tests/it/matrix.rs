@@ -179,11 +179,11 @@ fn an_explanation_tells_every_step_and_what_production_would_do() {
         decision.steps,
         [
             "visibility: source `open` exposes it",
-            "rules: `fwd` (line 12) does not match: the name is not like `forward*` or `x://forward`",
-            "rules: `not` (line 13) does not match: the name is not like `deny*` or `x://deny`",
+            "rules: `fwd` (line 12) does not match: the name does not match `forward*` or `x://forward`",
+            "rules: `not` (line 13) does not match: the name does not match `deny*` or `x://deny`",
             "rules: `ask` (line 14) matches: approve",
-            "approval: workflow `people` is asked",
-            "outcome: sent on, as the profile is development; production would hold it for approval",
+            "approval: workflow `people` applies",
+            "outcome: sent on, since the profile is development; production would hold it for approval",
         ]
     );
 }

@@ -93,7 +93,7 @@ fn a_lock_file_that_was_tampered_with_is_not_used() {
     let text = lock().write();
     let bad = text.replace("Lists a folder.", "Lists all folders.");
     let error = Lock::parse(&bad).unwrap_err();
-    assert_eq!(error.what, "the hash is not that of the definition: pin it anew");
+    assert_eq!(error.what, "the hash does not match the definition; pin it again");
     assert_eq!(error.line, 6, "the line of the pin");
     for bad in ["", "{}", "[]", "{\"schema\":2}", &text[..text.len() / 2]] {
         assert!(Lock::parse(bad).is_err(), "{bad}");

@@ -43,7 +43,7 @@ fn a_call_that_needs_a_person_waits_and_goes_on_when_one_has_said_yes() {
     assert_eq!(hold.on_timeout.unwrap().code, -32008);
     assert_eq!(
         rig.people(),
-        ["ask 1 tool ask by slow for nobody: rule `rules[0]` wants it approved"]
+        ["ask 1 tool ask by slow for nobody: rule `rules[0]` requires approval"]
     );
     let text = call("ask");
     let verdict = rig.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval(1)));

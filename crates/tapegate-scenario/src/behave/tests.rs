@@ -51,7 +51,7 @@ fn what_is_not_said_is_as_the_facts_have_it() {
         assert_eq!(delivery(&format!(r#"{{"delivery":"{name}"}}"#)), expected);
         assert_eq!(read_word(name), Ok(expected));
     }
-    assert!(read_word("slow").is_err_and(|words| words.contains("`slow` is none of `normal`")));
+    assert!(read_word("slow").is_err_and(|words| words.contains("`slow` is not one of `normal`")));
 }
 
 #[test]
@@ -97,13 +97,13 @@ fn everything_that_is_wrong_is_told_at_once() {
         "delivery.byte_delay_ms: `-1` is negative",
         "delivery.chunk_size: a piece has at least one byte",
         "side_effects[0].batch_size: there must be at least one",
-        "side_effects[1].type: `floods` is none of",
+        "side_effects[1].type: `floods` is not one of",
         "side_effects[2]: `method` is missing",
         "side_effects[3].rate_per_sec: a flood has 1 to 10000 a second; this one has 1",
         "side_effects[4]: only a flood goes on all the time",
         "side_effects[4].fill_bytes: `1gb` is no size",
         "side_effects[5]: expected a map, found a number",
-        "on_cancel: `never` is none of `stop`, `ignore`",
+        "on_cancel: `never` is not one of `stop`, `ignore`",
     ] {
         let next = found.next().unwrap_or_else(|| panic!("{expected} in {findings:#?}"));
         assert!(next.starts_with(expected), "{expected} in {findings:#?}");

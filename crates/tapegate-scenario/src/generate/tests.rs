@@ -88,12 +88,12 @@ fn ec_cfg_006_ec_gen_002_what_is_over_a_limit_is_refused_before_it_is_made() {
 #[test]
 fn ec_cfg_012_ec_cfg_014_unknown_generators_and_negative_numbers_are_errors() {
     let unknown = read(r#"{"type":"nested_jsn"}"#).unwrap_err();
-    assert!(unknown.starts_with("type: `nested_jsn` is none of `nested_json`, "), "{unknown}");
+    assert!(unknown.starts_with("type: `nested_jsn` is not one of `nested_json`, "), "{unknown}");
     assert_eq!(read("{}").unwrap_err(), ": `type` is missing");
     assert_eq!(read(r#"{"type":"garbage"}"#).unwrap_err(), ": `bytes` is missing");
     assert_eq!(read(r#"{"type":"garbage","bytes":-1}"#).unwrap_err(), "bytes: `-1` is negative");
     let charset = read(r#"{"type":"garbage","bytes":1,"charset":"x"}"#).unwrap_err();
-    assert!(charset.starts_with("charset: `x` is none of"), "{charset}");
+    assert!(charset.starts_with("charset: `x` is not one of"), "{charset}");
     let sequence = read(r#"{"type":"ansi_escape","sequences":["clear","x"]}"#).unwrap_err();
     assert!(sequence.starts_with("sequences.[1]") || sequence.starts_with("sequences[1]: `x`"));
 }

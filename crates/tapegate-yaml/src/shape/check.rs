@@ -176,7 +176,7 @@ fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &m
     });
     if let Some(kind) = kind.filter(|kind| !entry.only.contains(kind)) {
         let (name, only) = (&key.name, one_of(entry.only));
-        let words = format!("`{name}` has no meaning for `{kind}`, only for {only}");
+        let words = format!("`{name}` does not apply to `{kind}`, only to {only}");
         findings.warning(key.spot, words);
     }
 }
@@ -200,7 +200,7 @@ fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &
     if key.name != entry.name
         && let Some((other, _)) = other
     {
-        findings.error(key.spot, format!("`{}` is `{}` once more", key.name, other.name));
+        findings.error(key.spot, format!("`{}` repeats `{}`; remove one", key.name, other.name));
     }
 }
 
@@ -219,7 +219,7 @@ fn unknown(key: &Key, table: &Table, strays: Strays, findings: &mut Findings) {
     let words = match near(name, names.iter().copied()) {
         Some(meant) => format!("there is no key `{name}` here; did you mean `{meant}`?"),
         None if names.len() <= 12 => {
-            format!("there is no key `{name}` here; there is {}", one_of(&names))
+            format!("there is no key `{name}` here; expected {}", one_of(&names))
         }
         None => format!("there is no key `{name}` here"),
     };

@@ -73,7 +73,7 @@ pub fn look_over(table: &'static Table) -> (usize, Vec<String>) {
         for entry in table.entries() {
             for name in std::iter::once(entry.name).chain(entry.aliases.iter().copied()) {
                 if names.contains(&name) {
-                    faults.push(format!("{}.{name} stands twice", table.name));
+                    faults.push(format!("{}.{name} is listed twice", table.name));
                 }
                 names.push(name);
             }
@@ -223,7 +223,7 @@ fn elsewhere() -> Node {
     let all =
         vec![directive("$include", true), directive("$file", false), directive("$json", false)];
     map([
-        ("description", text("What stands in another file, or is JSON to the letter.")),
+        ("description", text("A value from another file, or JSON that is sent verbatim.")),
         ("anyOf", Node::new(Value::List(all))),
     ])
 }

@@ -33,11 +33,11 @@ pub(super) fn settle(
             let first = own[*place].replace((key, node));
             let (second, _) = own[*place].as_ref().expect("just put there");
             let line = first.map_or(0, |(key, _)| key.spot.line);
-            let words = format!("the key `{}` also stands in line {line}", second.name);
+            let words = format!("the key `{}` is already on line {line}", second.name);
             match twice {
                 Severity::Error => findings.error(second.spot, words),
                 Severity::Warning => {
-                    findings.warning(second.spot, format!("{words}; the last one counts"));
+                    findings.warning(second.spot, format!("{words}; the last one is used"));
                 }
             }
             own.push(None);

@@ -38,7 +38,7 @@ pub(super) fn read(
     };
     match tag.is_yaml_core_schema() && fits {
         true => Ok(value),
-        false => Err(format!("the tag `{tag}` means nothing here, or not with `{shown}`")),
+        false => Err(format!("the tag `{tag}` is unknown or does not fit `{shown}`")),
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
     }
     let bare = text.strip_prefix(['-', '+']).unwrap_or(&text);
     if matches!(bare, ".inf" | ".Inf" | ".INF") || matches!(&*text, ".nan" | ".NaN" | ".NAN") {
-        return Err(format!("JSON has no number `{text}`; put it in quotes if it is text"));
+        return Err(format!("`{text}` is not a JSON number; put it in quotes if it is text"));
     }
     Ok(match number(&text)? {
         Some(number) => Value::Number(number),

@@ -43,9 +43,9 @@ fn words_are_what_the_core_schema_says() {
 
 #[test]
 fn tags_that_mean_nothing_are_errors() {
-    fails("a: !x b", "1:4 the tag `!x` means nothing here, or not with `b`");
-    fails("a: !!int b", "1:4 the tag `tag:yaml.org,2002:!int` means nothing here, or not with `b`");
-    fails("a: !x {b: c}", "1:4 the tag `!x` means nothing here");
+    fails("a: !x b", "1:4 the tag `!x` is unknown or does not fit `b`");
+    fails("a: !!int b", "1:4 the tag `tag:yaml.org,2002:!int` is unknown or does not fit `b`");
+    fails("a: !x {b: c}", "1:4 the tag `!x` is not supported here");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn anchors_aliases_and_merge_keys_work() {
     );
     is("- &k key\n- {*k : v, '<<': 1}\n", r#"["key",{"key":"v","<<":1}]"#);
     fails("a: {<<: 5}", "1:5 `<<` takes a map or a list of maps, but this is a number");
-    fails("a: &a [*a]", "1:8 this alias stands inside of what it stands for");
+    fails("a: &a [*a]", "1:8 this alias refers to a value that contains it");
     fails("a: *b", "1:4 this is not valid YAML: while parsing node, found unknown anchor");
 }
 
@@ -81,8 +81,7 @@ fn a_billion_laughs_are_refused() {
     }
     let told = read(&text).unwrap_err();
     assert!(
-        told.len() == 1
-            && told[0].ends_with("aliases make too much of this text, or nest it too deep"),
+        told.len() == 1 && told[0].ends_with("aliases expand to too much text or nest too deeply"),
         "{told:?}"
     );
     let mut text = format!("a: &a {}\nb:\n", "x".repeat(1 << 20));
@@ -100,7 +99,7 @@ fn a_billion_laughs_are_refused() {
 fn nesting_has_a_limit() {
     let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     is(&nested(64), &nested(64));
-    fails(&nested(65), "1:65 lists and maps lie more than 64 deep in each other");
+    fails(&nested(65), "1:65 lists and maps are nested more than 64 levels deep");
     assert!(read(&"[".repeat(100_000)).is_err());
     assert!(read(&"- ".repeat(100_000)).is_err());
     assert!(read(&"? ".repeat(10_000)).is_err());
@@ -109,7 +108,7 @@ fn nesting_has_a_limit() {
 #[test]
 fn one_file_is_one_document() {
     is("---\na: 1\n...\n", r#"{"a":1}"#);
-    fails("a: 1\n---\nb: 2\n", "2:1 another document begins here; there must be only one");
+    fails("a: 1\n---\nb: 2\n", "2:1 a second document begins here; only one is allowed");
     is("", "null");
 }
 
@@ -124,7 +123,7 @@ fn keys_are_text() {
 fn keys_that_come_twice_are_told_in_long_maps_too() {
     let mut text: String = (0..100).map(|n| format!("k{n}: {n}\n")).collect();
     text += "k7: x\n";
-    fails(&text, "101:1 the key `k7` also stands in line 8; the last one counts");
+    fails(&text, "101:1 the key `k7` is already on line 8; the last one is used");
 }
 
 #[test]
@@ -235,6 +234,6 @@ fn a_key_that_comes_twice_is_an_error_where_that_is_wished() {
     assert!(parse_strict("a: 1\nb: 2\na: 3\n", 0, &mut findings).is_some());
     assert!(findings.has_errors());
     let list = findings.into_list();
-    assert_eq!(list[0].words, "the key `a` also stands in line 1");
+    assert_eq!(list[0].words, "the key `a` is already on line 1");
     assert_eq!(list[0].spot, Spot { file: 0, line: 3, column: 1 });
 }

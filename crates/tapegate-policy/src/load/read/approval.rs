@@ -58,7 +58,7 @@ pub(super) fn patience(
     if time < TIMEOUT_MIN
         && let Some(node) = fields.get(key)
     {
-        let words = format!("`{key}` must be at least 5s; nobody answers that fast");
+        let words = format!("`{key}` must be at least 5s, so that a person can answer");
         findings.within(key, |findings| findings.error(node.spot, words));
     }
     Some(time)
@@ -70,8 +70,8 @@ fn no_approvers(fields: &Fields<'_>, findings: &mut Findings) {
     if let Some(node) = fields.get("approvers")
         && node.as_list().is_some_and(<[Node]>::is_empty)
     {
-        let words = "an empty list of approvers names nobody who may answer; leave `approvers` out if \
-                     anybody may, or deny the calls";
+        let words = "`approvers` is empty, so that no user may answer; leave it out if \
+                     any user may, or deny the calls";
         findings.within("approvers", |findings| findings.error(node.spot, words));
     }
 }
@@ -83,12 +83,12 @@ fn redact_fields(fields: &Fields<'_>, findings: &mut Findings) {
         if let Some(rest) = text.strip_prefix("params.") {
             let way_out = match rest.strip_prefix("arguments.") {
                 Some(rest) => format!("; write `{rest}`"),
-                None => ", and this is not among them".to_owned(),
+                None => ", and this one is outside them".to_owned(),
             };
-            findings.error(node.spot, format!("paths are read from the arguments on{way_out}"));
+            findings.error(node.spot, format!("paths start at the arguments{way_out}"));
         }
         if let Err(fault) = Path::read(node.as_text().unwrap_or_default()) {
-            let words = format!("this is no path: {} at character {}", fault.what, fault.at + 1);
+            let words = format!("not a valid path: {} at character {}", fault.what, fault.at + 1);
             findings.error(node.spot, words);
         }
     }

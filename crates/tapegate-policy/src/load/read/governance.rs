@@ -71,7 +71,7 @@ impl Governance {
     ) {
         let rules = node.as_list().unwrap_or_default();
         if rules.len() > RULES_MAX {
-            let words = format!("there are {} rules, and may be {RULES_MAX}", rules.len());
+            let words = format!("there are {} rules; the maximum is {RULES_MAX}", rules.len());
             return findings.error(node.spot, words);
         }
         let mut regexes = test::REGEXES_MAX;
@@ -120,7 +120,7 @@ fn rule(
             if node.as_list().is_some_and(<[Node]>::is_empty) {
                 findings.error(
                     node.spot,
-                    "a list without a glob matches nothing; leave `match` out for all",
+                    "an empty list matches nothing; leave `match` out to match everything",
                 );
             }
             globs
@@ -140,7 +140,7 @@ fn rule(
     for key in ["method", "source"] {
         if let Some(node) = fields.get(key).filter(|n| n.as_list().is_some_and(<[Node]>::is_empty))
         {
-            let words = format!("a list without a glob matches nothing; leave `{key}` out for all");
+            let words = format!("an empty list matches nothing; leave `{key}` out to match all");
             findings.within(key, |findings| findings.error(node.spot, words));
         }
     }
@@ -196,13 +196,13 @@ fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
         };
         let wanted: Vec<HintValue> = nodes.iter().filter_map(value).collect();
         if nodes.is_empty() {
-            let words = "a list without a value matches nothing; leave it out for all";
+            let words = "an empty list matches nothing; leave the key out to match all";
             findings.within(hint.name(), |findings| findings.error(node.spot, words));
         }
         tests.push(HintTest { hint, wanted });
     }
     if node.as_map() == Some(&[]) {
-        findings.error(node.spot, "there is no annotation here; leave `annotations` out for all");
+        findings.error(node.spot, "`annotations` is empty; leave it out to match all tools");
     }
     tests
 }
@@ -220,7 +220,7 @@ fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings
         "forward" | "deny" => {
             if let Some(node) = fields.get("approval") {
                 let words =
-                    format!("`approval` does nothing with `action: {action}`: nobody is asked");
+                    format!("`approval` does nothing with `action: {action}`: no person is asked");
                 findings.within("approval", |findings| findings.error(node.spot, words));
                 known.named(&fields, findings);
             }
@@ -231,13 +231,13 @@ fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings
             let policy_id = match policy_id.and_then(Node::as_text) {
                 Some(id) => id.to_owned(),
                 None if is_default => {
-                    let words = format!("`policy_id` is not given; Cedar is told `{POLICY_ID}`");
+                    let words = format!("`policy_id` is not given; Cedar receives `{POLICY_ID}`");
                     findings.warning(node.spot, words);
                     POLICY_ID.to_owned()
                 }
                 None => {
                     if policy_id.is_none() {
-                        let words = "`policy_id` is missing, which `action: policy` needs";
+                        let words = "`policy_id` is missing; `action: policy` requires it";
                         findings.error(node.spot, words);
                     }
                     String::new()
@@ -259,7 +259,7 @@ fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findin
         let spot = super::texts(node).into_iter().find(|n| n.as_text() == Some(glob.text()));
         let hint = match tapegate_yaml::shape::near(glob.text(), names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is {}", quoted(&names)),
+            None => format!("available: {}", quoted(&names)),
         };
         let words = format!("there is no server `{}` in `sources`; {hint}", glob.text());
         findings.error(spot.map_or(Spot::default(), |node| node.spot), words);

@@ -30,7 +30,7 @@ pub(super) fn check(top: &Node, policy: &Policy, uses: Uses, findings: &mut Find
         for key in ["namespace", "service_account", "roles"] {
             if let Some(spot) = spot(top, &["principal", key]) {
                 let words = format!(
-                    "`{key}` is only for Cedar, and nothing asks Cedar: no rule has `action: policy`"
+                    "`{key}` is only for Cedar, and Cedar is unused: no rule has `action: policy`"
                 );
                 findings.within("principal", |f| f.within(key, |f| f.error(spot, words)));
             }

@@ -95,7 +95,7 @@ fn argument(rule: &Rule, predicate: &Predicate, tools: &[&Pin]) -> Option<String
     if !known.iter().any(same) && rule.act != Act::Forward {
         let hint = near(key, known.iter().map(String::as_str))
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Some(format!("no tool that this rule is about has an argument `{key}`{hint}"));
+        return Some(format!("no tool that this rule applies to has an argument `{key}`{hint}"));
     }
     let is_of_text = matches!(predicate.test().0, Test::Under(_) | Test::Glob(_) | Test::Regex(_));
     (is_list && path == key && is_of_text).then(|| {

@@ -40,7 +40,7 @@ fn names(node: &Node, rule: &Rule, findings: &mut Findings) {
             findings.warning(node.spot, words);
         } else if text.contains('|') && !text.contains("://") {
             let list = text.split('|').map(str::trim).collect::<Vec<_>>().join(", ");
-            let words = format!("a glob has no `|`; write a list: `match: [{list}]`");
+            let words = format!("a glob does not support `|`; write a list: `match: [{list}]`");
             findings.warning(node.spot, words);
         } else if rule.act == Act::Forward {
             open_host(node, text, findings);
@@ -59,7 +59,7 @@ fn values(node: &Node, rule: &Rule, findings: &mut Findings) {
             };
             if let Some(meant) = as_bool {
                 let words = format!(
-                    "`{text}` is a text here, as in YAML 1.2; write `{meant}` if that is what the server takes"
+                    "`{text}` is text here, as in YAML 1.2; write `{meant}` if that is what the server expects"
                 );
                 findings.warning(node.spot, words);
             }
@@ -106,7 +106,7 @@ fn host_words(glob: &str) -> Option<String> {
         _ => format!("{scheme}://{}.evil.test/", host[..star].trim_end_matches('.')),
     };
     Some(format!(
-        "a `*` takes any letters, `/` among them, so that `{glob}` lets `{other}` through; name each host, up to the `/` after it, or write a `regex` such as `^https://([a-z0-9-]+\\.)*example\\.com/`"
+        "a `*` matches any characters, including `/`, so that `{glob}` also matches `{other}`; name each host, up to the `/` after it, or write a `regex` such as `^https://([a-z0-9-]+\\.)*example\\.com/`"
     ))
 }
 
@@ -115,7 +115,7 @@ fn odd_path(path: &str) -> Option<String> {
     let inner = path.strip_prefix("arguments.").or_else(|| path.strip_prefix("params.arguments."));
     if let Some(inner) = inner.filter(|inner| !inner.is_empty()) {
         return Some(format!(
-            "a path begins in the arguments; write `{inner}`, unless there is an argument `{}`",
+            "a path starts at the arguments; write `{inner}`, unless there is an argument `{}`",
             path.split('.').next().unwrap_or_default()
         ));
     }
@@ -129,7 +129,7 @@ fn looks_into_texts(path: &str, node: &Node, rule: &Rule) -> Option<String> {
     let stops = rule.act != Act::Forward && node.get("under").is_some();
     (anywhere && stops).then(|| {
         format!(
-            "`{path}` is also looked for in JSON that is a text, such as the content of a file, and a relative path there could lie anywhere; name the argument to stop less"
+            "`{path}` also searches JSON inside of strings, such as the content of a file, where a relative path could lead anywhere; name the argument to match fewer calls"
         )
     })
 }

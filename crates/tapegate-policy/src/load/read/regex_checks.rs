@@ -40,9 +40,7 @@ fn words(regex: &Regex) -> Option<String> {
     // Groups and flags may contain an anchor; only report expressions that certainly have none.
     let is_open = !text.contains('^') && !text.contains("\\A") && !regex.is_match("");
     is_open.then(|| {
-        format!(
-            "`{text}` is looked for anywhere in the text; begin it with `^` and end it with `$`"
-        )
+        format!("`{text}` matches anywhere in the text; begin it with `^` and end it with `$`")
     })
 }
 

@@ -104,7 +104,7 @@ pub(super) fn pins(
             false => known.named(&fields, findings),
         };
         if let Some(node) = fields.get("approval").filter(|_| !asks) {
-            let words = "`approval` does nothing without `on_drift: approve`: nobody is asked";
+            let words = "`approval` does nothing without `on_drift: approve`: no person is asked";
             findings.within("approval", |findings| findings.error(node.spot, words));
         }
         let lock = fields.get("lock").and_then(Node::as_text).unwrap_or(LOCK_FILE);

@@ -94,7 +94,7 @@ fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
 fn way_out(method: &str) -> &'static str {
     match method.starts_with("resources/") {
         true => "; write the URI as `match`, such as `match: \"file:///etc/*\"`",
-        false => "; leave it out, or the rule",
+        false => "; remove it, or the rule",
     }
 }
 
@@ -112,7 +112,7 @@ fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
         && !rule.arguments.is_empty()
         && !rule.arguments.iter().any(closed)
     {
-        let words = "this rule is about several tools and looks only at the arguments that it names; others, such as `paths`, pass unseen. Name the tools, or add `other_arguments: none`";
+        let words = "this rule applies to several tools and tests only the arguments that it names; others, such as `paths`, are not checked. Name the tools, or add `other_arguments: none`";
         findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
     }
 }
@@ -129,7 +129,7 @@ fn roots(node: &Node, rule: &Rule, findings: &mut Findings) {
     };
     for predicate in predicates.filter(is_root) {
         let words = format!(
-            "`{}` is held against `/`, under which every absolute path lies; name a folder, or see to it that the variable does",
+            "`{}` is tested against `/`, which contains every absolute path; name a folder, or make sure that the variable does",
             predicate.path().1
         );
         findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
@@ -186,7 +186,7 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
     if let Some(first) = first {
         let (name, line) = (&first.name, first.line);
         let words = format!(
-            "this rule is never reached: `{name}` in line {line} comes first and matches all that it would"
+            "this rule is never reached: `{name}` on line {line} comes first and matches everything that this rule matches"
         );
         findings.warning(node.spot, words);
     }

@@ -17,11 +17,11 @@ pub(super) fn read(top: &Node, findings: &mut Findings) -> Vec<Source> {
     let list = node.as_list().unwrap_or_default();
     if node.as_list().is_some_and(<[Node]>::is_empty) {
         let words =
-            "a list without a server lets nothing through; leave `sources` out for all servers";
+            "an empty list of servers exposes nothing; leave `sources` out to expose all servers";
         findings.error(node.spot, words);
     }
     if list.len() > SOURCES_MAX {
-        let words = format!("there are {} servers, and may be {SOURCES_MAX}", list.len());
+        let words = format!("there are {} servers; the maximum is {SOURCES_MAX}", list.len());
         findings.error(node.spot, words);
         findings.leave();
         return Vec::new();
@@ -73,7 +73,7 @@ fn expose(node: &Node, findings: &mut Findings) -> [Expose; 3] {
             for (kind, node) in KINDS.iter().zip(given) {
                 if let Some(node) = node {
                     let words =
-                        format!("`{kind}` has no meaning for `mode: all`: everything is exposed");
+                        format!("`{kind}` does not apply to `mode: all`, which exposes everything");
                     findings.error(node.spot, words);
                 }
             }

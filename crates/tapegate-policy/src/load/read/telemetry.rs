@@ -73,7 +73,7 @@ fn sampling(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
         match text.parse::<f64>() {
             Ok(rate) if (0.0..=1.0).contains(&rate) => telemetry.sample_rate = rate,
             _ => findings.within("success_sample_rate", |findings| {
-                findings.error(node.spot, format!("`{text}` is no share: it must be from 0 to 1"));
+                findings.error(node.spot, format!("`{text}` is not a share from 0 to 1"));
             }),
         }
     }
@@ -95,7 +95,7 @@ fn batch(node: &Node, telemetry: &mut Telemetry, findings: &mut Findings) {
         Some(most) if most > telemetry.queue_max => {
             let spot = fields.get("max_export_batch_size").map_or(node.spot, |node| node.spot);
             let queue = telemetry.queue_max;
-            findings.error(spot, format!("more go at once, {most}, than may wait, {queue}"));
+            findings.error(spot, format!("a batch ({most}) is larger than the queue ({queue})"));
         }
         Some(most) => telemetry.batch_max = most,
         None => telemetry.batch_max = telemetry.batch_max.min(telemetry.queue_max),

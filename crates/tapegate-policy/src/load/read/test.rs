@@ -26,7 +26,8 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
                 super::path_glob::check(&key.name, node, findings);
                 let count = found.iter().filter(|(test, _)| matches!(test, Test::Regex(_))).count();
                 if *regexes < count {
-                    let words = format!("a policy may have {REGEXES_MAX} regular expressions");
+                    let words =
+                        format!("a policy may have at most {REGEXES_MAX} regular expressions");
                     findings.error(node.spot, words);
                     found.clear();
                 }
@@ -40,7 +41,7 @@ pub(super) fn read(node: &Node, regexes: &mut usize, findings: &mut Findings) ->
             }
             Err(fault) => {
                 let words =
-                    format!("this is no path: {} at character {}", fault.what, fault.at + 1);
+                    format!("not a valid path: {} at character {}", fault.what, fault.at + 1);
                 findings.error(key.spot, words);
             }
         }
@@ -58,7 +59,7 @@ pub(super) fn other_arguments(
     findings: &mut Findings,
 ) -> KnownArguments {
     if act.is_some_and(|act| *act != Act::Forward) {
-        let words = "`other_arguments` goes with `action: forward`; a rule that stops would be got around by one argument more";
+        let words = "`other_arguments` works only with `action: forward`; one additional argument would bypass a rule that stops calls";
         findings.error(node.spot, words);
     }
     let mut known = KnownArguments::default();
@@ -74,7 +75,7 @@ pub(super) fn other_arguments(
             Ok(path) => known.add(&path, text),
             Err(fault) => {
                 let (what, at) = (fault.what, fault.at + 1);
-                findings.error(node.spot, format!("this is no path: {what} at character {at}"));
+                findings.error(node.spot, format!("not a valid path: {what} at character {at}"));
             }
         }
     }
@@ -100,7 +101,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
     });
     let one_of = fields.get("in").and_then(Node::as_list).map(|list| {
         if list.is_empty() {
-            findings.error(node.spot, "`in` is an empty list, which nothing is in");
+            findings.error(node.spot, "`in` is an empty list, which matches nothing");
         }
         findings.enter("in");
         let texts = list.iter().filter_map(|node| scalar(node, findings)).collect();
@@ -112,7 +113,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
         .filter_map(|node| Folder::parse(node.as_text()?).ok())
         .collect();
     if fields.get("under").is_some_and(|node| node.as_list().is_some_and(<[Node]>::is_empty)) {
-        findings.error(node.spot, "`under` is an empty list, which no path lies in");
+        findings.error(node.spot, "`under` is an empty list, which matches no path");
     }
     let under = (!folders.is_empty()).then_some(Test::Under(folders));
     let count = found.len();
@@ -124,7 +125,7 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
     );
     if let Some(exists) = fields.flag("exists", findings) {
         if !exists && found.len() > count {
-            let words = "`exists: false` stands beside another test; what is not there passes none";
+            let words = "`exists: false` excludes other tests; a missing value passes none of them";
             findings.error(node.spot, words);
         }
         found.push((Test::Exists, exists == not));
@@ -136,12 +137,12 @@ fn tests(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut F
     }
     let is_optional = node.get("optional").is_some();
     if is_optional && (not || node.get("exists").is_some()) {
-        let words = "`optional` stands beside a test, not in `not` and not with `exists`";
+        let words = "`optional` goes beside a test, but not in `not` and not with `exists`";
         findings.error(node.spot, words);
     }
     let has_none = node.as_map().is_some_and(|keys| keys.len() == usize::from(is_optional));
     if found.len() == count && !findings.has_error_at(node.spot) && has_none {
-        findings.error(node.spot, "there is no test here; write `exists: true` for anything");
+        findings.error(node.spot, "there is no test here; write `exists: true` for any value");
     }
 }
 
@@ -150,7 +151,7 @@ fn negated(node: &Node, not: bool, found: &mut Vec<(Test, bool)>, findings: &mut
     let mut inner = Vec::new();
     tests(node, true, &mut inner, findings);
     if not {
-        findings.error(node.spot, "`not` stands in `not`");
+        findings.error(node.spot, "`not` cannot contain `not`");
     } else if inner.len() > 1 {
         findings.error(node.spot, "`not` takes one test; write a rule for each");
     }
@@ -170,7 +171,7 @@ fn range(node: &Node, findings: &mut Findings) -> Option<Test> {
     if let (Some(min), Some(max)) = (&min, &max)
         && crate::predicate::is_less(max, min)
     {
-        findings.error(node.spot, format!("nothing is from {min} to {max}"));
+        findings.error(node.spot, format!("no number is from {min} to {max}"));
     }
     Some(Test::Range { min, max })
 }

@@ -10,9 +10,9 @@ fn keys_that_are_misspelt_inside_of_sources_exposures_and_destinations_were_igno
 approval: {a: {destination: {type: cli, chanel: d}}}
 ",
         &[
-            "3:19 error: sources[0]: there is no key `timeout` here; there is `id`, `kind`, `url`, `enabled`, `expose` or `description`",
+            "3:19 error: sources[0]: there is no key `timeout` here; expected `id`, `kind`, `url`, `enabled`, `expose` or `description`",
             "3:70 error: sources[0].expose: there is no key `toolz` here; did you mean `tools`?",
-            "4:41 error: approval.a.destination: there is no key `chanel` here; there is `type`",
+            "4:41 error: approval.a.destination: there is no key `chanel` here; expected `type`",
         ],
     );
 }
@@ -57,7 +57,7 @@ fn a_workflow_that_does_not_exist_was_taken_when_cedar_is_asked() {
     finds(
         &rule("{match: a, action: policy, policy_id: p, approval: three}"),
         &[
-            "5:56 error: governance.rules[0].approval: there is no workflow `three` in `approval`; there is `one`, `two`",
+            "5:56 error: governance.rules[0].approval: there is no workflow `three` in `approval`; available: `one`, `two`",
         ],
     );
 }
@@ -67,7 +67,7 @@ fn a_default_was_not_checked_for_its_workflow_nor_for_its_policy_id() {
     finds(
         "schema: 1\ngovernance: {defaults: {action: approve, approval: x}}\napproval: {one: {}, two: {}}\n",
         &[
-            "2:52 error: governance.defaults.approval: there is no workflow `x` in `approval`; there is `one`, `two`",
+            "2:52 error: governance.defaults.approval: there is no workflow `x` in `approval`; available: `one`, `two`",
         ],
     );
     finds(
@@ -78,7 +78,7 @@ fn a_default_was_not_checked_for_its_workflow_nor_for_its_policy_id() {
     );
     finds(
         "schema: 1\ngovernance: {defaults: {action: policy}}\ncedar: {inline: 'permit(principal, action, resource);'}\n",
-        &["2:24 warning: governance.defaults: `policy_id` is not given; Cedar is told `default`"],
+        &["2:24 warning: governance.defaults: `policy_id` is not given; Cedar receives `default`"],
     );
     finds(
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\n",
@@ -164,10 +164,10 @@ approval: {a: {adapter: slack}}
 cedar: {policy_path: x}
 ",
         &[
-            "2:49 error: governance.rules[0]: there is no key `pattern` here; what a rule is about is `match`",
-            "3:16 error: approval.a: there is no key `adapter` here; where people are asked is `destination`",
-            "4:8 error: nothing asks Cedar: no rule has `action: policy`",
-            "4:9 error: cedar: there is no key `policy_path` here; Cedar files are a list, `policies`",
+            "2:49 error: governance.rules[0]: there is no key `pattern` here; use `match`",
+            "3:16 error: approval.a: there is no key `adapter` here; use `destination`",
+            "4:8 error: Cedar is unused: no rule has `action: policy`",
+            "4:9 error: cedar: there is no key `policy_path` here; use `policies`, a list of Cedar files",
         ],
     );
 }

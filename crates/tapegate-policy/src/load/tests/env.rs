@@ -85,9 +85,9 @@ fn what_is_no_variable_is_told() {
     finds_in(
         "principal: {name: '${', namespace: '${1A}', service_account: '${A:-${B}}'}\n",
         &[
-            "3:19 error: principal.name: a `${` has no `}`; write `$${` for the two characters",
-            "3:36 error: principal.namespace: `${1A}` names no variable; write `$${` for the two characters",
-            "3:62 error: principal.service_account: the default of `A` has a variable in it; there can be only one",
+            "3:19 error: principal.name: a `${` has no `}`; write `$${` for a literal `${`",
+            "3:36 error: principal.namespace: `${1A}` is not a valid variable; write `$${` for a literal `${`",
+            "3:62 error: principal.service_account: the default of `A` contains a variable; variables cannot be nested",
         ],
     );
 }
@@ -96,7 +96,7 @@ fn what_is_no_variable_is_told() {
 fn a_variable_without_quotes_in_brackets_gets_a_hint() {
     let loaded = with(&[("T", "x")], &format!("{HEAD}sources: [{{id: ${{T}}}}]\n"));
     let told = told(&loaded);
-    assert!(told[0].contains("a variable must stand in quotes"), "{told:?}");
+    assert!(told[0].contains("a variable must be in quotes"), "{told:?}");
     assert!(told[1].contains("this is not valid YAML"), "{told:?}");
 }
 

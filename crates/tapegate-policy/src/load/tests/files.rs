@@ -68,7 +68,7 @@ fn a_workflow_that_an_annotation_names_is_there() {
 fn a_section_without_policies_is_told() {
     finds(
         &asks("cedar: {schema: s}\n"),
-        &["7:17 error: cedar.schema: there is no file `s`, seen from the folder of this one"],
+        &["7:17 error: cedar.schema: there is no file `s`, relative to the folder of this file"],
     );
     finds(
         &asks("cedar: {}\n"),

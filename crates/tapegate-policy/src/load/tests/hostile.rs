@@ -9,8 +9,8 @@ fn a_key_that_comes_twice_is_an_error_since_the_first_may_be_the_one_that_protec
     finds(
         "schema: 1\ngovernance:\n  defaults: {action: deny, action: forward}\ngovernance:\n  defaults: {action: deny}\n",
         &[
-            "3:28 error: the key `action` also stands in line 3",
-            "4:1 error: the key `governance` also stands in line 2",
+            "3:28 error: the key `action` is already on line 3",
+            "4:1 error: the key `governance` is already on line 2",
         ],
     );
 }
@@ -70,17 +70,17 @@ fn rules_servers_and_expressions_have_an_end() {
     let rules = many("{action: deny}", 10_001);
     finds(
         &format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n"),
-        &["2:47 error: governance.rules: there are 10001 rules, and may be 10000"],
+        &["2:47 error: governance.rules: there are 10001 rules; the maximum is 10000"],
     );
     finds_in(
         &format!("sources: [{}]\n", many("{id: a}", 1_001)),
-        &["3:10 error: sources: there are 1001 servers, and may be 1000"],
+        &["3:10 error: sources: there are 1001 servers; the maximum is 1000"],
     );
     let rules = many("{action: deny, arguments: {a: {regex: x}}}", 1_001);
     let text = format!("schema: 1\ngovernance: {{defaults: {{action: deny}}, rules: [{rules}]}}\n");
     let told = told(&read(&text));
     assert!(
-        told[0].ends_with("arguments.a: a policy may have 1000 regular expressions"),
+        told[0].ends_with("arguments.a: a policy may have at most 1000 regular expressions"),
         "{told:?}"
     );
     assert_eq!(told.len(), 1);

@@ -72,7 +72,7 @@ fn what_only_cedar_reads_needs_a_rule_that_asks_it() {
         assert!(words.contains("is only for Cedar"), "{words}");
     }
     let words = error("cedar: {inline: 'forbid(principal, action, resource);'}");
-    assert!(words.contains("nothing asks Cedar"), "{words}");
+    assert!(words.contains("Cedar is unused"), "{words}");
     good(&format!("{HEAD}principal: {{name: me}}\n"));
 }
 
@@ -90,5 +90,5 @@ fn a_workflow_of_a_rule_that_asks_nobody_is_an_error() {
 #[test]
 fn lists_of_a_source_that_exposes_everything_are_an_error() {
     let words = error("sources: [{id: a, expose: {mode: all, tools: [x]}}]");
-    assert!(words.contains("`tools` has no meaning for `mode: all`"), "{words}");
+    assert!(words.contains("`tools` does not apply to `mode: all`"), "{words}");
 }

@@ -24,7 +24,7 @@ fn a_rule_about_arguments_that_are_never_there_is_refused() {
     );
     assert_eq!(
         words("{method: Logging/setLevel, action: deny, arguments: {level: debug}}"),
-        [format!("{error} `method: logging/setLevel`: {only}; leave it out, or the rule")]
+        [format!("{error} `method: logging/setLevel`: {only}; remove it, or the rule")]
     );
     for bad in [
         "{method: 'resources/*', action: deny, arguments: {uri: x}}",
@@ -64,7 +64,7 @@ fn a_method_that_the_protocol_nearly_has_is_told() {
 
 #[test]
 fn a_rule_that_forwards_several_tools_names_all_arguments() {
-    let warned = |text: &str| words(text).iter().any(|one| one.contains("pass unseen"));
+    let warned = |text: &str| words(text).iter().any(|one| one.contains("are not checked"));
     for bad in [
         "{match: 'read_*', action: forward, arguments: {path: {under: /tmp}}}",
         "{match: [a, 'b*'], action: forward, arguments: {path: x}}",
@@ -89,7 +89,7 @@ fn other_arguments_go_with_rules_that_forward() {
     for action in ["deny", "approve"] {
         let found = words(&format!("{{match: x, action: {action}, other_arguments: none}}"));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].contains("goes with `action: forward`"), "{found:?}");
+        assert!(found[0].contains("works only with `action: forward`"), "{found:?}");
     }
     assert!(words("{match: x, action: forward, other_arguments: ['a[']}")[0].contains("no path"));
     assert!(words("{match: x, action: forward, other_arguments: some}")[0].contains("error"));
@@ -99,7 +99,7 @@ fn other_arguments_go_with_rules_that_forward() {
 fn a_folder_in_which_everything_lies_is_told() {
     let text = rule("{match: x, action: forward, arguments: {path: {under: '${ROOT:-}/'}}}");
     let found = told(&read(&text));
-    assert!(found.len() == 1 && found[0].contains("every absolute path lies"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("contains every absolute path"), "{found:?}");
     let not = "{match: x, action: deny, arguments: {path: {not: {under: /}}}}";
     assert_eq!(words(not), [""; 0]);
     assert_eq!(words("{match: x, action: deny, arguments: {path: {under: /etc}}}"), [""; 0]);
@@ -156,7 +156,7 @@ fn names_that_no_pinned_server_has_are_told_if_they_are_nearly_those_of_one() {
         ("{match: puhs, action: deny}", "no pinned server has `puhs`; did you mean `push`?"),
         (
             "{match: push, action: deny, arguments: {forse: true}}",
-            "no tool that this rule is about has an argument `forse`; did you mean `force`?",
+            "no tool that this rule applies to has an argument `forse`; did you mean `force`?",
         ),
         (
             "{match: push, action: deny, arguments: {paths: {under: /etc}}}",
@@ -193,7 +193,7 @@ fn what_was_meant_to_be_something_else_is_told() {
         ("{match: 'a|b', action: deny}", "write a list: `match: [a, b]`"),
         ("{action: deny, arguments: {force: yes}}", "write `true`"),
         ("{action: deny, arguments: {force: {equals: off}}}", "write `false`"),
-        ("{action: deny, arguments: {n: {exists: false, equals: 5}}}", "beside another test"),
+        ("{action: deny, arguments: {n: {exists: false, equals: 5}}}", "excludes other tests"),
         ("{match: f, action: forward, arguments: {url: 'https://*.a.example/*'}}", "evil.test"),
         ("{match: 'https://a.example*', action: forward}", "evil.test"),
         ("{action: deny, arguments: {..path: {under: /etc}}}", "name the argument"),

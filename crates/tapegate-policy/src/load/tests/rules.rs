@@ -7,7 +7,7 @@ use crate::model::{Act, Expose, OnDrift, Profile};
 fn v_001_a_name_of_a_server_comes_once() {
     finds_in(
         "sources:\n- {id: a}\n- {id: b}\n- {id: a}\n",
-        &["6:8 error: sources[2].id: the name `a` also stands in line 4"],
+        &["6:8 error: sources[2].id: the name `a` is already on line 4"],
     );
 }
 
@@ -16,8 +16,8 @@ fn v_002_and_v_016_a_name_of_a_server_is_a_plain_word() {
     finds_in(
         "sources: [{id: _a}, {id: 'a b'}, {id: ''}, {id: 5}, {id: a.b-c_1}, {id: '*'}]\n",
         &[
-            "3:16 error: sources[0].id: `_a` begins with `_`; such names are not for servers",
-            "3:26 error: sources[1].id: `a b` is no name of a server: letters, digits, `.`, `_` and `-`, or `*`",
+            "3:16 error: sources[0].id: `_a` begins with `_`, which is reserved; use another name",
+            "3:26 error: sources[1].id: `a b` is not a server name; use letters, digits, `.`, `_` and `-`, or `*`",
             "3:39 error: sources[2].id: the name of a server must not be empty",
             "3:49 error: sources[3].id: this must be the name of a server, but it is a number; put it in quotes",
         ],
@@ -41,7 +41,7 @@ fn v_004_and_v_005_policy_ids_go_with_cedar() {
         &rules(
             "  - {match: a, action: policy}\ncedar: {inline: 'permit(principal, action, resource);'}\n",
         ),
-        &["5:5 error: governance.rules[0]: `policy_id` is missing, which `action: policy` needs"],
+        &["5:5 error: governance.rules[0]: `policy_id` is missing; `action: policy` requires it"],
     );
 }
 
@@ -83,7 +83,7 @@ fn v_008_a_url_is_one() {
     finds_in(
         "sources: [{id: a, url: 'localhost:80'}]\n",
         &[
-            "3:24 error: sources[0].url: `localhost:80` is no URL: it must begin with `http://` or `https://`",
+            "3:24 error: sources[0].url: `localhost:80` is not a valid URL: it must begin with `http://` or `https://`",
         ],
     );
 }
@@ -96,14 +96,14 @@ fn v_009_and_v_014_globs_are_globs() {
         ),
         &[
             "5:13 error: governance.rules[0].match: a `[` has no `]`; a bracket itself is written as `[[]`",
-            "6:17 error: governance.rules[1].match[1]: the range `z-a` is the wrong way round",
+            "6:17 error: governance.rules[1].match[1]: the range `z-a` is reversed",
             "8:45 error: sources[0].expose.tools[0]: a `[` has no `]`; a bracket itself is written as `[[]`",
         ],
     );
     finds(
         &rules("  - {match: 'x_{a,b}', action: deny}\n"),
         &[
-            "5:13 warning: governance.rules[0].match: braces mean nothing in the glob `x_{a,b}`; write a list of globs",
+            "5:13 warning: governance.rules[0].match: braces are literal in the glob `x_{a,b}`; write a list of globs",
         ],
     );
 }
@@ -113,7 +113,7 @@ fn v_010_a_list_of_no_servers_is_a_mistake() {
     finds_in(
         "sources: []\n",
         &[
-            "3:10 error: sources: a list without a server lets nothing through; leave `sources` out for all servers",
+            "3:10 error: sources: an empty list of servers exposes nothing; leave `sources` out to expose all servers",
         ],
     );
 }
@@ -138,8 +138,8 @@ fn v_013_a_file_that_is_named_is_there() {
     assert_eq!(
         told(&loaded),
         [
-            "6:29 error: cedar.policies[1]: there is no file `b.cedar`, seen from the folder of this one",
-            "6:47 error: cedar.schema: there is no file `c.json`, seen from the folder of this one",
+            "6:29 error: cedar.policies[1]: there is no file `b.cedar`, relative to the folder of this file",
+            "6:47 error: cedar.schema: there is no file `c.json`, relative to the folder of this file",
         ]
     );
     assert_eq!(loaded.sources, ["conf/tapegate.yaml", "conf/a.cedar"]);
@@ -150,8 +150,8 @@ fn v_015_people_get_five_seconds_at_least() {
     finds_in(
         "approval: {a: {timeout: 4999ms, blocking_timeout: 1s}, b: {timeout: PT5S}}\n",
         &[
-            "3:25 error: approval.a.timeout: `timeout` must be at least 5s; nobody answers that fast",
-            "3:51 error: approval.a.blocking_timeout: `blocking_timeout` must be at least 5s; nobody answers that fast",
+            "3:25 error: approval.a.timeout: `timeout` must be at least 5s, so that a person can answer",
+            "3:51 error: approval.a.blocking_timeout: `blocking_timeout` must be at least 5s, so that a person can answer",
         ],
     );
 }
@@ -166,10 +166,10 @@ fn v_tel_what_telemetry_cannot_be_is_told() {
   batch: {max_queue_size: 0, max_export_batch_size: 513, scheduled_delay_ms: 99, export_timeout_ms: 5}
 ",
         &[
-            "5:20 error: telemetry.otlp.endpoint: `nowhere` is no URL: it must begin with `http://` or `https://`",
-            "6:35 error: telemetry.sampling.success_sample_rate: `1.5` is no share: it must be from 0 to 1",
+            "5:20 error: telemetry.otlp.endpoint: `nowhere` is not a valid URL: it must begin with `http://` or `https://`",
+            "6:35 error: telemetry.sampling.success_sample_rate: `1.5` is not a share from 0 to 1",
             "7:27 error: telemetry.batch.max_queue_size: this must be a whole number from 1 to 1048576, not 0",
-            "7:53 error: telemetry.batch: more go at once, 513, than may wait, 0",
+            "7:53 error: telemetry.batch: a batch (513) is larger than the queue (0)",
             "7:78 error: telemetry.batch.scheduled_delay_ms: this must be a whole number from 100 to 3600000, not 99",
             "7:101 error: telemetry.batch.export_timeout_ms: this must be a whole number from 100 to 3600000, not 5",
         ],
@@ -252,7 +252,7 @@ fn a_glob_on_a_path_is_told_with_the_test_that_was_meant() {
     finds(
         &with("{under: []}"),
         &[
-            "5:51 error: governance.rules[0].arguments.path: `under` is an empty list, which no path lies in",
+            "5:51 error: governance.rules[0].arguments.path: `under` is an empty list, which matches no path",
         ],
     );
 }
@@ -267,9 +267,9 @@ fn optional_stands_beside_a_test() {
     let at = "5:48 error: governance.rules[0].arguments.n:";
     finds(
         &with("{optional: true}"),
-        &[&format!("{at} there is no test here; write `exists: true` for anything")],
+        &[&format!("{at} there is no test here; write `exists: true` for any value")],
     );
-    let words = "`optional` stands beside a test, not in `not` and not with `exists`";
+    let words = "`optional` goes beside a test, but not in `not` and not with `exists`";
     finds(&with("{exists: false, optional: true}"), &[&format!("{at} {words}")]);
 }
 
@@ -292,15 +292,15 @@ fn tests_that_mean_nothing_are_told() {
 ",
         ),
         &[
-            "7:7 error: governance.rules[0].arguments.a[: this is no path: `*`, a number or a quoted key is missing at character 3",
-            "8:10 error: governance.rules[0].arguments.b: there is no test here; write `exists: true` for anything",
+            "7:7 error: governance.rules[0].arguments.a[: not a valid path: `*`, a number or a quoted key is missing at character 3",
+            "8:10 error: governance.rules[0].arguments.b: there is no test here; write `exists: true` for any value",
             "9:11 error: governance.rules[0].arguments.c: there is no key `globb` here; did you mean `glob`?",
             "10:16 error: governance.rules[0].arguments.d.not: `not` takes one test; write a rule for each",
-            "11:22 error: governance.rules[0].arguments.e.not.not: `not` stands in `not`",
+            "11:22 error: governance.rules[0].arguments.e.not.not: `not` cannot contain `not`",
             "12:19 error: governance.rules[0].arguments.f.equals: expected a text, a number, true, false or null, found a list",
-            "13:10 error: governance.rules[0].arguments.g: `in` is an empty list, which nothing is in",
-            "14:10 error: governance.rules[0].arguments.h: nothing is from 5 to 4",
-            "15:18 error: governance.rules[0].arguments.i.regex: this is no regular expression: unclosed group",
+            "13:10 error: governance.rules[0].arguments.g: `in` is an empty list, which matches nothing",
+            "14:10 error: governance.rules[0].arguments.h: no number is from 5 to 4",
+            "15:18 error: governance.rules[0].arguments.i.regex: this is not a valid regular expression: unclosed group",
             "16:10 error: governance.rules[0].arguments.j: this must be a glob, such as `read_*` or a number or true or false or a map, but it is a list",
         ],
     );
@@ -320,8 +320,8 @@ fn a_rule_that_is_never_reached_is_told() {
 ",
         ),
         &[
-            "7:5 warning: governance.rules[2]: this rule is never reached: `reads` in line 6 comes first and matches all that it would",
-            "10:5 warning: governance.rules[5]: this rule is never reached: `rules[4]` in line 9 comes first and matches all that it would",
+            "7:5 warning: governance.rules[2]: this rule is never reached: `reads` on line 6 comes first and matches everything that this rule matches",
+            "10:5 warning: governance.rules[5]: this rule is never reached: `rules[4]` on line 9 comes first and matches everything that this rule matches",
         ],
     );
 }
@@ -342,7 +342,7 @@ fn a_rule_about_what_nobody_exposes_is_told() {
 fn rules_have_names_that_differ() {
     finds(
         &rules("  - {id: a, match: x, action: deny}\n  - {id: a, match: y, action: deny}\n"),
-        &["6:10 error: governance.rules[1].id: the rule `a` also stands in line 5"],
+        &["6:10 error: governance.rules[1].id: the rule `a` is already on line 5"],
     );
 }
 
@@ -351,9 +351,9 @@ fn a_list_of_nothing_to_match_is_a_mistake() {
     finds(
         &rules("  - {match: [], method: [], source: [], action: deny}\n"),
         &[
-            "5:13 error: governance.rules[0].match: a list without a glob matches nothing; leave `match` out for all",
-            "5:25 error: governance.rules[0].method: a list without a glob matches nothing; leave `method` out for all",
-            "5:37 error: governance.rules[0].source: a list without a glob matches nothing; leave `source` out for all",
+            "5:13 error: governance.rules[0].match: an empty list matches nothing; leave `match` out to match everything",
+            "5:25 error: governance.rules[0].method: an empty list matches nothing; leave `method` out to match all",
+            "5:37 error: governance.rules[0].source: an empty list matches nothing; leave `source` out to match all",
         ],
     );
 }
@@ -378,7 +378,7 @@ fn a_list_of_tools_alone_is_about_all_kinds_and_with_others_each_has_its_own() {
     finds(
         &text("{mode: all, tools: [x]}"),
         &[
-            "3:46 error: sources[0].expose: `tools` has no meaning for `mode: all`: everything is exposed",
+            "3:46 error: sources[0].expose: `tools` does not apply to `mode: all`, which exposes everything",
         ],
     );
 }
@@ -391,7 +391,7 @@ fn fields_to_redact_are_paths() {
   d: {destination: {type: cli}, redact_fields: ['a..', b.c, '..d']}
 ",
         &[
-            "5:49 error: approval.d.redact_fields: this is no path: the path ends where a key must follow at character 4",
+            "5:49 error: approval.d.redact_fields: not a valid path: the path ends where a key must follow at character 4",
         ],
     );
 }
@@ -410,7 +410,7 @@ fn redaction_takes_names_and_paths_and_tells_what_it_does_not_know() {
     finds_in(
         "redaction: {rules: [awz], fields: ['a[']}\n",
         &[
-            "3:21 error: redaction.rules: redaction rule `awz`: no built-in pattern has this name (to mask every key `awz` write `..awz`) at character 1",
+            "3:21 error: redaction.rules: redaction rule `awz`: no built-in pattern has this name (to mask every key `awz`, write `..awz`) at character 1",
             "3:36 error: redaction.fields: redaction rule `a[`: `*`, a number or a quoted key is missing at character 3",
         ],
     );
@@ -462,7 +462,7 @@ principal: {name: me, namespace: ns, service_account: sa, roles: [admin]}";
         &[
             "3:26 error: activity: `rotate_bytes` must be at least 64kb",
             "4:7 warning: there is no `tapegate.lock` yet, so nothing is pinned; `tapegate policy pin` writes it",
-            "4:37 error: pins.approval: there is no workflow `x` in `approval`; there is `default`",
+            "4:37 error: pins.approval: there is no workflow `x` in `approval`; available: `default`",
         ],
     );
 }

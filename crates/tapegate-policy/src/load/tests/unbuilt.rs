@@ -21,21 +21,21 @@ telemetry:
   content_capture: {enabled: false}
 ",
         &[
-            "3:19 error: sources[0].prefix: not built yet: `prefix`; remove it (names stay as the server has them)",
-            "5:30 error: approval.chat.destination: not built yet: `destination: slack`; remove it",
-            "6:30 error: approval.hook.destination: not built yet: `destination: webhook`; remove it",
-            "7:24 error: approval.short.destination: not built yet: `destination: slack`; remove it",
-            "8:11 error: approval.asked.elicitation: not built yet: `elicitation`; remove it",
-            "9:1 error: wrapper: not built yet: `wrapper`; remove it",
+            "3:19 error: sources[0].prefix: not implemented yet: `prefix`; remove it (names are never changed)",
+            "5:30 error: approval.chat.destination: not implemented yet: `destination: slack`; remove it",
+            "6:30 error: approval.hook.destination: not implemented yet: `destination: webhook`; remove it",
+            "7:24 error: approval.short.destination: not implemented yet: `destination: slack`; remove it",
+            "8:11 error: approval.asked.elicitation: not implemented yet: `elicitation`; remove it",
+            "9:1 error: wrapper: not implemented yet: `wrapper`; remove it",
             "11:3 warning: telemetry: nothing is sent: telemetry is off until `enabled: true` is set; write `enabled: false` if that is meant",
-            "11:42 error: telemetry.otlp.protocol: not built yet: `protocol: grpc`; remove it",
-            "11:48 error: telemetry.otlp.tls: not built yet: `tls`; remove it",
-            "12:24 error: telemetry.sampling.strategy: not built yet: `strategy: tail`; remove it",
-            "12:30 error: telemetry.sampling.overrides: not built yet: `overrides`; remove it",
-            "13:11 error: telemetry.stdio.propagate_upstream: not built yet: `propagate_upstream`; remove it",
-            "14:3 error: telemetry.prometheus: not built yet: `prometheus`; remove it (metrics are at `/metrics` of the hub)",
-            "15:3 error: telemetry.metrics: not built yet: `metrics`; remove it (the number of label values is bounded anyway)",
-            "16:3 error: telemetry.content_capture: not built yet: `content_capture`; remove it (contents are on the tape)",
+            "11:42 error: telemetry.otlp.protocol: not implemented yet: `protocol: grpc`; remove it",
+            "11:48 error: telemetry.otlp.tls: not implemented yet: `tls`; remove it",
+            "12:24 error: telemetry.sampling.strategy: not implemented yet: `strategy: tail`; remove it",
+            "12:30 error: telemetry.sampling.overrides: not implemented yet: `overrides`; remove it",
+            "13:11 error: telemetry.stdio.propagate_upstream: not implemented yet: `propagate_upstream`; remove it",
+            "14:3 error: telemetry.prometheus: not implemented yet: `prometheus`; remove it (the hub serves metrics at `/metrics`)",
+            "15:3 error: telemetry.metrics: not implemented yet: `metrics`; remove it (the number of label values is always bounded)",
+            "16:3 error: telemetry.content_capture: not implemented yet: `content_capture`; remove it (contents are on the tape)",
         ],
     );
 }
@@ -45,8 +45,8 @@ fn an_empty_section_that_is_not_built_and_a_value_from_a_variable_are_errors_too
     finds_in(
         "telemetry: {stdio: {}}\napproval: {a: {destination: {type: '${NO_SUCH:-slack}'}}}\n",
         &[
-            "3:13 error: telemetry.stdio: not built yet: `stdio`; remove it",
-            "4:36 error: approval.a.destination: not built yet: `destination: slack`; remove it",
+            "3:13 error: telemetry.stdio: not implemented yet: `stdio`; remove it",
+            "4:36 error: approval.a.destination: not implemented yet: `destination: slack`; remove it",
         ],
     );
 }
@@ -57,9 +57,9 @@ fn what_reads_otherwise_than_it_is_meant_in_a_workflow_is_an_error() {
         "approval:\n  a: {timeout: 10M}\n  b: {approvers: []}\n  c: {redact_fields: [params.arguments.token, params.task]}\n",
         &[
             "4:16 error: approval.a.timeout: `10M`: `M` could mean minutes or months; write `m` or `min` for minutes, `months` for months",
-            "5:18 error: approval.b.approvers: an empty list of approvers names nobody who may answer; leave `approvers` out if anybody may, or deny the calls",
-            "6:23 error: approval.c.redact_fields: paths are read from the arguments on; write `token`",
-            "6:47 error: approval.c.redact_fields: paths are read from the arguments on, and this is not among them",
+            "5:18 error: approval.b.approvers: `approvers` is empty, so that no user may answer; leave it out if any user may, or deny the calls",
+            "6:23 error: approval.c.redact_fields: paths start at the arguments; write `token`",
+            "6:47 error: approval.c.redact_fields: paths start at the arguments, and this one is outside them",
         ],
     );
 }

@@ -49,10 +49,10 @@ impl Listing {
     /// Takes a page; returns whether another one follows, or why it cannot be read.
     pub(super) fn goes_on(&mut self, result: &[u8]) -> Result<bool, String> {
         let Some(next) = next_cursor(result) else { return Ok(false) };
-        let next = json::string(next).ok_or("`nextCursor` is not a text")?;
+        let next = json::string(next).ok_or("`nextCursor` is not a string")?;
         self.pages += 1;
         if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(&*next) {
-            return Err("the list does not come to an end".to_owned());
+            return Err("the list never ends".to_owned());
         }
         self.cursor = Some(next.into_owned());
         Ok(true)

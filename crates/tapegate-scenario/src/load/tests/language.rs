@@ -143,7 +143,7 @@ fn handlers_are_programs_or_servers() {
         &tool("handler: {type: http, cmd: [x], timeout_ms: 5}\n"),
         &[
             "5:14 error: tools[0].response.handler: `url` is missing",
-            "5:27 warning: tools[0].response.handler: `cmd` has no meaning for `http`, only for `command`",
+            "5:27 warning: tools[0].response.handler: `cmd` does not apply to `http`, only to `command`",
             "5:49 error: tools[0].response.handler.timeout_ms: this must be a whole number from 100 to 300000, not 5",
         ],
     );
@@ -255,14 +255,14 @@ fn settings_of_another_kind_are_told() {
     finds(
         "server: {name: s}\nbehavior: {delivery: slow_loris, depth: 5, byte_delay_ms: 1, side_effects: [{type: pipe_deadlock, count: 3}]}\n",
         &[
-            "2:34 warning: behavior: `depth` has no meaning for `slow_loris`, only for `nested_json`",
-            "2:99 warning: behavior.side_effects[0]: `count` has no meaning for `pipe_deadlock`, only for `duplicate_request_ids`",
+            "2:34 warning: behavior: `depth` does not apply to `slow_loris`, only to `nested_json`",
+            "2:99 warning: behavior.side_effects[0]: `count` does not apply to `pipe_deadlock`, only to `duplicate_request_ids`",
         ],
     );
     finds(
         &tool("handler: {type: http, url: 'http://x/', cmd: [a]}\n"),
         &[
-            "5:45 warning: tools[0].response.handler: `cmd` has no meaning for `http`, only for `command`",
+            "5:45 warning: tools[0].response.handler: `cmd` does not apply to `http`, only to `command`",
         ],
     );
 }

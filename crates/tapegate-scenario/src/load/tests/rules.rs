@@ -51,7 +51,7 @@ fn ec_cfg_003_ec_load_004_an_include_that_is_not_there_is_told_where_it_is_named
     let text = "server: {name: s}\ntools:\n- $include: no.yaml\n";
     finds(text, &["3:13 error: there is no file `no.yaml` in `lib` or in `.`"]);
     let text = "server: {name: s}\ntools:\n- $include: ../no.yaml\n";
-    finds(text, &["3:13 error: `../no.yaml` cannot be read: it lies outside of its folder"]);
+    finds(text, &["3:13 error: `../no.yaml` cannot be read: it is outside the allowed folder"]);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn ec_load_002_what_is_no_yaml_is_an_error_with_its_line() {
 fn ec_load_021_a_key_that_comes_twice_is_a_warning_and_the_last_counts() {
     let text = "server: {name: s}\nserver: {name: t}\n";
     let loaded =
-        finds(text, &["2:1 warning: the key `server` also stands in line 1; the last one counts"]);
+        finds(text, &["2:1 warning: the key `server` is already on line 1; the last one is used"]);
     assert_eq!(
         loaded.scenario.unwrap().server.info.to_json(),
         br#"{"name":"t","version":"0.0.0"}"#

@@ -99,7 +99,7 @@ fn tests_of_a_policy_and_lock_files_are_looked_over_too() {
     assert_eq!(said(&["bad.test.yaml"]).1, 1);
     let words = "tapegate.lock: ok, 1 server, 0 definitions\n";
     assert_eq!(said(&["tapegate.lock"]), (words.to_owned(), 0));
-    let words = "bad.lock:1:1: error: this is no lock file of schema 1\nbad.lock: 1 error\n";
+    let words = "bad.lock:1:1: error: this is not a lock file of schema 1\nbad.lock: 1 error\n";
     assert_eq!(said(&["bad.lock"]), (words.to_owned(), 1));
     let (json, _) = said(&["--format", "jsonl", "tapegate.test.yaml", "tapegate.lock"]);
     let lines: Vec<&str> = json.lines().collect();

@@ -125,12 +125,12 @@ fn no_path_leads_out_of_its_folder() {
     assert_eq!(
         words,
         [
-            "it lies outside of its folder",
-            "it lies outside of its folder",
-            "it lies outside of its folder",
+            "it is outside the allowed folder",
+            "it is outside the allowed folder",
+            "it is outside the allowed folder",
             "it is no regular file",
             "it is no regular file",
-            "it lies outside of its folder",
+            "it is outside the allowed folder",
             "6 errors",
         ],
         "{said}"

@@ -183,7 +183,7 @@ fn a_lock_that_was_tampered_with_is_not_used() {
     project.policy(&["pin", "--server-id", "files", "one.jsonl", "--all"]).exits(0);
     let lock = project.read("tapegate.lock").replace("first", "worst");
     project.write("tapegate.lock", &lock);
-    let words = "the hash is not that of the definition";
+    let words = "the hash does not match the definition";
     project.policy(&["pin", "--server-id", "files", "one.jsonl", "--check"]).fails(2, words);
     project.policy(&["backtest", "--server-id", "files", "one.jsonl"]).fails(2, words);
     assert_eq!(project.read("tapegate.lock"), lock);
