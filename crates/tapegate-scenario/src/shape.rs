@@ -17,7 +17,7 @@ use crate::node::Node;
 pub use strict::beyond_001;
 
 /// Keys that are valid only next to a directive.
-const STRAYS: Strays = &[("override", "`override` goes with `$include`, which is not there")];
+const STRAYS: Strays = &[("override", "`override` needs `$include`, which is missing")];
 
 /// The start of the reference.
 const HEAD: &str = "\

@@ -53,7 +53,7 @@ impl Turn<'_, '_> {
                     frame::Garbage::NotAnObject => garbage.reason(),
                     _ => format!("not a JSON-RPC message: {}", garbage.reason()),
                 };
-                self.desk.warn(format!("the client has said something that is {words}"));
+                self.desk.warn(format!("the client sent something that is {words}"));
                 let answer = error_reply(b"null", CODE_PARSE, &words, "{\"by\":\"tapegate\"}");
                 self.live.give((answer, Provenance::OWN), None, self.act);
             }
@@ -72,7 +72,7 @@ impl Turn<'_, '_> {
         for part in &parts {
             match part.envelope() {
                 Some(said) => self.message(part.text(), said, None, batch)?,
-                None => self.refuse(b"null", CODE_INVALID, "an element that is no object", batch),
+                None => self.refuse(b"null", CODE_INVALID, "batch element is not an object", batch),
             }
         }
         self.live.settle(batch, self.act);
