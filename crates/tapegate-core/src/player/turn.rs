@@ -128,7 +128,7 @@ impl Turn<'_, '_> {
         }
         let Some((number, request)) = self.live.reply(id) else {
             let id = String::from_utf8_lossy(id).into_owned();
-            self.desk.debug(format!("the client answers {id}, which nobody asked"));
+            self.desk.debug(format!("the client answers {id}, which was not requested"));
             return Ok(());
         };
         self.compare_reply(request, text, said)?;
@@ -146,7 +146,7 @@ impl Turn<'_, '_> {
     pub(super) fn left(&mut self) -> io::Result<()> {
         if self.live.hurry(self.at.mono_ns.saturating_add(LEFT_NS_MAX)) {
             self.desk.warn(format!(
-                "the client says no more, so what is not answered in {} s is answered then",
+                "the client has stopped sending; answers due later are sent after {} s",
                 LEFT_NS_MAX / 1_000_000_000
             ));
         }

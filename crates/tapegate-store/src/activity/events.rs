@@ -49,7 +49,7 @@ pub enum NotAnEvent {
         line: u64,
     },
     /// Reading the file failed.
-    #[error("cannot read on after line {line}: {source}")]
+    #[error("cannot read beyond line {line}: {source}")]
     Io {
         /// The last line that was read.
         line: u64,

@@ -75,7 +75,7 @@ fn what_is_not_on_the_tape_ends_it_after_what_is_under_way() {
 #[test]
 fn the_error_names_the_method_the_mode_and_what_comes_nearest() {
     for (mode, words) in [
-        ("sequential", "no recorded answer for tools/call u (not what comes next on the tape)"),
+        ("sequential", "no recorded answer for tools/call u (not the next request on the tape)"),
         ("by-request", "no recorded answer for tools/call u (not on the tape)"),
         ("fuzzy", "no recorded answer for tools/call u (not on the tape)"),
     ] {

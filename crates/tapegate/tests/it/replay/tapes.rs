@@ -188,8 +188,8 @@ fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
 #[test]
 fn what_is_no_tape_is_refused() {
     for (text, words) in [
-        ("", "is not a tape: it holds no entry"),
-        ("\n\n", "is not a tape: it holds no entry"),
+        ("", "is not a tape: it has no entries"),
+        ("\n\n", "is not a tape: it has no entries"),
         ("my diary\nof today\n", "is not a tape: line 1: not JSON"),
         ("{\"a\":1}\n", "is not a tape: line 1: not a tape entry"),
         ("\u{1f}\u{8b}", "is not a tape"),
