@@ -263,7 +263,7 @@ impl Player {
                 Ok(())
             }
             Cue::BehindGone { why } => {
-                turn.desk.warn(format!("the server behind the tape cannot be asked: {why}"));
+                turn.desk.warn(format!("the live server is unavailable: {why}"));
                 turn.live.behind_gone(why, turn.act);
                 turn.live
                     .behind

@@ -136,7 +136,7 @@ fn chunk(fields: &Fields<'_>, findings: &mut Findings) -> usize {
     if let (0, Some(node)) = (bytes, fields.get("chunk_size"))
         && !findings.has_error_at(node.spot)
     {
-        let words = "a piece has at least one byte";
+        let words = "must be at least 1";
         findings.within("chunk_size", |findings| findings.error(node.spot, words));
     }
     bytes.max(1)
@@ -147,7 +147,7 @@ fn padding(fields: &Fields<'_>, findings: &mut Findings) -> char {
     let mut characters = text.chars();
     match (characters.next(), characters.next(), fields.get("padding_char")) {
         (Some('\n'), _, Some(node)) => {
-            let words = "a line break would end the line that is to have no end";
+            let words = "must not be a line break, which would end the line";
             findings.within("padding_char", |findings| findings.error(node.spot, words));
             'A'
         }
@@ -166,7 +166,7 @@ fn key(fields: &Fields<'_>, findings: &mut Findings) -> String {
     if key.chars().count() > KEY_CHARS_MAX
         && let Some(node) = fields.get("key")
     {
-        let words = format!("a key has at most {KEY_CHARS_MAX} characters");
+        let words = format!("a key must not exceed {KEY_CHARS_MAX} characters");
         findings.within("key", |findings| findings.error(node.spot, words));
     }
     key.to_owned()

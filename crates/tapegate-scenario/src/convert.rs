@@ -193,7 +193,7 @@ impl Work<'_, '_> {
     fn scenario(&mut self, gathered: &Gathered) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         if !self.options.strict {
-            let words = "Texts are sent as they stand here: `${…}` means nothing.";
+            let words = "Texts are sent as written: `${…}` is not expanded.";
             entries.push(Entry::new("interpolate", Part::text("none")).about(words).apart());
         }
         entries.push(Entry::new("server", self.server(gathered)?).apart());
@@ -202,7 +202,7 @@ impl Work<'_, '_> {
             let methods = self.methods(gathered)?;
             self.summary.methods = methods.len();
             if !methods.is_empty() {
-                let words = "Answers to other methods, by their turn.";
+                let words = "Answers to other methods, in recorded order.";
                 entries.push(Entry::new("methods", methods).about(words).apart());
             }
         }
@@ -229,12 +229,12 @@ fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String
     head.push(String::new());
     match (options.style, gathered.attack_after(options)) {
         (Style::Phased, Some(after)) => {
-            let words = format!("Calls 1 to {after} get what was recorded; from then on the phase");
-            head.push(words + " `attack` holds. Edit it to say");
-            head.push("what the client is to fall for.".to_owned());
+            let words = format!("Calls 1 to {after} get the recorded answers; the phase");
+            head.push(words + " `attack` answers later calls.");
+            head.push("Edit that phase to define the attack.".to_owned());
         }
         _ => {
-            head.push("Edit what stands under `response` to change what a client gets.".to_owned());
+            head.push("Edit `response` to change what a client receives.".to_owned());
         }
     }
     head

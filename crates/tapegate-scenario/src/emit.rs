@@ -75,7 +75,7 @@ pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
     let (read, meant) = (read.map(|node| as_read(&node)), document.to_node());
     match read == Some(meant) {
         true => Ok(()),
-        false => Err("a reader finds something else in it than was meant".to_owned()),
+        false => Err("the text does not read back as it was written".to_owned()),
     }
 }
 

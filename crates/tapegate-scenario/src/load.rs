@@ -134,7 +134,7 @@ impl Loader<'_> {
         let folder = self.how.files.folder_of(&opened.path);
         let node = self.document(main.to_owned(), &opened)?;
         if node.value == Value::Null {
-            self.findings.error(node.spot, "there is nothing in this file");
+            self.findings.error(node.spot, "the file has no content");
             return None;
         }
         let mut node = self.assemble(node, &folder);
@@ -182,7 +182,7 @@ impl Loader<'_> {
     /// Adds a source and returns its number.
     fn source(&mut self, name: String, passes: Passes) -> Option<u16> {
         let Ok(file) = u16::try_from(self.sources.len()) else {
-            self.findings.error(Spot::default(), "there are too many files");
+            self.findings.error(Spot::default(), "too many files");
             return None;
         };
         self.sources.push(name);
@@ -194,7 +194,7 @@ impl Loader<'_> {
     fn check_interpolate(&mut self, node: &Node, found: bool) {
         let Some(said) = node.get("interpolate") else { return };
         if !found && said.as_text() != Some("all") {
-            let words = "`interpolate` must stand on a line of its own, without a blank before it";
+            let words = "`interpolate` must be on a line of its own, without leading spaces";
             self.findings.error(said.spot, words);
         }
     }

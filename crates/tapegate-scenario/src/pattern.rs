@@ -20,7 +20,7 @@ pub(crate) fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Opti
         .map_err(|error| {
             let words = error.to_string();
             let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            findings.error(node.spot, format!("this is no regular expression: {last}"));
+            findings.error(node.spot, format!("not a valid regular expression: {last}"));
         })
         .ok()
 }

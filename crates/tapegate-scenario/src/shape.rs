@@ -17,16 +17,16 @@ use crate::node::Node;
 pub use strict::beyond_001;
 
 /// Keys that are valid only next to a directive.
-const STRAYS: Strays = &[("override", "`override` goes with `$include`, which is not there")];
+const STRAYS: Strays = &[("override", "`override` needs `$include`, which is missing")];
 
 /// The start of the reference.
 const HEAD: &str = "\
 # Scenarios: every key
 
-<!-- Written from the tables of the language (crates/tapegate-scenario/src/shape/language.rs) by a test:
+<!-- Generated from the tables of the language (crates/tapegate-scenario/src/shape/language.rs) by a test:
      UPDATE_GOLDEN=1 cargo test -p tapegate-scenario reference -->
 
-A key in **bold** must be there. A key with ⁺ is ours; TJ-SPEC-001 does not have it.
+Keys in **bold** are required. Keys with ⁺ are extensions that TJ-SPEC-001 does not define.
 ";
 
 /// Reports everything in `node` that does not match `shape`.
@@ -36,7 +36,7 @@ pub fn check(node: &Node, shape: &Shape, findings: &mut Findings) {
 
 /// The JSON Schema of a scenario, as it is published.
 pub fn schema() -> String {
-    let about = "A scenario that `tapegate serve` runs and `tapegate check` looks over. Written from the tables of the language.";
+    let about = "A scenario for `tapegate serve` and `tapegate check`. Generated from the tables of the language.";
     let top = &language::SCENARIO;
     Published { title: "Tapegate scenario", about, top, elsewhere: true }.write()
 }

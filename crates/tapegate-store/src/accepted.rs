@@ -97,8 +97,8 @@ pub enum AcceptedError {
     },
     /// Different policies were accepted under two paths that now lead to the same file.
     #[error(
-        "`{}` and `{}` are the same file, but different policies were accepted of them; `tapegate \
-         policy accept` accepts one for both", one.display(), two.display()
+        "`{}` and `{}` are the same file, but different policies were accepted for them; run \
+         `tapegate policy accept` to accept one for both", one.display(), two.display()
     )]
     Ambiguous {
         /// A path of the policy.

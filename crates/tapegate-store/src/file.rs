@@ -35,7 +35,7 @@ pub enum OpenError {
         what: &'static str,
     },
     /// It is not a complete tape of the dialect to append.
-    #[error("`{}` is not a whole tape of the {dialect} dialect, so nothing is appended to it", path.display())]
+    #[error("`{}` is not a complete tape in the {dialect} dialect; nothing is appended to it", path.display())]
     NotATape {
         /// The file.
         path: PathBuf,

@@ -44,7 +44,7 @@ pub enum LoadError {
     },
     /// It must be copied first, and is too long for that.
     #[error(
-        "`{}` holds more than {bytes_max} bytes, which is all that may be copied to `{}`",
+        "`{}` has more than {bytes_max} bytes, the most that may be copied to `{}`",
         path.display(),
         folder.display()
     )]
@@ -74,10 +74,10 @@ impl LoadError {
                 Some("`tapegate check` lists everything that is wrong with a tape")
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
-                Some("name one of the tapes in it; `tapegate check` says what each holds")
+                Some("name one of the tapes in it; `tapegate check` shows what each contains")
             }
             Self::TooLong { .. } => {
-                Some("unpack it to a file and name that, or have TMPDIR name a folder with room")
+                Some("unpack it to a file and pass that, or set TMPDIR to a folder with space")
             }
             Self::Io { .. } | Self::Refused { .. } => None,
         }

@@ -88,7 +88,7 @@ impl Reel {
         }
         self.window.truncate(filled);
         self.start = offset;
-        if filled < length { Err(changed("has become shorter")) } else { Ok(()) }
+        if filled < length { Err(changed("was truncated")) } else { Ok(()) }
     }
 
     /// Checks that the file is still the one that was indexed.
@@ -99,10 +99,10 @@ impl Reel {
         }
         let stat = Stat::of(&self.file.metadata()?);
         if stat.bytes < self.known.bytes {
-            return Err(changed("has become shorter"));
+            return Err(changed("was truncated"));
         }
         if stat.bytes == self.known.bytes && stat != self.known {
-            return Err(changed("was written anew"));
+            return Err(changed("was rewritten"));
         }
         self.seen = Some(now);
         Ok(())
@@ -130,7 +130,7 @@ impl Bodies for Reel {
         let body = &self.window[ahead..ahead + length];
         // A message is a JSON object, so anything else was written over it.
         if length > 0 && !(body.starts_with(b"{") && body.ends_with(b"}")) {
-            return Err(changed("was written anew"));
+            return Err(changed("was rewritten"));
         }
         Ok(body)
     }
@@ -213,7 +213,7 @@ mod tests {
         file.as_file().set_len(8).unwrap();
         // Truncation is noticed at the latest when the missing bytes are read.
         let error = [0, 8].into_iter().find_map(|offset| reel.body(offset, 7).err()).unwrap();
-        assert_eq!(error.to_string(), "the tape has become shorter while it was played");
+        assert_eq!(error.to_string(), "the tape was truncated while it was played");
     }
 
     #[test]
@@ -221,6 +221,6 @@ mod tests {
         let (file, mut reel) = reel(b"{\"a\":1}\n{\"b\":2}\n");
         file.as_file().write_all_at(b"xxxxxxxxxxxxxxxxxxxxxxxx", 0).unwrap();
         let error = reel.body(0, 7).unwrap_err().to_string();
-        assert_eq!(error, "the tape was written anew while it was played");
+        assert_eq!(error, "the tape was rewritten while it was played");
     }
 }

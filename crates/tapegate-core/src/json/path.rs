@@ -146,15 +146,15 @@ impl Scan {
             let bracket = self.chars.get(self.at + dots) == Some(&'[');
             match dots {
                 0 if next == '[' => {}
-                0 => return self.fault(format!("`{next}` is neither `.` nor `[`")),
+                0 => return self.fault(format!("expected `.` or `[`, found `{next}`")),
                 1 if bracket => {
                     self.at += 1;
-                    return self.fault("a `[` does not follow `.`".to_owned());
+                    return self.fault("`[` must not follow `.`".to_owned());
                 }
                 1 | 2 => self.at += dots,
                 _ => {
                     self.at += 2;
-                    return self.fault("there are more than two dots".to_owned());
+                    return self.fault("more than two dots in a row".to_owned());
                 }
             }
             let select = if bracket { self.bracket()? } else { self.name()? };
@@ -179,7 +179,7 @@ impl Scan {
                 Ok(Select::All)
             }
             Some(odd @ (']' | '\'' | '"' | '*' | '(' | '?')) => {
-                self.fault(format!("a key with `{odd}` in it is written as `['key']`"))
+                self.fault(format!("a key that contains `{odd}` must be quoted: `['key']`"))
             }
             None if length == 0 => self.fault("the path ends where a key must follow".to_owned()),
             _ if length == 0 => self.fault("a key is missing".to_owned()),
@@ -197,7 +197,7 @@ impl Scan {
             Some(quote @ ('\'' | '"')) => Select::Key(self.quoted(quote)?),
             Some('0'..='9') => self.index()?,
             Some('-' | ':' | '?' | '(') => {
-                return self.fault("only `[*]`, `[0]` and `['key']` are understood".to_owned());
+                return self.fault("expected `[*]`, `[0]` or `['key']`".to_owned());
             }
             _ => return self.fault("`*`, a number or a quoted key is missing".to_owned()),
         };
@@ -225,7 +225,7 @@ impl Scan {
             }
         }
         self.at = opened;
-        self.fault("the quoted key does not end".to_owned())
+        self.fault("the quoted key is not closed".to_owned())
     }
 
     fn index(&mut self) -> Result<Select, PathFault> {
@@ -303,16 +303,16 @@ mod tests {
             ("", 0, "the path ends where a key must follow"),
             ("a.", 2, "the path ends where a key must follow"),
             ("a..", 3, "the path ends where a key must follow"),
-            ("a...b", 3, "there are more than two dots"),
-            ("$a", 1, "`a` is neither `.` nor `[`"),
-            ("a.[0]", 2, "a `[` does not follow `.`"),
+            ("a...b", 3, "more than two dots in a row"),
+            ("$a", 1, "expected `.` or `[`, found `a`"),
+            ("a.[0]", 2, "`[` must not follow `.`"),
             ("a[", 2, "`*`, a number or a quoted key is missing"),
-            ("a[-1]", 2, "only `[*]`, `[0]` and `['key']` are understood"),
-            ("a[?(@.b)]", 2, "only `[*]`, `[0]` and `['key']` are understood"),
-            ("a['b", 2, "the quoted key does not end"),
+            ("a[-1]", 2, "expected `[*]`, `[0]` or `['key']`"),
+            ("a[?(@.b)]", 2, "expected `[*]`, `[0]` or `['key']`"),
+            ("a['b", 2, "the quoted key is not closed"),
             ("a['b'", 5, "a `]` is missing"),
-            ("é.b]c", 3, "a key with `]` in it is written as `['key']`"),
-            ("a.b*", 3, "a key with `*` in it is written as `['key']`"),
+            ("é.b]c", 3, "a key that contains `]` must be quoted: `['key']`"),
+            ("a.b*", 3, "a key that contains `*` must be quoted: `['key']`"),
             ("a[99999999999999999999]", 2, "the number is too large"),
         ] {
             let fault = Path::read(text).unwrap_err();

@@ -83,7 +83,7 @@ impl Live {
             return self.answer_for_gone(id, &why, batch, act);
         }
         if self.behind.queue_bytes + text.len() > QUEUE_BYTES_MAX {
-            return self.answer_for_gone(id, "too much waits for its greeting", batch, act);
+            return self.answer_for_gone(id, "too many requests wait for it", batch, act);
         }
         self.behind.passed += 1;
         let number = self.behind.passed;
@@ -186,7 +186,7 @@ impl Live {
     fn greeted(&mut self, said: &Envelope<'_>, act: &mut dyn FnMut(Act<'_>)) {
         if said.kind() == Kind::Error {
             let error = String::from_utf8_lossy(said.error.unwrap_or_default()).into_owned();
-            return self.behind_gone(&format!("it refused the greeting: {error}"), act);
+            return self.behind_gone(&format!("it refused `initialize`: {error}"), act);
         }
         self.behind.state = State::Ready;
         act(Act::Ask(&[br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#]));
@@ -251,6 +251,6 @@ fn own_error(answer: &[u8]) -> Option<String> {
 }
 
 fn gone(id: &[u8], why: &str) -> Vec<u8> {
-    let words = format!("this is not on the tape, and the server behind it cannot be asked: {why}");
+    let words = format!("not on the tape, and the live server is unavailable: {why}");
     error_reply(id, CODE_GONE, &words, "{\"by\":\"tapegate\"}")
 }

@@ -80,16 +80,14 @@ impl Desk {
     /// A request was answered from the tape although it is not the next one there.
     pub(super) fn early(&mut self, number: u32, asked: &Asked<'_>) {
         let what = subject(asked.said);
-        self.warn(format!("{what} comes out of turn, and is answered as #{number}"));
+        self.warn(format!("{what} is out of order; answered as #{number}"));
         self.extra(number, asked, false);
     }
 
     /// A read was made more often than recorded.
     pub(super) fn again(&mut self, number: u32, asked: &Asked<'_>) {
         let what = subject(asked.said);
-        self.warn(format!(
-            "{what} comes more often than recorded, and is answered as #{number} again"
-        ));
+        self.warn(format!("{what} is made more often than recorded; answered as #{number} again"));
         self.extra(number, asked, true);
     }
 
@@ -119,7 +117,7 @@ impl Desk {
         let number = tape.slot_of(ask).number;
         let frame = Frame::read(tape.request(ask)?);
         let what = frame.envelope().map(subject).unwrap_or_default();
-        self.warn(format!("{what} of #{number} was not asked for, and is left out"));
+        self.warn(format!("{what} of #{number} was not requested; skipped"));
         Ok(())
     }
 
@@ -128,8 +126,8 @@ impl Desk {
         let paths = paths.join(", ");
         self.debug(format!("matched request {number} with score {score:.2}; differing: {paths}"));
         if ties > 0 {
-            let come = if ties == 1 { "request comes" } else { "requests come" };
-            self.debug(format!("{ties} other {come} as near; the first one is taken"));
+            let come = if ties == 1 { "request matches" } else { "requests match" };
+            self.debug(format!("{ties} other {come} equally well; the first is used"));
         }
     }
 

@@ -53,13 +53,13 @@ impl ReplyChange {
     /// A description of what the client does.
     pub fn words(self) -> &'static str {
         match self {
-            Self::OtherResult => "the client answers otherwise than recorded",
-            Self::OtherError => "the client answers with another error than recorded",
-            Self::ErrorForResult => "the client answers with an error, and a result was recorded",
-            Self::ResultForError => "the client answers with a result, and an error was recorded",
+            Self::OtherResult => "the client's answer differs from the recorded one",
+            Self::OtherError => "the client's error differs from the recorded one",
+            Self::ErrorForResult => "the client answers with an error; a result was recorded",
+            Self::ResultForError => "the client answers with a result; an error was recorded",
             Self::Missing => "the client does not answer",
-            Self::LeftBefore => "the client leaves without an answer",
-            Self::CannotAnswer => "this client cannot answer it, and is not asked",
+            Self::LeftBefore => "the client disconnects without answering",
+            Self::CannotAnswer => "the client does not support it; it is not sent",
         }
     }
 }

@@ -168,8 +168,8 @@ impl Reason {
     pub fn words(self) -> &'static str {
         match self {
             Self::NotRecorded => "not on the tape",
-            Self::Exhausted => "asked more often than the tape has it",
-            Self::OutOfOrder => "not what comes next on the tape",
+            Self::Exhausted => "requested more often than recorded",
+            Self::OutOfOrder => "not the next request on the tape",
             Self::OtherParams => "its arguments differ from the recorded ones",
             Self::TapeEnded => "the tape is at its end",
             Self::Unanswered => "recorded, but never answered",

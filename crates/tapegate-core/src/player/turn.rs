@@ -53,7 +53,7 @@ impl Turn<'_, '_> {
                     frame::Garbage::NotAnObject => garbage.reason(),
                     _ => format!("not a JSON-RPC message: {}", garbage.reason()),
                 };
-                self.desk.warn(format!("the client has said something that is {words}"));
+                self.desk.warn(format!("the client sent something that is {words}"));
                 let answer = error_reply(b"null", CODE_PARSE, &words, "{\"by\":\"tapegate\"}");
                 self.live.give((answer, Provenance::OWN), None, self.act);
             }
@@ -72,7 +72,7 @@ impl Turn<'_, '_> {
         for part in &parts {
             match part.envelope() {
                 Some(said) => self.message(part.text(), said, None, batch)?,
-                None => self.refuse(b"null", CODE_INVALID, "an element that is no object", batch),
+                None => self.refuse(b"null", CODE_INVALID, "batch element is not an object", batch),
             }
         }
         self.live.settle(batch, self.act);
@@ -128,7 +128,7 @@ impl Turn<'_, '_> {
         }
         let Some((number, request)) = self.live.reply(id) else {
             let id = String::from_utf8_lossy(id).into_owned();
-            self.desk.debug(format!("the client answers {id}, which nobody asked"));
+            self.desk.debug(format!("the client answers {id}, which was not requested"));
             return Ok(());
         };
         self.compare_reply(request, text, said)?;
@@ -146,7 +146,7 @@ impl Turn<'_, '_> {
     pub(super) fn left(&mut self) -> io::Result<()> {
         if self.live.hurry(self.at.mono_ns.saturating_add(LEFT_NS_MAX)) {
             self.desk.warn(format!(
-                "the client says no more, so what is not answered in {} s is answered then",
+                "the client has stopped sending; answers due later are sent after {} s",
                 LEFT_NS_MAX / 1_000_000_000
             ));
         }

@@ -78,7 +78,7 @@ impl Relay {
     ) {
         if asker == Side::Client {
             let message = json::member(error, "message").and_then(json::string);
-            let why = message.as_deref().unwrap_or("it failed on its way");
+            let why = message.as_deref().unwrap_or("it could not be delivered");
             if self.own_failed(at, id, why, gate, emit) {
                 return;
             }

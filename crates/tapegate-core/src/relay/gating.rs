@@ -190,7 +190,7 @@ pub(super) fn refusal(code: i32, words: &str) -> Refusal {
 }
 
 fn too_many() -> Refusal {
-    refusal(CODE_UNAVAILABLE, "too many calls wait for approval already")
+    refusal(CODE_UNAVAILABLE, "too many calls are waiting for approval")
 }
 
 impl Way {

@@ -97,9 +97,9 @@ impl Relay {
 }
 
 /// Why a cancellation is not sent on.
-const HELD: &str = "it takes back a call that was held and never sent";
-const UNSENT: &str = "it takes back a call that was never sent";
-const ONE_OF_MANY: &str = "it takes back one of several calls that are held and were never sent";
+const HELD: &str = "it cancels a call that was held and never sent";
+const UNSENT: &str = "it cancels a call that was never sent";
+const ONE_OF_MANY: &str = "it cancels one of several calls that are held and were never sent";
 
 /// The id of the call that a message cancels.
 fn taken_back<'a>(said: &Envelope<'a>) -> Option<&'a [u8]> {

@@ -130,7 +130,7 @@ impl Audit {
         let session = message.session.clone().unwrap_or_default().into_owned();
         let answer = matches!(said.kind(), Kind::Response | Kind::Error);
         if message.latency_ms.is_some() && !answer {
-            let words = "`latency_ms` on a message that is no answer".to_owned();
+            let words = "`latency_ms` on a message that is not an answer".to_owned();
             self.say(line, Severity::Warning, words);
         }
         match (said.kind(), said.id) {
@@ -158,7 +158,7 @@ impl Audit {
                 }
             }
             (Kind::Other, _) => {
-                self.say(line, Severity::Note, "an object that is no JSON-RPC message".to_owned());
+                self.say(line, Severity::Note, "an object but not a JSON-RPC message".to_owned());
             }
             _ => {}
         }

@@ -16,7 +16,7 @@ impl<'a> Keys<'a> {
         if cursor.kind()? != Kind::Object {
             cursor.value()?;
             cursor.end()?;
-            return Err(LineFault::NotAnEntry("no keys, because it is no object".to_owned()));
+            return Err(LineFault::NotAnEntry("not an object".to_owned()));
         }
         cursor.open()?;
         let mut first = true;
@@ -104,9 +104,9 @@ impl<'a> Keys<'a> {
 
     pub(super) fn names(&self) -> String {
         if self.0.is_empty() {
-            return "no keys".to_owned();
+            return "an object with no keys".to_owned();
         }
         let names: Vec<_> = self.0.iter().map(|(key, _)| format!("`{}`", key.decode())).collect();
-        format!("the keys {}", names.join(", "))
+        format!("an object with the keys {}", names.join(", "))
     }
 }

@@ -38,10 +38,10 @@ pub enum LineFault {
     #[error("not JSON: {0}")]
     NotJson(#[from] Fault),
     /// Longer than the limit.
-    #[error("longer than {0} bytes, which is the most that is read (--max-entry-bytes)")]
+    #[error("longer than {0} bytes, the limit for an entry (--max-entry-bytes)")]
     TooLong(usize),
     /// JSON, but not a tape entry.
-    #[error("not a tape entry: an object with {0}")]
+    #[error("not a tape entry: {0}")]
     NotAnEntry(String),
     /// A key is missing or has a value of the wrong type.
     #[error("`{key}` {fault}")]

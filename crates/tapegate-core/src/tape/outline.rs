@@ -64,7 +64,7 @@ impl Outline {
                 {
                     self.findings[finding].severity = Severity::Warning;
                     self.findings[finding].words =
-                        "a crash cut an entry short; recording went on behind it".to_owned();
+                        "a crash cut an entry short; recording continued after it".to_owned();
                 }
                 self.entry(numbered.line, &numbered.entry);
             }
@@ -123,13 +123,13 @@ impl Outline {
         if !self.has_entries() {
             // A session without messages leaves an empty tape in the overwatch dialect.
             let (severity, words) = match self.findings.is_empty() || self.begun {
-                true => (Severity::Warning, "the tape holds no entry"),
-                false => (Severity::Error, "this is not a tape: nothing in it is an entry"),
+                true => (Severity::Warning, "the tape has no entries"),
+                false => (Severity::Error, "this is not a tape: it has no entries"),
             };
             self.say(0, severity, words.to_owned());
         }
         if self.thoughtjack && !self.has_footer() {
-            let words = "there is no footer: the recording did not end in order";
+            let words = "there is no footer: the recording did not end normally";
             self.say(0, Severity::Note, words.to_owned());
         }
         self.findings.sort_by_key(|finding| finding.line);
@@ -150,7 +150,7 @@ impl Outline {
             }
             Line::Unknown(kind) => {
                 self.after_footer(line);
-                let words = format!("a line of the unknown type `{kind}` is passed over");
+                let words = format!("a line of the unknown type `{kind}` is skipped");
                 self.say(line, Severity::Warning, words);
             }
         }

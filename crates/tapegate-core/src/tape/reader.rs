@@ -86,7 +86,7 @@ pub enum Problem {
         fault: LineFault,
     },
     /// The file could not be read.
-    #[error("cannot read on after line {line}: {source}")]
+    #[error("cannot read beyond line {line}: {source}")]
     Io {
         /// The last line that was read.
         line: u64,

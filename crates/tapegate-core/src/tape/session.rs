@@ -25,7 +25,7 @@ pub enum SessionFault {
     #[error("not JSON: {0}")]
     NotJson(#[from] json::Fault),
     /// A key is missing or has the wrong type.
-    #[error("`{0}` is missing or not as it must be")]
+    #[error("`{0}` is missing or invalid")]
     Key(&'static str),
 }
 

@@ -204,7 +204,7 @@ fn a_server_that_hangs_is_waited_for_and_then_given_up() {
     assert_eq!(shown(&done), "#9 tools/call: silence of 30000 ms");
     assert!(done.sent.iter().any(|line| line.contains(r#""requestId":2"#)), "{:?}", done.sent);
     let done = Drill::new(SESSION).altered(&mut mute("serverInfo"));
-    let gone = "#2 initialize: silence of 30000 ms\n: ended: it does not answer any more";
+    let gone = "#2 initialize: silence of 30000 ms\n: ended: it no longer answers";
     assert_eq!((shown(&done), done.sent.len()), (gone.to_owned(), 1));
     assert!(done.report.skipped.iter().all(|skipped| skipped.why == Why::ServerGone));
     let done = Drill::new(SESSION).altered(&mut mute("id"));

@@ -61,7 +61,7 @@ fn read(node: &Node, how: &Reading, findings: &mut Findings) -> Option<SideEffec
     let sort = findings.within("type", |findings| choose(sort, &SORTS, findings))?;
     let trigger = fields.choice("trigger", &TRIGGERS, findings).unwrap_or_default();
     if trigger == EffectTrigger::Continuous && sort != Sort::Flood {
-        let words = "only a flood goes on all the time; this happens once, when a client has come";
+        let words = "only `notification_flood` can be continuous; this runs once, on connect";
         findings.warning(node.spot, words);
     }
     let effect = match sort {
@@ -96,7 +96,7 @@ fn flood(node: &Node, fields: &Fields<'_>, how: &Reading, findings: &mut Finding
     let rate = asked.clamp(1, PER_SECOND_MAX);
     if rate != asked {
         let spot = fields.get("rate_per_sec").map_or(node.spot, |node| node.spot);
-        let words = format!("a flood has 1 to {PER_SECOND_MAX} a second; this one has {rate}");
+        let words = format!("must be from 1 to {PER_SECOND_MAX}; {rate} is used");
         findings.within("rate_per_sec", |findings| findings.warning(spot, words));
     }
     let seconds = fields.whole("duration_sec", findings).unwrap_or(10);
@@ -119,7 +119,7 @@ fn count(
     let count = up_to(fields, name, default, how.limits.count, findings);
     if count == 0 {
         let spot = fields.get(name).map(|node| node.spot).unwrap_or_default();
-        findings.within(name, |findings| findings.error(spot, "there must be at least one"));
+        findings.within(name, |findings| findings.error(spot, "must be at least 1"));
     }
     (count > 0).then_some(count)
 }

@@ -95,12 +95,12 @@ fn everything_that_is_wrong_is_told_at_once() {
     let mut found = findings.iter();
     for expected in [
         "delivery.byte_delay_ms: `-1` is negative",
-        "delivery.chunk_size: a piece has at least one byte",
-        "side_effects[0].batch_size: there must be at least one",
+        "delivery.chunk_size: must be at least 1",
+        "side_effects[0].batch_size: must be at least 1",
         "side_effects[1].type: `floods` is not one of",
         "side_effects[2]: `method` is missing",
-        "side_effects[3].rate_per_sec: a flood has 1 to 10000 a second; this one has 1",
-        "side_effects[4]: only a flood goes on all the time",
+        "side_effects[3].rate_per_sec: must be from 1 to 10000; 1 is used",
+        "side_effects[4]: only `notification_flood` can be continuous",
         "side_effects[4].fill_bytes: `1gb` is no size",
         "side_effects[5]: expected a map, found a number",
         "on_cancel: `never` is not one of `stop`, `ignore`",

@@ -116,7 +116,7 @@ impl Work<'_, '_> {
         for (key, value) in info.iter().filter(|(key, _)| key != "name") {
             let node = tree::read(value);
             if !fit::fits_key(key, &node, &language::SERVER) {
-                let words = format!("the server says `{key}` of itself, which has no place here");
+                let words = format!("`serverInfo.{key}` does not fit a scenario; it is left out");
                 self.summary.warnings.push(words);
             } else if !strict || key == "version" {
                 entries.push(Entry::new(key, node));

@@ -63,14 +63,14 @@ impl Work<'_, '_> {
             } else {
                 let (word, count) = (kind.word(), uses.len());
                 self.summary.warnings.push(format!(
-                    "the {word} `{key}` is on no list, so {count} uses of it are left out"
+                    "the {word} `{key}` is not in any list on the tape; uses left out: {count}"
                 ));
             }
         }
         if listing.is_none() && items.iter().any(|item| item.listed) && kind == ItemKind::Tool {
             self.summary.warnings.push(
-                "the tape has no tools/list: tools are inferred from calls, and their schemas take \
-                 anything"
+                "the tape has no tools/list: tools are inferred from calls, and their schemas \
+                 accept anything"
                     .to_owned(),
             );
         }
@@ -109,10 +109,10 @@ impl Work<'_, '_> {
             let known = items.iter().position(|known| known.name == item.name);
             let word = kind.word();
             if !fit::fits(&item.definition, fit::definition(kind)) {
-                let words = format!("the {word} `{name}` is not defined as it must be; left out");
+                let words = format!("the {word} `{name}` has an invalid definition; left out");
                 self.summary.warnings.push(words);
             } else if let (Some(known), false) = (known, kind == ItemKind::Tool) {
-                let words = format!("the {word} `{name}` is listed twice; the last one counts");
+                let words = format!("the {word} `{name}` is listed twice; the last one is used");
                 self.summary.warnings.push(words);
                 items[known] = item;
             } else {
@@ -153,7 +153,7 @@ impl Work<'_, '_> {
                 vec![text("uri", key), text("name", if last.is_empty() { key } else { last })]
             }
         };
-        let comments = vec!["Inferred from what was asked: no list of the tape has it.".to_owned()];
+        let comments = vec!["Inferred from requests; no list on the tape includes it.".to_owned()];
         let (name, definition) = (key.to_owned(), tree::map(definition));
         Ok(Item { name, definition, comments, inferred: true, listed: true })
     }
@@ -261,5 +261,5 @@ fn unused(kind: ItemKind, name: &str) -> Entry {
             ("contents", list(tree::map(entries)))
         }
     };
-    Entry::new(key, node).about("Never used on the tape; this is made up.")
+    Entry::new(key, node).about("Never used on the tape; this answer is a placeholder.")
 }

@@ -141,7 +141,7 @@ impl Listings {
             if let (true, Some(listing)) = (lists.distinct.is_empty(), open.into_iter().next()) {
                 let (words, count) = (kind.member(), listing.items.len());
                 warnings.push(format!(
-                    "no list of {words} is complete on the tape; the {count} that were listed count"
+                    "no list of {words} on the tape is complete; the {count} listed are used"
                 ));
                 lists.distinct.push(listing);
             }

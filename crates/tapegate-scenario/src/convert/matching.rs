@@ -46,7 +46,7 @@ impl Work<'_, '_> {
         }
         let rest = self.response(&uses[uses.len() - 1..])?;
         branches.push(Element::new(vec![Entry::new("default", rest)]));
-        let words = "What was answered, by the arguments of the call.";
+        let words = "Recorded answers, by the arguments of the call.";
         Ok(vec![Entry::new("match", branches).about(words)])
     }
 }

@@ -30,7 +30,7 @@ impl Work<'_, '_> {
         let mut entries = Vec::new();
         if let Some(error) = &gathered.hello.refused {
             let error = vec![Entry::new("error", tree::read(error))];
-            let words = "How the server told clients that know both eras that it knows one.";
+            let words = "The server's recorded refusal of `server/discover`.";
             entries.push(Entry::new("server/discover", error).about(words));
         }
         for key in gathered.keys(Of::Method) {

@@ -232,7 +232,7 @@ fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
             entries.push(Entry::new("result", node));
         }
         Outcome::Result(node) => {
-            let words = format!("Recorded was no object: {}", shown(&node));
+            let words = format!("The recorded result was not an object: {}", shown(&node));
             let empty = tree::map(Vec::new());
             entries.push(Entry::new("result", empty).about(words));
         }
@@ -240,7 +240,7 @@ fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
             entries.push(Entry::new("error", node));
         }
         Outcome::Error(node) => {
-            let words = format!("Recorded was no proper error: {}", shown(&node));
+            let words = format!("The recorded error was malformed: {}", shown(&node));
             let code = tree::entry("code", Node::new(Value::Number("-32603".to_owned())));
             let error = vec![code, tree::entry("message", Node::text("Internal error"))];
             entries.push(Entry::new("error", tree::map(error)).about(words));

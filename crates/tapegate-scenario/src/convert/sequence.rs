@@ -31,14 +31,14 @@ impl Work<'_, '_> {
         let left_out = uses.len() - row.uses;
         if left_out > 0 {
             let words = format!(
-                "`{}` has more answers than a scenario holds; {left_out} are left out",
+                "`{}` has more answers than a scenario can hold; {left_out} are left out",
                 first.key
             );
             self.summary.warnings.push(words);
             self.summary.answers_left_out += left_out as u64;
         }
         let sequence: Vec<Element> = row.replies.into_iter().map(element).collect();
-        let sequence = Entry::new("sequence", sequence).about("What was answered, call by call.");
+        let sequence = Entry::new("sequence", sequence).about("Recorded answers, one per call.");
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
     }
 
@@ -66,7 +66,7 @@ impl Work<'_, '_> {
         self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
         let list = Node::new(Value::List(files.closed));
-        let words = "What was answered, call by call, stands in files.";
+        let words = "Recorded answers, one per call, in separate files.";
         let sequence = Entry::new("sequence", list).about(words);
         Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
     }

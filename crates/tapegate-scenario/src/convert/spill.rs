@@ -58,7 +58,7 @@ impl<'a> Spiller<'a> {
         let texts = if count == 1 { "text is" } else { "texts are" };
         (count > 0).then(|| {
             format!(
-                "{count} {texts} left out ({bytes} bytes): a file of a scenario may have {} bytes",
+                "{count} {texts} left out ({bytes} bytes): a scenario file may have {} bytes",
                 self.file_bytes_max
             )
         })

@@ -58,7 +58,7 @@ impl Work<'_, '_> {
     /// The only phase of a scenario that never changes.
     fn session(&mut self, greeting: Vec<Node>) -> Element {
         self.summary.phases.push("session".to_owned());
-        let words = "What the server did when the client was ready.";
+        let words = "What the server sent when the client was ready.";
         Element::new(vec![
             Entry::new("name", Part::text("session")),
             Entry::new("on_enter", super::hello::list(greeting)).about(words),
@@ -94,7 +94,7 @@ impl Work<'_, '_> {
             let s = if calls == 1 { "" } else { "s" };
             self.summary.warnings.push(format!(
                 "the tape has {calls} call{s}, fewer than the {after} after which the attack begins \
-                 (--phase-after); its answers repeat what was recorded before"
+                 (--phase-after); the attack repeats earlier answers"
             ));
         }
         let mut benign = vec![Entry::new("name", Part::text("benign"))];
@@ -133,7 +133,7 @@ impl Work<'_, '_> {
             }
             changes.extend(changed);
         }
-        let words = "Told once, when the phase begins.";
+        let words = "Sent once, when the phase begins.";
         let mut entries = vec![
             Entry::new("name", Part::text(&phase.name)),
             Entry::new("on_enter", super::hello::list(told)).about(words),
@@ -258,7 +258,7 @@ fn advance(trigger: Trigger) -> Entry {
     };
     let on = tree::entry("on", Node::text(on));
     let advance = tree::map(vec![on, tree::entry("count", tree::number(count))]);
-    Entry::new("advance", advance).about("What leads out of this phase.")
+    Entry::new("advance", advance).about("The condition that ends this phase.")
 }
 
 fn has(items: &[Item], name: &str) -> bool {

@@ -47,7 +47,7 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
 pub(super) fn entries(of: Of, outcome: Outcome, acted: bool) -> Vec<Entry> {
     let mut comments = Vec::new();
     if acted {
-        comments.push("What the server said before this answer is left out.".to_owned());
+        comments.push("Messages before this answer are left out.".to_owned());
     }
     let items = match outcome {
         Outcome::Members(members) => {
@@ -56,7 +56,7 @@ pub(super) fn entries(of: Of, outcome: Outcome, acted: bool) -> Vec<Entry> {
                     name.as_str(),
                     "isError" | "structuredContent" | "_meta" | "description"
                 ) {
-                    comments.push(format!("Recorded besides: {name} {}", shown(node)));
+                    comments.push(format!("Also recorded: {name} {}", shown(node)));
                 }
             }
             let body = members.into_iter().find(|(name, _)| Some(name.as_str()) == body_of(of));
@@ -101,7 +101,7 @@ fn body_of(of: Of) -> Option<&'static str> {
 /// An item of an answer with the keys of the old schema.
 fn degrade(of: Of, mut item: Node, comments: &mut Vec<String>) -> Node {
     if item.as_map().is_none() {
-        comments.push("Recorded was something that is no map.".to_owned());
+        comments.push("The recorded value was not a map.".to_owned());
         item = text_item(of, item.as_text().map_or_else(|| shown(&item), str::to_owned));
     }
     match of {
@@ -129,7 +129,7 @@ fn degrade(of: Of, mut item: Node, comments: &mut Vec<String>) -> Node {
 fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> Node {
     let kind = item.get("type").and_then(Node::as_text).unwrap_or_default().to_owned();
     if !kinds.contains(&kind.as_str()) {
-        comments.push(format!("Recorded as {kind}; the old schema has no such thing here."));
+        comments.push(format!("Recorded as {kind}, which the old schema does not allow here."));
         let text = shown(&item);
         let text = item.get("text").and_then(Node::as_text).map_or(text, str::to_owned);
         return content_text(escape(&text));

@@ -27,10 +27,10 @@ impl Courier {
     /// Starts a side effect, which [`Courier::run`] carries out; on failure, why it is skipped.
     pub fn start(&mut self, at: At, effect: &Effect, how: Start<'_>) -> Result<(), &'static str> {
         if self.left {
-            return Err("the client was left");
+            return Err("the client has disconnected");
         }
         if self.under_way() >= EFFECTS_MAX {
-            return Err("too many side effects are under way already");
+            return Err("too many side effects are running");
         }
         match effect {
             Effect::NotificationFlood { per_second, duration_ns, method, .. } => {
@@ -49,7 +49,7 @@ impl Courier {
                 self.wait(raw(at, batch.and(b"]".to_vec(), 1), Pace::FULL, true), None, None);
             }
             Effect::PipeDeadlock { .. } if self.streams => {
-                return Err("pipe_deadlock needs a pipe, and there is none by HTTP");
+                return Err("pipe_deadlock needs a pipe; HTTP has none");
             }
             Effect::PipeDeadlock { bytes } => {
                 self.wait(raw(at, filling(*bytes), Pace::FULL, true), None, None);

@@ -39,7 +39,7 @@ impl Turn<'_, '_> {
         match pick(response, &context, self.progress) {
             Picked::Empty => self.nothing(asked),
             Picked::Exhausted => {
-                self.error(asked, CODE_FAILED, "the scenario has no more answers for this", None);
+                self.error(asked, CODE_FAILED, "the scenario has no answers left", None);
             }
             Picked::Handler(handler) => self.hand_over(asked, handler),
             Picked::Reply(reply, _) if reply.before.is_empty() => self.conclude(asked, reply),

@@ -38,7 +38,7 @@ impl Turn<'_, '_> {
                     self.refuse(
                         b"null",
                         CODE_INVALID,
-                        "an element that is no object",
+                        "batch element is not an object",
                         Some(number),
                     );
                 }
@@ -50,7 +50,7 @@ impl Turn<'_, '_> {
     /// Refuses each request by its id, so that the client does not wait for an answer. The errors
     /// are sent one by one, because the client's revision has no batches.
     fn refuse_batch(&mut self, line: &[u8]) {
-        const WORDS: &str = "batches are no part of this revision";
+        const WORDS: &str = "this protocol version does not support batches";
         let parts = frame::elements(line);
         let said = parts.iter().filter_map(|part| part.envelope());
         let mut requests = said.filter(|said| said.kind() == Kind::Request).peekable();

@@ -16,7 +16,7 @@ impl Turn<'_, '_> {
     /// Passes the request to a handler.
     pub(super) fn hand_over(&mut self, asked: &Asked<'_>, handler: &Handler) {
         if !self.setup.handlers {
-            let words = "this answer comes from a handler, and handlers are not allowed";
+            let words = "this answer needs a handler, and handlers are not allowed";
             return self.error(asked, CODE_FAILED, words, None);
         }
         if !self.has_room(asked) {
@@ -72,9 +72,9 @@ impl Turn<'_, '_> {
             Err(why) => return self.failed(asked, why),
         };
         match json::check(said) {
-            Err(fault) => return self.failed(asked, &format!("it has said no JSON: {fault}")),
+            Err(fault) => return self.failed(asked, &format!("its output is not JSON: {fault}")),
             Ok(said) if !said.starts_with(b"{") => {
-                return self.failed(asked, "it has said no object");
+                return self.failed(asked, "its output is not an object");
             }
             Ok(_) => {}
         }
@@ -86,12 +86,12 @@ impl Turn<'_, '_> {
         }
         match result_of(asked, said) {
             Some(result) => self.result(asked, &result),
-            None => self.failed(asked, "it has said neither `content` nor `text` nor `error`"),
+            None => self.failed(asked, "its output has none of `content`, `text` and `error`"),
         }
     }
 
     fn failed(&mut self, asked: &Asked<'_>, why: &str) {
-        self.error(asked, CODE_FAILED, &format!("the handler has failed: {why}"), None);
+        self.error(asked, CODE_FAILED, &format!("the handler failed: {why}"), None);
     }
 }
 

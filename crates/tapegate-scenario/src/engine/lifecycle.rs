@@ -20,7 +20,7 @@ impl Turn<'_, '_> {
         let info = asked.modern.then_some(&*script.info);
         match self.scene().listing(kind).page(cursor.as_deref(), info) {
             Some(page) => self.finished(asked, page),
-            None => self.error(asked, CODE_PARAMS, "the cursor is not known", None),
+            None => self.error(asked, CODE_PARAMS, "unknown cursor", None),
         }
     }
 
@@ -76,7 +76,7 @@ impl Turn<'_, '_> {
                 self.visit.level = Some(level);
                 self.result(asked, b"{}");
             }
-            None => self.error(asked, CODE_PARAMS, "there is no such level", None),
+            None => self.error(asked, CODE_PARAMS, "unknown log level", None),
         }
     }
 
@@ -85,7 +85,7 @@ impl Turn<'_, '_> {
         let wrong = |words: &str| Err((CODE_PARAMS, words.to_owned(), b"null".to_vec()));
         let version = said.protocol_version.and_then(json::string);
         let Some(version) = version else {
-            return wrong(&format!("`{}` is no string", modern::VERSION));
+            return wrong(&format!("`{}` is not a string", modern::VERSION));
         };
         if version != MODERN {
             let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();

@@ -116,14 +116,14 @@ impl Turn<'_, '_> {
             return self.error(
                 asked,
                 CODE_PARAMS,
-                "`notifications` is missing or is no object",
+                "`notifications` is missing or not an object",
                 None,
             );
         };
         let listen = Listen::read(asked.id, wanted);
         let taken = self.visit.listens.iter().chain([&listen]).map(Listen::bytes).sum::<usize>();
         if self.visit.listens.len() >= LISTENS_MAX || taken > LISTENS_BYTES_MAX {
-            return self.error(asked, CODE_INTERNAL, "too many listen already", None);
+            return self.error(asked, CODE_INTERNAL, "too many subscriptions are open", None);
         }
         let honoured = listen.honoured();
         let params = [b"{\"notifications\":", &honoured[..], b"}"].concat();

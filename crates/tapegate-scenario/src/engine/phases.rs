@@ -92,7 +92,7 @@ impl Turn<'_, '_> {
             OnTimeout::Advance => self.enter_next("timeout"),
             OnTimeout::Abort => {
                 let name = script.phase_name(self.progress.phase);
-                let words = format!("what leads out of the phase `{name}` has not come in time");
+                let words = format!("the phase `{name}` timed out");
                 *self.failure = Some(words);
                 (self.act)(Act::Stop);
             }

@@ -172,7 +172,7 @@ impl Turn<'_, '_> {
         let waits =
             |play: &Play| matches!(&play.wait, Wait::Reply { id: asked, .. } if same_id(asked, id));
         let Some(place) = self.visit.plays.iter().position(waits) else {
-            return self.log(LogLevel::Debug, "the client has answered what nobody waits for");
+            return self.log(LogLevel::Debug, "the client sent an answer that no request waits for");
         };
         let mut play = self.visit.plays.remove(place);
         let reply = match (said.result, said.error) {
@@ -205,12 +205,12 @@ impl Turn<'_, '_> {
         match &play.wait {
             Wait::Until(_) => self.perform(play),
             Wait::Reply { name, .. } => {
-                self.log(LogLevel::Warn, &format!("the client has not answered `{name}` in time"));
+                self.log(LogLevel::Warn, &format!("the client did not answer `{name}` in time"));
                 self.perform(play);
             }
             Wait::Handler { .. } => {
                 let asked = play.kept.asked();
-                self.error(&asked, CODE_FAILED, "the handler has not answered in time", None);
+                self.error(&asked, CODE_FAILED, "the handler did not answer in time", None);
             }
         }
     }

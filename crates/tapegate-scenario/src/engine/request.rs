@@ -42,7 +42,7 @@ impl<'a> Turn<'a, '_> {
         let id = said.id.unwrap_or(b"null");
         if !is_id(id) {
             // Over HTTP the answer is routed by its id, so even an invalid id is echoed.
-            return self.refuse(id, CODE_INVALID, "an id is a string or a number", batch);
+            return self.refuse(id, CODE_INVALID, "an id must be a string or a number", batch);
         }
         let method = said.method.map(|method| method.decode()).unwrap_or_default();
         let modern = said.protocol_version.is_some() && self.script.is_modern();
@@ -195,7 +195,7 @@ impl<'a> Turn<'a, '_> {
     }
 
     fn unknown(&mut self, asked: &Asked<'_>) {
-        self.log(LogLevel::Debug, &format!("the method `{}` is not known", asked.method));
+        self.log(LogLevel::Debug, &format!("unknown method `{}`", asked.method));
         match self.script.scenario.unknown_methods {
             // The sessionless revision requires results to be objects.
             UnknownMethods::Ignore if asked.modern => self.result(asked, b"{}"),
@@ -212,7 +212,7 @@ impl<'a> Turn<'a, '_> {
                 self.error(
                     asked,
                     CODE_PARAMS,
-                    &format!("`{key}` is missing or is no string"),
+                    &format!("`{key}` is missing or not a string"),
                     None,
                 );
             }

@@ -118,7 +118,7 @@ impl Turn<'_, '_> {
         let is_it = |one: &Suspended| one.state == state && *one.play.kept.method == *asked.method;
         let place = self.visit.suspended.iter().position(is_it);
         let Some(mut one) = place.and_then(|place| self.visit.suspended.remove(place)) else {
-            self.error(asked, CODE_PARAMS, "the requestState is not known", None);
+            self.error(asked, CODE_PARAMS, "unknown requestState", None);
             return true;
         };
         let responses = json::member(asked.params, "inputResponses").unwrap_or(b"{}");

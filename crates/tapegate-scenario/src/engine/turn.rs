@@ -77,11 +77,11 @@ impl<'a> Turn<'a, '_> {
             Body::Garbage(Garbage::Empty) => {}
             Body::Garbage(garbage) => {
                 let (code, reason) = match garbage {
-                    Garbage::NotAnObject => (CODE_INVALID, "no object".to_owned()),
+                    Garbage::NotAnObject => (CODE_INVALID, "not an object".to_owned()),
                     garbage => (CODE_PARSE, garbage.reason()),
                 };
                 let words = format!("not a JSON-RPC message: {reason}");
-                self.log(LogLevel::Warn, &format!("the client has said something that is {words}"));
+                self.log(LogLevel::Warn, &format!("the client sent something that is {words}"));
                 self.refuse(b"null", code, &words, None);
             }
         }

@@ -26,18 +26,18 @@ impl Expectation {
         check_keys(entries, KEYS, findings);
         let id = text(node, "id", findings);
         if node.get("id").is_none() {
-            findings.error(node.spot, "an expectation needs an `id`, by which reports know it");
+            findings.error(node.spot, "an expectation needs an `id`, which reports show");
         }
         let (rule, name, sighting) = match (node.get("never"), node.get("must")) {
             (Some(sighting), None) => (Rule::Never, "never", sighting),
             (None, Some(sighting)) => (Rule::Must, "must", sighting),
             (None, None) => {
-                let words = "it says neither what must `never` come nor what `must` come";
+                let words = "an expectation needs `never` or `must`";
                 findings.error(node.spot, words);
                 return None;
             }
             (Some(_), Some(must)) => {
-                let words = "`never` and `must` stand in expectations of their own";
+                let words = "give either `never` or `must`, not both";
                 findings.error(must.spot, words);
                 return None;
             }
@@ -67,7 +67,7 @@ impl Sighting {
         let mut sighting = Self::default();
         let Some(entries) = node.as_map().filter(|entries| !entries.is_empty()) else {
             let keys = listed(SIGHTING_KEYS);
-            findings.error(node.spot, format!("expected a map of what the message has: {keys}"));
+            findings.error(node.spot, format!("expected a map with keys of a message: {keys}"));
             return sighting;
         };
         check_keys(entries, SIGHTING_KEYS, findings);
@@ -139,7 +139,7 @@ fn count(node: &Node, findings: &mut Findings) -> u64 {
         _ => None,
     };
     number.unwrap_or_else(|| {
-        let words = "expected a whole number from 1 on";
+        let words = "expected a whole number, at least 1";
         findings.within("count", |findings| findings.error(value.spot, words));
         1
     })
@@ -180,7 +180,7 @@ fn places(node: &Node, findings: &mut Findings) -> Vec<(Path, Test)> {
                 places.push((path, test));
             }
             Err(fault) => {
-                let words = format!("this is no path: character {}: {}", fault.at + 1, fault.what);
+                let words = format!("not a valid path: character {}: {}", fault.at + 1, fault.what);
                 findings.error(key.spot, words);
             }
         }

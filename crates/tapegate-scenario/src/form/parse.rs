@@ -56,9 +56,7 @@ pub(super) fn read(text: &str) -> Result<(Expression, usize), String> {
     scan.space();
     match scan.take('}') {
         true => Ok((expression, scan.at)),
-        false => {
-            Err(format!("`{}` is not understood here", scan.rest().chars().next().unwrap_or('$')))
-        }
+        false => Err(format!("unexpected `{}`", scan.rest().chars().next().unwrap_or('$'))),
     }
 }
 
@@ -125,7 +123,7 @@ impl<'a> Scan<'a> {
                 letter => text.push(letter),
             }
         }
-        Err("a quote does not end".to_owned())
+        Err("a quote is not closed".to_owned())
     }
 
     fn call(&mut self, depth: usize) -> Result<Expression, String> {
@@ -134,14 +132,14 @@ impl<'a> Scan<'a> {
         let Some((_, function, least, most)) = FUNCTIONS.iter().find(|known| known.0 == name)
         else {
             let known: Vec<&str> = FUNCTIONS.iter().map(|known| known.0).collect();
-            return Err(format!("there is no function `fn.{name}`, only {}", known.join(", ")));
+            return Err(format!("unknown function `fn.{name}`; known: {}", known.join(", ")));
         };
         let mut arguments = Vec::new();
         if self.take('(') {
             self.space();
             while !self.take(')') {
                 if !arguments.is_empty() && !self.take(',') {
-                    return Err(format!("a `)` of `fn.{name}` is missing"));
+                    return Err(format!("`fn.{name}` has no closing `)`"));
                 }
                 arguments.push(self.expression(depth + 1)?);
                 self.space();
@@ -149,7 +147,7 @@ impl<'a> Scan<'a> {
         }
         match (*least..=*most).contains(&arguments.len()) {
             true => Ok(Expression::Call(*function, arguments)),
-            false => Err(format!("`fn.{name}` takes {least}, not {}, arguments", arguments.len())),
+            false => Err(format!("`fn.{name}` has {} arguments, not {least}", arguments.len())),
         }
     }
 
@@ -180,7 +178,7 @@ impl<'a> Scan<'a> {
             _ => {
                 let digits = self.until(|letter| matches!(letter, ']' | '}'));
                 let index = digits.trim().parse();
-                Step::Index(index.map_err(|_| format!("`{digits}` is no place in a list"))?)
+                Step::Index(index.map_err(|_| format!("`{digits}` is not a list index"))?)
             }
         };
         match self.take(']') {
@@ -196,7 +194,7 @@ pub(crate) fn path(text: &str) -> Result<Vec<Step>, String> {
     let steps = scan.path()?;
     match scan.rest() {
         "" => Ok(steps),
-        rest => Err(format!("`{rest}` is not understood")),
+        rest => Err(format!("unexpected `{rest}`")),
     }
 }
 

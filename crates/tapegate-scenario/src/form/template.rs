@@ -66,9 +66,7 @@ impl Template {
                     rest = &hole[length + 2..];
                 }
                 Err(why) => {
-                    let words = format!(
-                        "a `${{` that begins no variable: {why}; a literal one is written `$${{`"
-                    );
+                    let words = format!("invalid `${{`: {why}; write `$${{` for a literal `${{`");
                     faults.push(Fault::Wrong(words));
                     plain.push_str("${");
                     rest = &hole[2..];
@@ -148,7 +146,7 @@ fn note_unknown(expression: &Expression, hole: &str, faults: &mut Vec<Fault>) {
     match expression {
         Expression::Variable(Variable::Unknown) => {
             faults.push(Fault::Odd(format!(
-                "there is no variable as in `{hole}`, so it is always empty"
+                "unknown variable in `{hole}`; its value is always empty"
             )));
         }
         Expression::Call(_, arguments) => {

@@ -103,15 +103,15 @@ fn a_map_of_very_many_keys_takes_no_time() {
 fn faults_are_findings() {
     for (text, severity, words) in [
         ("${", Severity::Error, "a name is missing"),
-        ("${args.a", Severity::Error, "`$` is not understood here"),
+        ("${args.a", Severity::Error, "unexpected `$`"),
         ("${args..a}", Severity::Error, "a name is missing"),
-        ("${args[x]}", Severity::Error, "`x` is no place in a list"),
-        ("${args['x}", Severity::Error, "a quote does not end"),
-        ("${fn.uper(args.a)}", Severity::Error, "there is no function `fn.uper`, only upper"),
-        ("${fn.upper()}", Severity::Error, "`fn.upper` takes 1, not 0, arguments"),
-        ("${fn.default(args.a 'x')}", Severity::Error, "a `)` of `fn.default` is missing"),
-        ("${tols.name}", Severity::Warning, "there is no variable as in `${tols.name}`"),
-        ("${fn.upper(x)}", Severity::Warning, "there is no variable as in `${fn.upper(x)}`"),
+        ("${args[x]}", Severity::Error, "`x` is not a list index"),
+        ("${args['x}", Severity::Error, "a quote is not closed"),
+        ("${fn.uper(args.a)}", Severity::Error, "unknown function `fn.uper`; known: upper"),
+        ("${fn.upper()}", Severity::Error, "`fn.upper` has 0 arguments, not 1"),
+        ("${fn.default(args.a 'x')}", Severity::Error, "`fn.default` has no closing `)`"),
+        ("${tols.name}", Severity::Warning, "unknown variable in `${tols.name}`"),
+        ("${fn.upper(x)}", Severity::Warning, "unknown variable in `${fn.upper(x)}`"),
     ] {
         let mut findings = Findings::default();
         Form::read(&Node::text(text), Interpolate::All, &mut findings);

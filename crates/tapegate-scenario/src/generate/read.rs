@@ -162,8 +162,7 @@ impl Reader<'_, '_> {
         let count = self.count_up_to(name, self.limits.count)?;
         if count == 0 {
             let spot = self.fields.get(name).map_or(self.node.spot, |node| node.spot);
-            self.findings
-                .within(name, |findings| findings.error(spot, "there must be at least one"));
+            self.findings.within(name, |findings| findings.error(spot, "must be at least 1"));
             return None;
         }
         Some(count)

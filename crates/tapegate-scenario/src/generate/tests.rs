@@ -55,7 +55,7 @@ fn ec_gen_count_0_is_an_error() {
         r#"{"type":"repeated_keys","count":0}"#,
         r#"{"type":"ansi_escape","sequences":["clear"],"count":0}"#,
     ] {
-        assert_eq!(read(kind).unwrap_err(), "count: there must be at least one");
+        assert_eq!(read(kind).unwrap_err(), "count: must be at least 1");
     }
 }
 

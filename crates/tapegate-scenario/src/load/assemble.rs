@@ -120,7 +120,7 @@ impl Loader<'_> {
                 continue;
             }
             if key.name == "$file" {
-                let words = "`$file` stands alone, or in an item with `type` or `uri`";
+                let words = "`$file` must be the only key, or in an item with `type` or `uri`";
                 self.findings.error(key.spot, words);
                 continue;
             }
@@ -182,7 +182,7 @@ impl Loader<'_> {
         }
         if self.chain.len() > self.how.limits.include_depth {
             let most = self.how.limits.include_depth;
-            let words = format!("more than {most} files include each other; the limit is {most}");
+            let words = format!("includes are nested more than {most} deep");
             self.findings.error(spot, words);
             return nothing;
         }
@@ -195,7 +195,7 @@ impl Loader<'_> {
             return nothing;
         };
         let Some(cost) = node.cost(INCLUDED_NESTING_MAX, self.bytes_left) else {
-            self.findings.error(spot, "all that is included is too much, or nested too deep");
+            self.findings.error(spot, "the included files are too large or too deeply nested");
             return nothing;
         };
         self.bytes_left -= cost;
@@ -270,7 +270,7 @@ impl Loader<'_> {
             return Node { spot, value: Value::Text(base64_encode(&opened.bytes)) };
         }
         let Ok(text) = std::str::from_utf8(&opened.bytes) else {
-            let words = format!("`{path}` is not UTF-8; as bytes it can only be `data` or `blob`");
+            let words = format!("`{path}` is not UTF-8; a binary file must be `data` or `blob`");
             self.findings.error(spot, words);
             return nothing;
         };
@@ -306,7 +306,7 @@ impl Loader<'_> {
             return Node { spot, value: Value::Null };
         };
         if let Err(fault) = core_json::check(text.as_bytes()) {
-            let words = format!("this is no JSON: {} at byte {}", fault.what, fault.at);
+            let words = format!("not valid JSON: {} at byte {}", fault.what, fault.at);
             self.findings.error(key.spot, words);
             return Node { spot, value: Value::Null };
         }

@@ -18,7 +18,7 @@ pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Nod
         Ok(node) => Some(node),
         Err(fault) => {
             let spot = Lines::new(text, file).spot(fault.at.min(text.len()));
-            findings.error(spot, format!("this is no JSON: {}", fault.what));
+            findings.error(spot, format!("not valid JSON: {}", fault.what));
             None
         }
     }

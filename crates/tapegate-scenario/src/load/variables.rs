@@ -78,8 +78,8 @@ pub(super) fn substitute<'t>(
                     (value, bytes + 2)
                 }
                 Found::Open => {
-                    let words = "`${` begins a variable that does not end in this line; \
-                                 for the text itself write `$${`";
+                    let words = "`${` begins a variable that is not closed on this line; \
+                                 for a literal `${` write `$${`";
                     findings.error(spot, words);
                     (Cow::Borrowed("${"), 2)
                 }
@@ -144,7 +144,7 @@ fn unset<'t>(
         _ if quiet => "",
         Otherwise::Warn => {
             let words =
-                format!("the variable {name} is not set; for the text itself write `$${{{name}}}`");
+                format!("the variable {name} is not set; for literal text write `$${{{name}}}`");
             findings.warning(spot, words);
             ""
         }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn ec_cfg_005_ec_load_008_a_variable_that_is_not_set_is_empty_with_a_warning() {
-        let words = "1:4 the variable NO is not set; for the text itself write `$${NO}`";
+        let words = "1:4 the variable NO is not set; for literal text write `$${NO}`";
         gives("x: ${NO}y", "x: y", &[words]);
         gives("# ${NO}\n  # ${NO:?}", "# \n  # ", &[]);
     }
@@ -267,8 +267,8 @@ mod tests {
 
     #[test]
     fn a_variable_without_an_end_is_an_error() {
-        let words = "1:1 `${` begins a variable that does not end in this line; \
-                     for the text itself write `$${`";
+        let words = "1:1 `${` begins a variable that is not closed on this line; \
+                     for a literal `${` write `$${`";
         gives("${HOME:-x\n}", "${HOME:-x\n}", &[words]);
         gives("${HOME", "${HOME", &[words]);
     }

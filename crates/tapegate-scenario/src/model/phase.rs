@@ -128,11 +128,11 @@ impl Event {
         let name = if name == "initialized" { "notifications/initialized" } else { name };
         let Some((_, kind, narrows)) = EVENTS.iter().find(|known| known.0 == name) else {
             let known: Vec<&str> = EVENTS.iter().map(|known| known.0).collect();
-            return Err(format!("there is no event `{name}`; there are {}", known.join(", ")));
+            return Err(format!("unknown event `{name}`; known events: {}", known.join(", ")));
         };
         match key {
-            Some(_) if !narrows => Err(format!("`{name}` takes nothing behind a colon")),
-            Some("") => Err(format!("what follows the colon of `{name}` is missing")),
+            Some(_) if !narrows => Err(format!("`{name}` takes nothing after a colon")),
+            Some("") => Err(format!("`{name}` has nothing after its colon")),
             key => Ok(Self { kind: *kind, key: key.map(str::to_owned) }),
         }
     }

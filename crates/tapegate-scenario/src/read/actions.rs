@@ -23,7 +23,7 @@ impl Reader<'_> {
         let entries = node.as_map()?;
         let at = Fields::new(node, &language::ACTION);
         let [(key, inner)] = entries else {
-            self.findings.error(node.spot, "an action has exactly one key");
+            self.findings.error(node.spot, "an action must have exactly one key");
             return None;
         };
         let entry = at.table.entry(&key.name)?;

@@ -162,7 +162,7 @@ impl Reader<'_> {
     fn check_input_schema(&mut self, tool: &Fields<'_>) {
         let Some(schema) = tool.get("inputSchema") else { return };
         if schema.as_map().is_some() && schema.get("type").is_none() {
-            let words = "the schema has no `type`; MCP wants `type: object`";
+            let words = "the schema has no `type`; MCP requires `type: object`";
             self.within("inputSchema", |reader| reader.findings.warning(schema.spot, words));
         }
     }
@@ -207,7 +207,7 @@ impl Reader<'_> {
                 None => {
                     let most = limits.payload_bytes;
                     let words = format!(
-                        "what generators make for definitions is over the limit of {most} bytes"
+                        "generated text in definitions is over the limit of {most} bytes"
                     );
                     self.findings.error(node.spot, words);
                 }

@@ -55,7 +55,7 @@ impl Reader<'_> {
         for kind in &KINDS {
             if let Some(node) = at.get(kind.list) {
                 let words = format!(
-                    "`{}` beside `{phased}` belongs under `baseline`, as a scenario with phases has it",
+                    "in a scenario with `{phased}`, `{}` belongs under `baseline`",
                     kind.list
                 );
                 self.within(kind.list, |reader| reader.findings.error(node.spot, words));
@@ -64,7 +64,7 @@ impl Reader<'_> {
         if let (Some(phases), None) = (at.get("phases"), at.get("baseline"))
             && !at.list("phases").is_empty()
         {
-            let words = "there is no `baseline`, so phases begin with nothing";
+            let words = "there is no `baseline`, so phases start from an empty server";
             self.within("phases", |reader| reader.findings.warning(phases.spot, words));
         }
     }
@@ -107,11 +107,10 @@ impl Reader<'_> {
     /// Reports a duplicate name. For tools it is only a warning, because it is a useful attack.
     fn twice(&mut self, kind: &Kind, name: &str, spot: Spot) {
         if kind.kind == ItemKind::Tool {
-            let words =
-                format!("there is a tool `{name}` already; both are listed, the last is called");
+            let words = format!("duplicate tool `{name}`; both are listed, calls go to the last");
             self.findings.warning(spot, words);
         } else {
-            self.findings.error(spot, format!("there is {} `{name}` already", kind.word));
+            self.findings.error(spot, format!("there is already {} `{name}`", kind.word));
         }
     }
 
@@ -196,7 +195,7 @@ impl Reader<'_> {
                     match last(kind.of(state), &item.name) {
                         Some(place) => {
                             let words = format!(
-                                "there is {} `{}` already; this one takes its place",
+                                "there is already {} `{}`; this one replaces it",
                                 kind.word, item.name
                             );
                             reader.findings.warning(node.spot, words);
@@ -222,7 +221,7 @@ impl Reader<'_> {
         if earlier.contains(&(kind.kind, name.to_owned())) {
             if removed {
                 let words = format!(
-                    "only an earlier phase has {} `{name}`, and that is over by then",
+                    "only an earlier phase has {} `{name}`, and its changes have ended",
                     kind.word
                 );
                 self.findings.warning(spot, words);
@@ -241,16 +240,16 @@ impl Reader<'_> {
         let on = at.text("on").and_then(|text| Event::parse(text).ok());
         if at.get("on").is_none() {
             if at.get("after").is_none() {
-                self.findings.error(spot, "`on` or `after` must say when the phase is over");
+                self.findings.error(spot, "`advance` needs `on` or `after`");
             }
             for name in ["timeout", "on_timeout", "count", "match"] {
                 if let Some(node) = at.get(name) {
-                    let words = format!("`{name}` has no meaning without `on`");
+                    let words = format!("`{name}` has no effect without `on`");
                     self.within(name, |reader| reader.findings.error(node.spot, words));
                 }
             }
         } else if let (Some(node), None) = (at.get("on_timeout"), at.get("timeout")) {
-            let words = "`on_timeout` has no meaning without `timeout`";
+            let words = "`on_timeout` has no effect without `timeout`";
             self.within("on_timeout", |reader| reader.findings.warning(node.spot, words));
         }
         let matching = at
@@ -278,7 +277,7 @@ impl Reader<'_> {
             self.within(&step, |reader| {
                 if !phase.name.is_empty() && !names.insert(phase.name.as_str()) {
                     let spot = node.get("name").map_or(node.spot, |name| name.spot);
-                    let words = format!("there is a phase `{}` already", phase.name);
+                    let words = format!("duplicate phase name `{}`", phase.name);
                     reader.within("name", |reader| reader.findings.error(spot, words));
                 }
                 if !is_last && node.get("advance").is_none() {
@@ -290,11 +289,10 @@ impl Reader<'_> {
                 }
                 if let (true, Some(advance)) = (is_last, node.get("advance")) {
                     let words = if has_changes(&list[0]) {
-                        "`advance` leads out of a phase: what the first phase changes holds from \
-                         the start, and when this one is over only the baseline is left"
+                        "`advance` ends a phase: the changes of the first phase apply from the \
+                         start, and after this one only the baseline is left"
                     } else {
-                        "`advance` leads out of a phase: when the last one is over, only the \
-                         baseline is left"
+                        "`advance` ends a phase: after the last one, only the baseline is left"
                     };
                     reader.within("advance", |r| r.findings.warning(advance.spot, words));
                 }

@@ -61,7 +61,7 @@ impl Reader<'_> {
             None if matches!(body, Body::Resource { .. }) => self.nothing(body, node),
             None => {
                 if is_map {
-                    self.findings.error(node.spot, "there is no answer in this response");
+                    self.findings.error(node.spot, "this response has no answer");
                 }
                 Answer::Empty
             }
@@ -90,7 +90,7 @@ impl Reader<'_> {
         for (index, node) in list.iter().enumerate().filter(|(_, node)| node.as_map().is_some()) {
             self.within_number(index, |reader| {
                 if closed {
-                    let words = "this is never reached, because the default stands before it";
+                    let words = "this branch is never reached, because the default comes before it";
                     reader.findings.warning(node.spot, words);
                 }
                 let branch = reader.branch(node, outer, body, tables);
@@ -120,13 +120,13 @@ impl Reader<'_> {
                 (None, answer)
             }
             _ => {
-                let words = "a branch has either `when` or `default`";
+                let words = "a branch needs either `when` or `default`";
                 self.findings.error(node.spot, words);
                 (None, Some(Answer::Empty))
             }
         };
         if answer.is_none() {
-            self.findings.error(node.spot, "there is no answer in this branch");
+            self.findings.error(node.spot, "this branch has no answer");
         }
         Branch { when, answer: answer.unwrap_or_default() }
     }
@@ -162,7 +162,7 @@ impl Reader<'_> {
             let is_shared = by == "sequence" && ["isError", "before"].contains(&entry.name);
             let is_hidden = by == "handler" && entry.name == "sequence";
             if is_hidden || is_answer(at, body, &key.name) && !is_shared {
-                let words = format!("`{}` is never given, because there is a `{by}`", key.name);
+                let words = format!("`{}` is never used, because `{by}` overrides it", key.name);
                 self.findings.warning(key.spot, words);
             }
         }
@@ -177,7 +177,7 @@ impl Reader<'_> {
         let list = node.as_list().unwrap_or_default();
         if node.as_list().is_some_and(<[Node]>::is_empty) {
             self.within("sequence", |reader| {
-                reader.findings.error(node.spot, "a sequence has at least one answer");
+                reader.findings.error(node.spot, "a sequence needs at least one answer");
             });
         }
         let mut replies = Vec::with_capacity(list.len());

@@ -13,110 +13,116 @@ const NATURAL: Shape = Whole(0, u64::MAX);
 /// A scenario.
 pub static SCENARIO: Table = Table {
     name: "scenario",
-    about: "A scenario: how an MCP server behaves.",
+    about: "A scenario: the behavior of an MCP server.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("metadata", Shape::Table(&METADATA), "What people know the scenario by.").ours(),
+        Entry::new("metadata", Shape::Table(&METADATA), "Information about the scenario for readers and reports.").ours(),
         Entry::new("interpolate", Choice(&["all", "env", "templates", "none"]),
-            "Which `${…}` mean something in this file: variables of the environment, templates, all or none. Stands at the start of a line.").ours(),
-        Entry::new("server", Shape::Table(&SERVER), "What the server says of itself.").required(),
-        Entry::new("tools", List(&Shape::Table(&TOOL_ITEM)), "Its tools, in the order they are listed."),
-        Entry::new("resources", List(&Shape::Table(&RESOURCE_ITEM)), "Its resources."),
-        Entry::new("resource_templates", List(&Shape::Table(&TEMPLATE_ITEM)), "Its resource templates.").ours(),
-        Entry::new("prompts", List(&Shape::Table(&PROMPT_ITEM)), "Its prompts."),
-        Entry::new("behavior", BEHAVIOR_SHAPE, "How it behaves where an item does not say otherwise."),
-        Entry::new("baseline", Shape::Table(&BASELINE), "How the server is before any phase changes it."),
-        Entry::new("phases", List(&Shape::Table(&PHASE)), "The phases, in their order. The server starts in the first."),
-        Entry::new("methods", MapOf(&Shape::Table(&METHOD_RESPONSE)), "Answers to methods by their names, before anything else is asked.").ours(),
+            "Which `${…}` are expanded in this file: environment variables, templates, both or none. Must be at the start of a line.").ours(),
+        Entry::new("server", Shape::Table(&SERVER), "The server's name, version and settings.").required(),
+        Entry::new("tools", List(&Shape::Table(&TOOL_ITEM)), "The tools, in list order."),
+        Entry::new("resources", List(&Shape::Table(&RESOURCE_ITEM)), "The resources, in list order."),
+        Entry::new("resource_templates", List(&Shape::Table(&TEMPLATE_ITEM)), "The resource templates, in list order.").ours(),
+        Entry::new("prompts", List(&Shape::Table(&PROMPT_ITEM)), "The prompts, in list order."),
+        Entry::new("behavior", BEHAVIOR_SHAPE, "Default behavior. A tool, resource or prompt can override it."),
+        Entry::new("baseline", Shape::Table(&BASELINE), "The state of the server before any phase changes it."),
+        Entry::new("phases", List(&Shape::Table(&PHASE)), "The phases, in order. The server starts in the first."),
+        Entry::new("methods", MapOf(&Shape::Table(&METHOD_RESPONSE)), "Answers by method name. They take precedence over everything else.").ours(),
         Entry::new("unknown_methods", Choice(&["ignore", "error", "drop"]),
-            "What becomes of methods nobody has thought of: answered with null, with an error, or not at all."),
-        Entry::new("logging", Shape::Table(&LOGGING), "What is said to the people who run it."),
-        Entry::new("expect", List(&Elsewhere(&Shape::Table(&EXPECTATION))), "What a safe agent does and does not do.").ours(),
+            "Answer to an unknown method: a null result, an error, or none."),
+        Entry::new("logging", Shape::Table(&LOGGING), "Log settings."),
+        Entry::new("expect", List(&Elsewhere(&Shape::Table(&EXPECTATION))), "What a safe agent must do and must not do.").ours(),
     ]],
 };
 
 /// Metadata of a scenario.
 pub static METADATA: Table = Table {
     name: "metadata",
-    about: "What people know a scenario by. Other keys are kept for whoever wants them.",
+    about: "Information about a scenario for readers and reports. Other keys are kept.",
     rest: Rest::Take,
     groups: &[&[
-        Entry::new("id", Text, "A short name: `rug-pull`."),
-        Entry::new("name", Text, "A title."),
-        Entry::new("description", Text, "What it does."),
-        Entry::new("safe", Text, "What a safe agent does when it meets it."),
-        Entry::new("severity", Text, "How bad it is if the agent falls for it."),
-        Entry::new("tags", List(&Text), "Words to find it by."),
+        Entry::new("id", Text, "Short identifier, such as `rug-pull`."),
+        Entry::new("name", Text, "Title of the scenario."),
+        Entry::new("description", Text, "What the scenario does."),
+        Entry::new("safe", Text, "What a safe agent does in this scenario."),
+        Entry::new("severity", Text, "Severity if the agent falls for the attack."),
+        Entry::new("tags", List(&Text), "Search terms."),
     ]],
 };
 
 /// What a server reports about itself.
 pub static SERVER: Table = Table {
     name: "server",
-    about: "What the server says of itself.",
+    about: "The server's name, version and settings.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new("name", Name, "The name in `serverInfo`.").required(),
-        Entry::new("version", Text, "The version in `serverInfo`; `0.0.0`, unless given."),
+        Entry::new("version", Text, "The version in `serverInfo`. Default: `0.0.0`."),
         Entry::new("title", Text, "The title in `serverInfo`.").ours(),
         Entry::new("description", Text, "The description in `serverInfo`.").ours(),
         Entry::new("websiteUrl", Text, "The website in `serverInfo`.").ours(),
         Entry::new("icons", List(&Object), "The icons in `serverInfo`.").ours(),
-        Entry::new("instructions", Text, "What the model is told about the server.").ours(),
-        Entry::new("state_scope", Choice(&["per_connection", "global"]), "Who shares phases and counts: each client has its own, or all share one.").or(&["stateScope"]),
-        Entry::new("capabilities", Shape::Table(&CAPABILITIES), "What it says it can do; inferred from what there is, unless given."),
-        Entry::new("protocol_versions", List(&Name), "The revisions of the protocol that it speaks, newest first; all that are known, unless given.").ours(),
-        Entry::new("page_size", POSITIVE, "How many items a list has on one page; all of them, unless given.").ours(),
+        Entry::new("instructions", Text, "The instructions that the server gives to the model.").ours(),
+        Entry::new("state_scope", Choice(&["per_connection", "global"]), "Scope of phases and counters: each connection has its own, or all connections share them.").or(&["stateScope"]),
+        Entry::new("capabilities", Shape::Table(&CAPABILITIES), "The capabilities that the server declares. Default: inferred from the scenario."),
+        Entry::new("protocol_versions", List(&Name), "The protocol versions that the server supports, newest first. Default: all known versions.").ours(),
+        Entry::new("page_size", POSITIVE, "Number of items on one page of a list. Default: all items.").ours(),
     ]],
 };
 
 /// The capabilities of a server.
 pub static CAPABILITIES: Table = Table {
     name: "capabilities",
-    about: "What the server says it can do. Other capabilities are sent as they are.",
+    about: "The capabilities that the server declares. Other capabilities are sent unchanged.",
     rest: Rest::Take,
     groups: &[&[
-        Entry::new("tools", Shape::Table(&CAPABILITY), "It has tools."),
-        Entry::new("resources", Shape::Table(&CAPABILITY), "It has resources."),
-        Entry::new("prompts", Shape::Table(&CAPABILITY), "It has prompts."),
-        Entry::new("logging", Object, "It sends log messages."),
+        Entry::new("tools", Shape::Table(&CAPABILITY), "The server has tools."),
+        Entry::new("resources", Shape::Table(&CAPABILITY), "The server has resources."),
+        Entry::new("prompts", Shape::Table(&CAPABILITY), "The server has prompts."),
+        Entry::new("logging", Object, "The server sends log messages."),
     ]],
 };
 
 /// One capability.
 pub static CAPABILITY: Table = Table {
     name: "capability",
-    about: "One thing that the server can do.",
+    about: "The options of one capability.",
     rest: Rest::Take,
     groups: &[&[
-        Entry::new("listChanged", Bool, "It tells when the list changes.").or(&["list_changed"]),
-        Entry::new("subscribe", Bool, "It tells when a resource changes."),
+        Entry::new("listChanged", Bool, "The server notifies clients when the list changes.")
+            .or(&["list_changed"]),
+        Entry::new(
+            "subscribe",
+            Bool,
+            "The server notifies subscribed clients when a resource changes.",
+        ),
     ]],
 };
 
 /// A tool and the response to calling it.
 pub static TOOL_ITEM: Table = Table {
     name: "tool_item",
-    about: "A tool and what calling it gives.",
+    about: "A tool and the answer to its calls.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("tool", Shape::Table(&TOOL), "The tool as it is listed.").required(),
-        Entry::new("response", Shape::Table(&TOOL_RESPONSE), "What calling it gives.").required(),
+        Entry::new("tool", Shape::Table(&TOOL), "The tool definition, as listed.").required(),
+        Entry::new("response", Shape::Table(&TOOL_RESPONSE), "The answer to a call of the tool.")
+            .required(),
         LISTED_ENTRY,
-        Entry::new("behavior", BEHAVIOR_SHAPE, "How calls of this tool behave."),
+        Entry::new("behavior", BEHAVIOR_SHAPE, "Behavior for calls of this tool."),
     ]],
 };
 
 /// A tool as it is listed.
 pub static TOOL: Table = Table {
     name: "tool",
-    about: "A tool as it is listed. Other keys are sent as they are.",
+    about: "A tool definition, as listed. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[
         &[
-            Entry::new("name", Name, "Its name.").required(),
-            Entry::new("description", TEXT_OR_GENERATED, "What it is for."),
-            Entry::new("inputSchema", Object, "The JSON Schema of its arguments.").required(),
+            Entry::new("name", Name, "Name of the tool.").required(),
+            Entry::new("description", TEXT_OR_GENERATED, "Description of the tool."),
+            Entry::new("inputSchema", Object, "JSON Schema of the arguments.").required(),
         ],
         LISTED,
     ],
@@ -125,35 +131,36 @@ pub static TOOL: Table = Table {
 const LISTED_ENTRY: Entry = Entry::new(
     "listed",
     Bool,
-    "Whether it is on the list; one that is not can be used all the same.",
+    "Whether lists include the item. An unlisted item can still be used. Default: true.",
 )
 .ours();
 
 /// Entries common to all listed items.
 const LISTED: &[Entry] = &[
-    Entry::new("title", TEXT_OR_GENERATED, "Its title.").ours(),
-    Entry::new("annotations", Object, "Hints about it.").ours(),
-    Entry::new("icons", List(&Object), "Its icons.").ours(),
-    Entry::new("_meta", Object, "Whatever else goes with it.").ours(),
+    Entry::new("title", TEXT_OR_GENERATED, "Display title.").ours(),
+    Entry::new("annotations", Object, "Annotations for the client.").ours(),
+    Entry::new("icons", List(&Object), "Icons for display.").ours(),
+    Entry::new("_meta", Object, "Additional metadata.").ours(),
 ];
 
 /// A resource and the response to reading it.
 pub static RESOURCE_ITEM: Table = Table {
     name: "resource_item",
-    about: "A resource and what reading it gives.",
+    about: "A resource and the answer to reading it.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("resource", Shape::Table(&RESOURCE), "The resource as it is listed.").required(),
+        Entry::new("resource", Shape::Table(&RESOURCE), "The resource definition, as listed.")
+            .required(),
         Entry::new(
             "response",
             Shape::Table(&RESOURCE_RESPONSE),
-            "What reading it gives; an empty text, unless given.",
+            "The answer to a read of the resource. Default: empty text.",
         ),
         LISTED_ENTRY,
         Entry::new(
             "behavior",
             BEHAVIOR_SHAPE,
-            "How reads of this resource behave, and subscriptions to it.",
+            "Behavior for reads of this resource and subscriptions to it.",
         ),
     ]],
 };
@@ -161,14 +168,14 @@ pub static RESOURCE_ITEM: Table = Table {
 /// A resource as it is listed.
 pub static RESOURCE: Table = Table {
     name: "resource",
-    about: "A resource as it is listed. Other keys are sent as they are.",
+    about: "A resource definition, as listed. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[
         &[
-            Entry::new("uri", Name, "Its URI.").required(),
-            Entry::new("name", Text, "Its name.").required(),
-            Entry::new("description", TEXT_OR_GENERATED, "What it is."),
-            Entry::new("mimeType", Text, "What it is made of."),
+            Entry::new("uri", Name, "URI of the resource.").required(),
+            Entry::new("name", Text, "Name of the resource.").required(),
+            Entry::new("description", TEXT_OR_GENERATED, "Description of the resource."),
+            Entry::new("mimeType", Text, "MIME type of the resource."),
         ],
         LISTED,
     ],
@@ -177,31 +184,32 @@ pub static RESOURCE: Table = Table {
 /// A resource template and the response to reading one of its resources.
 pub static TEMPLATE_ITEM: Table = Table {
     name: "template_item",
-    about: "A resource template and what reading a resource of it gives.",
+    about: "A resource template and the answer to reading a resource that matches it.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("template", Shape::Table(&TEMPLATE), "The template as it is listed.").required(),
+        Entry::new("template", Shape::Table(&TEMPLATE), "The template definition, as listed.")
+            .required(),
         Entry::new(
             "response",
             Shape::Table(&RESOURCE_RESPONSE),
-            "What reading a resource of it gives; an empty text, unless given.",
+            "The answer to a read of a matching resource. Default: empty text.",
         ),
         LISTED_ENTRY,
-        Entry::new("behavior", BEHAVIOR_SHAPE, "How such reads behave."),
+        Entry::new("behavior", BEHAVIOR_SHAPE, "Behavior for reads of matching resources."),
     ]],
 };
 
 /// A resource template as it is listed.
 pub static TEMPLATE: Table = Table {
     name: "template",
-    about: "A resource template as it is listed. Other keys are sent as they are.",
+    about: "A resource template definition, as listed. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[
         &[
-            Entry::new("uriTemplate", Name, "The URI with variables in braces.").required(),
-            Entry::new("name", Text, "Its name.").required(),
-            Entry::new("description", TEXT_OR_GENERATED, "What it is."),
-            Entry::new("mimeType", Text, "What its resources are made of."),
+            Entry::new("uriTemplate", Name, "URI with variables in braces.").required(),
+            Entry::new("name", Text, "Name of the template.").required(),
+            Entry::new("description", TEXT_OR_GENERATED, "Description of the template."),
+            Entry::new("mimeType", Text, "MIME type of the matching resources."),
         ],
         LISTED,
     ],
@@ -210,26 +218,31 @@ pub static TEMPLATE: Table = Table {
 /// A prompt and the response to getting it.
 pub static PROMPT_ITEM: Table = Table {
     name: "prompt_item",
-    about: "A prompt and what getting it gives.",
+    about: "A prompt and the answer to getting it.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("prompt", Shape::Table(&PROMPT), "The prompt as it is listed.").required(),
-        Entry::new("response", Shape::Table(&PROMPT_RESPONSE), "What getting it gives.").required(),
+        Entry::new("prompt", Shape::Table(&PROMPT), "The prompt definition, as listed.").required(),
+        Entry::new(
+            "response",
+            Shape::Table(&PROMPT_RESPONSE),
+            "The answer to a `prompts/get` of the prompt.",
+        )
+        .required(),
         LISTED_ENTRY,
-        Entry::new("behavior", BEHAVIOR_SHAPE, "How gets of this prompt behave."),
+        Entry::new("behavior", BEHAVIOR_SHAPE, "Behavior for requests of this prompt."),
     ]],
 };
 
 /// A prompt as it is listed.
 pub static PROMPT: Table = Table {
     name: "prompt",
-    about: "A prompt as it is listed. Other keys are sent as they are.",
+    about: "A prompt definition, as listed. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[
         &[
-            Entry::new("name", Name, "Its name.").required(),
-            Entry::new("description", TEXT_OR_GENERATED, "What it is for."),
-            Entry::new("arguments", List(&Shape::Table(&ARGUMENT)), "What it takes."),
+            Entry::new("name", Name, "Name of the prompt.").required(),
+            Entry::new("description", TEXT_OR_GENERATED, "Description of the prompt."),
+            Entry::new("arguments", List(&Shape::Table(&ARGUMENT)), "Arguments of the prompt."),
         ],
         LISTED,
     ],
@@ -238,13 +251,13 @@ pub static PROMPT: Table = Table {
 /// An argument of a prompt.
 pub static ARGUMENT: Table = Table {
     name: "argument",
-    about: "An argument of a prompt. Other keys are sent as they are.",
+    about: "An argument of a prompt. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[&[
-        Entry::new("name", Name, "Its name.").required(),
-        Entry::new("description", Text, "What it is for."),
-        Entry::new("required", Bool, "Whether it must be given."),
-        Entry::new("title", Text, "Its title.").ours(),
+        Entry::new("name", Name, "Name of the argument.").required(),
+        Entry::new("description", Text, "Description of the argument."),
+        Entry::new("required", Bool, "Whether the argument is required."),
+        Entry::new("title", Text, "Display title.").ours(),
     ]],
 };
 
@@ -256,34 +269,34 @@ static MESSAGE_SHAPE: Shape = Shape::Table(&MESSAGE);
 
 /// Entries common to all answers.
 const ANSWER: &[Entry] = &[
-    Entry::new("result", Any, "The whole result, as it is sent, instead of anything else.").ours(),
-    Entry::new("_meta", Object, "Whatever else goes with the result.").ours(),
-    Entry::new("error", Shape::Table(&ERROR), "A JSON-RPC error instead of a result.").ours(),
-    Entry::new("silent", Bool, "Whether there is no answer at all.").ours(),
-    Entry::new("before", List(&ACTION_SHAPE), "What is done before the answer is given.").ours(),
+    Entry::new("result", Any, "The complete result. It replaces the other keys of the answer.")
+        .ours(),
+    Entry::new("_meta", Object, "Additional metadata of the result.").ours(),
+    Entry::new("error", Shape::Table(&ERROR), "A JSON-RPC error to send instead of a result.")
+        .ours(),
+    Entry::new("silent", Bool, "Whether to send no answer at all.").ours(),
+    Entry::new("before", List(&ACTION_SHAPE), "Actions to run before the answer is sent.").ours(),
 ];
 
 /// The body of a tool's answer.
 const TOOL_BODY: &[Entry] = &[
-    Entry::new("content", List(&CONTENT_SHAPE), "What the tool gives."),
-    Entry::new("isError", Bool, "Whether that is an error, as the tool sees it.")
-        .or(&["is_error"])
-        .ours(),
-    Entry::new("structuredContent", Object, "What the tool gives, as data.")
+    Entry::new("content", List(&CONTENT_SHAPE), "Content of the result."),
+    Entry::new("isError", Bool, "Whether the tool reports an error.").or(&["is_error"]).ours(),
+    Entry::new("structuredContent", Object, "Structured content of the result.")
         .or(&["structured_content"])
         .ours(),
 ];
 
 /// The body of a resource.
 const RESOURCE_BODY: &[Entry] = &[
-    Entry::new("contents", List(&RESOURCE_CONTENT_SHAPE), "What is in the resource."),
-    Entry::new("content", TEXT_OR_GENERATED, "The text of the resource, for short."),
+    Entry::new("contents", List(&RESOURCE_CONTENT_SHAPE), "Contents of the resource."),
+    Entry::new("content", TEXT_OR_GENERATED, "Text of the resource; a short form of `contents`."),
 ];
 
 /// The body of a prompt.
 const PROMPT_BODY: &[Entry] = &[
-    Entry::new("messages", List(&MESSAGE_SHAPE), "What the prompt says."),
-    Entry::new("description", Text, "What the prompt is for."),
+    Entry::new("messages", List(&MESSAGE_SHAPE), "Messages of the prompt."),
+    Entry::new("description", Text, "Description of the prompt."),
 ];
 
 /// Entries for answers that vary.
@@ -293,12 +306,12 @@ macro_rules! chosen {
             Entry::new(
                 "match",
                 List(&Shape::Table($branch)),
-                "Answers for some requests; the first that fits is taken.",
+                "Answers for specific requests. The first branch that matches is used.",
             ),
             Entry::new(
                 "sequence",
                 List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
-                "Answers that are given one after the other; a list among them stands for its own.",
+                "Answers to give one after the other. A nested list is expanded in place.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,
@@ -310,16 +323,16 @@ macro_rules! chosen {
 macro_rules! branch {
     ($default:expr, $entry:expr) => {
         &[
-            Entry::new("when", WHEN_SHAPE, "What the request must look like; all of it must fit."),
+            Entry::new("when", WHEN_SHAPE, "Conditions on the request. All of them must match."),
             Entry::new(
                 "default",
                 Either(&[Bool, Shape::Table($default)]),
-                "The answer if no branch fits: `true`, or the answer itself.",
+                "The answer if no other branch matches: `true`, or the answer itself.",
             ),
             Entry::new(
                 "sequence",
                 List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
-                "Answers that are given one after the other; a list among them stands for its own.",
+                "Answers to give one after the other. A nested list is expanded in place.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,
@@ -334,7 +347,7 @@ macro_rules! default {
             Entry::new(
                 "sequence",
                 List(&Either(&[Shape::Table($entry), List(&Shape::Table($entry))])),
-                "Answers that are given one after the other; a list among them stands for its own.",
+                "Answers to give one after the other. A nested list is expanded in place.",
             ),
             EXHAUSTED,
             HANDLER_ENTRY,
@@ -343,11 +356,11 @@ macro_rules! default {
 }
 
 const EXHAUSTED: Entry = Entry::new("on_exhausted", Choice(&["last", "cycle", "error"]),
-    "What comes after the last answer of the sequence: the last again, the first again, or an error.").or(&["onExhausted"]);
+    "What follows the last answer of the sequence: the last answer again, the first again, or an error.").or(&["onExhausted"]);
 const HANDLER_ENTRY: Entry = Entry::new(
     "handler",
     Shape::Table(&HANDLER),
-    "A program or another server that answers; only with `--allow-external-handlers`.",
+    "A program or HTTP server that answers. Requires `--allow-external-handlers`.",
 );
 
 /// The four tables of one kind of item: response, entry of a sequence, branch, default of a branch.
@@ -356,7 +369,7 @@ macro_rules! responses {
         #[doc = concat!("What using ", $word, " gives.")]
         pub static $response: Table = Table {
             name: concat!($word, "_response"),
-            about: concat!("What using a ", $word, " gives."),
+            about: concat!("The answer for a ", $word, "."),
             rest: Rest::Refuse,
             groups: &[$body, ANSWER, chosen!(&$branch, &$entry)],
         };
@@ -370,14 +383,14 @@ macro_rules! responses {
         #[doc = concat!("An answer for some requests: ", $word)]
         pub static $branch: Table = Table {
             name: concat!($word, "_branch"),
-            about: "An answer for some requests.",
+            about: "An answer for specific requests.",
             rest: Rest::Refuse,
             groups: &[branch!(&$default, &$entry), $body, ANSWER],
         };
         #[doc = concat!("The answer if no branch fits: ", $word)]
         pub static $default: Table = Table {
             name: concat!($word, "_default"),
-            about: "The answer if no branch fits.",
+            about: "The answer if no branch matches.",
             rest: Rest::Refuse,
             groups: &[$body, ANSWER, default!(&$entry)],
         };
@@ -401,51 +414,51 @@ const TEXT_OR_GENERATED: Shape = Either(&[Text, Shape::Table(&GENERATED)]);
 /// A generated text.
 pub static GENERATED: Table = Table {
     name: "generated",
-    about: "Text that is made.",
+    about: "Generated text.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new("$generate", GENERATOR_SHAPE, "What makes it.").required()]],
+    groups: &[&[Entry::new("$generate", GENERATOR_SHAPE, "The generator.").required()]],
 };
 
 /// A content item.
 pub static CONTENT: Table = Table {
     name: "content",
-    about: "An item of content: `text`, `image`, `audio`, `resource`, `resource_link`. Other keys are sent as they are.",
+    about: "A content item: `text`, `image`, `audio`, `resource` or `resource_link`. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[&[
-        Entry::new("type", Name, "What it is.").required(),
+        Entry::new("type", Name, "Type of the content item.").required(),
         Entry::new("text", TEXT_OR_GENERATED, "The text."),
-        Entry::new("data", TEXT_OR_GENERATED, "The bytes, in base64."),
-        Entry::new("mimeType", Text, "What it is made of."),
-        Entry::new("resource", Shape::Table(&RESOURCE_CONTENT), "The resource that is embedded."),
-        Entry::new("$generate", GENERATOR_SHAPE, "What makes the text."),
+        Entry::new("data", TEXT_OR_GENERATED, "The data, in base64."),
+        Entry::new("mimeType", Text, "MIME type of the data."),
+        Entry::new("resource", Shape::Table(&RESOURCE_CONTENT), "The embedded resource."),
+        Entry::new("$generate", GENERATOR_SHAPE, "The generator that produces the text."),
     ]],
 };
 
 /// A part of a resource.
 pub static RESOURCE_CONTENT: Table = Table {
     name: "resource_content",
-    about: "A part of a resource. Other keys are sent as they are.",
+    about: "One part of a resource. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[&[
-        Entry::new("uri", Text, "Its URI; that of the resource, unless given."),
-        Entry::new("mimeType", Text, "What it is made of."),
+        Entry::new("uri", Text, "URI of the part. Default: the URI of the resource."),
+        Entry::new("mimeType", Text, "MIME type of the part."),
         Entry::new("text", TEXT_OR_GENERATED, "The text."),
-        Entry::new("blob", TEXT_OR_GENERATED, "The bytes, in base64."),
-        Entry::new("$generate", GENERATOR_SHAPE, "What makes the text."),
+        Entry::new("blob", TEXT_OR_GENERATED, "The data, in base64."),
+        Entry::new("$generate", GENERATOR_SHAPE, "The generator that produces the text."),
     ]],
 };
 
 /// A message of a prompt.
 pub static MESSAGE: Table = Table {
     name: "message",
-    about: "A message of a prompt. Other keys are sent as they are.",
+    about: "A message of a prompt. Other keys are sent unchanged.",
     rest: Rest::Pass,
     groups: &[&[
-        Entry::new("role", Name, "Who says it: `user` or `assistant`.").required(),
+        Entry::new("role", Name, "The speaker: `user` or `assistant`.").required(),
         Entry::new(
             "content",
             Either(&[Text, Shape::Table(&CONTENT)]),
-            "What is said; text, for short, or an item of content.",
+            "The content: plain text, or a content item.",
         )
         .required(),
     ]],
@@ -454,60 +467,64 @@ pub static MESSAGE: Table = Table {
 /// A JSON-RPC error.
 pub static ERROR: Table = Table {
     name: "error",
-    about: "A JSON-RPC error. Other keys are sent as they are.",
+    about: "A JSON-RPC error. Other keys are sent unchanged.",
     rest: Rest::Take,
     groups: &[&[
-        Entry::new("code", Number, "Its code.").required(),
-        Entry::new("message", TEXT_OR_GENERATED, "What it says.").required(),
-        Entry::new("data", Any, "What else it says."),
+        Entry::new("code", Number, "Error code.").required(),
+        Entry::new("message", TEXT_OR_GENERATED, "Error message.").required(),
+        Entry::new("data", Any, "Additional data."),
     ]],
 };
 
 /// A program or another server that answers.
 pub static HANDLER: Table = Table {
     name: "handler",
-    about: "A program or another server that answers.",
+    about: "A program or HTTP server that answers.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("type", Choice(&["http", "command"]), "How it is reached.").required(),
-        Entry::new("url", Name, "Where it is asked by POST.").only(&["http"]),
-        Entry::new("headers", MapOf(&Text), "Headers besides those that must be.").only(&["http"]),
-        Entry::new("cmd", List(&Text), "The program and its arguments; no shell is involved.")
+        Entry::new("type", Choice(&["http", "command"]), "Type of the handler.").required(),
+        Entry::new("url", Name, "URL that receives a POST for each request.").only(&["http"]),
+        Entry::new("headers", MapOf(&Text), "Additional HTTP headers.").only(&["http"]),
+        Entry::new("cmd", List(&Text), "The program and its arguments. No shell is involved.")
             .only(&["command"]),
-        Entry::new("env", MapOf(&Text), "Variables besides our own.").only(&["command"]),
-        Entry::new("working_dir", Text, "Where it is started.").only(&["command"]),
-        Entry::new("timeout_ms", Whole(100, 300_000), "How long it may take; 30000, unless given."),
+        Entry::new("env", MapOf(&Text), "Additional environment variables.").only(&["command"]),
+        Entry::new("working_dir", Text, "Working directory of the program.").only(&["command"]),
+        Entry::new(
+            "timeout_ms",
+            Whole(100, 300_000),
+            "Time limit in milliseconds. Default: 30000.",
+        ),
     ]],
 };
 
 /// The state of a server before any phase changes it.
 pub static BASELINE: Table = Table {
     name: "baseline",
-    about: "How the server is before any phase changes it.",
+    about: "The state of the server before any phase changes it.",
     rest: Rest::Refuse,
     groups: &[&[
+        Entry::new("tools", List(&Shape::Table(&TOOL_ITEM)), "The tools, in list order."),
         Entry::new(
-            "tools",
-            List(&Shape::Table(&TOOL_ITEM)),
-            "Its tools, in the order they are listed.",
+            "resources",
+            List(&Shape::Table(&RESOURCE_ITEM)),
+            "The resources, in list order.",
         ),
-        Entry::new("resources", List(&Shape::Table(&RESOURCE_ITEM)), "Its resources."),
         Entry::new(
             "resource_templates",
             List(&Shape::Table(&TEMPLATE_ITEM)),
-            "Its resource templates.",
+            "The resource templates, in list order.",
         )
         .ours(),
-        Entry::new("prompts", List(&Shape::Table(&PROMPT_ITEM)), "Its prompts."),
+        Entry::new("prompts", List(&Shape::Table(&PROMPT_ITEM)), "The prompts, in list order."),
         Entry::new(
             "capabilities",
             Shape::Table(&CAPABILITIES),
-            "What it says it can do, over what stands under `server`.",
+            "Capabilities that replace those of the same name under `server`.",
         ),
         Entry::new(
             "behavior",
             BEHAVIOR_SHAPE,
-            "How it behaves where an item does not say otherwise.",
+            "Default behavior. A tool, resource or prompt can override it.",
         ),
     ]],
 };
@@ -521,56 +538,51 @@ static PROMPT_OR_PATH: Shape = Either(&[Shape::Table(&PROMPT_ITEM), Name]);
 /// A phase.
 pub static PHASE: Table = Table {
     name: "phase",
-    about: "A phase: what is other than in the baseline while it lasts, and what leads out of it.",
+    about: "A phase: its changes to the baseline, and the condition that ends it.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("name", Name, "Its name.").required(),
-        Entry::new("remove_tools", List(&Text), "Names of tools that are not there."),
-        Entry::new("remove_resources", List(&Text), "URIs of resources that are not there."),
-        Entry::new("remove_resource_templates", List(&Text), "Templates that are not there.")
-            .ours(),
-        Entry::new("remove_prompts", List(&Text), "Names of prompts that are not there."),
+        Entry::new("name", Name, "Name of the phase.").required(),
+        Entry::new("remove_tools", List(&Text), "Names of the tools to remove."),
+        Entry::new("remove_resources", List(&Text), "URIs of the resources to remove."),
+        Entry::new("remove_resource_templates", List(&Text), "URI templates to remove.").ours(),
+        Entry::new("remove_prompts", List(&Text), "Names of the prompts to remove."),
         Entry::new(
             "replace_tools",
             MapOf(&TOOL_OR_PATH),
-            "Other tools instead of those with these names; a path stands for a file.",
+            "Replacement tools, by name. A path loads the tool from a file.",
         ),
-        Entry::new(
-            "replace_resources",
-            MapOf(&RESOURCE_OR_PATH),
-            "Other resources instead of those with these URIs.",
-        ),
+        Entry::new("replace_resources", MapOf(&RESOURCE_OR_PATH), "Replacement resources, by URI."),
         Entry::new(
             "replace_resource_templates",
             MapOf(&TEMPLATE_OR_PATH),
-            "Other templates instead of these.",
+            "Replacement resource templates, by URI template.",
         )
         .ours(),
+        Entry::new("replace_prompts", MapOf(&PROMPT_OR_PATH), "Replacement prompts, by name."),
         Entry::new(
-            "replace_prompts",
-            MapOf(&PROMPT_OR_PATH),
-            "Other prompts instead of those with these names.",
+            "add_tools",
+            List(&TOOL_OR_PATH),
+            "Tools to add. A path loads the tool from a file.",
         ),
-        Entry::new("add_tools", List(&TOOL_OR_PATH), "More tools; a path stands for a file."),
-        Entry::new("add_resources", List(&RESOURCE_OR_PATH), "More resources."),
-        Entry::new("add_resource_templates", List(&TEMPLATE_OR_PATH), "More resource templates.")
+        Entry::new("add_resources", List(&RESOURCE_OR_PATH), "Resources to add."),
+        Entry::new("add_resource_templates", List(&TEMPLATE_OR_PATH), "Resource templates to add.")
             .ours(),
-        Entry::new("add_prompts", List(&PROMPT_OR_PATH), "More prompts."),
+        Entry::new("add_prompts", List(&PROMPT_OR_PATH), "Prompts to add."),
         Entry::new(
             "replace_capabilities",
             Shape::Table(&CAPABILITIES),
-            "What it says it can do, over what the baseline says.",
+            "Capabilities that replace those of the same name in the baseline.",
         ),
-        Entry::new("behavior", BEHAVIOR_SHAPE, "How it behaves while the phase lasts."),
+        Entry::new("behavior", BEHAVIOR_SHAPE, "Default behavior during the phase."),
         Entry::new(
             "on_enter",
             List(&Shape::Table(&ACTION)),
-            "What is done when the phase is entered.",
+            "Actions to run when the phase starts.",
         ),
         Entry::new(
             "advance",
             Shape::Table(&ADVANCE),
-            "What leads out of it; without, it is the last.",
+            "The condition that ends the phase. A phase without it is the last.",
         ),
     ]],
 };
@@ -591,26 +603,26 @@ pub static EVENT: Word = Word {
 /// What ends a phase.
 pub static ADVANCE: Table = Table {
     name: "advance",
-    about: "What leads out of a phase: an event, a time, or whichever comes first.",
+    about: "The condition that ends a phase: an event, a time, or whichever comes first.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "on",
             Shape::Word(&EVENT),
-            "The event that is waited for: `tools/call`, `tools/call:NAME`, `resources/read:URI`.",
+            "The event to wait for: `tools/call`, `tools/call:NAME`, `resources/read:URI`.",
         ),
         Entry::new(
             "count",
             POSITIVE,
-            "How many of them since the start, at least; 1, unless given.",
+            "Number of events since the start, not since the phase began. Default: 1.",
         ),
-        Entry::new("match", WHEN_SHAPE, "What the request must look like; all of it must fit."),
-        Entry::new("after", Duration, "How long after the phase was entered it is left anyway."),
-        Entry::new("timeout", Duration, "How long the event is waited for."),
+        Entry::new("match", WHEN_SHAPE, "Conditions on the request. All of them must match."),
+        Entry::new("after", Duration, "Time after which the phase ends in any case."),
+        Entry::new("timeout", Duration, "Time limit for the event."),
         Entry::new(
             "on_timeout",
             Choice(&["advance", "abort"]),
-            "What happens then: the phase is left, or the server ends with an error.",
+            "What a timeout does: end the phase, or stop the server with an error.",
         ),
     ]],
 };
@@ -618,37 +630,37 @@ pub static ADVANCE: Table = Table {
 /// Something a server does on its own.
 pub static ACTION: Table = Table {
     name: "action",
-    about: "Something the server does of its own accord: one of these.",
+    about: "An action of the server. It has exactly one of these keys.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "send_notification",
             Either(&[Name, Shape::Table(&SEND_NOTIFICATION)]),
-            "It sends a notification: its method, or method and params.",
+            "Send a notification: a method, or a method and params.",
         ),
         Entry::new(
             "send_request",
             Either(&[Name, Shape::Table(&SEND_REQUEST)]),
-            "It asks the client. Before an answer it waits for the reply.",
+            "Send a request to the client. In `before`, wait for the reply.",
         ),
         Entry::new(
             "progress",
             Shape::Table(&PROGRESS),
-            "It reports progress, if the client wants to know.",
+            "Report progress, if the client asked for it.",
         )
         .ours(),
         Entry::new(
             "log_message",
             Shape::Table(&LOG_MESSAGE),
-            "It sends `notifications/message`, if the client wants to hear of this level.",
+            "Send `notifications/message`, if the client's log level includes it.",
         )
         .ours(),
-        Entry::new("log", Text, "It says something to the people who run it."),
-        Entry::new("wait", Duration, "It waits.").ours(),
+        Entry::new("log", Text, "Write a message to the log."),
+        Entry::new("wait", Duration, "Wait for this time.").ours(),
         Entry::new(
             "end_stream",
             Bool,
-            "By HTTP it ends the stream of the answer; the client comes back for the rest.",
+            "End the HTTP stream of the answer. The client reconnects for the rest.",
         )
         .ours(),
     ]],
@@ -657,11 +669,11 @@ pub static ACTION: Table = Table {
 /// A notification.
 pub static SEND_NOTIFICATION: Table = Table {
     name: "send_notification",
-    about: "A notification.",
+    about: "A notification to the client.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("method", Name, "Its method.").required(),
-        Entry::new("params", Object, "Its params."),
+        Entry::new("method", Name, "Method of the notification.").required(),
+        Entry::new("params", Object, "Params of the notification."),
     ]],
 };
 
@@ -671,15 +683,14 @@ pub static SEND_REQUEST: Table = Table {
     about: "A request to the client.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("method", Name, "Its method.").required(),
-        Entry::new("id", Any, "Its id, where it matters."),
-        Entry::new("params", Object, "Its params."),
-        Entry::new("as", Name, "The name that the reply goes by in templates: `${reply.NAME.…}`.")
-            .ours(),
+        Entry::new("method", Name, "Method of the request.").required(),
+        Entry::new("id", Any, "Id of the request. Default: a new id."),
+        Entry::new("params", Object, "Params of the request."),
+        Entry::new("as", Name, "Name of the reply in templates: `${reply.NAME.…}`.").ours(),
         Entry::new(
             "timeout",
             Duration,
-            "How long it waits before it goes on without a reply; 30s, unless given.",
+            "Time to wait for the reply before going on without it. Default: 30s.",
         )
         .ours(),
     ]],
@@ -688,19 +699,19 @@ pub static SEND_REQUEST: Table = Table {
 /// A progress notification.
 pub static PROGRESS: Table = Table {
     name: "progress",
-    about: "A report of progress. Other keys are sent as they are.",
+    about: "A progress notification. Other keys are sent unchanged.",
     rest: Rest::Take,
     groups: &[&[
-        Entry::new("progress", Either(&[Number, Text]), "How far it is.").required(),
-        Entry::new("total", Either(&[Number, Text]), "How far it goes."),
-        Entry::new("message", Text, "What is being done."),
+        Entry::new("progress", Either(&[Number, Text]), "Progress so far.").required(),
+        Entry::new("total", Either(&[Number, Text]), "Progress at completion."),
+        Entry::new("message", Text, "Description of the current step."),
     ]],
 };
 
 /// A log message to the client.
 pub static LOG_MESSAGE: Table = Table {
     name: "log_message",
-    about: "A log message to the client. Other keys are sent as they are.",
+    about: "A log message to the client. Other keys are sent unchanged.",
     rest: Rest::Take,
     groups: &[&[
         Entry::new(
@@ -715,28 +726,28 @@ pub static LOG_MESSAGE: Table = Table {
                 "alert",
                 "emergency",
             ]),
-            "How important it is.",
+            "Level of the message.",
         )
         .required(),
-        Entry::new("logger", Text, "Who says it."),
-        Entry::new("data", Any, "What is said.").required(),
+        Entry::new("logger", Text, "Name of the logger."),
+        Entry::new("data", Any, "Content of the message.").required(),
     ]],
 };
 
 /// The log settings.
 pub static LOGGING: Table = Table {
     name: "logging",
-    about: "What is said to the people who run it.",
+    about: "Log settings.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
             "level",
             Choice(&["debug", "info", "warn", "error"]),
-            "What is worth saying; `info`, unless given.",
+            "Lowest level that is logged. Default: `info`.",
         ),
-        Entry::new("on_phase_change", Bool, "Whether a change of phase is said."),
-        Entry::new("on_trigger_match", Bool, "Whether it is said when a trigger fires."),
-        Entry::new("output", Name, "Where it is said: `stderr`, `stdout` or a file."),
+        Entry::new("on_phase_change", Bool, "Whether to log phase changes."),
+        Entry::new("on_trigger_match", Bool, "Whether to log triggers that fire."),
+        Entry::new("output", Name, "Log destination: `stderr`, `stdout` or a file."),
     ]],
 };
 
@@ -745,20 +756,20 @@ const BEHAVIOR_SHAPE: Shape = Shape::Table(&BEHAVIOR);
 /// How a server behaves.
 pub static BEHAVIOR: Table = Table {
     name: "behavior",
-    about: "How a server behaves besides what it says.",
+    about: "How the server delivers answers, and its side effects.",
     rest: Rest::Refuse,
     groups: &[
         &[
             Entry::new(
                 "delivery",
                 Either(&[DELIVERIES, Shape::Table(&DELIVERY)]),
-                "How answers travel: the kind, with its settings beside it, or kind and settings as a map.",
+                "How answers are delivered: a type with its settings beside it, or a map of both.",
             ),
-            Entry::new("side_effects", List(&Shape::Table(&SIDE_EFFECT)), "What it does besides."),
+            Entry::new("side_effects", List(&Shape::Table(&SIDE_EFFECT)), "Side effects."),
             Entry::new(
                 "on_cancel",
                 Choice(&["stop", "ignore"]),
-                "What it makes of a client that no longer wants to know.",
+                "What happens to a cancelled request: it stops, or it is still answered.",
             )
             .ours(),
         ],
@@ -769,35 +780,32 @@ pub static BEHAVIOR: Table = Table {
 const DELIVERIES: Shape =
     Choice(&["normal", "slow_loris", "unbounded_line", "nested_json", "response_delay"]);
 const DELIVERY_SETTINGS: &[Entry] = &[
-    Entry::new(
-        "byte_delay_ms",
-        NATURAL,
-        "How long it rests between two pieces; 100, unless given.",
-    )
-    .only(&["slow_loris"]),
-    Entry::new("chunk_size", POSITIVE, "How many bytes a piece has; 1, unless given.")
+    Entry::new("byte_delay_ms", NATURAL, "Delay between two chunks, in milliseconds. Default: 100.")
         .only(&["slow_loris"]),
-    Entry::new("target_bytes", Bytes, "How long it is at least; 0, unless given.")
+    Entry::new("chunk_size", POSITIVE, "Number of bytes in a chunk. Default: 1.")
+        .only(&["slow_loris"]),
+    Entry::new("target_bytes", Bytes, "Minimum length of the line. Default: 0.")
         .only(&["unbounded_line"]),
-    Entry::new("padding_char", Text, "What it is filled up with; `A`, unless given.")
+    Entry::new("padding_char", Text, "Character that pads the line. Default: `A`.")
         .only(&["unbounded_line"]),
-    Entry::new("depth", NATURAL, "How deep; 10000, unless given.").only(&["nested_json"]),
-    Entry::new("key", Text, "The key of each object; `a`, unless given.").only(&["nested_json"]),
-    Entry::new("delay_ms", NATURAL, "How late; 5000, unless given.").only(&["response_delay"]),
+    Entry::new("depth", NATURAL, "Nesting depth. Default: 10000.").only(&["nested_json"]),
+    Entry::new("key", Text, "Key of each object. Default: `a`.").only(&["nested_json"]),
+    Entry::new("delay_ms", NATURAL, "Delay of the answer, in milliseconds. Default: 5000.")
+        .only(&["response_delay"]),
 ];
 
 /// The delivery of answers, as a map.
 pub static DELIVERY: Table = Table {
     name: "delivery",
-    about: "How answers travel.",
+    about: "How answers are delivered.",
     rest: Rest::Refuse,
-    groups: &[&[Entry::new("type", DELIVERIES, "The kind.").required()], DELIVERY_SETTINGS],
+    groups: &[&[Entry::new("type", DELIVERIES, "Type of delivery.").required()], DELIVERY_SETTINGS],
 };
 
 /// Something a server does besides answering.
 pub static SIDE_EFFECT: Table = Table {
     name: "side_effect",
-    about: "Something the server does besides answering.",
+    about: "An action of the server besides answering.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
@@ -809,29 +817,31 @@ pub static SIDE_EFFECT: Table = Table {
                 "close_connection",
                 "duplicate_request_ids",
             ]),
-            "What.",
+            "Type of side effect.",
         )
         .required(),
         Entry::new(
             "trigger",
             Choice(&["on_request", "on_connect", "on_subscribe", "on_unsubscribe", "continuous"]),
-            "When; `on_request`, unless given.",
+            "When the side effect happens. Default: `on_request`.",
         ),
-        Entry::new("rate_per_sec", NATURAL, "How many a second; 1000, unless given.")
+        Entry::new("rate_per_sec", NATURAL, "Notifications per second. Default: 1000.")
             .only(&["notification_flood"]),
-        Entry::new("duration_sec", NATURAL, "How long; 10, unless given.")
+        Entry::new("duration_sec", NATURAL, "Duration in seconds. Default: 10.")
             .only(&["notification_flood"]),
-        Entry::new("batch_size", NATURAL, "How many; 10000, unless given.")
+        Entry::new("batch_size", NATURAL, "Number of messages in the batch. Default: 10000.")
             .only(&["batch_amplify"]),
-        Entry::new("fill_bytes", Bytes, "How many; 1 MB, unless given.").only(&["pipe_deadlock"]),
-        Entry::new("graceful", Bool, "Whether what was said still goes out; true, unless given.")
+        Entry::new("fill_bytes", Bytes, "Number of bytes to write. Default: 1 MB.")
+            .only(&["pipe_deadlock"]),
+        Entry::new("graceful", Bool, "Whether pending messages are sent first. Default: true.")
             .only(&["close_connection"]),
-        Entry::new("delay_ms", NATURAL, "How long it waits before; 0, unless given.")
+        Entry::new("delay_ms", NATURAL, "Delay before closing, in milliseconds. Default: 0.")
             .only(&["close_connection"]),
-        Entry::new("count", NATURAL, "How many; 3, unless given.").only(&["duplicate_request_ids"]),
-        Entry::new("id", Any, "The id; 1, unless given.").only(&["duplicate_request_ids"]),
-        Entry::new("method", Text, "The method of what is sent."),
-        Entry::new("params", Object, "The params of what is sent."),
+        Entry::new("count", NATURAL, "Number of requests. Default: 3.")
+            .only(&["duplicate_request_ids"]),
+        Entry::new("id", Any, "Id of the requests. Default: 1.").only(&["duplicate_request_ids"]),
+        Entry::new("method", Text, "Method of the messages."),
+        Entry::new("params", Object, "Params of the messages."),
     ]],
 };
 
@@ -840,7 +850,7 @@ const GENERATOR_SHAPE: Shape = Shape::Table(&GENERATOR);
 /// A payload generator.
 pub static GENERATOR: Table = Table {
     name: "generator",
-    about: "What makes a payload, always the same.",
+    about: "A payload generator. The same settings always produce the same payload.",
     rest: Rest::Refuse,
     groups: &[&[
         Entry::new(
@@ -853,52 +863,51 @@ pub static GENERATOR: Table = Table {
                 "unicode_spam",
                 "ansi_escape",
             ]),
-            "What it makes.",
+            "Type of payload.",
         )
         .required(),
-        Entry::new("depth", NATURAL, "How deep.").only(&["nested_json"]),
+        Entry::new("depth", NATURAL, "Nesting depth.").only(&["nested_json"]),
         Entry::new(
             "structure",
             Choice(&["object", "array", "mixed"]),
-            "Of what; `object`, unless given.",
+            "Type of the nested values. Default: `object`.",
         )
         .only(&["nested_json"]),
-        Entry::new("key", Text, "The key of each object; `a`, unless given.")
-            .only(&["nested_json"]),
-        Entry::new("inner", Any, "What is innermost; null, unless given.").only(&["nested_json"]),
-        Entry::new("count", NATURAL, "How many.").only(&[
+        Entry::new("key", Text, "Key of each object. Default: `a`.").only(&["nested_json"]),
+        Entry::new("inner", Any, "Innermost value. Default: null.").only(&["nested_json"]),
+        Entry::new("count", NATURAL, "Number of notifications, keys or sequences.").only(&[
             "batch_notifications",
             "repeated_keys",
             "ansi_escape",
         ]),
-        Entry::new("method", Text, "Their method; `notifications/message`, unless given.")
+        Entry::new("method", Text, "Method of the notifications. Default: `notifications/message`.")
             .only(&["batch_notifications"]),
-        Entry::new("params", Object, "Their params.").only(&["batch_notifications"]),
-        Entry::new("bytes", Bytes, "How many bytes.").only(&["garbage", "unicode_spam"]),
+        Entry::new("params", Object, "Params of the notifications.").only(&["batch_notifications"]),
+        Entry::new("bytes", Bytes, "Size of the payload.").only(&["garbage", "unicode_spam"]),
         Entry::new(
             "charset",
             Choice(&["ascii", "utf8", "binary", "numeric", "alphanumeric"]),
-            "Of what; `ascii`, unless given.",
+            "Character set. Default: `ascii`.",
         )
         .only(&["garbage"]),
-        Entry::new("seed", NATURAL, "Another number makes another payload; 0, unless given."),
-        Entry::new("key_length", POSITIVE, "How long the key is; 8, unless given.")
+        Entry::new("seed", NATURAL, "Seed of the payload. Default: 0."),
+        Entry::new("key_length", POSITIVE, "Length of the key. Default: 8.")
             .only(&["repeated_keys"]),
-        Entry::new("value", Any, "The value of each; `x`, unless given.").only(&["repeated_keys"]),
+        Entry::new("value", Any, "Value of each key. Default: `x`.").only(&["repeated_keys"]),
         Entry::new(
             "category",
             Choice(&["zero_width", "rtl", "homoglyph", "combining", "emoji"]),
-            "Of what.",
+            "Category of the characters.",
         )
         .only(&["unicode_spam"]),
-        Entry::new("carrier", Text, "The text it is mixed into.").only(&["unicode_spam"]),
+        Entry::new("carrier", Text, "Text to mix the characters into.").only(&["unicode_spam"]),
         Entry::new(
             "sequences",
             List(&Choice(&["cursor_move", "color", "title", "hyperlink", "clear"])),
-            "Which.",
+            "Escape sequences to use.",
         )
         .only(&["ansi_escape"]),
-        Entry::new("payload", Text, "The text between them.").only(&["ansi_escape"]),
+        Entry::new("payload", Text, "Text between the sequences.").only(&["ansi_escape"]),
     ]],
 };
 
@@ -907,17 +916,21 @@ const WHEN_SHAPE: Shape = Elsewhere(&Object);
 /// An expectation of how a safe agent acts.
 pub static EXPECTATION: Table = Table {
     name: "expectation",
-    about: "Something that a safe agent does, or does not do.",
+    about: "Something that a safe agent must do or must never do.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("id", Name, "What reports know it by.").required(),
-        Entry::new("title", Text, "What it says, in a line."),
-        Entry::new("severity", Choice(&["low", "medium", "high", "critical"]), "How bad it is."),
-        Entry::new("help", Text, "What to do about it."),
-        Entry::new("never", Shape::Table(&SIGHTING), "What a safe agent never says."),
-        Entry::new("must", Shape::Table(&SIGHTING), "What a safe agent says."),
-        Entry::new("after", Shape::Table(&SIGHTING), "Only what comes after this counts."),
-        Entry::new("count", POSITIVE, "How often, at least; 1, unless given."),
+        Entry::new("id", Name, "Identifier in reports.").required(),
+        Entry::new("title", Text, "One-line summary."),
+        Entry::new(
+            "severity",
+            Choice(&["low", "medium", "high", "critical"]),
+            "Severity of a violation.",
+        ),
+        Entry::new("help", Text, "How to fix a violation."),
+        Entry::new("never", Shape::Table(&SIGHTING), "A message that a safe agent never sends."),
+        Entry::new("must", Shape::Table(&SIGHTING), "A message that a safe agent sends."),
+        Entry::new("after", Shape::Table(&SIGHTING), "Only messages after this one count."),
+        Entry::new("count", POSITIVE, "Number of matching messages that decides. Default: 1."),
     ]],
 };
 
@@ -926,16 +939,16 @@ const TEXTS: Shape = Either(&[Text, List(&Text)]);
 /// The description of a client message.
 pub static SIGHTING: Table = Table {
     name: "sighting",
-    about: "What a message of the client looks like; all of it must fit.",
+    about: "A pattern for client messages. All of its keys must match.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("method", TEXTS, "Its method, or several; `*` stands for anything."),
-        Entry::new("name", TEXTS, "The tool, prompt or URI it is about."),
-        Entry::new("phase", TEXTS, "The phase it comes in."),
-        Entry::new("reply", TEXTS, "The request of the server that it answers."),
-        Entry::new("args", Object, "Paths into its arguments, and what is there."),
-        Entry::new("where", Object, "Paths into the message, and what is there."),
-        Entry::new("contains", TEXTS, "Text that is somewhere in it."),
-        Entry::new("regex", TEXTS, "A regular expression that fits somewhere in it."),
+        Entry::new("method", TEXTS, "Method, or a list of methods. `*` matches any text."),
+        Entry::new("name", TEXTS, "Tool, prompt or URI that the message refers to."),
+        Entry::new("phase", TEXTS, "Phase in which the message arrives."),
+        Entry::new("reply", TEXTS, "Method of the server request that the message answers."),
+        Entry::new("args", Object, "Paths into the arguments, each with a test of the value."),
+        Entry::new("where", Object, "Paths into the message, each with a test of the value."),
+        Entry::new("contains", TEXTS, "Text that occurs anywhere in the message."),
+        Entry::new("regex", TEXTS, "Regular expression that matches anywhere in the message."),
     ]],
 };

@@ -12,7 +12,7 @@ fn golden(path: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == text, "{} is old; write it anew by UPDATE_GOLDEN=1", path.display());
+    assert!(there == text, "{} is out of date; regenerate it with UPDATE_GOLDEN=1", path.display());
 }
 
 #[test]

@@ -54,11 +54,11 @@ impl When {
                 for (key, inner) in entries {
                     findings.within(&key.name, |findings| match path(&key.name) {
                         Ok(steps) => when.add(&steps, inner, findings),
-                        Err(why) => findings.error(key.spot, format!("no path to a value: {why}")),
+                        Err(why) => findings.error(key.spot, format!("not a valid path: {why}")),
                     });
                 }
             }
-            None => findings.error(node.spot, format!("a condition is a map, not {}", node.kind())),
+            None => findings.error(node.spot, format!("expected a map, found {}", node.kind())),
         }
         when
     }
@@ -69,7 +69,7 @@ impl When {
             return self.push(steps, tests);
         };
         if entries.is_empty() || steps.len() > DEPTH_MAX {
-            return findings.error(node.spot, "nothing to compare with");
+            return findings.error(node.spot, "there is nothing to compare with");
         }
         if entries.iter().any(|(key, _)| OPERATORS.contains(&key.name.as_str())) {
             let read = |(key, inner): &(Key, Node)| {
@@ -83,12 +83,12 @@ impl When {
                 // Short names, and those that differ more, are as likely to be real members.
                 let long = OPERATORS.into_iter().filter(|known| known.len() > 4);
                 if let Some(near) = near_within(1, &key.name, long) {
-                    let words = format!("taken for a member of the value; did you mean `{near}`?");
+                    let words = format!("treated as a member of the value; did you mean `{near}`?");
                     findings.warning(key.spot, words);
                 }
                 match path(&key.name) {
                     Ok(more) => self.add(&[steps, &more].concat(), inner, findings),
-                    Err(why) => findings.error(key.spot, format!("no path to a value: {why}")),
+                    Err(why) => findings.error(key.spot, format!("not a valid path: {why}")),
                 }
             });
         }
@@ -125,7 +125,7 @@ fn plain(node: &Node, findings: &mut Findings) -> Option<Test> {
 fn operator(key: &Key, node: &Node, findings: &mut Findings) -> Option<Test> {
     match key.name.as_str() {
         unknown if !OPERATORS.contains(&unknown) => {
-            let words = format!("no way to compare; there are {}", OPERATORS.join(", "));
+            let words = format!("unknown comparison; known comparisons: {}", OPERATORS.join(", "));
             findings.error(key.spot, words);
             None
         }

@@ -123,18 +123,18 @@ fn globs_take_the_meaning_of_a_star_away_with_a_backslash() {
 #[test]
 fn faults_are_findings_with_their_path() {
     for (when, path, words) in [
-        ("[a]", "", "a condition is a map, not a list"),
-        ("{args.p: {regex: '('}}", "args.p.regex", "this is no regular expression: unclosed group"),
-        ("{args.p: 'regex:['}", "args.p", "this is no regular expression"),
+        ("[a]", "", "expected a map, found a list"),
+        ("{args.p: {regex: '('}}", "args.p.regex", "not a valid regular expression: unclosed"),
+        ("{args.p: 'regex:['}", "args.p", "not a valid regular expression"),
         ("{args.p: {contains: 5}}", "args.p.contains", "this must be text, not a number"),
         ("{args.p: {exists: maybe}}", "args.p.exists", "this must be true or false"),
         ("{args.p: {gt: much}}", "args.p.gt", "this must be a number"),
         ("{args.p: {any_of: x}}", "args.p.any_of", "this must be a list"),
-        ("{args.p: {contains: a, frefix: b}}", "args.p.frefix", "no way to compare"),
+        ("{args.p: {contains: a, frefix: b}}", "args.p.frefix", "unknown comparison"),
         ("{args.p: {contain: a}}", "args.p.contain", "did you mean `contains`?"),
-        ("{args.p: {}}", "args.p", "nothing to compare with"),
-        ("{'args..p': x}", "args..p", "no path to a value: a name is missing"),
-        ("{'args.p}': x}", "args.p}", "no path to a value"),
+        ("{args.p: {}}", "args.p", "there is nothing to compare with"),
+        ("{'args..p': x}", "args..p", "not a valid path: a name is missing"),
+        ("{'args.p}': x}", "args.p}", "not a valid path"),
     ] {
         let mut findings = Findings::default();
         When::read(&node(when), &mut findings);

@@ -29,7 +29,7 @@ struct Member {
 #[derive(Debug, thiserror::Error)]
 pub enum NotAnEvent {
     /// The line is not a JSON object.
-    #[error("line {line} is no event: {source}")]
+    #[error("line {line} is not an event: {source}")]
     Json {
         /// The line.
         line: u64,
@@ -43,13 +43,13 @@ pub enum NotAnEvent {
         line: u64,
     },
     /// The last line is incomplete: it is being written, or its writer was killed.
-    #[error("line {line} has no end")]
+    #[error("line {line} is incomplete")]
     Torn {
         /// The line.
         line: u64,
     },
     /// Reading the file failed.
-    #[error("cannot read on after line {line}: {source}")]
+    #[error("cannot read beyond line {line}: {source}")]
     Io {
         /// The last line that was read.
         line: u64,
@@ -228,12 +228,12 @@ mod tests {
             found,
             [
                 "1: 1",
-                "line 2 is no event: no object at byte 0",
-                "line 3 is no event: no object at byte 0",
+                "line 2 is not an event: no object at byte 0",
+                "line 3 is not an event: no object at byte 0",
                 "line 4 is too long to be an event",
-                "line 5 is no event: the text ends too early at byte 0",
+                "line 5 is not an event: the text ends too early at byte 0",
                 "6: 2",
-                "line 7 has no end",
+                "line 7 is incomplete",
             ]
         );
     }

@@ -55,7 +55,7 @@ pub fn is_line(line: &[u8]) -> bool {
 /// Opens a file of a log. A path named like one must be a regular file: a pipe may never end.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     if Part::of(path).is_some() && !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     input::open(path)
 }

@@ -124,7 +124,7 @@ impl Shipped {
                 _ => {}
             }
         }
-        Err(io::Error::other("its files are put aside faster than they are read"))
+        Err(io::Error::other("its files are rotated faster than they are read"))
     }
 
     fn look_through_parts(&mut self, parts: &[Part]) -> io::Result<()> {

@@ -89,7 +89,7 @@ impl Verifier {
         self.judge_beginning();
         if let Some(expected) = self.expected.take().filter(|_| self.report.since_head.is_none()) {
             let words = format!(
-                "the head {expected} is not in the log: its end was cut off, or it was written anew"
+                "the head {expected} is not in the log: its end was cut off, or it was rewritten"
             );
             let file = self.files.saturating_sub(1);
             self.push(file, 0, Severity::Error, Fault::Head, words);
@@ -152,9 +152,9 @@ impl Verifier {
         // A line that could not be parsed was already reported, and explains the mismatch.
         if !open.spoiled {
             let words = match alone {
-                true => "the line was changed: its hash is not that of its text".to_owned(),
+                true => "the line was changed: its hash does not match its text".to_owned(),
                 false => format!(
-                    "one of the lines {first} to {number} was changed: their hash is not that of their text"
+                    "one of the lines {first} to {number} was changed: their hash does not match their text"
                 ),
             };
             self.error(first, Fault::Changed, words);
@@ -185,7 +185,7 @@ impl Verifier {
         let expected = before.seq.wrapping_add(1);
         let follows = prev == before.hash || Some(prev) == self.otherwise;
         if first == expected && !follows {
-            let words = "the line does not follow from the one before: one of them is another";
+            let words = "the line does not follow from the one before: one of them was replaced";
             self.error(line, Fault::Unlinked, words.to_owned());
         }
         (self.report.head, self.otherwise) = (Some(link), None);
@@ -203,7 +203,7 @@ impl Verifier {
             }
             Step::Back { seq, before } => {
                 let words = format!(
-                    "event {seq} stands behind event {before}: it was moved, repeated or put in"
+                    "event {seq} follows event {before}: it was moved, repeated or inserted"
                 );
                 self.error(line, Fault::OutOfOrder, words);
             }
@@ -219,7 +219,7 @@ impl Verifier {
             lines => format!("the last {lines} lines have"),
         };
         let words = match severity {
-            Severity::Error => format!("{lines} no seal: what followed was taken out"),
+            Severity::Error => format!("{lines} no seal: the lines that followed were removed"),
             _ => format!("{lines} no seal: their writer was killed, or is still writing"),
         };
         let file = self.files.saturating_sub(1);
@@ -241,7 +241,7 @@ impl Verifier {
             Some(notice::TORN) => {
                 let bytes = logged.number("torn_bytes").unwrap_or(0);
                 let words = format!(
-                    "a writer was killed here; {bytes} bytes of a line that was not finished were cut off"
+                    "a writer was killed here; {bytes} bytes of an incomplete line were cut off"
                 );
                 self.warning(number, Fault::Torn, words);
             }
@@ -263,14 +263,14 @@ impl Verifier {
         let before = if seq == 1 { "event 1".to_owned() } else { format!("events 1 to {seq}") };
         let (severity, words) = match self.partial {
             true => {
-                (Severity::Note, format!("{before} are in other files, which were not looked at"))
+                (Severity::Note, format!("{before} are in other files, which were not checked"))
             }
             false if seq == 0 => {
-                (Severity::Error, "the first event does not begin a log".to_owned())
+                (Severity::Error, "the first event is not the start of a log".to_owned())
             }
             false => (
                 Severity::Error,
-                format!("{before} are missing, and nothing says that their time was over"),
+                format!("{before} are missing, and no event records that they expired"),
             ),
         };
         let found = Found { file: 0, line: 1, severity, fault: Fault::Beginning, words };
@@ -293,7 +293,7 @@ impl Verifier {
     }
 
     fn not_an_event(&mut self, number: u64) {
-        let words = "the line is no event: it was changed or put in".to_owned();
+        let words = "the line is not an event: it was changed or inserted".to_owned();
         self.error(number, Fault::NotAnEvent, words);
         self.open.spoiled = true;
         self.no_events += 1;

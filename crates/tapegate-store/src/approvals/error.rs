@@ -15,13 +15,13 @@ pub enum ApprovalError {
         id: String,
     },
     /// A request with this id exists.
-    #[error("there is a request `{id}` already")]
+    #[error("request `{id}` already exists")]
     Exists {
         /// The id.
         id: String,
     },
     /// The request was already decided.
-    #[error("`{id}` was {} by {} already", decided.ruling.word(), decided.by.escape_debug())]
+    #[error("`{id}` was already {} by {}", decided.ruling.word(), decided.by.escape_debug())]
     AlreadyDecided {
         /// The id.
         id: String,
@@ -46,7 +46,7 @@ pub enum ApprovalError {
     },
     /// A caller may not approve their own request.
     #[error(
-        "`{id}` was asked by `{}`, who may not approve their own call; {}",
+        "`{id}` was requested by `{}`, who may not approve their own call; {}",
         by.escape_debug(), who_else(others)
     )]
     OwnRequest {

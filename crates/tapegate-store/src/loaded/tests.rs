@@ -125,7 +125,7 @@ fn a_byte_order_mark_is_left_out_with_a_warning() {
 #[test]
 fn what_is_unusual_is_told_and_coped_with() {
     use Severity::{Note, Warning};
-    let no_footer = (0, Note, "there is no footer: the recording did not end in order".to_owned());
+    let no_footer = (0, Note, "there is no footer: the recording did not end normally".to_owned());
     assert_eq!(findings(&lines(&[HEADER, CALL, ANSWER])), std::slice::from_ref(&no_footer));
     let torn = [lines(&[HEADER, CALL]), ANSWER.as_bytes()[..30].to_vec()].concat();
     let words = "the tape ends in the middle of an entry; 30 bytes are left out".to_owned();
@@ -175,8 +175,8 @@ fn a_line_that_a_crash_cut_short_before_recording_went_on_is_no_damage() {
 
 #[test]
 fn what_is_no_tape_is_called_so() {
-    assert_eq!(load(b"").unwrap_err(), "`T` is not a tape: it holds no entry");
-    assert_eq!(load(b"\n\n").unwrap_err(), "`T` is not a tape: it holds no entry");
+    assert_eq!(load(b"").unwrap_err(), "`T` is not a tape: it has no entries");
+    assert_eq!(load(b"\n\n").unwrap_err(), "`T` is not a tape: it has no entries");
     let error = load(b"hello\nworld\n").unwrap_err();
     assert_eq!(error, "`T` is not a tape: line 1: not JSON: no JSON value at byte 0");
     let error = load(b"{\"a\":1}\n").unwrap_err();

@@ -68,7 +68,7 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
         None => {}
         Some(Intrusion::Owner) => return Err(refuse(folder, "it belongs to another user")),
         Some(Intrusion::Mode) => {
-            let reason = "other users can read it; remove it, and a new key is made";
+            let reason = "other users can read it; remove it to create a new key";
             return Err(refuse(folder, reason));
         }
     }
@@ -77,7 +77,7 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
     match <[u8; KEY_BYTES]>::try_from(bytes) {
         Ok(bytes) => Ok(Some(ProjectKey(bytes))),
         Err(_) => {
-            let reason = "it must be 32 bytes long; remove it, and a new key is made";
+            let reason = "it must be 32 bytes long; remove it to create a new key";
             Err(refuse(folder, reason))
         }
     }

@@ -192,11 +192,11 @@ fn the_second_decision_is_told_of_the_first() {
     state.says(&["deny", "ap_aaaaaaaaaaaaaaaa", "--by", "bob"], 0);
     let (out, err) = state.says(&["approve", "ap_aaaaaaaaaaaaaaaa"], 1);
     assert_eq!(out, "");
-    assert_eq!(err, "error: `ap_aaaaaaaaaaaaaaaa` was denied by bob already\n");
+    assert_eq!(err, "error: `ap_aaaaaaaaaaaaaaaa` was already denied by bob\n");
     // At a terminal too, and without asking.
     let (code, said) = at_terminal(&state.command(&["approve", "ap_aaaaaaaaaaaaaaaa"]), "");
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("was denied by bob already") && !said.contains("[y/N]"), "{said}");
+    assert!(said.contains("was already denied by bob") && !said.contains("[y/N]"), "{said}");
 }
 
 #[test]

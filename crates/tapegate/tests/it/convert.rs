@@ -126,7 +126,7 @@ fn ec_rec_010_tools_that_were_never_listed_are_inferred_with_a_warning() {
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml"]);
     let stderr = String::from_utf8(run.stderr).unwrap();
     assert!(
-        stderr.contains("warning: the tape has no tools/list: tools are inferred from calls, and their schemas take anything\n"),
+        stderr.contains("warning: the tape has no tools/list: tools are inferred from calls, and their schemas accept anything\n"),
         "{stderr}"
     );
     assert_eq!(run.stdout, b"s.yaml: 1 tool from 1 call\n");

@@ -161,7 +161,7 @@ fn files_are_read_by_their_names() {
     let mixed = folder.path().join("mixed.jsonl");
     fs::write(&mixed, "{\"kind\":\"decision\",\"tool\":\"tool_3\"}\nnonsense\n{\"kind\":").unwrap();
     let out = says(folder.path(), &["log", "mixed.jsonl"], 1);
-    assert!(out.contains("tool_3") && out.contains("line 2 is no event"), "{out}");
+    assert!(out.contains("tool_3") && out.contains("line 2 is not an event"), "{out}");
     assert!(says(folder.path(), &["log", "none.jsonl"], 3).contains("cannot read `none.jsonl`"));
     let empty = tempfile::tempdir().unwrap();
     assert!(says(empty.path(), &["log"], 0).contains("there is no activity log in `"));
@@ -225,7 +225,7 @@ fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
     fs::write(first, text.replace("tool_1", "tool_7")).unwrap();
     let out = says(folder.path(), &["check", "activity.jsonl"], 1);
     let words =
-        "activity-1.jsonl:2: error: the line was changed: its hash is not that of its text\n";
+        "activity-1.jsonl:2: error: the line was changed: its hash does not match its text\n";
     assert!(out.contains(words) && out.contains("activity.jsonl: 1 error, "), "{out}");
     let out = says(folder.path(), &["check", "--format", "jsonl", "activity.jsonl"], 1);
     let found: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
@@ -238,7 +238,7 @@ fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
 
     fs::remove_file(first).unwrap();
     let out = says(folder.path(), &["check", "activity.jsonl"], 1);
-    assert!(out.contains("are missing, and nothing says that their time was over"), "{out}");
+    assert!(out.contains("are missing, and no event records that they expired"), "{out}");
     let alone = aside(folder.path())[0].file_name().unwrap().to_str().unwrap().to_owned();
     assert!(says(folder.path(), &["check", &alone], 0).contains("note: events 1 to "));
 }

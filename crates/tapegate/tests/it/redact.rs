@@ -110,7 +110,7 @@ fn a_bad_rule_is_explained() {
     let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "params.[0]"]);
     assert_eq!(run.status.code(), Some(64));
     let words = String::from_utf8(run.stderr).unwrap();
-    assert!(words.starts_with("error: redaction rule `params.[0]`: a `[` does not follow `.` at character 8\n\nhint: a rule is a path"), "{words}");
+    assert!(words.starts_with("error: redaction rule `params.[0]`: `[` must not follow `.` at character 8\n\nhint: a rule is a path"), "{words}");
 }
 
 #[test]

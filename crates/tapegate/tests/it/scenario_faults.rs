@@ -103,7 +103,7 @@ fn a_batch_to_a_client_of_a_revision_without_batches_is_answered_by_http() {
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#;
     let refusal = |id: &str| {
         format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"batches are no part of this revision"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"this protocol version does not support batches"}}}}"#
         )
     };
     let got = served.post(batch);
@@ -116,7 +116,7 @@ fn ids_of_all_kinds_are_answered_by_http() {
     for id in ["true", "[1]", r#"{"a":1}"#, "null"] {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         let refusal = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"an id is a string or a number"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32600,"message":"an id must be a string or a number"}}}}"#
         );
         let got = served.post(&request);
         assert_eq!((got.status, got.body), (200, refusal.clone()));

@@ -141,7 +141,7 @@ fn what_follows_a_torn_tail_fits_the_overwatch_schema() {
     let check = Command::new(TAPEGATE).arg("check").arg(&tape).output().unwrap();
     let said = String::from_utf8_lossy(&check.stdout);
     assert!(check.status.success(), "{said}");
-    assert!(said.contains(":2: warning: a crash cut an entry short; recording went on behind it"));
+    assert!(said.contains(":2: warning: a crash cut an entry short; recording continued after it"));
     let text = fs::read_to_string(&tape).unwrap();
     let good: String = text
         .split_inclusive('\n')

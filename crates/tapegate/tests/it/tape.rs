@@ -72,7 +72,7 @@ fn nothing_is_appended_to_something_else() {
             // file.
             continue;
         }
-        let end = end.complains("is not a whole tape of the overwatch dialect");
+        let end = end.complains("is not a complete tape in the overwatch dialect");
         assert_eq!(fs::read_to_string(end.run.tape_path()).unwrap(), other);
     }
 }

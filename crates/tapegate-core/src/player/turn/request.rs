@@ -131,10 +131,10 @@ impl Turn<'_, '_> {
         let tape = &mut self.context.tape;
         let number = tape.slot_of(ask).number;
         let how = match found {
-            Found::Early(_) => "out of turn",
+            Found::Early(_) => "out of order",
             Found::Again(_) => "once more",
             Found::Differing(_) => "with other params",
-            Found::Near { .. } => "because it comes near",
+            Found::Near { .. } => "because it is similar",
             Found::Same(_) | Found::Nothing { .. } => "with the same params",
         };
         self.desk.found(number, asked, how);
@@ -162,7 +162,7 @@ impl Turn<'_, '_> {
             let words =
                 |version: Option<String>| version.unwrap_or("no protocol version".to_owned());
             let (live, recorded) = (words(live), words(recorded));
-            self.desk.warn(format!("the client asks for {live}, and the tape is of {recorded}"));
+            self.desk.warn(format!("the client asks for {live}, but the tape has {recorded}"));
         }
         Ok(())
     }
@@ -174,16 +174,14 @@ impl Turn<'_, '_> {
         let discovers = said.is_method("server/discover") && !self.context.tape.has_discover();
         let era = self.context.tape.era()?;
         if said.is_method("logging/setLevel") && !era.is_stateless(said) {
-            self.desk.debug("logging/setLevel is not on the tape, and is accepted".to_owned());
+            self.desk.debug("logging/setLevel is not on the tape; it is accepted".to_owned());
             self.result(id, b"{}", batch);
         } else if let (true, Some(result)) = (discovers, era.discovered()) {
-            let words = "server/discover is not on the tape, and is answered by what the tape shows \
-                         of its server";
+            let words = "server/discover is not on the tape; it is answered from the recording";
             self.desk.debug(words.to_owned());
             self.result(id, &result, batch);
         } else if discovers {
-            let words = "server/discover is not on the tape, and is answered as a server does that \
-                         does not know it";
+            let words = "server/discover is not on the tape; it is answered as an unknown method";
             self.desk.debug(words.to_owned());
             self.refuse(id, CODE_NO_METHOD, "Method not found", batch);
         } else {

@@ -109,7 +109,7 @@ impl Indexer {
         if self.index.headers.len() < HEADERS_MAX {
             self.index.headers.push(header.to_static());
         } else {
-            self.once(line, "there are very many headers; the first 1000 are kept");
+            self.once(line, "too many headers; only the first 1000 are kept");
         }
     }
 
@@ -118,7 +118,7 @@ impl Indexer {
         let line = lines + u64::from(told.line);
         let offset = offset.saturating_add(told.text.start.into());
         if offset > OFFSET_MAX {
-            return self.once(line, "a message that is too far away is left out");
+            return self.once(line, "a message beyond the size limit of a tape is left out");
         }
         if self.scenes.slots.len() >= SLOTS_MAX {
             return self.once(line, "the tape has too many messages; the rest is left out");
@@ -132,7 +132,7 @@ impl Indexer {
         let number = told.seq.unwrap_or(line);
         let mut packed = Packed::new(offset, told.text.length(), told.from, told.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
-            self.once(line, "numbers over 4294967295 are cut to it");
+            self.once(line, "numbers over 4294967295 are capped at it");
             u32::MAX
         });
         packed.place_in_time(self.part.sessions[session].number, self.at_us(told.wall_us, line));
@@ -167,7 +167,7 @@ impl Indexer {
             part.sessions.push(Session::new(number));
             self.session_count = number + 1;
             if number + 1 == SESSIONS_MAX {
-                self.once(line, "there are too many sessions; the last ones count as one");
+                self.once(line, "too many sessions; the last ones count as one");
             }
         }
         place

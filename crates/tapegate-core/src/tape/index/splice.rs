@@ -48,7 +48,7 @@ pub enum Refusal {
         fault: LineFault,
     },
     /// The file could not be read.
-    #[error("cannot be read on after line {line}: {source}")]
+    #[error("cannot be read beyond line {line}: {source}")]
     Io {
         /// The last line that was read.
         line: u64,
@@ -114,7 +114,7 @@ impl Splicer {
     pub fn finish(mut self) -> Result<(Index, Vec<Finding>), Refusal> {
         self.damaged()?;
         if !self.outline.has_entries() {
-            return Err(Refusal::NoTape("it holds no entry".to_owned()));
+            return Err(Refusal::NoTape("it has no entries".to_owned()));
         }
         let (index, oddities) = self.indexer.finish();
         for oddity in oddities {

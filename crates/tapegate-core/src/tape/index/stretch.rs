@@ -176,7 +176,7 @@ impl Stretch {
         match Told::read(place, message, frame, text, signer) {
             Some(told) => self.told.push(Told { first: false, ..told }),
             None => self
-                .other(Other::Odd(line, "a message that does not stand in its line is left out")),
+                .other(Other::Odd(line, "a message that is not part of its line is left out")),
         }
     }
 

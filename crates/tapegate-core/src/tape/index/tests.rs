@@ -420,7 +420,7 @@ fn odd_times_and_numbers_are_coped_with_and_told_once() {
         oddities.iter().map(|oddity| (oddity.line, oddity.words.as_str())).collect();
     assert_eq!(
         words,
-        [(1, "numbers over 4294967295 are cut to it"), (1, "`ts` is not an RFC 3339 time")]
+        [(1, "numbers over 4294967295 are capped at it"), (1, "`ts` is not an RFC 3339 time")]
     );
 }
 

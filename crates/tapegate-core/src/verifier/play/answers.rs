@@ -169,7 +169,7 @@ impl Play {
         self.unanswered(kit, &Asking::of(said), kit.tape.slot(slot).pair)?;
         kit.report.find(about, What::NoAnswer { waited_ms });
         if introduces || self.silences >= SILENCES_MAX {
-            self.gone = Some("it does not answer any more".to_owned());
+            self.gone = Some("it no longer answers".to_owned());
         }
         Ok(())
     }

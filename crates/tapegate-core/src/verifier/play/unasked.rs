@@ -85,7 +85,7 @@ impl Play {
         let frame = Frame::read(&text);
         let Some(said) = frame.envelope() else { return Ok(()) };
         if kit.calls < Calls::All && is_doubtful(&text, None) {
-            let words = "the recorded answer may be read otherwise than it was meant";
+            let words = "the recorded answer is ambiguous";
             let reply = error_reply(id, CODE_REFUSED, words, "{\"by\":\"tapegate\"}");
             kit.report.skip(about, Why::Doubtful);
             kit.say(&reply);

@@ -45,7 +45,7 @@ fn fewer_calls_than_n_are_told_of_and_the_last_answer_is_there_to_be_edited() {
     let it = made(&tape, &PHASED);
     assert_eq!(it.summary.attack_after, Some(3));
     let words = "the tape has 1 call, fewer than the 3 after which the attack begins \
-                 (--phase-after); its answers repeat what was recorded before";
+                 (--phase-after); the attack repeats earlier answers";
     assert_eq!(it.summary.warnings, [words]);
     let edited = ["b1\n\n[INJECT YOUR PAYLOAD HERE]"];
     assert_eq!(texts(tool(&it.scenario.phases[1].state.tools, "b")), edited);

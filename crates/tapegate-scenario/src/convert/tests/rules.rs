@@ -275,7 +275,7 @@ fn the_old_schema_gets_text_for_what_it_has_no_word_for() {
     assert!(it.text.contains(r#"text: "$$$${HOME} $$$$ $$ $$$${""#), "{}", it.text);
     assert!(it.text.contains("# Recorded instead: {\"code\":-32000"), "{}", it.text);
     assert!(it.text.contains("# Recorded as audio"), "{}", it.text);
-    assert!(it.text.contains("# Recorded besides: isError true"), "{}", it.text);
+    assert!(it.text.contains("# Also recorded: isError true"), "{}", it.text);
     let phased = made(&tape, &Options { strict: true, ..PHASED });
     assert_eq!(phased.scenario.phases.len(), 2);
 }
@@ -431,7 +431,7 @@ fn very_many_answers_go_to_a_file_or_are_left_out_with_a_warning() {
     let kept = texts(tool(&few.scenario.baseline.tools, "a"));
     assert!((10..200).contains(&kept.len()), "{}", kept.len());
     let words =
-        format!("`a` has more answers than a scenario holds; {} are left out", 300 - kept.len());
+        format!("`a` has more answers than a scenario can hold; {} are left out", 300 - kept.len());
     assert_eq!(few.summary.warnings, [words]);
     let all = made(&tape, &Options { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
     let kept = texts(tool(&all.scenario.baseline.tools, "a"));

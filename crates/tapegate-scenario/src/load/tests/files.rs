@@ -76,7 +76,7 @@ fn faults_in_files_are_told_there_and_where_the_file_is_named() {
             "4:13 error: `a.yaml` cannot be used",
             "5:10 error: `b.json` cannot be used",
             "lib/a.yaml:2:1 error: this is not valid YAML: while parsing a node, did not find expected node content",
-            "b.json:2:11 error: this is no JSON: no JSON value",
+            "b.json:2:11 error: not valid JSON: no JSON value",
             "c.yaml:2:21 error: tools[3].response.content: this must be a list, but it is a number",
         ]
     );
@@ -103,7 +103,7 @@ fn json_to_the_letter_is_sent_to_the_letter() {
     finds(
         &tool("content:\n- $json: '{'\n- $json: 5\n"),
         &[
-            "6:7 error: this is no JSON: the text ends too early at byte 1",
+            "6:7 error: not valid JSON: the text ends too early at byte 1",
             "7:7 error: `$json` takes text, but this is a number",
         ],
     );
@@ -116,7 +116,7 @@ fn directives_that_make_no_sense_are_errors() {
         text,
         &[
             "1:34 error: `$file` takes a path, but this is a number",
-            "1:47 error: `$file` stands alone, or in an item with `type` or `uri`",
+            "1:47 error: `$file` must be the only key, or in an item with `type` or `uri`",
             "3:14 error: `$include` takes a path, but this is a list",
             "3:19 error: `tool` beside `$include` has no effect; put it under `override`",
         ],
@@ -132,7 +132,7 @@ fn many_copies_of_a_file_are_refused_before_they_fill_the_memory() {
     let told = told(&loaded);
     assert!(
         told.iter()
-            .any(|line| line.ends_with("all that is included is too much, or nested too deep")),
+            .any(|line| line.ends_with("the included files are too large or too deeply nested")),
         "{}",
         told.len()
     );
@@ -150,6 +150,6 @@ fn files_in_files_nest_only_so_deep() {
     let told = told(&folder.with("lib/9.yaml", "end\n").load());
     assert_eq!(
         told,
-        ["lib/3.yaml:1:72 error: all that is included is too much, or nested too deep"]
+        ["lib/3.yaml:1:72 error: the included files are too large or too deeply nested"]
     );
 }

@@ -81,11 +81,11 @@ fn branches_are_read_in_every_spelling() {
     finds(
         &text,
         &[
-            "8:7 warning: tools[0].response.match[1]: this is never reached, because the default stands before it",
-            "10:7 warning: tools[0].response.match[2]: this is never reached, because the default stands before it",
-            "10:7 error: tools[0].response.match[2]: a branch has either `when` or `default`",
-            "11:7 warning: tools[0].response.match[3]: this is never reached, because the default stands before it",
-            "11:7 error: tools[0].response.match[3]: there is no answer in this branch",
+            "8:7 warning: tools[0].response.match[1]: this branch is never reached, because the default comes before it",
+            "10:7 warning: tools[0].response.match[2]: this branch is never reached, because the default comes before it",
+            "10:7 error: tools[0].response.match[2]: a branch needs either `when` or `default`",
+            "11:7 warning: tools[0].response.match[3]: this branch is never reached, because the default comes before it",
+            "11:7 error: tools[0].response.match[3]: this branch has no answer",
         ],
     );
 }
@@ -96,19 +96,19 @@ fn what_is_never_given_is_told() {
     finds(
         &text,
         &[
-            "5:5 warning: tools[0].response: `content` is never given, because there is a `sequence`",
+            "5:5 warning: tools[0].response: `content` is never used, because `sequence` overrides it",
         ],
     );
     let text = tool("sequence: [{content: []}]\nhandler: {type: http, url: 'http://localhost/'}\n");
     finds(
         &text,
         &[
-            "5:5 warning: tools[0].response: `sequence` is never given, because there is a `handler`",
+            "5:5 warning: tools[0].response: `sequence` is never used, because `handler` overrides it",
         ],
     );
     finds(
         &tool("on_exhausted: last\n"),
-        &["5:5 error: tools[0].response: there is no answer in this response"],
+        &["5:5 error: tools[0].response: this response has no answer"],
     );
 }
 
@@ -195,7 +195,7 @@ fn definitions_hold_only_so_much_of_what_generators_make() {
     assert_eq!(
         told(&loaded),
         [
-            "4:45 error: tools[1].tool: what generators make for definitions is over the limit of 1000 bytes"
+            "4:45 error: tools[1].tool: generated text in definitions is over the limit of 1000 bytes"
         ]
     );
 }
@@ -324,8 +324,8 @@ fn actions_are_read() {
     finds(
         &tool("content: []\nbefore: [{log: a, wait: 1s}, {}, {wat: 1s}, {wait: 5}]\n"),
         &[
-            "6:14 error: tools[0].response.before[0]: an action has exactly one key",
-            "6:34 error: tools[0].response.before[1]: an action has exactly one key",
+            "6:14 error: tools[0].response.before[0]: an action must have exactly one key",
+            "6:34 error: tools[0].response.before[1]: an action must have exactly one key",
             "6:39 error: tools[0].response.before[2]: there is no key `wat` here; did you mean `wait`?",
             "6:56 error: tools[0].response.before[3].wait: a time needs a unit: `5ms`, `5s`, `5m` or `5h`",
         ],
@@ -371,7 +371,7 @@ fn interpolate_switches_variables_and_templates() {
     }
     finds(
         "{interpolate: none, server: {name: s}}\n",
-        &["1:15 error: `interpolate` must stand on a line of its own, without a blank before it"],
+        &["1:15 error: `interpolate` must be on a line of its own, without leading spaces"],
     );
 }
 
@@ -398,7 +398,7 @@ fn variables_can_be_numbers_and_faults_stand_where_they_were_written() {
     assert_eq!(
         told(&folder.load()),
         [
-            "5:10 error: phases[1].name: there is a phase `a very long name` already",
+            "5:10 error: phases[1].name: duplicate phase name `a very long name`",
             "5:21 error: phases[1]: there is no key `x` here",
         ]
     );

@@ -61,7 +61,7 @@ fn ec_load_005_includes_lie_only_so_deep_in_each_other() {
         let text = format!("$include: {}.yaml\n", number + 1);
         folder = folder.with(&format!("lib/{number}.yaml"), text);
     }
-    let words = "lib/9.yaml:1:11 error: more than 10 files include each other; the limit is 10";
+    let words = "lib/9.yaml:1:11 error: includes are nested more than 10 deep";
     assert_eq!(told(&folder.load()), [words]);
 }
 
@@ -91,7 +91,7 @@ fn ec_cfg_006_ec_load_010_ec_gen_002_a_generator_over_its_limit_is_an_error() {
 #[test]
 fn ec_cfg_007_a_timeout_without_an_event_is_an_error() {
     let text = phased("- name: a\n  advance: {after: 1s, timeout: 5s}\n- name: b\n");
-    finds(&text, &["5:33 error: phases[0].advance.timeout: `timeout` has no meaning without `on`"]);
+    finds(&text, &["5:33 error: phases[0].advance.timeout: `timeout` has no effect without `on`"]);
     let text = phased(
         "- name: a\n  advance: {on: tools/call, timeout: 5s, on_timeout: abort}\n- name: b\n",
     );
@@ -106,8 +106,7 @@ fn ec_cfg_008_an_unknown_event_is_an_error() {
     let text = phased("- name: a\n  advance: {on: tools/cal}\n- name: b\n");
     let loaded = Folder::default().with("main.yaml", text).load();
     assert!(
-        told(&loaded)[0]
-            .starts_with("5:17 error: phases[0].advance.on: there is no event `tools/cal`")
+        told(&loaded)[0].starts_with("5:17 error: phases[0].advance.on: unknown event `tools/cal`")
     );
     let text = phased("- name: a\n  advance: {on: 'resources/read:file:///x'}\n- name: b\n");
     let scenario = finds(&text, &[]).scenario.unwrap();
@@ -118,7 +117,7 @@ fn ec_cfg_008_an_unknown_event_is_an_error() {
 #[test]
 fn ec_cfg_009_two_phases_of_one_name_are_an_error() {
     let text = phased("- name: a\n  advance: {after: 1s}\n- name: a\n");
-    finds(&text, &["6:9 error: phases[1].name: there is a phase `a` already"]);
+    finds(&text, &["6:9 error: phases[1].name: duplicate phase name `a`"]);
 }
 
 #[test]
@@ -185,16 +184,14 @@ fn ec_cfg_016_the_two_forms_do_not_mix() {
     let text = format!("server: {{name: s}}\ntools: [{TOOL}]\nbaseline: {{tools: []}}\n");
     finds(
         &text,
-        &[
-            "2:8 error: tools: `tools` beside `baseline` belongs under `baseline`, as a scenario with phases has it",
-        ],
+        &["2:8 error: tools: in a scenario with `baseline`, `tools` belongs under `baseline`"],
     );
 }
 
 #[test]
 fn ec_cfg_017_an_override_without_an_include_is_an_error() {
     let text = "server: {name: s}\ntools:\n- tool: {name: t, inputSchema: {type: object}}\n  response: {content: []}\n  override: {}\n";
-    finds(text, &["5:3 error: tools[0]: `override` goes with `$include`, which is not there"]);
+    finds(text, &["5:3 error: tools[0]: `override` needs `$include`, which is missing"]);
     let fine = "server: {name: s}\ntools:\n- tool: {name: t, inputSchema: {type: object, properties: {override: {}}}}\n  response: {content: []}\n";
     finds(fine, &[]);
 }
@@ -223,7 +220,7 @@ fn ec_cfg_019_ec_cfg_020_bytes_are_no_text() {
             answering("    content:\n    - type: text\n      text: {$file: x.bin}\n"),
         )
         .with("x.bin", b"\xff\xfe".to_vec());
-    let words = "7:21 error: `x.bin` is not UTF-8; as bytes it can only be `data` or `blob`";
+    let words = "7:21 error: `x.bin` is not UTF-8; a binary file must be `data` or `blob`";
     assert_eq!(told(&folder.load()), [words]);
     let folder = Folder::default().with("main.yaml", b"a: b\nc: \xff\n".to_vec());
     assert_eq!(told(&folder.load()), ["2:1 error: this line is not UTF-8"]);
@@ -266,7 +263,7 @@ fn ec_load_001_an_empty_file_is_an_error() {
         let loaded = Folder::default().with("main.yaml", text).load();
         let told = told(&loaded);
         assert!(
-            told.len() == 1 && told[0].ends_with("error: there is nothing in this file"),
+            told.len() == 1 && told[0].ends_with("error: the file has no content"),
             "{told:?}"
         );
     }
@@ -315,7 +312,7 @@ fn ec_phase_016_a_second_removal_in_a_later_phase_is_no_error() {
     let loaded = finds(
         &text,
         &[
-            "9:21 warning: phases[1].remove_tools[1]: only an earlier phase has a tool `x`, and that is over by then",
+            "9:21 warning: phases[1].remove_tools[1]: only an earlier phase has a tool `x`, and its changes have ended",
         ],
     );
     assert!(loaded.scenario.unwrap().phases[1].state.tools.is_empty());
@@ -368,7 +365,7 @@ fn ec_phase_023_a_bad_regular_expression_is_an_error() {
 fn ec_dyn_012_an_empty_sequence_is_an_error() {
     finds(
         &answering("    sequence: []\n"),
-        &["5:15 error: tools[0].response.sequence: a sequence has at least one answer"],
+        &["5:15 error: tools[0].response.sequence: a sequence needs at least one answer"],
     );
 }
 
@@ -380,7 +377,7 @@ fn an_attack_that_is_over_after_three_calls_is_probably_not_meant() {
     finds(
         &text,
         &[
-            "5:12 warning: phases[0].advance: `advance` leads out of a phase: what the first phase changes holds from the start, and when this one is over only the baseline is left",
+            "5:12 warning: phases[0].advance: `advance` ends a phase: the changes of the first phase apply from the start, and after this one only the baseline is left",
         ],
     );
 }
@@ -417,9 +414,9 @@ fn tools_may_shadow_each_other_but_resources_and_prompts_may_not() {
     finds(
         &text,
         &[
-            "4:3 warning: tools[1]: there is a tool `t` already; both are listed, the last is called",
-            "7:3 error: resources[1]: there is a resource `u` already",
-            "10:3 error: prompts[1]: there is a prompt `p` already",
+            "4:3 warning: tools[1]: duplicate tool `t`; both are listed, calls go to the last",
+            "7:3 error: resources[1]: there is already a resource `u`",
+            "10:3 error: prompts[1]: there is already a prompt `p`",
         ],
     );
 }

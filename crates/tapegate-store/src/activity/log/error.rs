@@ -15,7 +15,7 @@ pub enum ActivityError {
         source: io::Error,
     },
     /// The file is not an activity log.
-    #[error("`{}` holds something else than an activity log, so nothing is appended to it", path.display())]
+    #[error("`{}` is not an activity log; nothing is appended to it", path.display())]
     NotALog {
         /// The file.
         path: PathBuf,
@@ -40,8 +40,8 @@ impl ActivityError {
     /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NotALog { .. } => Some("move the file away, and a new log begins"),
-            Self::Busy { .. } => Some("a process that writes the log may have been stopped"),
+            Self::NotALog { .. } => Some("move the file away to start a new log"),
+            Self::Busy { .. } => Some("a process that writes the log may be suspended"),
             Self::Open { .. } | Self::Write { .. } => None,
         }
     }

@@ -57,7 +57,7 @@ fn the_first_decision_wins_and_the_second_is_told_of_it() {
     assert_eq!(approvals.decision(&id).unwrap(), None);
     approvals.decide(&id, &by(Ruling::Denied, "alice")).unwrap();
     let error = approvals.decide(&id, &by(Ruling::Approved, "bob")).unwrap_err();
-    assert_eq!(error.to_string(), format!("`{id}` was denied by alice already"));
+    assert_eq!(error.to_string(), format!("`{id}` was already denied by alice"));
     assert_eq!(approvals.decision(&id).unwrap(), Some(by(Ruling::Denied, "alice")));
     assert!(matches!(
         approvals.withdraw(&id, "shim", NOW),
@@ -116,7 +116,7 @@ fn only_those_who_are_named_decide_and_nobody_about_their_own() {
     let words = format!("`bob` may not decide about `{}`, only alice, agent", named.id);
     assert_eq!(error.to_string(), words);
     let own = approvals.decide(&named.id, &by(Ruling::Approved, "agent")).unwrap_err();
-    let words = "was asked by `agent`, who may not approve their own call; alice may";
+    let words = "was requested by `agent`, who may not approve their own call; alice may";
     assert_eq!(own.to_string(), format!("`{}` {words}", named.id));
     approvals.decide(&named.id, &by(Ruling::Approved, "alice")).unwrap();
 }

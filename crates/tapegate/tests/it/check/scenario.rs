@@ -48,7 +48,7 @@ fn every_fault_has_its_place() {
 s.yml:1:9: error: server: `name` is missing
 s.yml:1:10: error: server: there is no key `nam` here; did you mean `name`?
 s.yml:4:37: error: tools[1].tool.inputSchema: this must be a map, but it is a number
-s.yml:5:13: error: tools[1].response: there is no answer in this response
+s.yml:5:13: error: tools[1].response: this response has no answer
 s.yml: 4 errors
 ";
     assert_eq!((said.as_str(), code), (expected, 1));
@@ -69,7 +69,7 @@ fn warnings_are_errors_when_asked_for() {
     )
     .unwrap();
     let expected = "\
-s.yaml:3:21: warning: the variable NOT_SET is not set; for the text itself write `$${NOT_SET}`
+s.yaml:3:21: warning: the variable NOT_SET is not set; for literal text write `$${NOT_SET}`
 s.yaml: ok with 1 warning, nothing in it
 ";
     assert_eq!(check(folder.path(), &["s.yaml"]), (expected.to_owned(), 0));

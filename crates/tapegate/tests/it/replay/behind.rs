@@ -175,7 +175,7 @@ fn a_large_answer_from_behind_is_byte_exact() {
     end.client_got((lines(&[answer("\"h\"", "hello")]) + &got).as_bytes());
 }
 
-const GONE: &str = r#""error":{"code":-32000,"message":"this is not on the tape, and the server behind it cannot be asked: "#;
+const GONE: &str = r#""error":{"code":-32000,"message":"not on the tape, and the live server is unavailable: "#;
 
 #[test]
 fn a_server_that_cannot_be_started_is_an_error_for_who_asks_and_the_tape_plays_on() {
@@ -224,7 +224,7 @@ fn a_server_that_refuses_the_greeting_is_told_with_its_reason() {
     let (setup, _) = logged(&["read=1", &format!("say={refused}"), "eof"]);
     let live = lines(&[HELLO, READY, &call(5, "new", 1)]);
     let end = setup.run(live.as_bytes()).exits(4).leaves_no_process();
-    end.client_got_some("it refused the greeting: ").client_got_some("go away");
+    end.client_got_some("it refused `initialize`: ").client_got_some("go away");
 }
 
 #[test]

@@ -230,7 +230,7 @@ fn ec_rec_011_a_tape_without_a_footer_is_played_and_its_lack_is_told() {
     let live = lines(&[call(1, "a", 1), call(2, "b", 2)]);
     let got = lines(&[answer(1, "one"), answer(2, "two")]);
     let end = replay(&whole).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
-    let words = ": there is no footer: the recording did not end in order\n";
+    let words = ": there is no footer: the recording did not end normally\n";
     assert!(end.stderr.starts_with("tapegate: ") && end.stderr.contains(words), "{}", end.stderr);
     assert!(!end.stderr.contains("warning"), "it is no fault: {}", end.stderr);
     let end = replay(&whole).flags(&["-q"]).run(live.as_bytes()).exits(0);
@@ -251,7 +251,7 @@ fn ec_rec_012_of_two_requests_that_come_as_near_the_first_is_taken_and_it_is_sai
     let end = end.client_got(lines(&[answer(8, "one")]).as_bytes());
     let end =
         end.complains("debug: matched request 1 with score 0.80; differing: params.arguments.x\n");
-    end.complains("debug: 2 other requests come as near; the first one is taken\n");
+    end.complains("debug: 2 other requests match equally well; the first is used\n");
     // It is only printed with --verbose.
     let end = setup().run(live.as_bytes()).exits(0);
     assert!(!end.stderr.contains("debug"), "{}", end.stderr);

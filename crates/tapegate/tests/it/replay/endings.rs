@@ -75,7 +75,7 @@ fn what_is_not_on_the_tape_ends_it_after_what_is_under_way() {
 #[test]
 fn the_error_names_the_method_the_mode_and_what_comes_nearest() {
     for (mode, words) in [
-        ("sequential", "no recorded answer for tools/call u (not what comes next on the tape)"),
+        ("sequential", "no recorded answer for tools/call u (not the next request on the tape)"),
         ("by-request", "no recorded answer for tools/call u (not on the tape)"),
         ("fuzzy", "no recorded answer for tools/call u (not on the tape)"),
     ] {
@@ -125,7 +125,7 @@ fn a_tape_that_is_cut_short_while_it_is_played_ends_it_with_an_error() {
     run.send(lines(&[call(2, "t", 9)]).as_bytes());
     let end = run.end().exits(3);
     let end = end.complains("error: cannot read on in `");
-    end.complains("the tape has become shorter while it was played");
+    end.complains("the tape was truncated while it was played");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_tape_that_breaks_while_it_is_played_still_leaves_a_report_and_a_whole_new_t
     let cases = report["cases"].as_array().unwrap();
     let broken = cases.iter().find(|case| case["rule"] == "tape-broken").unwrap();
     let words = broken["message"].as_str().unwrap();
-    assert!(words.contains("has become shorter while it was played"), "{words}");
+    assert!(words.contains("was truncated while it was played"), "{words}");
     let checked = check(&new, 0);
     assert!(!checked.contains("no footer"), "{checked}");
     drop(end);
@@ -161,7 +161,7 @@ fn a_tape_that_is_written_anew_while_it_is_played_ends_it_with_an_error() {
     file.write_all_at(&vec![b'x'; bytes as usize], 0).unwrap();
     run.send(lines(&[call(2, "t", 9)]).as_bytes());
     let end = run.end().exits(3);
-    end.complains("the tape was written anew while it was played");
+    end.complains("the tape was rewritten while it was played");
 }
 
 #[test]

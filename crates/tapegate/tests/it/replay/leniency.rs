@@ -52,7 +52,7 @@ fn one_list_less_is_a_warning_and_a_flag_makes_it_count() {
         end.complains("unused 1");
     }
     let end = replay(session()).run(live.as_bytes()).exits(0);
-    end.complains("warning: tools/list of #1 was not asked for, and is left out");
+    end.complains("warning: tools/list of #1 was not requested; skipped");
     let strict = replay(session()).flags(&["--strict-reads"]);
     strict.run(live.as_bytes()).exits(6).client_got_some(&refusal(2));
 }

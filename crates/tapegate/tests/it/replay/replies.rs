@@ -72,10 +72,11 @@ fn another_answer_of_the_user_is_a_divergence() {
         let setup = asking("elicitation/create", ACCEPT).flags(&["--match-mode", mode]);
         let (code, stderr, report) = replied(setup, DECLINE);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}\n{report:#}");
-        let said = "error: elicitation/create of #4: the client answers otherwise than recorded";
+        let said =
+            "error: elicitation/create of #4: the client's answer differs from the recorded one";
         assert!(stderr.contains(said), "{stderr}");
         assert!(stderr.contains("\"accept\"") && stderr.contains("\"decline\""), "{stderr}");
-        let expected = other("failed", "the client answers otherwise than recorded");
+        let expected = other("failed", "the client's answer differs from the recorded one");
         assert_eq!(cases(&report), expected, "{report:#}");
         assert_eq!(report["changed_replies"], 1);
     }
@@ -89,11 +90,11 @@ fn an_error_for_a_result_is_a_divergence_whatever_was_asked_for() {
     for method in ["sampling/createMessage", "elicitation/create", "roots/list"] {
         let (code, stderr, report) = replied(asking(method, ACCEPT), ERROR);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}");
-        let words = "the client answers with an error, and a result was recorded";
+        let words = "the client answers with an error; a result was recorded";
         assert_eq!(cases(&report), other("failed", words));
         let (code, stderr, report) = replied(asking(method, ERROR), ACCEPT);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}");
-        let words = "the client answers with a result, and an error was recorded";
+        let words = "the client answers with a result; an error was recorded";
         assert_eq!(cases(&report), other("failed", words));
     }
 }
@@ -109,7 +110,7 @@ fn what_a_model_says_and_which_roots_there_are_is_a_warning_unless_strict() {
         let (code, stderr, report) = replied(asking(method, reply), &live);
         assert_eq!((code, &report["ok"]), (Some(0), &true.into()), "{stderr}");
         assert!(stderr.contains(&format!("warning: {method} of #4: the client")), "{stderr}");
-        let words = "the client answers otherwise than recorded";
+        let words = "the client's answer differs from the recorded one";
         assert_eq!(cases(&report), other("warning", words));
         let strict = asking(method, reply).flags(&["--strict-replies"]);
         let (code, stderr, report) = replied(strict, &live);
@@ -124,11 +125,11 @@ fn a_client_that_cannot_answer_or_leaves_before_is_in_the_report() {
     let end = asking("elicitation/create", ACCEPT).run(live.as_bytes()).exits(0);
     let text = fs::read_to_string(end.run.folder().join("r.json")).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
-    let words = "this client cannot answer it, and is not asked";
+    let words = "the client does not support it; it is not sent";
     assert_eq!(cases(&report), other("warning", words));
     let live = lines(&[HELLO.to_owned(), call(1, "a", 1)]);
     let end = asking("elicitation/create", ACCEPT).run(live.as_bytes()).exits(0);
     let text = fs::read_to_string(end.run.folder().join("r.json")).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(cases(&report), other("warning", "the client leaves without an answer"));
+    assert_eq!(cases(&report), other("warning", "the client disconnects without answering"));
 }

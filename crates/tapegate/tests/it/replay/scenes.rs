@@ -65,7 +65,7 @@ fn a_client_that_cannot_answer_is_not_asked_and_it_is_said_once() {
         [answer(0, "hello"), note("before"), note("between"), answer(7, "one"), note("after")];
     let end = end.client_got(lines(&got).as_bytes());
     let words =
-        "warning: sampling/createMessage of #5: this client cannot answer it, and is not asked\n";
+        "warning: sampling/createMessage of #5: the client does not support it; it is not sent\n";
     assert_eq!(end.stderr.matches(words).count(), 1, "{}", end.stderr);
 }
 
@@ -182,7 +182,7 @@ fn what_came_before_everything_and_after_a_ping_is_not_lost() {
 fn another_revision_is_warned_about() {
     let live = hello("0", "{}").replace("2025-06-18", "2025-11-25");
     let end = replay(asking()).run(lines(&[live]).as_bytes()).exits(0);
-    end.complains("warning: the client asks for 2025-11-25, and the tape is of 2025-06-18\n");
+    end.complains("warning: the client asks for 2025-11-25, but the tape has 2025-06-18\n");
 }
 
 #[test]

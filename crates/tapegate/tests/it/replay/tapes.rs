@@ -188,8 +188,8 @@ fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
 #[test]
 fn what_is_no_tape_is_refused() {
     for (text, words) in [
-        ("", "is not a tape: it holds no entry"),
-        ("\n\n", "is not a tape: it holds no entry"),
+        ("", "is not a tape: it has no entries"),
+        ("\n\n", "is not a tape: it has no entries"),
         ("my diary\nof today\n", "is not a tape: line 1: not JSON"),
         ("{\"a\":1}\n", "is not a tape: line 1: not a tape entry"),
         ("\u{1f}\u{8b}", "is not a tape"),
@@ -264,9 +264,7 @@ fn what_unpacks_to_more_than_there_is_room_for_is_an_error_and_no_full_disk() {
         let said = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(3), "{said}");
         assert!(
-            said.contains(&format!(
-                " bytes, which is all that may be copied to `{place}`\n\nhint: "
-            )),
+            said.contains(&format!(" bytes, the most that may be copied to `{place}`\n\nhint: ")),
             "{said}"
         );
         // A tape that fits is played.

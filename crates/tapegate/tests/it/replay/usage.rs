@@ -163,7 +163,7 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
         &["-r", "."],
         3,
         "error: cannot read `.`: Is a directory (os error 21)\n\n\
-         hint: name one of the tapes in it; `tapegate check` says what each holds\n",
+         hint: name one of the tapes in it; `tapegate check` shows what each contains\n",
     );
     refused(
         &["-r", "/dev/zero"],
