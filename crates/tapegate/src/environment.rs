@@ -130,7 +130,8 @@ fn misspelt(name: &str) -> Option<UnknownVariable> {
     }
     let meant = near_within(DISTANCE_MAX, name, known()).or_else(|| {
         // The same words in another order: `TAPEGATE_POLICY_REQUIRED`.
-        known().find(|known| near_within(DISTANCE_MAX, &sorted(name), [&*sorted(known)]).is_some())
+        let words = sorted(name);
+        known().find(|known| near_within(DISTANCE_MAX, &words, [&*sorted(known)]).is_some())
     });
     let is_ours = name.to_ascii_uppercase().starts_with(PREFIX);
     (is_ours || meant.is_some()).then(|| UnknownVariable { name: name.to_owned(), meant })

@@ -25,6 +25,10 @@ impl Judge<'_> {
 
     /// The same for the responses that a client's request carries.
     pub(super) fn brought_roots<'m>(&self, now: &Judging<'_, 'm>) -> Calls<'m> {
+        // Plain params have only the usual members of a call, and no response among them.
+        if now.envelope.plain {
+            return Calls::None;
+        }
         let params = now.envelope.params.filter(|params| may_bring_answers(params));
         self.answered_roots(params)
     }

@@ -101,7 +101,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         "side_effects[2]: `method` is missing",
         "side_effects[3].rate_per_sec: must be from 1 to 10000; 1 is used",
         "side_effects[4]: only `notification_flood` can be continuous",
-        "side_effects[4].fill_bytes: `1gb` is no size",
+        "side_effects[4].fill_bytes: `1gb` is not a size",
         "side_effects[5]: expected a map, found a number",
         "on_cancel: `never` is not one of `stop`, `ignore`",
     ] {

@@ -33,7 +33,8 @@ fn distance(one: &[char], two: &[char], most: usize) -> Option<usize> {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=two.len()).collect();
     for (i, a) in one.iter().enumerate() {
-        let mut row = vec![i + 1];
+        let mut row = Vec::with_capacity(two.len() + 1);
+        row.push(i + 1);
         for (j, b) in two.iter().enumerate() {
             let change = usize::from(folded(*a) != folded(*b));
             let mut least = (last[j] + change).min(last[j + 1] + 1).min(row[j] + 1);
@@ -41,6 +42,11 @@ fn distance(one: &[char], two: &[char], most: usize) -> Option<usize> {
                 least = least.min(before[j - 1] + 1);
             }
             row.push(least);
+        }
+        // Later rows are computed from these two and are never smaller. Every start compares the
+        // whole environment with our variables, so most pairs must end here.
+        if row.iter().chain(&last).all(|distance| *distance > most) {
+            return None;
         }
         before = std::mem::replace(&mut last, row);
     }
