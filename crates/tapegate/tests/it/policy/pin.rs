@@ -150,8 +150,8 @@ fn a_server_that_cannot_be_had_changes_nothing() {
     pin(&["--", "no-such-program-anywhere"]).fails(4, "no-such-program-anywhere");
     pin(&["--", "sh", "-c", "exit 3"]).fails(4, "the MCP server ended");
     let refuses = r#"read -r l; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"go away"}}'; read -r l; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"go away"}}'; cat >/dev/null"#;
-    pin(&["--", "sh", "-c", refuses]).fails(4, "the MCP server refuses: go away");
-    pin(&["--", "cat"]).fails(4, "this is not an MCP server: it sends back what it is sent");
+    pin(&["--", "sh", "-c", refuses]).fails(4, "the MCP server returned an error: go away");
+    pin(&["--", "cat"]).fails(4, "this is not an MCP server: it echoes its input");
     pin(&["--timeout", "1s", "--", "sh", "-c", "cat >/dev/null"])
         .fails(4, "did not answer within 1 s");
     pin(&["--upstream-http", "http://127.0.0.1:1/mcp"]).fails(4, "");

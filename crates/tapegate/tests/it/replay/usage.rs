@@ -82,12 +82,12 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
         ),
         (
             &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080/mcp"],
-            "error: `http://127.0.0.1:8080/mcp` is no address to listen on; \
+            "error: `http://127.0.0.1:8080/mcp` is not a valid listen address; \
              expected `:PORT`, `HOST:PORT` or `PORT`\n",
         ),
         (
             &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080"],
-            "error: `http://127.0.0.1:8080` is no address to listen on; \
+            "error: `http://127.0.0.1:8080` is not a valid listen address; \
              expected `:PORT`, `HOST:PORT` or `PORT`\n",
         ),
         (
