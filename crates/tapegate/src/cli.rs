@@ -23,12 +23,12 @@ use crate::talk;
 use crate::verbosity::{self, VerbosityArgs};
 use crate::views::visible;
 
-/// Records, replays and gates what an AI agent and its MCP servers say to each other.
+/// Records, replays and gates the traffic between an AI agent and its MCP servers.
 ///
-/// Tapegate sits on the wire between an agent and an MCP server. `record` changes nothing and keeps a
-/// tape of every message; `shim` also decides about every call, by a policy. Put `tapegate record -o
-/// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's config,
-/// and use the client as before.
+/// Tapegate sits between an agent and an MCP server. `record` forwards every message unchanged and
+/// keeps a tape of it; `shim` also checks every call against a policy. Put `tapegate record -o
+/// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's
+/// config, and use the client as before.
 #[derive(Debug, Parser)]
 #[command(name = "tapegate", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = AFTER_HELP, after_long_help = format!("{AFTER_HELP}\n\n{}", environment::HELP))]

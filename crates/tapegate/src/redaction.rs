@@ -18,13 +18,13 @@ const SECRET_BYTES_MAX: u64 = 1 << 20;
 /// What is masked, and with which key.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RedactArgs {
-    /// What is masked on the tape: a path such as `params.arguments.password` or `..token`,
-    /// `secrets` for all well-known tokens, one sort of them such as `github`, or `entropy`;
-    /// repeatable, or separated by commas
+    /// What to mask on the tape: a path such as `params.arguments.password` or `..token`, `secrets`
+    /// for all well-known tokens, one kind of token such as `github`, or `entropy`; repeatable, or
+    /// separated by commas
     #[arg(long, value_name = "RULE")]
     pub(crate) redact: Vec<String>,
-    /// A file with a secret of your own to make placeholders with, so that nobody else can test
-    /// guesses; without it a random key is kept in the tape's header
+    /// A file with your own secret for making placeholders, so that other readers of the tape
+    /// cannot test guesses; without it, a random key is stored in the tape's header
     #[arg(long, value_name = "FILE", requires = "redact")]
     pub(crate) redact_key_file: Option<PathBuf>,
 }

@@ -71,10 +71,10 @@ pub(crate) fn write_all(report: &Report, paths: &[PathBuf]) -> Result<(), Failur
 /// How the report of a server meets one that is there: a client may start its server more than once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What happens to a report that is there: `merge` adds this start to it, and `new` replaces it
+    /// What to do with an existing report: `merge` adds this start to it, and `new` replaces it
     #[arg(long, value_enum, value_name = "MODE", default_value = "merge", requires = "report")]
     report_mode: ReportMode,
-    /// The run that this start belongs to: reports of the same run are merged, and one of another
+    /// The run that this start belongs to: a report of the same run is merged, a report of another
     /// run is replaced
     #[arg(long, value_name = "ID", requires = "report", value_parser = run_id)]
     pub(crate) run_id: Option<String>,

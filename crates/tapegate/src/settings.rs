@@ -28,11 +28,12 @@ const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
 /// What commands that know of a project take.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ProjectArgs {
-    /// The policy [default: tapegate.yaml or thoughtgate.yaml here or in a folder above, or else
+    /// The policy [default: tapegate.yaml or thoughtgate.yaml in this folder or one above, or else
     /// tapegate/tapegate.yaml in the user's config folder]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     pub(crate) config: Option<PathBuf>,
-    /// Enforce the policy, or only log what it would do [default: what the policy says, or production]
+    /// Enforce the policy, or only log what it would do [default: as set in the policy, or
+    /// production]
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileWord>,
 }
@@ -40,9 +41,9 @@ pub(crate) struct ProjectArgs {
 /// A profile as a command line says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProfileWord {
-    /// What is refused goes nowhere
+    /// Refused messages are not forwarded
     Production,
-    /// What would be refused is logged, and sent on
+    /// Messages that would be refused are logged and forwarded
     Development,
 }
 

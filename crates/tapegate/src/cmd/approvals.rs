@@ -25,16 +25,16 @@ use folder::Project;
 
 /// List calls that wait for approval, and approve or deny them
 ///
-/// A held call waits until a person decides or its time is over. The first decision counts. An
-/// approval that comes after the caller has given up is kept: the same call is then sent once, as
-/// long as the request would have lasted.
+/// A held call waits until a person decides or the request expires. The first decision counts. An
+/// approval that arrives after the caller has given up is kept: until the request expires, the same
+/// call is sent once without asking.
 ///
-/// `approve` and `deny` take a person at a terminal: they show the whole request and ask. From a
+/// `approve` and `deny` need a person at a terminal: they show the whole request and ask. In a
 /// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
 /// names a copy of the project's key, made by `tapegate approvals export-key`.
 ///
-/// What the policy redacts is masked. `show --reveal` shows it to a person at a terminal, as long as the
-/// request is pending; that is logged.
+/// Values that the policy redacts are masked. `show --reveal` shows them to a person at a terminal
+/// while the request is pending, and logs that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,31 +50,31 @@ Exit codes: 0 done, 1 a request was decided before, has expired or is not yours 
 person is here to decide, 2 there is no such request, 3 a file could not be read or written, 64
 wrong usage.")]
 pub(crate) struct Args {
-    /// What to do
+    /// The action to take
     #[arg(value_enum, default_value = "list")]
     verb: Verb,
-    /// Requests, by their names or enough of them to tell which; the file for `export-key`
+    /// Request ids or unique prefixes of them; with `export-key`, the file to write
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Why, for whoever asked and for the activity log
+    /// The reason, for the caller and the activity log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who decides, or who is shown what is masked [default: the user]
+    /// The name of the person who decides or reveals [default: the user]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// List what was decided or has expired, too; approve or deny what waits in this
-    /// project
+    /// With `list`, include decided and expired requests; with `approve` and `deny`, decide every
+    /// pending request of this project
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     key: KeyArgs,
-    /// With `show`: show on the terminal, and log, what is masked in calls that wait
+    /// With `show`, print the masked values of pending calls on the terminal, and log that
     #[arg(long)]
     reveal: bool,
-    /// Wait until there is something to list, or until what is shown is decided
+    /// Wait until there is a request to list, or until the shown requests are decided
     #[arg(long)]
     wait: bool,
-    /// How it is printed: json is one document, jsonl one object a line
+    /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -83,13 +83,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Verb {
-    /// What waits
+    /// List pending requests
     List,
-    /// All about some requests
+    /// Show requests in full
     Show,
-    /// Let calls through
+    /// Approve calls
     Approve,
-    /// Refuse calls
+    /// Deny calls
     Deny,
     /// Write a copy of the project's key to a new file, for --key-file
     ExportKey,

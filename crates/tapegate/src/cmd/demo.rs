@@ -24,13 +24,13 @@ const SHOWN: &str = "standard output shows the demo; name a file";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
-    /// Where the tape goes [default: a new folder for temporary files]
+    /// The tape to write [default: in a new temporary folder]
     #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SHOWN))]
     output: Option<PathBuf>,
-    /// Overwrite a tape that exists already
+    /// Overwrite an existing tape
     #[arg(long, requires = "output")]
     force: bool,
-    /// Be the server of the demo
+    /// Act as the server of the demo
     #[arg(long, hide = true)]
     serve: bool,
 }

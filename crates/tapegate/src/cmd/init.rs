@@ -29,14 +29,14 @@ use summary::Summary;
 /// Why the policy is not printed.
 const SUMMARY: &str = "standard output has the summary; name a file";
 
-/// Write a policy to start with, and say how to put each client's servers behind it
+/// Write a starter policy, and print how to put each client's servers behind it
 ///
 /// Reads the configs of MCP clients, of this project and of the user: Claude Code and Desktop,
 /// Cursor, VS Code, Windsurf, Zed, Codex, Gemini CLI, opencode, Cline, Continue, Goose, LM Studio,
-/// Copilot CLI and others. They are not changed; what to put into each is printed.
+/// Copilot CLI and others. It does not change them, but prints what to put into each.
 ///
-/// By the policy, tools that were pinned as read-only pass, and a person is asked about everything
-/// else. With --from-tape or --from-tapes, what was used on the tapes passes and nothing else does.
+/// The policy forwards tools that are pinned as read-only, and asks a person about everything else.
+/// With --from-tape or --from-tapes, it forwards what was used on the tapes and nothing else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,23 +55,23 @@ pub(crate) struct Args {
     /// The file to write
     #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = never_stdout(SUMMARY))]
     file: PathBuf,
-    /// Let through what was called on this tape, or the tapes in this folder; repeatable
+    /// Permit what was called on this tape, or on the tapes in this folder; repeatable
     #[arg(long, value_name = "TAPE")]
     from_tape: Vec<PathBuf>,
-    /// Let through what was called on the tapes of this project: those in `.tapegate/tapes`,
-    /// `tapes` and this folder
+    /// Permit what was called on the tapes of this project: those in `.tapegate/tapes`, `tapes` and
+    /// this folder
     #[arg(long)]
     from_tapes: bool,
-    /// The server, by the name it is to have in the policy [default: as each tape says]
+    /// The name of the server in the policy [default: taken from each tape]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
-    /// Overwrite what exists already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Write nothing; show what was found and what to put into each client's config
     #[arg(long)]
     dry_run: bool,
-    /// How the summary is printed
+    /// The format of the summary
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

@@ -23,11 +23,11 @@ use crate::views::visible;
 /// Why the tape is not printed.
 const SUMMARY: &str = "a tape may take a second file beside it, so it is not printed; name a file";
 
-/// Mask secrets on a tape that exists already
+/// Mask secrets on an existing tape
 ///
-/// Only masked values change, and what the protocol needs to be replayed is never masked: ids,
-/// methods, names, cursors, schemas. Each secret becomes a placeholder that is the same for the
-/// same secret, so that `replay` still finds the answer to a live request.
+/// Only masked values change. Values that replay needs are never masked: ids, methods, names,
+/// cursors, schemas. Equal secrets get equal placeholders, so that `replay` still finds the answer
+/// to a live request.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("target").args(["output", "in_place"]).required(true))]
 #[command(after_help = "\
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     rules: RedactArgs,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite a tape that exists already; with --in-place, lose lines that are not entries
+    /// Overwrite an existing tape; with --in-place, drop lines that are not entries
     #[arg(long)]
     force: bool,
 }

@@ -22,7 +22,7 @@ pub(crate) struct KeyArgs {
     /// Decide without a person at a terminal; needs --key-file
     #[arg(long, requires = "key_file")]
     non_interactive: bool,
-    /// A copy of the project's key that only you can read, as `approvals export-key` makes one
+    /// A copy of the project's key that only you can read, made by `approvals export-key`
     #[arg(long, value_name = "FILE", requires = "non_interactive")]
     key_file: Option<PathBuf>,
 }

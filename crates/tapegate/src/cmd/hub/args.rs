@@ -13,9 +13,9 @@ const SECRET: &str = "a token is never printed; name a file";
 
 /// Serve the policy, approvals, activity log and metrics for many shims
 ///
-/// Listens on loopback, to whoever has a token of this run. Shims that join it get the policy from
-/// it and again when it changes, and have people asked through it. `POST /governance/evaluate`
-/// answers for anybody else.
+/// Listens on loopback and accepts only requests with a token of this run. Shims that join the hub
+/// get the policy and its changes from it, and request approvals through it. Other programs can use
+/// `POST /governance/evaluate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -27,18 +27,19 @@ pub(crate) struct Args {
     /// The state folder [default: `.tapegate` here or above, else the user's]
     #[arg(long, value_name = "FOLDER")]
     pub(super) state: Option<PathBuf>,
-    /// The port; 0 takes a free one
+    /// The port; 0 picks a free one
     #[arg(long, visible_alias = "governance-port", value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
-    /// Listen on this address, not on loopback: whoever can reach it needs only a token
+    /// Listen on this address instead of loopback; any machine that can reach it then needs only a
+    /// token
     #[arg(long, value_name = "ADDRESS")]
     pub(super) host: Option<String>,
-    /// Where the shims' token is written [default: hub-token in the project's private folder in the
-    /// user's state folder]
+    /// The file to write the shims' token to [default: hub-token in the project's private folder in
+    /// the user's state folder]
     #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     token_file: Option<PathBuf>,
-    /// Where the approvers' token is written, which it takes to approve, deny and shut down [default:
-    /// hub-approver-token in the project's private folder]
+    /// The file to write the approvers' token to, which is required to approve, deny and shut down
+    /// [default: hub-approver-token in the project's private folder]
     #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ pub(crate) struct FilterArgs {
     /// Only these kinds
     #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(KINDS))]
     kind: Vec<String>,
-    /// Only events from this moment on: 30m, 1h, 2d, or an RFC 3339 time
+    /// Only events since this time: 30m, 1h, 2d, or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 }

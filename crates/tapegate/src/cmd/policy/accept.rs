@@ -26,9 +26,9 @@ pub(crate) use written::accept_written;
 
 /// Put a changed policy in force
 ///
-/// A policy is trusted on first use. After that the text that was accepted stays in force, whatever
-/// the file says, until a person accepts the change here. Shows the difference, and the calls on the
-/// project's tapes that the changed policy lets further.
+/// A policy is trusted on first use. After that, the accepted text stays in force, even if the file
+/// changes, until a person accepts the change with this command. It shows the difference, and the
+/// calls on the project's tapes that the changed policy treats less strictly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,10 +47,10 @@ pub(crate) struct Args {
     /// The policy [default: the nearest]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show every accepted policy and whether its file still says the same
+    /// List every accepted policy and whether its file has changed
     #[arg(long, conflicts_with_all = ["file", "forget", "non_interactive", "key_file"])]
     list: bool,
-    /// Forget what was accepted; the next start trusts the file as on first use
+    /// Forget the accepted policy; the next start trusts the file as on first use
     #[arg(long)]
     forget: bool,
     #[command(flatten)]

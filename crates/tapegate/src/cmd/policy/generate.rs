@@ -23,13 +23,14 @@ use crate::talk;
 /// Why the Cedar policies are not printed.
 const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";
 
-/// Make a policy from tapes: the tools that were used pass, and nothing else
+/// Generate a policy from tapes: the tools that were used pass, and nothing else
 ///
-/// Each tool, prompt and resource that was used gets one rule. One path is kept to itself, several to
-/// the folder that they share, URLs to their hosts, choices to the values that were chosen, and
-/// switches such as `force` stay off. Free text, ids and counts may be anything; arguments that were
-/// never seen are refused. Secrets are not written down. Calls that the server or a policy refused do
-/// not count. The policy is read back and tried on every other call of the tapes before it is written.
+/// Each tool, prompt and resource that was used gets one rule. The rule allows a single path
+/// exactly, several paths by their common folder, URLs by their hosts and choices by the values
+/// that were used; switches such as `force` stay off. Free text, ids and counts may have any value;
+/// arguments that were never used are refused. Secrets are not written to the policy. Calls that
+/// the server or a policy refused do not count. The policy is loaded and tried on every other call
+/// of the tapes before it is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,21 +41,21 @@ Examples:
 Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 a file could not be read or written, 64
 wrong usage.")]
 pub(crate) struct Args {
-    /// Tapes, plain or gzip, of any dialect; of a folder, all that are in it
+    /// Tapes of any dialect, plain or gzip; a folder stands for all tapes in it
     #[arg(required = true, value_name = "TAPE")]
     tapes: Vec<PathBuf>,
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Have Cedar decide instead of rules, by policies that are written to this file
+    /// Use Cedar policies instead of rules, and write them to this file
     #[arg(long, value_name = "FILE", value_parser = never_stdout(NAMED_IN_POLICY))]
     cedar: Option<PathBuf>,
-    /// The server, by the name it is to have in the policy [default: as each tape says]
+    /// The name of the server in the policy [default: taken from each tape]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite what exists already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
