@@ -43,18 +43,19 @@ const AFTER_HELP: &str = "\
 Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
-  tapegate init                                    write a policy to start with
-  tapegate shim --server-id files -- CMD ARGS      let through what the policy permits
-  tapegate approvals list                          which calls wait for a person?
-  tapegate replay -r s.jsonl                       the tape in the server's place
-  tapegate verify -r s.jsonl -- node server.js     what has changed since
-  tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
-  tapegate show s.jsonl                            a tape as a timeline
+  tapegate init                                    write a starter policy
+  tapegate shim --server-id files -- CMD ARGS      forward only what the policy permits
+  tapegate approvals list                          list calls that wait for approval
+  tapegate replay -r s.jsonl                       play the tape as the server
+  tapegate verify -r s.jsonl -- node server.js     report what has changed since
+  tapegate serve --scenario rug-pull --expect      test an agent with an attack
+  tapegate show s.jsonl                            show a tape as a timeline
   tapegate check s.jsonl
-  tapegate convert -r s.jsonl -o s.yaml            a scenario to edit
+  tapegate convert -r s.jsonl -o s.yaml            make a scenario to edit
 
-Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario gave
-up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record, tape and shim hand on the server's code.";
+Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario timed out, 6 a
+request is not on the tape or an agent is not safe, 64 usage, 130/143 signals. record, tape and shim
+exit with the server's code.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

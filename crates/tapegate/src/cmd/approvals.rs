@@ -38,16 +38,16 @@ use folder::Project;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tapegate approvals                            what waits
-  tapegate approvals show ap_k3x9               all about one, by the beginning of its name
-  tapegate approvals show ap_k3x9 --reveal      with what is masked, on the terminal alone
+  tapegate approvals                            list pending requests
+  tapegate approvals show ap_k3x9               show one, by the start of its id
+  tapegate approvals show ap_k3x9 --reveal      with masked values, on the terminal only
   tapegate approvals approve ap_k3x9
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
   tapegate approvals export-key ~/approver.key  a key for scripts
   tapegate approvals list --wait --format jsonl | jq -r .id
 
-Exit codes: 0 done, 1 a request was decided before, has expired or is not yours to decide, or no
-person is here to decide, 2 there is no such request, 3 a file could not be read or written, 64
+Exit codes: 0 done, 1 a request is already decided, has expired or is not yours to decide, or no
+person is at the terminal, 2 there is no such request, 3 a file could not be read or written, 64
 wrong usage.")]
 pub(crate) struct Args {
     /// The action to take

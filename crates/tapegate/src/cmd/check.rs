@@ -41,8 +41,8 @@ Examples:
   tapegate check --schema=policy > policy.schema.json
   tapegate check --format jsonl tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is not one, or a
-folder has no tape, 3 a file could not be read, or is a pipe or a device.")]
+Exit codes: 0 no errors, 1 at least one error, 2 a file is not an activity log, or a folder has no
+tape, 3 a file could not be read, or is a pipe or a device.")]
 pub(crate) struct Args {
     /// The files to check: tapes of any dialect, plain or gzip; activity logs, with their older
     /// files; scenarios, policies and policy tests (.yaml or .yml); lock files; folders, for the

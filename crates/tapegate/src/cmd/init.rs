@@ -41,16 +41,16 @@ const SUMMARY: &str = "standard output has the summary; name a file";
 #[command(after_help = "\
 Examples:
   tapegate init                             a policy that asks about everything but reading
-  tapegate init --from-tapes                one that lets through what is on the tapes found here
+  tapegate init --from-tapes                a policy that permits what is on the tapes found here
   tapegate init --from-tape session.jsonl --force
   tapegate init ~/.config/tapegate/tapegate.yaml       for projects without a policy
   tapegate init --dry-run --format json | jq -r '.servers[].snippet'
 
-What is written: FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
+Writes FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
 overwritten without --force.
 
-Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file is there already or could not be
-written, 64 wrong usage.")]
+Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file exists or could not be written,
+64 wrong usage.")]
 pub(crate) struct Args {
     /// The file to write
     #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = never_stdout(SUMMARY))]

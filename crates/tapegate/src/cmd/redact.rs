@@ -36,8 +36,8 @@ Examples:
   tapegate redact session.jsonl --in-place --redact secrets,..password
   tapegate redact s.jsonl -o t.jsonl --redact 'params.arguments.*' --redact-key-file ~/.tape-key
 
-Exit codes: 0 done, 1 lines were left out that are not entries, 2 it is not a tape, or was redacted
-with another key, 3 a file could not be read or written, 64 wrong usage.")]
+Exit codes: 0 done, 1 lines that are not entries were omitted, 2 the file is not a tape, or was
+redacted with another key, 3 a file could not be read or written, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The tape, plain or gzip, of any dialect
     #[arg(value_name = "TAPE")]

@@ -38,8 +38,8 @@ Examples:
   tapegate policy accept --forget old/tapegate.yaml
   tapegate policy accept --non-interactive --key-file ~/keys/ci.key      in a script
 
-Takes a person at a terminal, who is asked, and refuses inside a coding agent. A change that
-provably permits nothing more is taken without this command.
+Asks a person at a terminal, and refuses inside a coding agent. A change that provably permits
+nothing more takes effect without this command.
 
 Exit codes: 0 accepted, or nothing to accept; 1 not accepted; 2 the policy does not load; 3 a file
 could not be read or written; 64 wrong usage.")]

@@ -36,9 +36,9 @@ Examples:
   tapegate policy backtest --format jsonl tapes/*.jsonl.gz | jq -c 'select(.sort == \"deny\")'
   tapegate policy backtest tapes/ --exit-code || echo something would be stopped
 
-Exit codes: 0 whatever is found; with --exit-code 1 if anything is that --show names (unless given:
-deny, hold, reject, drift and changed); 2 a policy or a tape is invalid, 3 a file could not be read,
-64 wrong usage.")]
+Exit codes: 0 done; with --exit-code, 1 if there is anything that --show names (by default deny,
+hold, reject, drift and changed); 2 a policy or a tape is invalid, 3 a file could not be read, 64
+wrong usage.")]
 pub(crate) struct Args {
     /// Tapes of any dialect, plain or gzip; a folder stands for all tapes in it
     #[arg(required = true, value_name = "TAPE")]

@@ -35,8 +35,8 @@ Examples:
   tapegate policy explain --frame '{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{}}'
   tapegate policy explain read_file --exit-code && echo it passes
 
-Exit codes: 0 whatever is decided; with --exit-code 0 if it is sent on, 1 if it is denied, 7 if it
-waits for a person; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
+Exit codes: 0 done; with --exit-code, 0 if the call is forwarded, 1 if it is denied, 7 if it waits
+for approval; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The name of the tool or prompt, or the URI
     #[arg(value_name = "TOOL", required_unless_present = "frame", conflicts_with = "frame")]

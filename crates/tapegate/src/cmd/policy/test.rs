@@ -46,7 +46,7 @@ A test file:
     - {call: delete_file, expect: deny, gate: rules, rule: no-deletes}
     - {method: resources/read, uri: 'file:///etc/passwd', expect: approve, workflow: people}
 
-Exit codes: 0 all is as expected, 1 something is not, 2 a test file or a policy is invalid, 3 a file
+Exit codes: 0 all tests passed, 1 a test failed, 2 a test file or a policy is invalid, 3 a file
 could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The test files [default: tapegate.test.yaml here, or beside the policy]

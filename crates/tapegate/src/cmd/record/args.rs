@@ -161,7 +161,7 @@ In a client's config (.mcp.json):
     \"args\": [\"record\", \"-o\", \"/tmp/tapes/\", \"--name\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
-The server's exit code is ours. Exit 3: the tape could not be written; 4: the server could not
+Exits with the server's exit code. Exit 3: the tape could not be written; 4: the server could not
 be started or reached; 64: wrong usage.";
 
 const TAPE_EXAMPLES: &str = "\

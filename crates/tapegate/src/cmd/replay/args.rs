@@ -248,7 +248,7 @@ Exit codes:
   0    the client left
   2    the tape is broken
   3    a file could not be read or written
-  4    cannot listen for HTTP, or the server that is asked by passthrough failed
+  4    cannot listen for HTTP, or the passthrough server failed
   6    the client asked for something that is not on the tape
   64   wrong usage
   130, 143  ended by a signal";

@@ -158,13 +158,13 @@ Examples:
   tapegate serve server.yaml --http :8080 --state-scope global
   tapegate serve --tool calculator.yaml --behavior slow-loris
 
-In a client's config (.mcp.json), to see whether the agent falls for it:
+In a client's config (.mcp.json), to test whether the agent falls for the attack:
   {\"mcpServers\": {\"calculator\": {\"command\": \"tapegate\",
     \"args\": [\"serve\", \"--scenario\", \"rug-pull\", \"--expect\", \"--report\", \"/tmp/verdict.xml\"]}}}
 
 Exit codes:
   0    the client left, and with --expect it was safe
-  1    with --expect, nothing that is expected was tested
+  1    with --expect, no expectation was tested
   2    the scenario is broken, or needs --allow-external-handlers
   3    a file could not be read or written
   4    cannot listen for HTTP

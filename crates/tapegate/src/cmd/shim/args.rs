@@ -56,9 +56,9 @@ In a client's config (.mcp.json):
     \"args\": [\"shim\", \"--require-policy\", \"--server-id\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
-A policy that changes is taken up once a person has run `tapegate policy accept`, or at once if it
-provably permits nothing more. `tapegate approvals` shows what waits, `tapegate log` what was decided.
+A changed policy takes effect once a person has run `tapegate policy accept`, or at once if it
+provably permits nothing more. `tapegate approvals` lists pending calls, `tapegate log` decisions.
 
 A session that cannot start answers every request with the reason until the client leaves.
-The server's exit code is ours. Exit 2: no policy that loads; 3: the tape could not be
-written; 4: the server or the hub could not be started or reached; 64: wrong usage.";
+Exits with the server's exit code. Exit 2: no policy loads; 3: the tape could not be written;
+4: the server or the hub could not be started or reached; 64: wrong usage.";
