@@ -222,7 +222,7 @@ fn not_here() -> Failure {
     let words = format!("`{name}` is not part of this version: it does not record shell sessions");
     let product = called::PRODUCT;
     Failure::new(Exit::Usage, words).hint(format!(
-        "`{product} --help` lists what there is; `{product} show` reads the recordings of {name}"
+        "`{product} --help` lists the commands; `{product} show` reads the recordings of {name}"
     ))
 }
 

@@ -92,7 +92,7 @@ impl UnknownVariable {
 
     fn failure(&self) -> Failure {
         Failure::new(Exit::Usage, self.words()).hint(
-            "correct it, or unset it; a session is not started with a setting that is not read",
+            "correct it, or unset it; a session does not start with an unknown setting",
         )
     }
 }

@@ -56,7 +56,7 @@ impl RedactArgs {
         if secret.len() < SECRET_BYTES_MIN {
             let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
             // Not into the file that was named: it may have been named by mistake.
-            let hint = "make a key by `openssl rand -hex 32 > tape.key`, and name that file";
+            let hint = "make a key with `openssl rand -hex 32 > tape.key`, and name that file";
             return Err(Failure::new(Exit::Usage, words).hint(hint).into());
         }
         Ok(Some(Key::from_secret(secret)))

@@ -21,7 +21,7 @@ const HEAD_BYTES: u64 = 1024;
 pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
-            let words = format!("--report names the {what} that is played, which is never touched");
+            let words = format!("--report names the {what} being played, which is never changed");
             return Err(Failure::new(Exit::Usage, words).hint("name another file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -57,7 +57,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let words = format!(
-        "`{}` exists and is not a report of Tapegate, so it is not replaced",
+        "`{}` exists and is not a Tapegate report, so it is not replaced",
         path.display()
     );
     Err(Failure::new(Exit::Usage, words).hint("name another file for --report, or delete that one"))
@@ -145,7 +145,7 @@ fn add(report: &mut Report, path: &Path, run: &RunArgs, quiet: bool) -> Result<u
         }
         if run.run_id.is_none() {
             let command = report.command;
-            said = Some(format!("`{name}` is not a report of `{command}`, and is replaced"));
+            said = Some(format!("`{name}` is not a report of `{command}`; replacing it"));
         }
         report.written_for(path)
     };

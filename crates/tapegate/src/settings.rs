@@ -193,7 +193,7 @@ fn found(path: &Path) -> Result<bool, Failure> {
     };
     let unusable = |exit: Exit, why: &str| {
         let name = path.display();
-        let hint = "a policy that cannot be read is not passed over; remove it, or name another by --config";
+        let hint = "an unreadable policy is not skipped; remove it, or pass another with --config";
         Err(Failure::new(exit, format!("cannot use `{name}` as a policy: {why}")).hint(hint))
     };
     match path.symlink_metadata() {
@@ -202,9 +202,9 @@ fn found(path: &Path) -> Result<bool, Failure> {
         Ok(_) => {}
     }
     match path.metadata() {
-        Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a link that leads nowhere"),
+        Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a dangling link"),
         Err(error) => unusable(Exit::Io, &error.to_string()),
-        Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is no regular file"),
+        Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is not a regular file"),
         Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
         Ok(_) => Ok(true),
     }
@@ -218,8 +218,8 @@ fn is_trusted(owner: u32) -> bool {
 
 fn foreign(path: &Path) -> Failure {
     let name = path.display();
-    Failure::new(Exit::Invalid, format!("`{name}` belongs to somebody else"))
-        .hint(format!("if it is to govern here, name it by --config {name}; if not, name another"))
+    Failure::new(Exit::Invalid, format!("`{name}` belongs to another user"))
+        .hint(format!("to use it, pass --config {name}; otherwise name another policy"))
 }
 
 #[cfg(test)]

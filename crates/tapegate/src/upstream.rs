@@ -58,8 +58,8 @@ impl UpstreamArgs {
     /// The server that was named, if any.
     pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
         if !self.headers().is_empty() && self.upstream_http.is_none() {
-            return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
-                .hint("name the server by --upstream-http URL"));
+            return Err(Failure::new(Exit::Usage, "--header needs a server reached by HTTP")
+                .hint("name the server with --upstream-http URL"));
         }
         if let Some(url) = &self.upstream_http {
             return Ok(Some(Upstream::Http(url.clone())));

@@ -57,7 +57,7 @@ static CHOSEN: OnceLock<Verbosity> = OnceLock::new();
 /// Sets the verbosity of this process. Only the first call has an effect.
 pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure> {
     if args.quiet && args.verbose {
-        return Err(Failure::new(Exit::Usage, "--quiet and --verbose exclude each other"));
+        return Err(Failure::new(Exit::Usage, "give either --quiet or --verbose, not both"));
     }
     let named = level_in_environment();
     let least = match (args.quiet, args.verbose, &named) {

@@ -73,7 +73,7 @@ pub(crate) fn release_stdout() -> std::io::Result<()> {
 pub(crate) fn greet(quiet: bool) {
     if !quiet && std::io::stdin().is_terminal() {
         talk::say("waiting for an MCP client on standard input; Ctrl-D ends");
-        talk::advise("clients start this by their config, or come by HTTP to --http :8080");
+        talk::advise("clients start this from their config, or connect to --http :8080");
     }
 }
 

@@ -135,22 +135,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn misuse(args: &Args) -> Result<(), Failure> {
     let decides = matches!(args.verb, Verb::Approve | Verb::Deny);
     let words = match args.verb {
-        Verb::List if !args.ids.is_empty() => "`list` takes no names; `show` does",
-        Verb::Show if args.ids.is_empty() => "`show` wants the name of a request",
+        Verb::List if !args.ids.is_empty() => "`list` takes no ids; `show` does",
+        Verb::Show if args.ids.is_empty() => "`show` needs the id of a request",
         Verb::Approve | Verb::Deny if args.ids.is_empty() != args.all => {
-            "name the requests that are meant, or pass --all for everything that waits"
+            "name the requests to decide, or pass --all for all pending ones"
         }
         Verb::Show if args.all => "--all is for `list`, `approve` and `deny`",
         Verb::ExportKey if args.ids.len() != 1 || args.all || args.ids[0] == "-" => {
             "`export-key` takes the name of one new file; a key is never printed"
         }
-        Verb::ExportKey if args.format != Format::Text => "--format does nothing for `export-key`",
+        Verb::ExportKey if args.format != Format::Text => "--format has no effect on a key",
         _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
             "--wait is for `list` and `show`"
         }
         _ if args.reveal && args.verb != Verb::Show => "--reveal is for `show`",
         _ if args.reveal && (args.wait || args.format != Format::Text) => {
-            "--reveal prints to the terminal alone, without --wait and --format"
+            "--reveal prints only to the terminal, and cannot be used with --wait or --format"
         }
         _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {
             "--reason and --by are for `approve` and `deny`"

@@ -151,10 +151,10 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let words = match () {
         () if args.expect_head.is_some() && !seen.logs => {
-            "--expect-head is for an activity log, and there is none among the files"
+            "--expect-head needs an activity log, but none of the files is one"
         }
         () if args.strict_001 && !seen.scenarios => {
-            "--strict-001 is for a scenario, and there is none among the files"
+            "--strict-001 needs a scenario, but none of the files is one"
         }
         () => return Ok(exit),
     };

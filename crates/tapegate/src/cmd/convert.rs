@@ -101,7 +101,7 @@ enum Format {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     if is_same_file(&args.recording, &args.output) {
-        let failure = Failure::new(Exit::Usage, "-o names the tape that is read");
+        let failure = Failure::new(Exit::Usage, "-o names the input tape");
         return Err(failure.hint("choose another file").into());
     }
     match args.to {

@@ -146,9 +146,9 @@ fn make_parent(policy: &Path) -> Result<(), Failure> {
 /// The tapes to generate the policy from.
 fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if args.from_tapes && found.is_empty() {
-        let words = "there are no tapes in `.tapegate/tapes`, `tapes` or this folder";
+        let words = "no tapes in `.tapegate/tapes`, `tapes` or this folder";
         let hint = format!(
-            "name one by --from-tape TAPE, or record one: {}",
+            "name one with --from-tape TAPE, or record one: {}",
             called::command("record -o tapes/ -- SERVER")
         );
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
@@ -156,7 +156,7 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
     let found = if args.from_tapes { found } else { &[] };
     let named = [&args.from_tape[..], found].concat();
     if named.is_empty() && args.server_id.is_some() {
-        let words = "--server-id names the server of tapes, and no tapes are named";
+        let words = "--server-id has no effect without tapes";
         return Err(Failure::new(Exit::Usage, words).hint("add --from-tape TAPE or --from-tapes"));
     }
     Ok(named)
@@ -193,7 +193,7 @@ fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
 
 fn paths(around: &Surroundings<'_>, file: &Path) -> Result<Paths, Failure> {
     let binary = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot tell where this program is: {error}"))
+        Failure::new(Exit::Io, format!("cannot find the path of this program: {error}"))
     })?;
     let path = around.first(&["PATH"]).unwrap_or_default();
     let first =
@@ -251,7 +251,7 @@ fn unshadowed(args: &Args) -> Result<(), Failure> {
     let ours = args.file.file_name().is_some_and(|name| name == "tapegate.yaml");
     if ours && older.is_file() && !args.force {
         let words = format!("`{}` would no longer be used", older.display());
-        let hint = "it is a policy already and loads as it is; pass --force to begin anew";
+        let hint = "it is already a policy and loads as it is; pass --force to start over";
         return Err(Failure::new(Exit::Io, words).hint(hint));
     }
     Ok(())
@@ -269,5 +269,5 @@ fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
         )),
     };
     tried
-        .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made of this: {why}")))
+        .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made: {why}")))
 }

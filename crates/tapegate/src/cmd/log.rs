@@ -78,7 +78,7 @@ const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.follow && args.format == Format::Json {
-        let words = "a document has an end, and --follow has none";
+        let words = "--format json is one document, which --follow never completes";
         return Err(Failure::new(Exit::Usage, words).hint("pass --format jsonl").into());
     }
     let out = &mut BufWriter::with_capacity(OUT_BYTES, out);

@@ -60,7 +60,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     let Some(redactor) = args.rules.redactor()? else {
-        let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
+        let failure = Failure::new(Exit::Usage, "no rule says what to mask");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
     };
     // A pipe can be read only once; its headers are read while it is rewritten.
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         ));
         talk::warn(&format!(
             "the tape has no header to say how it was redacted, so `replay` cannot match a live \
-             request with what was masked; to be able to, redact what `{line}` makes of it"
+             request with what was masked; to allow that, redact the output of `{line}`"
         ));
     }
     Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
@@ -130,7 +130,7 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
     }
     let more = report.skipped_lines - report.skipped.len() as u64;
     if more > 0 {
-        talk::warn(&format!("{name}: left out: {more} more lines that are not entries"));
+        talk::warn(&format!("{name}: omitted {more} more lines that are not entries"));
     }
     if let Some(bytes) = report.torn_bytes {
         let s = if bytes == 1 { "" } else { "s" };
@@ -140,7 +140,7 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
     if args.in_place && !args.force && !report.skipped.is_empty() {
         let words = format!("`{name}` has lines that are not entries and would be lost");
         let failure = Failure::new(Exit::Findings, words);
-        return Err(failure.hint("write another tape by -o, or pass --force").into());
+        return Err(failure.hint("write another tape with -o, or pass --force").into());
     }
     tape.commit().map_err(refused)?;
     Ok(report)

@@ -138,7 +138,7 @@ fn misuse(args: &Args) -> Result<(), Failure> {
             ("--follow takes a file", "standard input is read to its end anyway")
         }
         () if args.follow && args.format == Format::Json => {
-            ("a document has an end, and --follow has none", "pass --format jsonl")
+            ("--format json is one document, which --follow never completes", "pass --format jsonl")
         }
         () => return Ok(()),
     };

@@ -10,7 +10,7 @@ use crate::settings::user_state::project_key;
 /// The hint for scripts.
 fn way_out() -> String {
     format!(
-        "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
+        "run it in a terminal that you opened, not an agent; a script passes --non-interactive \
          --key-file FILE, with a key from `{}`",
         called::command("approvals export-key FILE")
     )

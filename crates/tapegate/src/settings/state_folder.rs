@@ -133,7 +133,7 @@ impl Surroundings<'_> {
         {
             let state = project.join(STATE_NAME);
             if let Err(error) = ProjectStates::new(&user_state).put(project, &state) {
-                talk::warn(&format!("`{}` may not be used: {error}", state.display()));
+                talk::warn(&format!("cannot use `{}`: {error}", state.display()));
             }
         }
     }

@@ -130,7 +130,7 @@ fn filters_choose_what_is_shown() {
         assert_eq!(tools(folder.path(), args), expected, "{args:?}");
     }
     let out = says(folder.path(), &["log", "--since", "soon"], 64);
-    assert!(out.contains("`soon` is no time"), "{out}");
+    assert!(out.contains("`soon` is not a valid time"), "{out}");
     says(folder.path(), &["log", "--tool", "[a"], 64);
 }
 

@@ -165,7 +165,7 @@ fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(text) = &arguments
         && let Err(fault) = json::check(text)
     {
-        let words = format!("the arguments are no JSON: {fault}");
+        let words = format!("the arguments are not valid JSON: {fault}");
         return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
     }
     Ok(arguments)
@@ -207,5 +207,5 @@ impl WhoArgs {
 }
 
 fn moment(text: &str) -> Result<i64, String> {
-    read_rfc3339(text).ok_or_else(|| "no time such as 2026-03-20T14:22:11Z".to_owned())
+    read_rfc3339(text).ok_or_else(|| "expected a time such as 2026-03-20T14:22:11Z".to_owned())
 }

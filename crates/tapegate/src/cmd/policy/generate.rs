@@ -106,8 +106,8 @@ pub(crate) fn observe(
             (None, None) => {
                 let name = tape.path.display();
                 talk::warn(&format!(
-                    "`{name}` does not say whose it is, so all servers are meant; --server-id says \
-                     which one"
+                    "`{name}` does not name its server, so the rules apply to all servers; name \
+                     one with --server-id"
                 ));
                 "*".to_owned()
             }
@@ -122,7 +122,7 @@ pub(crate) fn observe(
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
     if traffic.is_empty() {
-        let words = "nothing was called on these tapes";
+        let words = "there are no calls on these tapes";
         return Err(Failure::new(Exit::Invalid, words).hint("record a session that does the work"));
     }
     Ok(traffic)
@@ -173,10 +173,10 @@ fn was_refused(extra: &[u8]) -> bool {
 /// Generates a policy. It is checked before it is returned, so an invalid one is never written.
 pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure> {
     generate::generate(traffic, wish).map_err(|why| {
-        let words = format!("no policy can be made of this: {why}");
+        let words = format!("no policy can be made: {why}");
         let failure = Failure::new(Exit::Invalid, words);
         match wish.cedar {
-            Some(_) => failure.hint("rules can say what Cedar cannot: leave out --cedar"),
+            Some(_) => failure.hint("rules can express what Cedar cannot: leave out --cedar"),
             None => failure,
         }
     })

@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let left: usize = differences(&lock).values().map(Vec::len).sum();
     if left > 0 && !args.check && args.format == Format::Text {
-        talk::advise("accept everything by --all, or some of it by --accept NAME");
+        talk::advise("accept everything with --all, or single items with --accept NAME");
     }
     Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }
@@ -158,8 +158,8 @@ fn accept(
     match unknown.first() {
         None => Ok(accepted),
         Some(name) => {
-            let words = format!("there is nothing to accept by the name `{name}`");
-            let hint = "without --accept it is shown what there is";
+            let words = format!("nothing to accept has the name `{name}`");
+            let hint = "run without --accept to list what can be accepted";
             Err(Failure::new(Exit::Usage, words).hint(hint))
         }
     }

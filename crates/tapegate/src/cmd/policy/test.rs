@@ -128,7 +128,7 @@ impl Args {
         }
         let none = || {
             Failure::new(Exit::Invalid, format!("there is no {FILE} here")).hint(format!(
-                "name one: `{}`; --help shows what is in it",
+                "name one: `{}`; --help shows the format",
                 called::command("policy test FILE")
             ))
         };

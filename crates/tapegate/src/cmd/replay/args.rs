@@ -209,7 +209,7 @@ fn pace(text: &str) -> Result<f64, String> {
         _ => return Err("expected `instant`, `realistic` or `scaled:N`".to_owned()),
     };
     let positive = scale.filter(|scale: &f64| scale.is_finite() && *scale >= 0.0);
-    positive.ok_or("expected a number from 0 on after `scaled:`".to_owned())
+    positive.ok_or("expected a number of 0 or more after `scaled:`".to_owned())
 }
 
 fn session(text: &str) -> Result<TapeSession, String> {

@@ -61,7 +61,7 @@ impl Guard<'_> {
                 Ok(Box::new(tape))
             }
             Err(error) if self.rule.regime.profile == Profile::Development => {
-                let words = format!("{error}; the session goes on without a tape");
+                let words = format!("{error}; the session continues without a tape");
                 self.journal.say(Level::Error, &words);
                 Ok(Box::new(Untaped))
             }

@@ -184,8 +184,8 @@ async fn ask(
 ) -> Option<Settlement> {
     let Question { ticket, request, subject } = question;
     let unavailable = |error: ClientError| {
-        journal.say(Level::Error, &format!("nobody can be asked: {error}"));
-        Some(Settlement::Unanswered(subject.unavailable("nobody can be asked for approval")))
+        journal.say(Level::Error, &format!("cannot request approval: {error}"));
+        Some(Settlement::Unanswered(subject.unavailable("no approver is reachable")))
     };
     // Not cancellable: we must know whether the hub has opened a request that people can see.
     let answer = match client.evaluate(&request).await {
