@@ -117,7 +117,7 @@ fn summary(tally: &Tally, outline: &Outline) -> String {
         write!(out, "; {} over the size limit", outline.oversize).ok();
     }
     if outline.broken_lines > 0 {
-        write!(out, "; left out as no entry: {}", counted(outline.broken_lines, "line")).ok();
+        write!(out, "; skipped, not entries: {}", counted(outline.broken_lines, "line")).ok();
     }
     out.push('\n');
     out
