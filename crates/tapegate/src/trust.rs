@@ -150,7 +150,7 @@ impl Trust {
         let why = match (&copy.found.rule, &file.found.rule) {
             (None, _) => {
                 return copy.refused(format!(
-                    "the accepted copy of the policy no longer loads; `{}` accepts the file instead",
+                    "the accepted copy of the policy no longer loads; `{}` accepts the file",
                     called::command("policy accept")
                 ));
             }

@@ -52,7 +52,7 @@ pub(crate) fn text(tally: &Tally, outline: &Outline, tapes: &[&Path], palette: P
     for (sort, title) in [
         (Sort::Deny, "denied"),
         (Sort::Hold, "waits for a person"),
-        (Sort::Reject, "not written as it must be"),
+        (Sort::Reject, "malformed"),
         (Sort::Drift, "not what was accepted"),
         (Sort::Filter, "hidden from lists"),
         (Sort::Redact, "masked"),

@@ -233,7 +233,7 @@ async fn ask(
             Err(error) => unavailable(error),
         },
         TaskStatus::Pending => {
-            Some(Settlement::Unanswered(subject.unavailable("the governance service is ending")))
+            Some(Settlement::Unanswered(subject.unavailable("the governance service has stopped")))
         }
         TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
             Some(Settlement::Refused(subject.rejected(decided.reason.as_deref())))
