@@ -72,7 +72,7 @@ impl Bridge {
         }
         // The server may come back; the next accepted message triggers another attempt.
         self.deaf.set(true);
-        self.notify("lost the MCP server's event stream; the next message reopens it");
+        self.notify("lost the MCP server's event stream; the next message tries again");
         self.give_up_elsewhere().await;
     }
 
