@@ -230,7 +230,7 @@ impl Client {
             .map_err(|source| ClientError::File { path: path(), source })?;
         Token::read(&text).ok_or_else(|| ClientError::File {
             path: path(),
-            source: std::io::Error::other("there is no token in it"),
+            source: std::io::Error::other("it contains no token"),
         })
     }
 

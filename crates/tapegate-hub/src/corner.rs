@@ -55,7 +55,7 @@ pub enum ClaimError {
         at: Option<String>,
     },
     /// Both tokens would be written to the same file.
-    #[error("the tokens of shims and approvers cannot both be kept in `{0}`")]
+    #[error("the shims' token and the approvers' token cannot share the file `{0}`")]
     OneFile(PathBuf),
     /// The private folder of the project cannot be used.
     #[error(transparent)]
@@ -191,11 +191,9 @@ fn remove_old_token(state: &Path, token: &Path) -> Option<String> {
     }
     let name = old.display();
     match fs::remove_file(&old) {
-        Ok(()) => Some(format!("removed `{name}`: the hub's token no longer lies in the project")),
+        Ok(()) => Some(format!("removed `{name}`: the hub's token is now kept elsewhere")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(format!(
-            "`{name}` is not used, and cannot be removed: {error}; the hub's token no longer lies in the project"
-        )),
+        Err(error) => Some(format!("cannot remove `{name}`, which is no longer used: {error}")),
     }
 }
 

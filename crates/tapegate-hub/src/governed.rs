@@ -62,7 +62,7 @@ impl Governed {
 
     /// The version of the policy, for people.
     pub fn name(&self) -> &str {
-        self.policy.as_ref().map_or("none: everything is only observed", |policy| &policy.version)
+        self.policy.as_ref().map_or("none (observing only)", |policy| &policy.version)
     }
 
     /// Whether tapes are recorded.

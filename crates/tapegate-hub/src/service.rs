@@ -215,7 +215,7 @@ impl Hub {
     /// Reports that shims are still connected at the end of the wait.
     pub(crate) fn left_behind(&self) {
         let (count, _) = self.shims.borrow_mut().active(self.clock.now());
-        let words = format!("{count} shims have not ended within ten seconds");
+        let words = format!("{count} shims did not shut down within ten seconds");
         (self.options.notice)(Level::Warn, &words);
         self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
     }

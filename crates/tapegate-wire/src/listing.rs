@@ -53,12 +53,12 @@ pub async fn run(
         (_, Some(why)) => End::Unheard(why),
         (Ok(listed), None) => End::Listed(listed),
         (Err(ListingFailure::Echo), None) => {
-            let words = "this is not an MCP server: it sends back what it is sent";
+            let words = "this is not an MCP server: it echoes its input";
             End::Unheard(words.to_owned())
         }
         (Err(ListingFailure::Refused(why)), None) => {
             let late = || format!("the MCP server did not answer within {} s", timeout.as_secs());
-            let refused = || format!("the MCP server refuses: {why}");
+            let refused = || format!("the MCP server returned an error: {why}");
             End::Unheard(match silence {
                 Some(Silence::Gone) => farewell.unwrap_or_else(refused),
                 Some(Silence::Late) => late(),

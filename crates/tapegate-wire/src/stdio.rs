@@ -44,7 +44,7 @@ pub(crate) const EXIT_NEWS: Duration = Duration::from_millis(100);
 /// How often to check whether a client that closed one end has closed the other too.
 pub(crate) const LOOK_ROUND: Duration = Duration::from_millis(100);
 /// The reason for ending held calls when the client leaves.
-pub(crate) const LEFT: &str = "the client left before a person had decided";
+pub(crate) const LEFT: &str = "the client disconnected before the call was decided";
 /// How long to wait at the end for a client that does not read.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 

@@ -25,7 +25,7 @@ use ear::Ear;
 const UNWRITTEN_BYTES_MAX: usize = 4 << 20;
 
 /// Why no more messages are sent to a stalled server.
-const DEAF: &str = "the MCP server does not read what it is told";
+const DEAF: &str = "the MCP server does not read its input";
 
 /// The configuration of a verification.
 pub struct Terms<'a> {
@@ -59,7 +59,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The tape could not be read.
-    #[error("cannot read on in the tape: {0}")]
+    #[error("cannot continue reading the tape: {0}")]
     Tape(#[from] io::Error),
 }
 

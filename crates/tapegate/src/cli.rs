@@ -23,12 +23,12 @@ use crate::talk;
 use crate::verbosity::{self, VerbosityArgs};
 use crate::views::visible;
 
-/// Records, replays and gates what an AI agent and its MCP servers say to each other.
+/// Records, replays and gates the traffic between an AI agent and its MCP servers.
 ///
-/// Tapegate sits on the wire between an agent and an MCP server. `record` changes nothing and keeps a
-/// tape of every message; `shim` also decides about every call, by a policy. Put `tapegate record -o
-/// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's config,
-/// and use the client as before.
+/// Tapegate sits between an agent and an MCP server. `record` forwards every message unchanged and
+/// keeps a tape of it; `shim` also checks every call against a policy. Put `tapegate record -o
+/// /tmp/tapes/ --` or `tapegate shim --` in front of a server's command line in any client's
+/// config, and use the client as before.
 #[derive(Debug, Parser)]
 #[command(name = "tapegate", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = AFTER_HELP, after_long_help = format!("{AFTER_HELP}\n\n{}", environment::HELP))]
@@ -43,18 +43,19 @@ const AFTER_HELP: &str = "\
 Examples:
   tapegate demo                                    see it work, nothing to install
   tapegate record -o s.jsonl -- npx -y @modelcontextprotocol/server-everything
-  tapegate init                                    write a policy to start with
-  tapegate shim --server-id files -- CMD ARGS      let through what the policy permits
-  tapegate approvals list                          which calls wait for a person?
-  tapegate replay -r s.jsonl                       the tape in the server's place
-  tapegate verify -r s.jsonl -- node server.js     what has changed since
-  tapegate serve --scenario rug-pull --expect      an attack: does the agent fall for it?
-  tapegate show s.jsonl                            a tape as a timeline
+  tapegate init                                    write a starter policy
+  tapegate shim --server-id files -- CMD ARGS      forward only what the policy permits
+  tapegate approvals list                          list calls that wait for approval
+  tapegate replay -r s.jsonl                       play the tape as the server
+  tapegate verify -r s.jsonl -- node server.js     report what has changed since
+  tapegate serve --scenario rug-pull --expect      test an agent with an attack
+  tapegate show s.jsonl                            show a tape as a timeline
   tapegate check s.jsonl
-  tapegate convert -r s.jsonl -o s.yaml            a scenario to edit
+  tapegate convert -r s.jsonl -o s.yaml            make a scenario to edit
 
-Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario gave
-up, 6 not on the tape or not safe, 64 usage, 130/143 signals; record, tape and shim hand on the server's code.";
+Exit codes: 0 ok, 1 findings, 2 invalid input, 3 I/O, 4 transport, 5 a scenario timed out, 6 a
+request is not on the tape or an agent is not safe, 64 usage, 130/143 signals. record, tape and shim
+exit with the server's code.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -221,7 +222,7 @@ fn not_here() -> Failure {
     let words = format!("`{name}` is not part of this version: it does not record shell sessions");
     let product = called::PRODUCT;
     Failure::new(Exit::Usage, words).hint(format!(
-        "`{product} --help` lists what there is; `{product} show` reads the recordings of {name}"
+        "`{product} --help` lists the commands; `{product} show` reads the recordings of {name}"
     ))
 }
 

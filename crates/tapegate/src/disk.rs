@@ -67,7 +67,7 @@ impl Disk {
         }
         let check = |file: std::fs::Metadata| match file.is_file() || file.is_dir() {
             true => Ok(()),
-            false => Err(FileError::Other("it is no regular file".to_owned())),
+            false => Err(FileError::Other("it is not a regular file".to_owned())),
         };
         // Check first, since opening a device may have side effects, and open without blocking, in
         // case a pipe has replaced the file in the meantime.
@@ -93,7 +93,7 @@ pub(crate) fn refuse_special_file(path: &Path) -> Result<(), Failure> {
     };
     let words = format!("cannot read `{}`: it is a {name}, not a regular file", path.display());
     Err(Failure::new(Exit::Io, words)
-        .hint("write it to a file and name that, or pass `-` to read standard input"))
+        .hint("write it to a file and name the file, or pass `-` to read standard input"))
 }
 
 /// The size limits for scenarios, as set in the environment.
@@ -136,7 +136,7 @@ impl Files for Disk {
             return Err(FileError::Outside);
         }
         if !real.metadata().map_err(other)?.is_file() {
-            return Err(FileError::Other("it is no regular file".to_owned()));
+            return Err(FileError::Other("it is not a regular file".to_owned()));
         }
         self.read(&real, bytes_max)
     }

@@ -5,7 +5,7 @@ use tapegate_core::tape::set_entry_bytes_max;
 /// What all commands take that read tapes.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct EntryArgs {
-    /// The longest entry of a tape that is read, such as 1GB. It is held in memory while it is read
+    /// The longest tape entry to read, such as 1GB. An entry is held in memory while it is read
     #[arg(long, value_name = "BYTES", default_value = "128MB", value_parser = crate::sizes::bytes)]
     max_entry_bytes: usize,
 }

@@ -20,8 +20,8 @@ Environment variables (flags win; docs/environment.md lists all):
   TAPEGATE_GOVERNANCE_ENDPOINT   the hub to join, as --governance-endpoint
   TAPEGATE_TOKEN_FILE            the shims' token of the hub, as --token-file
   TAPEGATE_APPROVER_TOKEN_FILE   the approvers' token of the hub, as --approver-token-file
-  TAPEGATE_LOG                   error, warn, info or debug: how much is said on standard error
-  TAPEGATE_MAX_TOOLS, ...        limits of scenarios
+  TAPEGATE_LOG                   error, warn, info or debug: how much to print on standard error
+  TAPEGATE_MAX_TOOLS, ...        limits for scenarios
   NO_COLOR, CLICOLOR_FORCE, COLUMNS, PAGER, TZ   how output looks";
 
 /// The variables that decide what is governed, by which policy, and by whom.
@@ -92,7 +92,7 @@ impl UnknownVariable {
 
     fn failure(&self) -> Failure {
         Failure::new(Exit::Usage, self.words()).hint(
-            "correct it, or unset it; a session is not started with a setting that is not read",
+            "correct it, or unset it; a session does not start with an unknown setting",
         )
     }
 }

@@ -125,22 +125,21 @@ pub(crate) fn redactor(
         return match own {
             None => Ok(None),
             Some(_) => {
-                let words = "--redact-key-file has no effect: the tape does not say that it was \
-                             redacted";
+                let words = "--redact-key-file has no effect: the tape is not marked as redacted";
                 Err(Failure::new(Exit::Usage, words).hint("leave it out").into())
             }
         };
     };
     let first = first.map_err(|error| {
         Failure::new(Exit::Invalid, &error)
-            .hint("name the file with the key by --redact-key-file FILE")
+            .hint("name the key file with --redact-key-file FILE")
     })?;
     let same = |other: &Redactor| other.header_extra() == first.header_extra();
     let known = |header| read(header).is_ok_and(|other| other.as_ref().is_none_or(same));
     if !quiet && !headers.all(known) {
         talk::warn(
-            "parts of the tape were redacted by other rules or keys; secrets are only known by \
-             those of the first",
+            "parts of the tape were redacted with different rules or keys; only those of the \
+             first part are used",
         );
     }
     Ok(Some(first))

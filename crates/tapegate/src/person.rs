@@ -31,15 +31,14 @@ pub(crate) use key::KeyArgs;
 /// the hint for scripts that can prove their permission in another way.
 pub(crate) fn require(what: &str, way_out: &str) -> Result<(), Failure> {
     let refuse = |why: String| {
-        let words = format!("{what} takes a person at a terminal, and {why}");
+        let words = format!("{what} requires a person at a terminal, and {why}");
         Err(Failure::new(Exit::Findings, words).hint(way_out))
     };
     if let Some(sign) = agent::sign(std::env::vars_os()) {
         let words = format!(
-            "{what} takes a person at a terminal, and this is the environment of a coding agent ({sign})"
+            "{what} requires a person at a terminal, and this is a coding agent's shell ({sign})"
         );
-        let hint =
-            "run it in a terminal that you opened and no agent did; a key is refused here, too";
+        let hint = "run it in a terminal that you opened, not an agent; a key is refused here, too";
         return Err(Failure::new(Exit::Findings, words).hint(hint));
     }
     let outputs = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
@@ -58,7 +57,7 @@ pub(crate) fn require_exported_key(
     state_folder: &Path,
 ) -> Result<(), Failure> {
     if let Some(sign) = agent::sign(std::env::vars_os()) {
-        let words = format!("{what} is refused in the environment of a coding agent ({sign})");
+        let words = format!("{what} is refused in a coding agent's shell ({sign})");
         let hint = "a key does not change that; run it in a terminal of your own";
         return Err(Failure::new(Exit::Findings, words).hint(hint));
     }

@@ -18,13 +18,13 @@ const SECRET_BYTES_MAX: u64 = 1 << 20;
 /// What is masked, and with which key.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct RedactArgs {
-    /// What is masked on the tape: a path such as `params.arguments.password` or `..token`,
-    /// `secrets` for all well-known tokens, one sort of them such as `github`, or `entropy`;
-    /// repeatable, or separated by commas
+    /// What to mask on the tape: a path such as `params.arguments.password` or `..token`, `secrets`
+    /// for all well-known tokens, one kind of token such as `github`, or `entropy`; repeatable, or
+    /// separated by commas
     #[arg(long, value_name = "RULE")]
     pub(crate) redact: Vec<String>,
-    /// A file with a secret of your own to make placeholders with, so that nobody else can test
-    /// guesses; without it a random key is kept in the tape's header
+    /// A file with your own secret for making placeholders, so that other readers of the tape
+    /// cannot test guesses; without it, a random key is stored in the tape's header
     #[arg(long, value_name = "FILE", requires = "redact")]
     pub(crate) redact_key_file: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ impl RedactArgs {
         if secret.len() < SECRET_BYTES_MIN {
             let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
             // Not into the file that was named: it may have been named by mistake.
-            let hint = "make a key by `openssl rand -hex 32 > tape.key`, and name that file";
+            let hint = "make a key with `openssl rand -hex 32 > tape.key`, and name that file";
             return Err(Failure::new(Exit::Usage, words).hint(hint).into());
         }
         Ok(Some(Key::from_secret(secret)))

@@ -21,7 +21,7 @@ const HEAD_BYTES: u64 = 1024;
 pub(crate) fn look_for_places(paths: &[PathBuf], tape: &Path, what: &str) -> Result<(), Failure> {
     for path in paths {
         if is_same_file(tape, path) {
-            let words = format!("--report names the {what} that is played, which is never touched");
+            let words = format!("--report names the {what} being played, which is never changed");
             return Err(Failure::new(Exit::Usage, words).hint("name another file"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -57,7 +57,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let words = format!(
-        "`{}` exists and is not a report of Tapegate, so it is not replaced",
+        "`{}` exists and is not a Tapegate report, so it is not replaced",
         path.display()
     );
     Err(Failure::new(Exit::Usage, words).hint("name another file for --report, or delete that one"))
@@ -71,10 +71,10 @@ pub(crate) fn write_all(report: &Report, paths: &[PathBuf]) -> Result<(), Failur
 /// How the report of a server meets one that is there: a client may start its server more than once.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// What happens to a report that is there: `merge` adds this start to it, and `new` replaces it
+    /// What to do with an existing report: `merge` adds this start to it, and `new` replaces it
     #[arg(long, value_enum, value_name = "MODE", default_value = "merge", requires = "report")]
     report_mode: ReportMode,
-    /// The run that this start belongs to: reports of the same run are merged, and one of another
+    /// The run that this start belongs to: a report of the same run is merged, a report of another
     /// run is replaced
     #[arg(long, value_name = "ID", requires = "report", value_parser = run_id)]
     pub(crate) run_id: Option<String>,
@@ -145,7 +145,7 @@ fn add(report: &mut Report, path: &Path, run: &RunArgs, quiet: bool) -> Result<u
         }
         if run.run_id.is_none() {
             let command = report.command;
-            said = Some(format!("`{name}` is not a report of `{command}`, and is replaced"));
+            said = Some(format!("`{name}` is not a report of `{command}`; replacing it"));
         }
         report.written_for(path)
     };

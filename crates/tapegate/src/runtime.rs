@@ -18,7 +18,7 @@ pub(crate) fn start() -> anyhow::Result<Runtime> {
             .map_or(String::new(), |limit| format!(": the limit is {limit}, and {free} are free"));
         let words = format!("too few file descriptors{limit}; a session needs {DESCRIPTORS_MIN}");
         return Err(Failure::new(Exit::Io, words)
-            .hint("raise the limit, for example by `ulimit -n 256`, or in the client's settings")
+            .hint("raise the limit, for example with `ulimit -n 256`, or in the client's settings")
             .into());
     }
     Ok(Builder::new_current_thread().enable_all().build()?)

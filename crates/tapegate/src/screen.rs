@@ -15,7 +15,7 @@ pub(crate) struct ScreenArgs {
     /// When to use colours
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     color: ColorWord,
-    /// Do not page the output; else $PAGER or `less -FRX` does, on a terminal
+    /// Do not use a pager; by default, output to a terminal goes through $PAGER or `less -FRX`
     #[arg(long)]
     no_pager: bool,
 }

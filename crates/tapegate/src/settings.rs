@@ -28,11 +28,12 @@ const REQUIRE_POLICY: &str = "TAPEGATE_REQUIRE_POLICY";
 /// What commands that know of a project take.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct ProjectArgs {
-    /// The policy [default: tapegate.yaml or thoughtgate.yaml here or in a folder above, or else
+    /// The policy [default: tapegate.yaml or thoughtgate.yaml in this folder or one above, or else
     /// tapegate/tapegate.yaml in the user's config folder]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     pub(crate) config: Option<PathBuf>,
-    /// Enforce the policy, or only log what it would do [default: what the policy says, or production]
+    /// Enforce the policy, or only log what it would do [default: as set in the policy, or
+    /// production]
     #[arg(long, value_enum)]
     pub(crate) profile: Option<ProfileWord>,
 }
@@ -40,9 +41,9 @@ pub(crate) struct ProjectArgs {
 /// A profile as a command line says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProfileWord {
-    /// What is refused goes nowhere
+    /// Refused messages are not forwarded
     Production,
-    /// What would be refused is logged, and sent on
+    /// Messages that would be refused are logged and forwarded
     Development,
 }
 
@@ -192,7 +193,7 @@ fn found(path: &Path) -> Result<bool, Failure> {
     };
     let unusable = |exit: Exit, why: &str| {
         let name = path.display();
-        let hint = "a policy that cannot be read is not passed over; remove it, or name another by --config";
+        let hint = "an unreadable policy is not skipped; remove it, or pass another with --config";
         Err(Failure::new(exit, format!("cannot use `{name}` as a policy: {why}")).hint(hint))
     };
     match path.symlink_metadata() {
@@ -201,9 +202,9 @@ fn found(path: &Path) -> Result<bool, Failure> {
         Ok(_) => {}
     }
     match path.metadata() {
-        Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a link that leads nowhere"),
+        Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a dangling link"),
         Err(error) => unusable(Exit::Io, &error.to_string()),
-        Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is no regular file"),
+        Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is not a regular file"),
         Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
         Ok(_) => Ok(true),
     }
@@ -217,8 +218,8 @@ fn is_trusted(owner: u32) -> bool {
 
 fn foreign(path: &Path) -> Failure {
     let name = path.display();
-    Failure::new(Exit::Invalid, format!("`{name}` belongs to somebody else"))
-        .hint(format!("if it is to govern here, name it by --config {name}; if not, name another"))
+    Failure::new(Exit::Invalid, format!("`{name}` belongs to another user"))
+        .hint(format!("to use it, pass --config {name}; otherwise name another policy"))
 }
 
 #[cfg(test)]

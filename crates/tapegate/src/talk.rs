@@ -108,7 +108,7 @@ fn is_writable(patience: Duration) -> bool {
 
 /// Reports that a pipe has delivered nothing for a second.
 pub(crate) fn waiting_for(pipe: &Path) {
-    say(&format!("waiting for something to be written to {}", pipe.display()));
+    say(&format!("waiting for data in {}", pipe.display()));
 }
 
 /// Prints a warning.

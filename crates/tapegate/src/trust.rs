@@ -150,7 +150,7 @@ impl Trust {
         let why = match (&copy.found.rule, &file.found.rule) {
             (None, _) => {
                 return copy.refused(format!(
-                    "the accepted copy of the policy no longer loads; `{}` accepts the file instead",
+                    "the accepted copy of the policy no longer loads; `{}` accepts the file",
                     called::command("policy accept")
                 ));
             }
@@ -198,7 +198,7 @@ impl Governing {
         let Some(why) = &self.unkept else { return Ok(()) };
         let words = format!(
             "a policy is required, but what is accepted cannot be kept ({why}): the next start \
-             would trust whatever the file says then"
+             would trust the file as it is then"
         );
         let hint = "point TAPEGATE_HOME to a folder that can be written";
         Err(Failure::new(Exit::Invalid, words).hint(hint))
@@ -231,8 +231,8 @@ fn compare(old: (&Path, &Texts), new: (&Path, &Texts)) -> Result<(), MayLoosen> 
 /// The warning that an acceptance could not be stored.
 fn not_kept(why: &str) -> String {
     format!(
-        "the accepted policy cannot be kept ({why}), so the next start trusts whatever the file says \
-         then; point TAPEGATE_HOME to a folder that can be written"
+        "the accepted policy cannot be kept ({why}), so the next start trusts the file as it \
+         is then; point TAPEGATE_HOME to a folder that can be written"
     )
 }
 

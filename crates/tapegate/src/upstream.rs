@@ -8,19 +8,20 @@ use crate::exit::{Exit, Failure};
 /// The ways to name a server.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct UpstreamArgs {
-    /// The server to start, as one command line; it is split into words, no shell is used
+    /// The server to start, as one command line; it is split into words without a shell
     #[arg(long, value_name = "CMD", conflicts_with_all = ["upstream_http", "command"])]
     pub(crate) upstream: Option<String>,
-    /// The server to connect to, by Streamable HTTP or by HTTP+SSE
+    /// The server to connect to, over Streamable HTTP or HTTP+SSE
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) upstream_http: Option<String>,
     /// The server to start, word by word
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
-    /// A header for every request to --upstream-http; repeatable
+    /// A header to send with each request to --upstream-http; repeatable
     #[arg(long, value_name = "NAME: VALUE", requires = "upstream_http")]
     pub(crate) header: Vec<String>,
-    /// A header whose value is in an environment variable, which other users cannot see; repeatable
+    /// A header whose value is taken from an environment variable, which other users cannot see;
+    /// repeatable
     #[arg(long, value_name = "NAME=VARIABLE", requires = "upstream_http", value_parser = header_of_variable)]
     header_env: Vec<String>,
 }
@@ -57,8 +58,8 @@ impl UpstreamArgs {
     /// The server that was named, if any.
     pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
         if !self.headers().is_empty() && self.upstream_http.is_none() {
-            return Err(Failure::new(Exit::Usage, "--header is for servers reached by HTTP")
-                .hint("name the server by --upstream-http URL"));
+            return Err(Failure::new(Exit::Usage, "--header needs a server reached by HTTP")
+                .hint("name the server with --upstream-http URL"));
         }
         if let Some(url) = &self.upstream_http {
             return Ok(Some(Upstream::Http(url.clone())));

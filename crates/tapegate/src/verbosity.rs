@@ -8,14 +8,14 @@ use crate::exit::{Exit, Failure};
 // The flags of every command, before or after its name. A doc comment would become the help's first line.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct VerbosityArgs {
-    /// Say nothing but errors on standard error
+    /// Print only errors on standard error
     #[arg(short, long, global = true, help_heading = HEADING)]
     quiet: bool,
-    /// Say more on standard error: which files are read, how the command ended, and what it does
-    /// meanwhile; TAPEGATE_LOG=debug does the same
+    /// Print more on standard error: which files are read, what the command does, and how it ended;
+    /// TAPEGATE_LOG=debug does the same
     #[arg(short, long, global = true, help_heading = HEADING)]
     verbose: bool,
-    /// The form of what is said on standard error [default: human; what shim and hub log is json
+    /// The format of messages on standard error [default: human; for logs of shim and hub, json
     /// unless standard error is a terminal]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = HEADING)]
     log_format: Option<FormatWord>,
@@ -26,10 +26,10 @@ const HEADING: &str = "Global options";
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FormatWord {
-    /// A line for people
+    /// Text for people
     #[value(alias = "text")]
     Human,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -57,7 +57,7 @@ static CHOSEN: OnceLock<Verbosity> = OnceLock::new();
 /// Sets the verbosity of this process. Only the first call has an effect.
 pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure> {
     if args.quiet && args.verbose {
-        return Err(Failure::new(Exit::Usage, "--quiet and --verbose exclude each other"));
+        return Err(Failure::new(Exit::Usage, "give either --quiet or --verbose, not both"));
     }
     let named = level_in_environment();
     let least = match (args.quiet, args.verbose, &named) {

@@ -13,11 +13,12 @@ use crate::talk;
 /// Who may use a listener besides clients that name this machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArgs {
-    /// With --http, also answer clients that call this host by NAME, such as a service in a container;
-    /// repeatable
+    /// With --http, also accept clients that address this host as NAME, such as a service in a
+    /// container; repeatable
     #[arg(long, value_name = "NAME", requires = "http", value_parser = host)]
     allow_host: Vec<String>,
-    /// With --http, also answer web pages of this origin, such as `https://app.example.com`; repeatable
+    /// With --http, also accept web pages of this origin, such as `https://app.example.com`;
+    /// repeatable
     #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = origin)]
     allow_origin: Vec<String>,
 }
@@ -72,7 +73,7 @@ pub(crate) fn release_stdout() -> std::io::Result<()> {
 pub(crate) fn greet(quiet: bool) {
     if !quiet && std::io::stdin().is_terminal() {
         talk::say("waiting for an MCP client on standard input; Ctrl-D ends");
-        talk::advise("clients start this by their config, or come by HTTP to --http :8080");
+        talk::advise("clients start this from their config, or connect to --http :8080");
     }
 }
 

@@ -268,7 +268,7 @@ impl EventLine {
         let not_object = || strange("extra", extra, "an object");
         Ok(activity::Event {
             wall_us: when.ok_or_else(|| {
-                strange("timestamp", &self.timestamp, "a moment as RFC 3339 has it")
+                strange("timestamp", &self.timestamp, "an RFC 3339 time")
             })?,
             level: known("level", &self.level, LEVELS)?,
             kind: known("kind", &self.kind, activity::KINDS)?,

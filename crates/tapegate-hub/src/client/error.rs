@@ -7,10 +7,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The endpoint is not an `http://HOST:PORT` URL.
-    #[error("`{0}` is no address of a hub; expected http://HOST:PORT")]
+    #[error("`{0}` is not a valid hub address; expected http://HOST:PORT")]
     Endpoint(String),
     /// A name cannot be used in a path.
-    #[error("`{0}` is no name")]
+    #[error("`{0}` is not a valid name")]
     Name(String),
     /// The file with the token or the endpoint cannot be read.
     #[error("cannot read `{path}`: {source}")]
@@ -21,7 +21,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The connection was refused: no program listens there.
-    #[error("no hub listens at {0}")]
+    #[error("no hub is listening at {0}")]
     Refused(String),
     /// It did not answer in time.
     #[error("the hub at {0} did not answer in time")]
@@ -31,15 +31,16 @@ pub enum ClientError {
     Broken(String),
     /// A program listens there but cannot prove that it is the hub.
     #[error(
-        "what answers at http://{0} does not hold this hub's token: another program took its port, \
-         the token file is another hub's, or the hub is of an older version; restart hub and shims"
+        "the service at http://{0} does not have this hub's token: another program uses the port, \
+         the token file belongs to another hub, or the hub is an older version; restart the hub \
+         and its shims"
     )]
     Unproven(String),
     /// The hub does not accept the token.
-    #[error("the hub does not know the token")]
+    #[error("the hub rejected the token")]
     Unauthorised,
     /// The hub refused the request and gave a reason.
-    #[error("the hub refused ({status}): {words}")]
+    #[error("the hub refused the request ({status}): {words}")]
     Status {
         /// The HTTP status.
         status: u16,
@@ -47,7 +48,7 @@ pub enum ClientError {
         words: String,
     },
     /// The answer cannot be understood.
-    #[error("the hub's answer makes no sense: {0}")]
+    #[error("the hub's response is invalid: {0}")]
     Answer(String),
 }
 

@@ -92,7 +92,7 @@ impl Exchange {
     /// Parses the answer.
     pub(super) fn json<T: DeserializeOwned>(self) -> Result<T, ClientError> {
         let Self::Whole(bytes) = self else {
-            return Err(ClientError::Answer("it is a stream".to_owned()));
+            return Err(ClientError::Answer("unexpected stream".to_owned()));
         };
         serde_json::from_slice(&bytes).map_err(|error| ClientError::Answer(error.to_string()))
     }
@@ -115,7 +115,7 @@ pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange,
         status => {
             let said = serde_json::from_slice::<ErrorAnswer>(&body);
             let words =
-                said.map_or_else(|_| "it did not say why".to_owned(), |said| said.error.message);
+                said.map_or_else(|_| "no reason given".to_owned(), |said| said.error.message);
             Err(ClientError::Status { status: status.as_u16(), words })
         }
     }
@@ -188,7 +188,7 @@ async fn collect(mut body: Incoming) -> Result<Bytes, ClientError> {
             whole.extend_from_slice(&piece);
         }
         if whole.len() > ANSWER_BYTES_MAX {
-            return Err(ClientError::Answer("it has no end".to_owned()));
+            return Err(ClientError::Answer("too large".to_owned()));
         }
     }
     Ok(whole.freeze())

@@ -44,7 +44,7 @@ impl Pushes {
                     return Ok(push);
                 }
             }
-            let over = || ClientError::Broken("the stream is over".to_owned());
+            let over = || ClientError::Broken("the stream has ended".to_owned());
             let body = self.body.as_mut().ok_or_else(over)?;
             let frame = timeout(SILENCE_MAX, body.frame()).await;
             match frame {
@@ -63,7 +63,7 @@ impl Pushes {
                 }
                 Err(_) => {
                     self.body = None;
-                    return Err(ClientError::Broken("the hub has fallen silent".to_owned()));
+                    return Err(ClientError::Broken("the hub stopped sending".to_owned()));
                 }
             }
         }

@@ -43,13 +43,13 @@ impl Refusal {
     }
 
     pub(super) fn unauthorized() -> Self {
-        let words = "the Authorization header must be `Bearer` and a token of this run";
+        let words = "the Authorization header must be `Bearer` followed by a token of this run";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
     }
 
     pub(super) fn not_an_approver() -> Self {
-        let words = "this takes the approvers' token (hub-approver-token, or --approver-token-file); \
-                     the shims' token does not allow it";
+        let words = "this request requires the approvers' token (hub-approver-token, or \
+                     --approver-token-file); the shims' token does not allow it";
         Self::new(StatusCode::FORBIDDEN, "forbidden", words)
     }
 
@@ -77,7 +77,7 @@ impl From<Refusal> for Response<ApiBody> {
 
 /// The response to a method that the path does not support.
 pub(super) fn not_allowed(method: &Method, allowed: Vec<&'static str>) -> Response<ApiBody> {
-    let words = format!("{method} is of no use here; use {}", allowed.join(" or "));
+    let words = format!("method {method} not allowed; use {}", allowed.join(" or "));
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &words);
     let mut response = Response::from(refusal);
     if let Ok(list) = HeaderValue::try_from(allowed.join(", ")) {

@@ -35,7 +35,7 @@ pub(super) async fn read(
         Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
         Ok(Ok(Collected::TooLarge(over))) => {
             let words =
-                format!("the body has {} bytes, and may have {BODY_BYTES_MAX}", over.bytes_total);
+                format!("the body has {} bytes; the limit is {BODY_BYTES_MAX}", over.bytes_total);
             Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &words))
         }
         Ok(Err(IntakeError::Unread(unread))) => {
@@ -44,10 +44,10 @@ pub(super) async fn read(
             Err(Refusal::new(status, "busy", unread.message()))
         }
         Ok(Err(IntakeError::Broken(error))) => {
-            Err(Refusal::bad_request(&format!("the body broke off: {error}")))
+            Err(Refusal::bad_request(&format!("the body ended early: {error}")))
         }
         Err(_) => {
-            let words = format!("the body did not come within {patience:?}");
+            let words = format!("the body did not arrive within {patience:?}");
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", &words))
         }
     }

@@ -72,7 +72,7 @@ impl Hub {
             }
             Route::Task => {
                 let wait = parameter(query, "wait_ms").unwrap_or("0").parse();
-                let wait_ms = wait.map_err(|_| Refusal::bad_request("`wait_ms` is a number"))?;
+                let wait_ms = wait.map_err(|_| Refusal::bad_request("`wait_ms` must be a number"))?;
                 Ok(json(&self.task(id, wait_ms).await?))
             }
             Route::Revalidate => Ok(json(&self.revalidate(id, &parse(body)?)?)),
@@ -179,5 +179,5 @@ pub(super) fn single(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
 /// Parses a body, or names what is wrong with it.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body)
-        .map_err(|error| Refusal::bad_request(&format!("the body does not fit: {error}")))
+        .map_err(|error| Refusal::bad_request(&format!("the body is invalid: {error}")))
 }

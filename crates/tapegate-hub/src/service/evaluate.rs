@@ -76,7 +76,7 @@ impl Hub {
                 Answer::Decided(decided) => subject.changed(&decided.decision),
                 Answer::Faulty(fault) => subject.faulty(*fault),
                 Answer::Passes | Answer::Observed(_) => {
-                    subject.unavailable("it is not decided about")
+                    subject.unavailable("no gate applies to it")
                 }
             }));
         }
@@ -91,7 +91,7 @@ impl Hub {
         let request_id = match &request.request_id {
             Some(id) => id.clone(),
             None => fresh_name().map_err(|error| {
-                let words = format!("no random number is to be had: {error}");
+                let words = format!("cannot generate a random number: {error}");
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
             })?,
         };
@@ -149,7 +149,7 @@ impl Hub {
             }
             Ok(Opened::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
-                answer.reason = Some(format!("it was approved before, by {by}"));
+                answer.reason = Some(format!("already approved by {by}"));
                 (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
                 (event.decided_by, event.forwarded) = (Some(by.into()), Some(true));
                 event.governance_decision = Some(LoggedDecision::Forward);
@@ -159,7 +159,7 @@ impl Hub {
                 (self.options.notice)(super::Level::Error, &why);
                 let subject = case.subject_of(decided);
                 answer.decision = GovernanceDecision::Deny;
-                answer.error = Some(told(&subject.unavailable("nobody can be asked")));
+                answer.error = Some(told(&subject.unavailable("no approver is reachable")));
                 event.governance_decision = Some(LoggedDecision::Deny);
                 event.policy_reason = Some(why.clone().into());
                 answer.reason = Some(why);

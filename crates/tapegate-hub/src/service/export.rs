@@ -28,7 +28,7 @@ impl Hub {
         }
         let made = settings.map_or(Ok(None), Exporter::new);
         let exporter = made.unwrap_or_else(|why| {
-            (self.options.notice)(Level::Error, &format!("nothing is exported: {why}"));
+            (self.options.notice)(Level::Error, &format!("telemetry is off: {why}"));
             None
         });
         self.exporter.replace(exporter.map(Rc::new));

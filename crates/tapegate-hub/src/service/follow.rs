@@ -123,7 +123,7 @@ impl Hub {
     /// duplicates are recognised even after a crash.
     fn take_over(&self, from: &str, sent: Vec<EventLine>) -> Result<EventsAnswer, Refusal> {
         if !is_log_id(from) {
-            return Err(Refusal::bad_request("`shipped_from` is not the name of a log"));
+            return Err(Refusal::bad_request("`shipped_from` must be the name of a log"));
         }
         let written = sent.len();
         let numbers: Option<Vec<u64>> = sent.iter().map(|line| line.shipped_seq).collect();

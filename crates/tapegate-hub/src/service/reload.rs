@@ -13,7 +13,7 @@ impl Hub {
         if !loading.faults.is_empty() {
             let name = self.governed().name().to_owned();
             let faults = loading.faults.join("\n");
-            let words = format!("the new policy does not load, and {name} goes on:\n{faults}");
+            let words = format!("the new policy does not load; {name} stays in force:\n{faults}");
             (self.options.notice)(Level::Error, &words);
             self.trouble.replace(loading.faults);
             return self.loaded("failure", "error", &words);
@@ -27,7 +27,7 @@ impl Hub {
         self.journal.heed(new.policy.as_deref(), &self.tasks.key);
         self.refit();
         if old.version() != new.version() || recovered {
-            let words = format!("policy {} holds from now on", new.name());
+            let words = format!("policy {} is now in force", new.name());
             (self.options.notice)(Level::Info, &words);
             self.loaded("success", "info", &words);
             self.push(Push::Policy { version: new.version().to_owned() });

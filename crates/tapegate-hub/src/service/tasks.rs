@@ -103,7 +103,7 @@ impl Hub {
             return Err(conflict(&words));
         }
         if response.decision == GovernanceDecision::Forward && !self.tasks.approvals.consume(id)? {
-            return Err(conflict(&format!("the approval `{id}` has been used")));
+            return Err(conflict(&format!("approval `{id}` has already been used")));
         }
         response.task_id = Some(id.to_owned());
         Ok(response)
@@ -141,7 +141,7 @@ impl Hub {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", why));
         }
         if who.by.trim().is_empty() {
-            return Err(Refusal::bad_request("`by` must say who decides"));
+            return Err(Refusal::bad_request("`by` must name who decides"));
         }
         let (request, _) = self.look(id)?;
         let ruling = if approve { Ruling::Approved } else { Ruling::Denied };

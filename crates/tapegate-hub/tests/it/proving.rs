@@ -78,7 +78,7 @@ fn welcome(_: &str) -> String {
 
 fn is_unproven(error: &ClientError) {
     assert!(matches!(error, ClientError::Unproven(_)) && error.is_gone(), "{error}");
-    assert!(error.to_string().contains("does not hold this hub's token"), "{error}");
+    assert!(error.to_string().contains("does not have this hub's token"), "{error}");
 }
 
 /// Sends every kind of request that a shim sends to its hub.

@@ -65,7 +65,7 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         let valid = client.revalidate(&id, &asked).await.unwrap();
         assert_eq!(valid.decision, GovernanceDecision::Forward);
         let again = client.revalidate(&id, &asked).await.unwrap_err();
-        assert!(again.to_string().contains("has been used"), "{again}");
+        assert!(again.to_string().contains("has already been used"), "{again}");
         let late = running.approver.deny(&id, &by("bob")).await.unwrap_err();
         assert!(matches!(late, ClientError::Status { status: 409, .. }), "{late}");
     });

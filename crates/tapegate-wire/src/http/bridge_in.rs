@@ -90,7 +90,7 @@ impl Bridge {
         cord: Rc<Cord>,
     ) -> Response<ReplyBody> {
         if self.closing.get() || self.servers.farewell().is_some() {
-            return headers::refusal(503, "tapegate is ending");
+            return headers::refusal(503, "tapegate is shutting down");
         }
         let request = match self.check(request) {
             Ok(request) => request,
@@ -107,7 +107,7 @@ impl Bridge {
             ("/sse", _) => not_allowed("GET"),
             ("/messages", Method::POST) => old::post(&self, request, &cord).await,
             ("/messages", _) => not_allowed("POST"),
-            _ => headers::refusal(404, "there is nothing here; the MCP endpoint is /mcp"),
+            _ => headers::refusal(404, "not found; the MCP endpoint is /mcp"),
         }
     }
 
@@ -159,7 +159,7 @@ impl Bridge {
             sessions.iter().filter_map(|(id, board)| Some((board.idle_since()?, id.clone())));
         let (_, id) = idle.min().ok_or(NoServer::Full)?;
         if let Some(board) = sessions.remove(&id) {
-            board.end("the session made way for a new one", self.patience.grace);
+            board.end("a new session replaced this one", self.patience.grace);
         }
         Ok(())
     }
@@ -218,16 +218,16 @@ impl NoServer {
     fn reply(&self, id: &[u8]) -> Response<ReplyBody> {
         match self {
             Self::Spawn(error) => headers::error(502, id, -32000, &error.to_string()),
-            Self::Full => headers::error(503, id, -32000, "too many sessions are in use"),
+            Self::Full => headers::error(503, id, -32000, "too many sessions are open"),
             Self::Unnamed => {
-                headers::error(500, id, -32000, "the system has no randomness to name a session")
+                headers::error(500, id, -32000, "cannot generate a random session id")
             }
         }
     }
 }
 
 fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
-    let mut response = headers::refusal(405, "this method is not allowed here");
+    let mut response = headers::refusal(405, "method not allowed");
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     response
 }

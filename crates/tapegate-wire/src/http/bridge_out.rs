@@ -194,7 +194,7 @@ impl Bridge {
             let why = garbage.reason();
             let (lane, from, delivered) = (self.lane, Side::Server, false);
             self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
-            self.notify("the MCP server sent something that is not a message; it is on the tape");
+            self.notify("the MCP server sent data that is not an MCP message; it is on the tape");
             return Ok(());
         }
         let judged = self.station.hear(self.lane, bytes, (resumed, true))?;
@@ -338,7 +338,7 @@ impl Bridge {
         self.notices.set(count + 1);
         match count {
             0..NOTICES_MAX => (self.notice)(words),
-            NOTICES_MAX => (self.notice)("there are more such notices, which are left out"),
+            NOTICES_MAX => (self.notice)("further notices of this kind are omitted"),
             _ => {}
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn unpacked<'a>(
         Some(Err(TooLarge)) => {
             Err(Rejection::new(413, "the uncompressed body is over the size limit"))
         }
-        None => Err(Rejection::new(415, "the body cannot be uncompressed; send it uncompressed")),
+        None => Err(Rejection::new(415, "the body cannot be decompressed; send it uncompressed")),
     }
 }
 

@@ -51,7 +51,7 @@ pub struct BodyBudget {
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// The client broke off.
-    #[error("the body broke off: {0}")]
+    #[error("the body ended early: {0}")]
     Broken(#[from] hyper::Error),
     /// We stopped reading it.
     #[error("{}", .0.message())]
@@ -86,9 +86,9 @@ impl UnreadBody {
     pub fn message(self) -> &'static str {
         match self {
             Self::NoRoom => {
-                "too many large requests are under way; there is no memory for this one. Try again later"
+                "too many large requests are in progress and memory is short. Try again later"
             }
-            Self::TooSlow => "the body of the request comes too slowly",
+            Self::TooSlow => "the request body arrives too slowly",
         }
     }
 }

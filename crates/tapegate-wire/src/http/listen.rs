@@ -83,7 +83,7 @@ pub struct Listener {
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address is not valid.
-    #[error("`{0}` is no address to listen on; expected `:PORT`, `HOST:PORT` or `PORT`")]
+    #[error("`{0}` is not a valid listen address; expected `:PORT`, `HOST:PORT` or `PORT`")]
     Address(String),
     /// The system refused.
     #[error("cannot listen on {address}: {source}")]

@@ -134,7 +134,7 @@ impl Proxy {
             Ok(collected) => collected,
             Err(IntakeError::Unread(unread)) => return headers::unread(unread),
             Err(IntakeError::Broken(error)) => {
-                return headers::refusal(400, &format!("the request broke off: {error}"));
+                return headers::refusal(400, &format!("the request ended early: {error}"));
             }
         };
         let mut exchange = self.open(&parts, path);

@@ -89,7 +89,7 @@ pub fn check_login_body(step: Login, body: &[u8]) -> Result<(), Rejection> {
     if fits {
         return Ok(());
     }
-    Err(Rejection::new(400, "the body is not what this step of a login takes"))
+    Err(Rejection::new(400, "the body is not valid for this step of the login"))
 }
 
 fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {

@@ -172,7 +172,7 @@ impl Terms {
         let named = named(said);
         let version = said.protocol_version.and_then(string);
         let words = if self.repeated {
-            "a header that mirrors the body is there twice"
+            "a header that mirrors the body appears twice"
         } else if differs(self.method.as_deref(), said.method) {
             "the Mcp-Method header and the body disagree"
         } else if named.is_some() && differs(self.name.as_deref(), named) {

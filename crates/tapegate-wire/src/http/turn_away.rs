@@ -23,7 +23,7 @@ const ANSWERED_MAX: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How much of a request is buffered.
 const BUFFER_BYTES_MAX: usize = 8192;
-const MESSAGE: &str = "too many connections are open here. Try again later\n";
+const MESSAGE: &str = "too many open connections. Try again later\n";
 
 /// Tells clients that the connection limit is reached.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ pub type Awaited = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Upstre
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// The URL is not valid.
-    #[error("`{url}` is no URL of an HTTP server: {why}")]
+    #[error("`{url}` is not a valid HTTP URL: {why}")]
     Url {
         /// The URL, without its secrets.
         url: String,
@@ -45,7 +45,7 @@ pub enum UpstreamError {
         why: String,
     },
     /// A header is not valid.
-    #[error("`{0}` is no header; expected `Name: value`")]
+    #[error("`{0}` is not a valid header; expected `Name: value`")]
     Header(String),
     /// The system has no root certificates.
     #[error("cannot load the system's root certificates: {0}")]
@@ -74,14 +74,14 @@ impl Upstream {
         let scheme = parts.scheme.ok_or_else(|| fault("it has no scheme such as https://"))?;
         let authority = parts.authority.ok_or_else(|| fault("it has no host"))?;
         if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
-            return Err(fault("only http and https are spoken"));
+            return Err(fault("only http and https are supported"));
         }
         let mut extra = extra.iter().map(|line| header(line)).collect::<Result<HeaderMap, _>>()?;
         let authority = match authority.as_str().rsplit_once('@') {
             Some((login, host)) => {
                 let basic = tapegate_core::tape::base64_encode(percent_decoded(login).as_bytes());
                 let value = HeaderValue::try_from(format!("Basic {basic}"))
-                    .map_err(|_| fault("its login is no text"))?;
+                    .map_err(|_| fault("its login is invalid"))?;
                 extra.entry(http::header::AUTHORIZATION).or_insert(value);
                 host.parse().map_err(|_| fault("it has no host"))?
             }
@@ -281,7 +281,7 @@ mod tests {
     fn a_header_that_is_none_does_not_give_its_secret_away() {
         for line in ["Authorization Bearer s3cret", "X-Key=s3cret", "X-Key:s3c\nret", " : s3cret"] {
             let words = header(line).unwrap_err().to_string();
-            assert!(words.contains("is no header") && !words.contains("s3c"), "{words}");
+            assert!(words.contains("is not a valid header") && !words.contains("s3c"), "{words}");
         }
     }
 }

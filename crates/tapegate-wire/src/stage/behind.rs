@@ -19,7 +19,7 @@ use crate::port::Port;
 use crate::stdio::LINGER;
 
 /// The error when no passthrough server is configured.
-const NOBODY: &str = "there is no server behind";
+const NOBODY: &str = "there is no upstream server";
 
 /// The passthrough servers of one session: the running one, and those being shut down.
 #[derive(Default)]

@@ -124,8 +124,8 @@ async fn ask(server: &Upstream, body: &[u8], bytes_max: usize) -> Outcome {
     }
     match body::collect(&mut reply.into_body(), bytes_max).await {
         Ok(Collected::Whole(bytes)) => Ok(bytes.to_vec()),
-        Ok(Collected::TooLarge(_)) => Err(format!("it said more than {bytes_max} bytes")),
-        Err(error) => Err(format!("its answer broke off: {error}")),
+        Ok(Collected::TooLarge(_)) => Err(format!("its output is larger than {bytes_max} bytes")),
+        Err(error) => Err(format!("its answer ended early: {error}")),
     }
 }
 
@@ -190,7 +190,7 @@ async fn read_all(output: &Port, said: &mut Vec<u8>, bytes_max: usize) -> Result
             return Ok(());
         }
         if said.len() + count > bytes_max {
-            return Err(format!("it said more than {bytes_max} bytes"));
+            return Err(format!("its output is larger than {bytes_max} bytes"));
         }
         said.extend_from_slice(&buffer[..count]);
     }

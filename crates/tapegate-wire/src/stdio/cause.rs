@@ -72,10 +72,10 @@ impl Cause {
         match self {
             Self::Tape(error) => format!("recording stopped: {error}"),
             Self::Signal(ASKED) => {
-                "tapegate was told to end before the MCP server answered".to_owned()
+                "tapegate was told to stop before the MCP server answered".to_owned()
             }
             Self::Signal(number) => {
-                format!("tapegate was ended by signal {number} before the MCP server answered")
+                format!("signal {number} stopped tapegate before the MCP server answered")
             }
             Self::Server | Self::Actor | Self::Client | Self::Unreachable(_) => {
                 "the session ended before the MCP server answered".to_owned()

@@ -15,8 +15,7 @@ const QUOTE_CHARS_MAX: usize = 80;
 const TOLD_MAX: usize = 64;
 
 /// The reason given for a program that echoes like `cat`.
-const ECHO: &str =
-    "this is not an MCP server: it sends every message back as it came, as `cat` does";
+const ECHO: &str = "this is not an MCP server: it echoes every message, as `cat` does";
 
 /// What was received on one connection.
 #[derive(Debug, Default)]
@@ -94,7 +93,7 @@ impl Ear {
         }
         let noise = noise.filter(|_| asked).map(|noise| {
             let why = ended.as_deref().unwrap_or("the MCP server has not answered");
-            format!("{why}, and what it said is no MCP message: {noise}")
+            format!("{why}, and its output is not an MCP message: {noise}")
         });
         refusal.or(noise).or(ended)
     }
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(deaf.why_not().as_deref(), Some("it answered 404"));
         let mut noisy = ear(&["", "hello", "world"]);
         noisy.end("it ended".to_owned());
-        let why = "it ended, and what it said is no MCP message: hello";
+        let why = "it ended, and its output is not an MCP message: hello";
         assert_eq!((noisy.has_heard(), noisy.why_not().as_deref()), (false, Some(why)));
     }
 

@@ -32,7 +32,7 @@ fn a_program_that_takes_too_long_says_too_much_fails_or_is_not_there_has_failed(
     house.say("run sleep 600\n");
     assert_eq!(house.line(), "done 7 failed no answer within 500 ms");
     house.say("run head -c 1001 /dev/zero\n");
-    assert_eq!(house.line(), "done 7 failed it said more than 1000 bytes");
+    assert_eq!(house.line(), "done 7 failed its output is larger than 1000 bytes");
     house.say("run false\n");
     assert_eq!(house.line(), "done 7 failed it ended with exit status: 1");
     house.say("run no-such-program-of-anybody\n");
@@ -100,7 +100,7 @@ fn redirects_are_not_followed_and_faults_are_told() {
     let mut house = House::open();
     let server = Server::start(|_| (String::new(), "x".repeat(1001)));
     house.say(&format!("post {}\n", server.url()));
-    assert_eq!(house.line(), "done 8 failed it said more than 1000 bytes");
+    assert_eq!(house.line(), "done 8 failed its output is larger than 1000 bytes");
     let moved = redirecting();
     house.say(&format!("post http://127.0.0.1:{moved}/\n"));
     assert_eq!(house.line(), "done 8 failed it answered with status 302");

@@ -195,7 +195,7 @@ fn when_the_client_closes_its_input_held_calls_end_at_once() {
     house.input.take();
     let answer = house.line();
     assert!(answer.contains(r#""id":1,"error""#), "{answer}");
-    assert!(answer.contains("the client left before a person had decided"), "{answer}");
+    assert!(answer.contains("the client disconnected before the call was decided"), "{answer}");
     // An approval that arrives too late sends nothing.
     house.desk.approve(ticket);
     assert_eq!(house.leave().0, Vec::<String>::new());

@@ -126,7 +126,7 @@ fn a_message_over_the_limit_is_told_as_such() {
 fn without_a_server_behind_the_actor_is_told_so() {
     let mut house = House::open();
     house.say("ask 1\n");
-    assert_eq!(house.line(), "gone: there is no server behind");
+    assert_eq!(house.line(), "gone: there is no upstream server");
 }
 
 /// Writes entries into a pipe, and fails on demand.

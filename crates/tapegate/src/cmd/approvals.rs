@@ -25,56 +25,56 @@ use folder::Project;
 
 /// List calls that wait for approval, and approve or deny them
 ///
-/// A held call waits until a person decides or its time is over. The first decision counts. An
-/// approval that comes after the caller has given up is kept: the same call is then sent once, as
-/// long as the request would have lasted.
+/// A held call waits until a person decides or the request expires. The first decision counts. An
+/// approval that arrives after the caller has given up is kept: until the request expires, the same
+/// call is sent once without asking.
 ///
-/// `approve` and `deny` take a person at a terminal: they show the whole request and ask. From a
+/// `approve` and `deny` need a person at a terminal: they show the whole request and ask. In a
 /// coding agent's shell and without a terminal they refuse, unless `--non-interactive --key-file`
 /// names a copy of the project's key, made by `tapegate approvals export-key`.
 ///
-/// What the policy redacts is masked. `show --reveal` shows it to a person at a terminal, as long as the
-/// request is pending; that is logged.
+/// Values that the policy redacts are masked. `show --reveal` shows them to a person at a terminal
+/// while the request is pending, and logs that.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tapegate approvals                            what waits
-  tapegate approvals show ap_k3x9               all about one, by the beginning of its name
-  tapegate approvals show ap_k3x9 --reveal      with what is masked, on the terminal alone
+  tapegate approvals                            list pending requests
+  tapegate approvals show ap_k3x9               show one, by the start of its id
+  tapegate approvals show ap_k3x9 --reveal      with masked values, on the terminal only
   tapegate approvals approve ap_k3x9
   tapegate approvals deny ap_k3x9 --reason 'not on a Friday'
   tapegate approvals export-key ~/approver.key  a key for scripts
   tapegate approvals list --wait --format jsonl | jq -r .id
 
-Exit codes: 0 done, 1 a request was decided before, has expired or is not yours to decide, or no
-person is here to decide, 2 there is no such request, 3 a file could not be read or written, 64
+Exit codes: 0 done, 1 a request is already decided, has expired or is not yours to decide, or no
+person is at the terminal, 2 there is no such request, 3 a file could not be read or written, 64
 wrong usage.")]
 pub(crate) struct Args {
-    /// What to do
+    /// The action to take
     #[arg(value_enum, default_value = "list")]
     verb: Verb,
-    /// Requests, by their names or enough of them to tell which; the file for `export-key`
+    /// Request ids or unique prefixes of them; with `export-key`, the file to write
     #[arg(value_name = "ID")]
     ids: Vec<String>,
-    /// Why, for whoever asked and for the activity log
+    /// The reason, for the caller and the activity log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who decides, or who is shown what is masked [default: the user]
+    /// The name of the person who decides or reveals [default: the user]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// List what was decided or has expired, too; approve or deny what waits in this
-    /// project
+    /// With `list`, include decided and expired requests; with `approve` and `deny`, decide every
+    /// pending request of this project
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     key: KeyArgs,
-    /// With `show`: show on the terminal, and log, what is masked in calls that wait
+    /// With `show`, print the masked values of pending calls on the terminal, and log that
     #[arg(long)]
     reveal: bool,
-    /// Wait until there is something to list, or until what is shown is decided
+    /// Wait until there is a request to list, or until the shown requests are decided
     #[arg(long)]
     wait: bool,
-    /// How it is printed: json is one document, jsonl one object a line
+    /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -83,13 +83,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Verb {
-    /// What waits
+    /// List pending requests
     List,
-    /// All about some requests
+    /// Show requests in full
     Show,
-    /// Let calls through
+    /// Approve calls
     Approve,
-    /// Refuse calls
+    /// Deny calls
     Deny,
     /// Write a copy of the project's key to a new file, for --key-file
     ExportKey,
@@ -135,22 +135,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 fn misuse(args: &Args) -> Result<(), Failure> {
     let decides = matches!(args.verb, Verb::Approve | Verb::Deny);
     let words = match args.verb {
-        Verb::List if !args.ids.is_empty() => "`list` takes no names; `show` does",
-        Verb::Show if args.ids.is_empty() => "`show` wants the name of a request",
+        Verb::List if !args.ids.is_empty() => "`list` takes no ids; `show` does",
+        Verb::Show if args.ids.is_empty() => "`show` needs the id of a request",
         Verb::Approve | Verb::Deny if args.ids.is_empty() != args.all => {
-            "name the requests that are meant, or pass --all for everything that waits"
+            "name the requests to decide, or pass --all for all pending ones"
         }
         Verb::Show if args.all => "--all is for `list`, `approve` and `deny`",
         Verb::ExportKey if args.ids.len() != 1 || args.all || args.ids[0] == "-" => {
             "`export-key` takes the name of one new file; a key is never printed"
         }
-        Verb::ExportKey if args.format != Format::Text => "--format does nothing for `export-key`",
+        Verb::ExportKey if args.format != Format::Text => "--format has no effect on a key",
         _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
             "--wait is for `list` and `show`"
         }
         _ if args.reveal && args.verb != Verb::Show => "--reveal is for `show`",
         _ if args.reveal && (args.wait || args.format != Format::Text) => {
-            "--reveal prints to the terminal alone, without --wait and --format"
+            "--reveal prints only to the terminal, and cannot be used with --wait or --format"
         }
         _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {
             "--reason and --by are for `approve` and `deny`"

@@ -23,11 +23,11 @@ use crate::entries::EntryArgs;
 use crate::exit::{self, Exit, Failure};
 use crate::views::json_list::JsonList;
 
-/// Look over tapes, logs, scenarios and policies and report every fault with its line
+/// Check tapes, logs, scenarios and policies, and report every fault with its line
 ///
-/// Errors mean that a tape says less, or other things, than it seems to, or that a scenario cannot be
-/// served or a policy not be held to; warnings that something is unusual and was coped with, such as
-/// a torn last line after a crash, or is perhaps not what was meant; notes are worth knowing.
+/// An error means that a tape is incomplete or misleading, that a scenario cannot be served, or
+/// that a policy cannot be enforced. A warning means that something is unusual but was handled,
+/// such as a torn last line after a crash, or may be a mistake. A note is for information.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,27 +41,28 @@ Examples:
   tapegate check --schema=policy > policy.schema.json
   tapegate check --format jsonl tapes/*.jsonl | jq -c 'select(.severity == \"error\")'
 
-Exit codes: 0 no errors, 1 at least one error, 2 what should be an activity log is not one, or a
-folder has no tape, 3 a file could not be read, or is a pipe or a device.")]
+Exit codes: 0 no errors, 1 at least one error, 2 a file is not an activity log, or a folder has no
+tape, 3 a file could not be read, or is a pipe or a device.")]
 pub(crate) struct Args {
-    /// Tapes, plain or gzip, of any dialect; activity logs, whose older files are looked over with
-    /// them; scenarios, policies and their tests, which end in .yaml or .yml; lock files; folders,
-    /// for the log and the tapes in them; `-` for standard input
+    /// The files to check: tapes of any dialect, plain or gzip; activity logs, with their older
+    /// files; scenarios, policies and policy tests (.yaml or .yml); lock files; folders, for the
+    /// log and the tapes in them; `-` for standard input
     #[arg(required_unless_present = "schema", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How findings are printed: json is one document, jsonl one object a line
+    /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Count warnings as errors
     #[arg(long)]
     strict: bool,
-    /// Find fault with everything in a scenario that TJ-SPEC-001 does not have
+    /// Report everything in a scenario that TJ-SPEC-001 does not define
     #[arg(long)]
     strict_001: bool,
-    /// Want this head, the hash of an event that was the last one once, in the activity log
+    /// Require that the activity log contains this head: the hash of an event that was once the
+    /// last
     #[arg(long, value_name = "HASH", value_parser = activity::head)]
     expect_head: Option<String>,
-    /// Print the JSON Schema of scenarios, or of policies, which editors complete and check by
+    /// Print the JSON Schema of scenarios, or of policies, for completion and checks in editors
     #[arg(
         long,
         exclusive = true,
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     schema: Option<Language>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// The folder that `$include` looks in
+    /// The folder in which `$include` looks for files
     #[arg(long, value_name = "DIR", default_value = "library")]
     library: PathBuf,
 }
@@ -150,10 +151,10 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let words = match () {
         () if args.expect_head.is_some() && !seen.logs => {
-            "--expect-head is for an activity log, and there is none among the files"
+            "--expect-head needs an activity log, but none of the files is one"
         }
         () if args.strict_001 && !seen.scenarios => {
-            "--strict-001 is for a scenario, and there is none among the files"
+            "--strict-001 needs a scenario, but none of the files is one"
         }
         () => return Ok(exit),
     };

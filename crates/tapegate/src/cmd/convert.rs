@@ -12,12 +12,12 @@ use crate::entries::EntryArgs;
 use crate::exit::{Exit, Failure};
 use crate::loading::is_same_file;
 
-/// Make a scenario of a tape, or a tape of the other dialect
+/// Convert a tape to a scenario, or to another dialect
 ///
-/// A scenario is YAML that says how a server behaves, for people to edit and for `tapegate serve` to
-/// run. It has the tools, resources and prompts of the tape, and gives the n-th call of each what
-/// the n-th call got on the tape. With --style phased it changes after some calls, into whatever
-/// you make of the phase `attack`.
+/// A scenario is a YAML file that describes how a server behaves, for people to edit and for
+/// `tapegate serve` to run. It has the tools, resources and prompts of the tape, and gives the n-th
+/// call of each the answer that the n-th call got on the tape. With --style phased, the server
+/// changes after some calls: edit the phase `attack` to say how.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -27,27 +27,27 @@ pub(crate) struct Args {
     /// The file to write; `-` for standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How the scenario is laid out
+    /// The layout of the scenario
     #[arg(long, value_enum, default_value = "simple")]
     style: StyleWord,
-    /// With phased, after how many calls the attack begins; where the tape has the server change
-    /// its tools, or after 3, unless given
+    /// With phased, the number of calls before the attack begins [default: where the server changes
+    /// its tools on the tape, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     phase_after: Option<u64>,
-    /// Use the keys of TJ-SPEC-001 alone; what it has none for becomes text
+    /// Use only keys of TJ-SPEC-001; content that it has no key for becomes text
     #[arg(long = "strict-001")]
     strict_001: bool,
-    /// Let answers of tools go by the arguments of a call instead of by its turn
+    /// Select a tool's answer by the arguments of the call instead of by its position
     #[arg(long, conflicts_with = "strict_001")]
     match_arguments: bool,
-    /// Convert one session of a tape that has several, counted from 1; else calls are counted over
-    /// all of them
+    /// Convert only this session of the tape, counted from 1; without it, calls are counted over
+    /// all sessions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     session: Option<u32>,
-    /// The name of the server, instead of the one on the tape
+    /// The name of the server [default: the one on the tape]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Put texts that are longer into files beside the scenario, in FILE.assets/
+    /// Write longer texts to files beside the scenario, in FILE.assets/
     #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = crate::sizes::bytes)]
     max_inline_bytes: usize,
     /// Write a tape of this dialect instead of a scenario
@@ -57,10 +57,10 @@ pub(crate) struct Args {
     to: Option<DialectWord>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite what exists already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// How the summary is printed
+    /// The format of the summary
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -80,7 +80,7 @@ usage.";
 enum StyleWord {
     /// One state that does not change
     Simple,
-    /// A benign phase, and one to be made an attack
+    /// A benign phase, and a phase to edit into an attack
     Phased,
 }
 
@@ -88,7 +88,7 @@ enum StyleWord {
 enum DialectWord {
     /// Header, numbered messages, footer
     Thoughtjack,
-    /// One object a frame
+    /// One object per frame
     Overwatch,
 }
 
@@ -101,7 +101,7 @@ enum Format {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     if is_same_file(&args.recording, &args.output) {
-        let failure = Failure::new(Exit::Usage, "-o names the tape that is read");
+        let failure = Failure::new(Exit::Usage, "-o names the input tape");
         return Err(failure.hint("choose another file").into());
     }
     match args.to {

@@ -24,13 +24,13 @@ const SHOWN: &str = "standard output shows the demo; name a file";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
-    /// Where the tape goes [default: a new folder for temporary files]
+    /// The tape to write [default: in a new temporary folder]
     #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SHOWN))]
     output: Option<PathBuf>,
-    /// Overwrite a tape that exists already
+    /// Overwrite an existing tape
     #[arg(long, requires = "output")]
     force: bool,
-    /// Be the server of the demo
+    /// Act as the server of the demo
     #[arg(long, hide = true)]
     serve: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         None => fresh_folder()?.join("demo.jsonl"),
     };
     let us = std::env::current_exe().context("cannot find this program")?;
-    writeln!(out, "An agent, a recorder and an MCP server are started: three processes.\n")?;
+    writeln!(out, "Starting three processes: an agent, a recorder and an MCP server.\n")?;
     let mut recorder = Command::new(&us);
     recorder.arg("record").arg("-o").arg(&tape).args(["--name", "demo", "--quiet"]);
     let if_exists = if args.force { "overwrite" } else { "fail" };
@@ -69,17 +69,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// Plays the tape to the same agent in place of the server. False if the agent saw a difference.
 fn replay(us: &Path, tape: &Path, live: &[u8], out: &mut dyn Write) -> anyhow::Result<bool> {
-    writeln!(out, "\nThe same agent again; the tape plays the server, which is not started.")?;
+    writeln!(out, "\nThe same agent again. The tape plays the server, which is not started.")?;
     let mut player = Command::new(us);
     player.args(["replay", "--quiet", "-r"]).arg(tape);
     let mut seen = Vec::new();
     let status = agent::run(player, &mut seen)?;
     let same = status.success() && seen == live;
     match same {
-        true => writeln!(out, "It saw and said the same, to the letter.")?,
+        true => writeln!(out, "The agent saw and sent exactly the same.")?,
         false => {
             out.write_all(&seen)?;
-            writeln!(out, "It saw something else, as shown above.")?;
+            writeln!(out, "The agent saw something else, as shown above.")?;
         }
     }
     Ok(same)

@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let shelf = Rc::new(Shelf::new(&args.project, required, &around, own_files.to_vec())?);
     if required && shelf.path().is_none() {
         let words = "no policy found, and one is required";
-        let hint = format!("`{}` writes one, --config FILE names one", called::command("init"));
+        let hint = format!("write one with `{}`, or pass --config FILE", called::command("init"));
         return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
     }
     if args.state.is_none() {
@@ -121,8 +121,8 @@ fn undecided(args: &Args, state: &Path) -> Result<Option<String>, Failure> {
             Err(failure)
         }
         Err(failure) => Ok(Some(format!(
-            "nobody decides about calls through this hub: {}; `{}` does, and so does a \
-             hub with --non-interactive and --key-file",
+            "this hub does not accept approvals: {}; use `{}`, or start the hub with \
+             --non-interactive and --key-file",
             failure.words,
             called::command("approvals")
         ))),
@@ -154,7 +154,7 @@ fn start(options: Options) -> Result<Rc<Hub>, Failure> {
         let words = error.to_string();
         match error {
             StartError::Policy(_) => Failure::new(Exit::Invalid, words).hint(format!(
-                "nothing is governed by half a policy; `{}` shows the same",
+                "a policy with errors is never enforced in part; `{}` shows the same errors",
                 called::command("check")
             )),
             StartError::Log(error) => match error.hint() {
@@ -170,9 +170,9 @@ async fn listen(args: &Args) -> Result<Listener, Failure> {
     let host = args.host.as_deref().unwrap_or("127.0.0.1");
     Listener::bind(&format!("{host}:{}", args.port)).await.map_err(|error| match &error {
         ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-            let words = format!("port {} is in use by somebody else", args.port);
+            let words = format!("port {} is already in use", args.port);
             Failure::new(Exit::Transport, words)
-                .hint("without --port, a free one is taken; shims find it in the state folder")
+                .hint("without --port, the hub picks a free one; shims find it in the state folder")
         }
         ListenError::Address(_) => Failure::new(Exit::Usage, error),
         ListenError::Bind { .. } => Failure::new(Exit::Transport, error),
@@ -193,7 +193,7 @@ fn claimed(error: ClaimError) -> Failure {
         ClaimError::Taken { .. } => Failure::new(Exit::Findings, error)
             .hint("one hub serves every shim of a state folder; --state names another folder"),
         ClaimError::OneFile(_) => Failure::new(Exit::Usage, error).hint(
-            "shims must not approve; name two files by --token-file and --approver-token-file",
+            "shims must not approve; name two files with --token-file and --approver-token-file",
         ),
         ClaimError::Io { .. } | ClaimError::Private(_) => Failure::new(Exit::Io, error),
     }

@@ -29,49 +29,49 @@ use summary::Summary;
 /// Why the policy is not printed.
 const SUMMARY: &str = "standard output has the summary; name a file";
 
-/// Write a policy to start with, and say how to put each client's servers behind it
+/// Write a starter policy, and print how to put each client's servers behind it
 ///
 /// Reads the configs of MCP clients, of this project and of the user: Claude Code and Desktop,
 /// Cursor, VS Code, Windsurf, Zed, Codex, Gemini CLI, opencode, Cline, Continue, Goose, LM Studio,
-/// Copilot CLI and others. They are not changed; what to put into each is printed.
+/// Copilot CLI and others. It does not change them, but prints what to put into each.
 ///
-/// By the policy, tools that were pinned as read-only pass, and a person is asked about everything
-/// else. With --from-tape or --from-tapes, what was used on the tapes passes and nothing else does.
+/// The policy forwards tools that are pinned as read-only, and asks a person about everything else.
+/// With --from-tape or --from-tapes, it forwards what was used on the tapes and nothing else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tapegate init                             a policy that asks about everything but reading
-  tapegate init --from-tapes                one that lets through what is on the tapes found here
+  tapegate init --from-tapes                a policy that permits what is on the tapes found here
   tapegate init --from-tape session.jsonl --force
   tapegate init ~/.config/tapegate/tapegate.yaml       for projects without a policy
   tapegate init --dry-run --format json | jq -r '.servers[].snippet'
 
-What is written: FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
+Writes FILE, and `.tapegate/` beside it with a `.gitignore`, for tapes and logs. Nothing is
 overwritten without --force.
 
-Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file is there already or could not be
-written, 64 wrong usage.")]
+Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file exists or could not be written,
+64 wrong usage.")]
 pub(crate) struct Args {
     /// The file to write
     #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = never_stdout(SUMMARY))]
     file: PathBuf,
-    /// Let through what was called on this tape, or the tapes in this folder; repeatable
+    /// Permit what was called on this tape, or on the tapes in this folder; repeatable
     #[arg(long, value_name = "TAPE")]
     from_tape: Vec<PathBuf>,
-    /// Let through what was called on the tapes of this project: those in `.tapegate/tapes`,
-    /// `tapes` and this folder
+    /// Permit what was called on the tapes of this project: those in `.tapegate/tapes`, `tapes` and
+    /// this folder
     #[arg(long)]
     from_tapes: bool,
-    /// The server, by the name it is to have in the policy [default: as each tape says]
+    /// The name of the server in the policy [default: taken from each tape]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
-    /// Overwrite what exists already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Write nothing; show what was found and what to put into each client's config
     #[arg(long)]
     dry_run: bool,
-    /// How the summary is printed
+    /// The format of the summary
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -146,9 +146,9 @@ fn make_parent(policy: &Path) -> Result<(), Failure> {
 /// The tapes to generate the policy from.
 fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     if args.from_tapes && found.is_empty() {
-        let words = "there are no tapes in `.tapegate/tapes`, `tapes` or this folder";
+        let words = "no tapes in `.tapegate/tapes`, `tapes` or this folder";
         let hint = format!(
-            "name one by --from-tape TAPE, or record one: {}",
+            "name one with --from-tape TAPE, or record one: {}",
             called::command("record -o tapes/ -- SERVER")
         );
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
@@ -156,7 +156,7 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
     let found = if args.from_tapes { found } else { &[] };
     let named = [&args.from_tape[..], found].concat();
     if named.is_empty() && args.server_id.is_some() {
-        let words = "--server-id names the server of tapes, and no tapes are named";
+        let words = "--server-id has no effect without tapes";
         return Err(Failure::new(Exit::Usage, words).hint("add --from-tape TAPE or --from-tapes"));
     }
     Ok(named)
@@ -193,7 +193,7 @@ fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
 
 fn paths(around: &Surroundings<'_>, file: &Path) -> Result<Paths, Failure> {
     let binary = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Io, format!("cannot tell where this program is: {error}"))
+        Failure::new(Exit::Io, format!("cannot find the path of this program: {error}"))
     })?;
     let path = around.first(&["PATH"]).unwrap_or_default();
     let first =
@@ -251,7 +251,7 @@ fn unshadowed(args: &Args) -> Result<(), Failure> {
     let ours = args.file.file_name().is_some_and(|name| name == "tapegate.yaml");
     if ours && older.is_file() && !args.force {
         let words = format!("`{}` would no longer be used", older.display());
-        let hint = "it is a policy already and loads as it is; pass --force to begin anew";
+        let hint = "it is already a policy and loads as it is; pass --force to start over";
         return Err(Failure::new(Exit::Io, words).hint(hint));
     }
     Ok(())
@@ -269,5 +269,5 @@ fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
         )),
     };
     tried
-        .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made of this: {why}")))
+        .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made: {why}")))
 }

@@ -25,13 +25,13 @@ use crate::views::{activity as view, ocsf, visible};
 use crate::zone::Zone;
 use arguments::Arguments;
 
-/// Show what was decided, asked and done, and follow it
+/// Show, filter and follow the activity log
 ///
-/// Reads the activity log of the project: the files that were put aside, oldest first, then the
-/// current one. `tapegate check` tells whether anybody has tampered with it.
+/// Reads the activity log of the project: the rotated files, oldest first, then the current one.
+/// `tapegate check` detects whether the log was tampered with.
 ///
-/// Text shows what a call was made with if its tape lies beside the log, masked as it is there; the log
-/// itself keeps no arguments.
+/// The log contains no arguments. The text format shows those of a call if its tape is beside the
+/// log, masked as on the tape.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,16 +44,16 @@ Examples:
 Exit codes: 0 done, 1 some lines are not events, 2 a file is a tape, 3 a file could not be read, 64
 wrong usage.")]
 pub(crate) struct Args {
-    /// Go on as the log grows
+    /// Follow the log as it grows
     #[arg(short, long, conflicts_with = "files")]
     follow: bool,
     #[command(flatten)]
     filter: filter::FilterArgs,
-    /// Show only the last of what there is
+    /// Show only this many events, the last ones
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// How events are printed: json is one document, jsonl one event a line as it is logged, ocsf one
-    /// a line as API Activity of OCSF 1.3
+    /// The output format: json is one document, jsonl one event per line as logged, ocsf one per
+    /// line as API Activity of OCSF 1.3
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
@@ -78,7 +78,7 @@ const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.follow && args.format == Format::Json {
-        let words = "a document has an end, and --follow has none";
+        let words = "--format json is one document, which --follow never completes";
         return Err(Failure::new(Exit::Usage, words).hint("pass --format jsonl").into());
     }
     let out = &mut BufWriter::with_capacity(OUT_BYTES, out);

@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  tapegate man | man -l -\n  tapegate man record | man -l -")]
 pub(crate) struct Args {
-    /// The command whose page is wanted; without it, the page of tapegate itself
+    /// The command to describe [default: tapegate itself]
     command: Option<String>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) use accept::accept_written;
 
 use crate::exit::Exit;
 
-/// Explain, test, try, make and accept policies, and pin what servers offer
+/// Explain, test, backtest, generate and accept policies, and pin what servers offer
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,

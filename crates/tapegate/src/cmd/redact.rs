@@ -23,11 +23,11 @@ use crate::views::visible;
 /// Why the tape is not printed.
 const SUMMARY: &str = "a tape may take a second file beside it, so it is not printed; name a file";
 
-/// Mask secrets on a tape that exists already
+/// Mask secrets on an existing tape
 ///
-/// Only masked values change, and what the protocol needs to be replayed is never masked: ids,
-/// methods, names, cursors, schemas. Each secret becomes a placeholder that is the same for the
-/// same secret, so that `replay` still finds the answer to a live request.
+/// Only masked values change. Values that replay needs are never masked: ids, methods, names,
+/// cursors, schemas. Equal secrets get equal placeholders, so that `replay` still finds the answer
+/// to a live request.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("target").args(["output", "in_place"]).required(true))]
 #[command(after_help = "\
@@ -36,8 +36,8 @@ Examples:
   tapegate redact session.jsonl --in-place --redact secrets,..password
   tapegate redact s.jsonl -o t.jsonl --redact 'params.arguments.*' --redact-key-file ~/.tape-key
 
-Exit codes: 0 done, 1 lines were left out that are not entries, 2 it is not a tape, or was redacted
-with another key, 3 a file could not be read or written, 64 wrong usage.")]
+Exit codes: 0 done, 1 lines that are not entries were omitted, 2 the file is not a tape, or was
+redacted with another key, 3 a file could not be read or written, 64 wrong usage.")]
 pub(crate) struct Args {
     /// The tape, plain or gzip, of any dialect
     #[arg(value_name = "TAPE")]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     rules: RedactArgs,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite a tape that exists already; with --in-place, lose lines that are not entries
+    /// Overwrite an existing tape; with --in-place, drop lines that are not entries
     #[arg(long)]
     force: bool,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     let Some(redactor) = args.rules.redactor()? else {
-        let failure = Failure::new(Exit::Usage, "nothing says what is to be masked");
+        let failure = Failure::new(Exit::Usage, "no rule says what to mask");
         return Err(failure.hint("pass --redact secrets, or a path such as ..password").into());
     };
     // A pipe can be read only once; its headers are read while it is rewritten.
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         ));
         talk::warn(&format!(
             "the tape has no header to say how it was redacted, so `replay` cannot match a live \
-             request with what was masked; to be able to, redact what `{line}` makes of it"
+             request with what was masked; to allow that, redact the output of `{line}`"
         ));
     }
     Ok(if skipped > 0 { Exit::Findings } else { Exit::Ok })
@@ -130,7 +130,7 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
     }
     let more = report.skipped_lines - report.skipped.len() as u64;
     if more > 0 {
-        talk::warn(&format!("{name}: left out: {more} more lines that are not entries"));
+        talk::warn(&format!("{name}: omitted {more} more lines that are not entries"));
     }
     if let Some(bytes) = report.torn_bytes {
         let s = if bytes == 1 { "" } else { "s" };
@@ -140,7 +140,7 @@ fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::
     if args.in_place && !args.force && !report.skipped.is_empty() {
         let words = format!("`{name}` has lines that are not entries and would be lost");
         let failure = Failure::new(Exit::Findings, words);
-        return Err(failure.hint("write another tape by -o, or pass --force").into());
+        return Err(failure.hint("write another tape with -o, or pass --force").into());
     }
     tape.commit().map_err(refused)?;
     Ok(report)

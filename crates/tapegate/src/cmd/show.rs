@@ -20,15 +20,15 @@ use crate::zone::Zone;
 use decisions::Decisions;
 use filter::{Filter, FilterArgs};
 
-/// Show a tape as a timeline: who asked what, what came of it, how long it took
+/// Show a tape as a timeline: requests, their results, and how long they took
 ///
-/// A request and its answer are one line, in the order of requests. Progress and what the server asked
-/// meanwhile stand indented below it. Times are local. What was decided about a call is shown if the
-/// activity log of the tape's project, or the tape itself, tells.
+/// A request and its answer are one line, in the order of requests. Progress and requests from the
+/// server are indented below it. Times are local. The decision about a call is shown if it is on
+/// the tape or in the activity log of the tape's project.
 ///
-/// A line waits for its answer, and so do the lines after it, until 1000 of them wait. Then the
-/// oldest is printed with "no answer yet", and its answer gets a line of its own later. Tapes of any
-/// size take the same memory.
+/// A line is printed when its answer is known. While it waits, up to 1000 later lines wait with it;
+/// then it is printed with "no answer yet", and the answer gets its own line later. Memory use does
+/// not depend on the size of the tape.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,18 +44,18 @@ pub(crate) struct Args {
     /// Tapes of any dialect, plain or gzip; - is standard input
     #[arg(required = true, value_name = "TAPE")]
     tapes: Vec<PathBuf>,
-    /// Go on as the tape grows, until its recording has ended or Ctrl-C
+    /// Follow the tape as it grows, until its recording ends or Ctrl-C
     #[arg(short, long)]
     follow: bool,
-    /// Print whole arguments and results as text; json and jsonl have them anyway
+    /// Print complete arguments and results in the text format; json and jsonl always have them
     #[arg(long)]
     full: bool,
     #[command(flatten)]
     filter: FilterArgs,
-    /// How it is printed: json is one document, jsonl one object a line
+    /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// The state folder with the activity log [default: that of the tape, or of the project]
+    /// The state folder with the activity log [default: the one of the tape, or of the project]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -138,7 +138,7 @@ fn misuse(args: &Args) -> Result<(), Failure> {
             ("--follow takes a file", "standard input is read to its end anyway")
         }
         () if args.follow && args.format == Format::Json => {
-            ("a document has an end, and --follow has none", "pass --format jsonl")
+            ("--format json is one document, which --follow never completes", "pass --format jsonl")
         }
         () => return Ok(()),
     };

@@ -13,10 +13,10 @@ use crate::screen::{self, ScreenArgs};
 use crate::views::stats as view;
 use crate::zone::Zone;
 
-/// Count the calls of tapes: by tool, with latencies, bytes and errors
+/// Count the calls on tapes by tool, with latencies, bytes and errors
 ///
-/// Several tapes are summed. Percentiles are exact below 64 ms, and to within 3 % beyond. Memory does
-/// not depend on the length of the tapes.
+/// Several tapes are added up. Percentiles are exact below 64 ms and within 3 % above. Memory use
+/// does not depend on the size of the tapes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Tapes of any dialect, plain or gzip; - is standard input
     #[arg(required = true, value_name = "TAPE")]
     tapes: Vec<PathBuf>,
-    /// How it is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]

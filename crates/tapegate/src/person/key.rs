@@ -10,7 +10,7 @@ use crate::settings::user_state::project_key;
 /// The hint for scripts.
 fn way_out() -> String {
     format!(
-        "run it in a terminal that you opened and no agent did; a script passes --non-interactive \
+        "run it in a terminal that you opened, not an agent; a script passes --non-interactive \
          --key-file FILE, with a key from `{}`",
         called::command("approvals export-key FILE")
     )
@@ -22,7 +22,7 @@ pub(crate) struct KeyArgs {
     /// Decide without a person at a terminal; needs --key-file
     #[arg(long, requires = "key_file")]
     non_interactive: bool,
-    /// A copy of the project's key that only you can read, as `approvals export-key` makes one
+    /// A copy of the project's key that only you can read, made by `approvals export-key`
     #[arg(long, value_name = "FILE", requires = "non_interactive")]
     key_file: Option<PathBuf>,
 }

@@ -133,7 +133,7 @@ impl Surroundings<'_> {
         {
             let state = project.join(STATE_NAME);
             if let Err(error) = ProjectStates::new(&user_state).put(project, &state) {
-                talk::warn(&format!("`{}` may not be used: {error}", state.display()));
+                talk::warn(&format!("cannot use `{}`: {error}", state.display()));
             }
         }
     }
@@ -185,8 +185,8 @@ impl StateChoice {
         let (unused, project) = (self.unused.as_ref()?, self.project.as_ref()?);
         let note = ProjectStates::new(&around.user_state_dir().ok()?).path_of(project);
         Some(format!(
-            "`{}` is not used: the state of this project is in `{}`, as it was before that folder was \
-             made. If it was you who made it, remove `{}`, which remembers this",
+            "`{}` is not used: the state of this project is in `{}`, as before that folder was \
+             created. If you created the folder, remove `{}`, which remembers the old place",
             unused.display(),
             self.folder.display(),
             note.display()

@@ -22,7 +22,7 @@ impl Surroundings<'_> {
         match state.or_else(home) {
             Some(state) => Ok(state.join("tapegate")),
             None => Err(Failure::new(Exit::Usage, "there is no folder for state: HOME is not set")
-                .hint("name one by TAPEGATE_HOME, or make `.tapegate` in the project")),
+                .hint("set TAPEGATE_HOME, or create `.tapegate` in the project")),
         }
     }
 

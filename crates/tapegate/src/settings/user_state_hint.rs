@@ -43,7 +43,7 @@ impl Surroundings<'_> {
         })?;
         Some(format!(
             "a shim or hub of this project uses the user state folder `{}`, and this terminal `{}`: \
-             what is decided here does not reach it, and what it asks is not shown here. Set HOME, \
+             decisions made here do not reach it, and its requests are not shown here. Set HOME, \
              XDG_STATE_HOME and TAPEGATE_HOME alike in both places (the `env` of the server in the \
              client's config). `{}/user-state` says so, which an agent can write: make sure of it",
             visible::inline(&theirs.to_string_lossy(), 300),

@@ -90,8 +90,8 @@ fn fault(
     others.iter().find_map(|other| {
         let (why, path, other) = (why(other)?, path.display(), other.path.display());
         Some(format!(
-            "`{path}` was never accepted, and may permit more than `{other}`, which was accepted and \
-             governs without it: {why}"
+            "`{path}` was never accepted, and may permit more than `{other}`, the accepted policy \
+             that it would replace: {why}"
         ))
     })
 }

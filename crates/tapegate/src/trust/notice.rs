@@ -64,13 +64,13 @@ impl PolicyNotice {
                 format!("`{path}` is accepted ({}), with hash {hash}", how.word())
             }
             NoticeKind::NotAccepted { why } => format!(
-                "`{path}` is not what was accepted, and the accepted policy stays in force: {why}; a \
-                 person accepts the change by `{}` in a terminal",
+                "`{path}` is not what was accepted, and the accepted policy stays in force: \
+                 {why}; a person accepts the change with `{}` in a terminal",
                 called::command(format!("policy accept {path}"))
             ),
             NoticeKind::InsteadOf(other) => format!(
-                "`{path}` is new, permits nothing more than the accepted policy `{}` that it takes \
-                 the place of here, and is accepted, with hash {hash}",
+                "`{path}` is new and replaces the accepted policy `{}` here; it permits nothing \
+                 more, and is accepted, with hash {hash}",
                 other.display()
             ),
         }

@@ -52,7 +52,7 @@ pub(crate) fn text(tally: &Tally, outline: &Outline, tapes: &[&Path], palette: P
     for (sort, title) in [
         (Sort::Deny, "denied"),
         (Sort::Hold, "waits for a person"),
-        (Sort::Reject, "not written as it must be"),
+        (Sort::Reject, "malformed"),
         (Sort::Drift, "not what was accepted"),
         (Sort::Filter, "hidden from lists"),
         (Sort::Redact, "masked"),
@@ -117,7 +117,7 @@ fn summary(tally: &Tally, outline: &Outline) -> String {
         write!(out, "; {} over the size limit", outline.oversize).ok();
     }
     if outline.broken_lines > 0 {
-        write!(out, "; left out as no entry: {}", counted(outline.broken_lines, "line")).ok();
+        write!(out, "; skipped, not entries: {}", counted(outline.broken_lines, "line")).ok();
     }
     out.push('\n');
     out

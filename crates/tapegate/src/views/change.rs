@@ -36,14 +36,14 @@ pub(crate) fn headline(finding: &Finding) -> String {
 
 fn words(finding: &Finding) -> String {
     match &finding.what {
-        What::Answer(_) => "the answer is another one".to_owned(),
-        What::Error { .. } => "an error in place of a result".to_owned(),
-        What::Result { .. } => "a result in place of an error".to_owned(),
+        What::Answer(_) => "the answer has changed".to_owned(),
+        What::Error { .. } => "an error instead of a result".to_owned(),
+        What::Result { .. } => "a result instead of an error".to_owned(),
         What::NoAnswer { waited_ms } => format!("no answer within {}", seconds(*waited_ms)),
         What::TooLarge { bytes_total, bytes_max } => format!(
             "a message of {bytes_total} bytes, over the limit of {bytes_max} (--max-message-bytes)"
         ),
-        What::Stray { .. } => "an answer to nothing that was asked".to_owned(),
+        What::Stray { .. } => "an answer that matches no request".to_owned(),
         What::Server(_) => "the server introduces itself differently".to_owned(),
         What::Version { recorded, live } => {
             let shown = |text: &[u8]| visible::value(text, NAME_CHARS_MAX);
@@ -54,14 +54,14 @@ fn words(finding: &Finding) -> String {
             format!("{item} {}", fate(became))
         }
         What::Notice(Became::Added(_)) => "a notification that was not recorded".to_owned(),
-        What::Notice(Became::Removed(_)) => "the notification did not come".to_owned(),
-        What::Notice(Became::Changed(_)) => "the notification is another one".to_owned(),
+        What::Notice(Became::Removed(_)) => "the notification was not sent".to_owned(),
+        What::Notice(Became::Changed(_)) => "the notification has changed".to_owned(),
         What::Moved { .. } => "the notification comes in another order".to_owned(),
         What::Question(Became::Added(_)) => {
-            "the server asks for something it did not ask before".to_owned()
+            "the server makes a request that was not recorded".to_owned()
         }
-        What::Question(Became::Removed(_)) => "the server did not ask this".to_owned(),
-        What::Question(Became::Changed(_)) => "the server asks for something else".to_owned(),
+        What::Question(Became::Removed(_)) => "the server did not make this request".to_owned(),
+        What::Question(Became::Changed(_)) => "the request of the server has changed".to_owned(),
         What::Ended { why } => {
             format!("the server stopped answering: {}", visible::inline(why, WHY_CHARS_MAX))
         }
@@ -120,15 +120,15 @@ fn whole(old: &[u8], new: &[u8], palette: Palette, indent: &str) -> String {
 /// Why a request was not sent.
 pub(crate) fn reason(why: Why) -> &'static str {
     match why {
-        Why::NotAskedFor => "it may change something; --calls says what is sent",
+        Why::NotAskedFor => "it may change something; --calls selects what is sent",
         Why::OnlyListed => "it is more than a list; --calls read-only sends it",
-        Why::Doubtful => "a server may read it otherwise: a key is there twice, case aside",
-        Why::Refused => "a gate kept it from the server when it was recorded",
-        Why::NotReadOnlyLive => "the server does not say that the tool only reads",
-        Why::NotReadOnlyOnTape => "the tape does not say that the tool only reads",
+        Why::Doubtful => "servers may read it differently: a key occurs twice, ignoring case",
+        Why::Refused => "a gate did not forward it when it was recorded",
+        Why::NotReadOnlyLive => "the server does not mark the tool as read-only",
+        Why::NotReadOnlyOnTape => "the tape does not mark the tool as read-only",
         Why::Masked => "it holds secrets that are masked on the tape",
-        Why::NotMinted(_) => "it hands back what the server has not given",
-        Why::ServerGone => "the server did not go on",
+        Why::NotMinted(_) => "it refers to something that the server has not sent",
+        Why::ServerGone => "the server had stopped answering",
     }
 }
 

@@ -104,11 +104,11 @@ impl Teller<'_> {
             }
             (Reason::OutOfOrder, _) => {
                 let later = divergence.nearest.iter().any(|near| is_like(divergence, near));
-                let or = if later { "" } else { "; if it is new, record the session anew" };
+                let or = if later { "" } else { "; if it is new, record the session again" };
                 format!("if the order does not matter, pass --match-mode by-request{or}")
             }
             (Reason::Exhausted, _) => {
-                "--on-exhausted last gives the last answer again, cycle begins anew".to_owned()
+                "--on-exhausted last gives the last answer again, cycle starts over".to_owned()
             }
             (Reason::TapeEnded, Some(near)) if near.score >= 1.0 => {
                 "pass --match-mode by-request --on-exhausted last to answer it again".to_owned()
@@ -116,8 +116,8 @@ impl Teller<'_> {
             (Reason::NotRecorded | Reason::OtherParams, Some(near)) => {
                 self.tolerate(divergence, near)
             }
-            _ => "record the session anew, or pass --on-unmatched passthrough with --upstream to ask \
-                 the server"
+            _ => "record the session again, or pass --on-unmatched passthrough with --upstream to \
+                 ask the server"
                 .to_owned(),
         }
     }
@@ -126,13 +126,13 @@ impl Teller<'_> {
     pub(crate) fn reason(&self, divergence: &Divergence) -> String {
         match (divergence.reason, self.mode) {
             (Reason::NotRecorded, _) if divergence.nearest.is_empty() => {
-                "nothing like it was recorded".to_owned()
+                "no similar request was recorded".to_owned()
             }
             (Reason::NotRecorded, Mode::Fuzzy { threshold }) => {
                 format!("no recorded request is {} equal", percent(threshold))
             }
-            (Reason::NotRecorded, _) => "no recorded request asks for exactly this".to_owned(),
-            (Reason::Exhausted, _) => "it was asked more often than it was recorded".to_owned(),
+            (Reason::NotRecorded, _) => "no recorded request is the same".to_owned(),
+            (Reason::Exhausted, _) => "it was made more often than recorded".to_owned(),
             (Reason::OutOfOrder | Reason::OtherParams, _) => match &divergence.next {
                 Some(near) if is_like(divergence, near) && near.score < 1.0 => {
                     format!("next on the tape is {}, with other params", named(near))
@@ -143,7 +143,7 @@ impl Teller<'_> {
             (Reason::TapeEnded, _) => "the tape is at its end".to_owned(),
             (Reason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
             (Reason::NotCancelled, _) => {
-                "the recorded client cancelled it, and this one does not".to_owned()
+                "the recorded client cancelled it, and this one did not".to_owned()
             }
         }
     }

@@ -13,7 +13,7 @@ const METHOD_CHARS_MAX: usize = 80;
 const ERROR_CHARS_MAX: usize = 300;
 
 /// What the user can do about it.
-pub(crate) const HINT: &str = "see why the client answers otherwise, or record the session again; --on-unmatched warn goes on";
+pub(crate) const HINT: &str = "check why the client answers differently, or record the session again; or pass --on-unmatched warn";
 
 /// The complete text: several terminated lines.
 pub(crate) fn text(reply: &ChangedReply, palette: Palette) -> String {

@@ -113,7 +113,7 @@ pub(crate) struct Rule {
 pub(crate) static UNTESTED: Rule = Rule::new(
     "untested",
     "Nothing was tested.",
-    "See whether the client came to what was to be tested.",
+    "Check whether the client reached the part to be tested.",
 );
 
 impl Rule {

@@ -17,8 +17,8 @@ pub(crate) fn text(summary: &Summary) -> String {
         (summary.differing, "matched with other params"),
         (summary.passed_on, "passed on to the live server"),
         (summary.server_failed, "not answered by it"),
-        (summary.changed_replies, "answered otherwise by the client"),
-        (summary.courtesies, "answered as any server would, such as ping"),
+        (summary.changed_replies, "answered differently by the client"),
+        (summary.courtesies, "answered without the tape, such as ping"),
         (u64::from(summary.sessions), "sessions"),
     ];
     let more = more.iter().filter(|(count, words)| *count > u64::from(*words == "sessions"));

@@ -29,8 +29,7 @@ pub(crate) fn text(verdict: &Verdict, palette: Palette) -> String {
         verdict.heard
     );
     if verdict.unread > 0 {
-        let words =
-            "over --max-message-bytes and not read, so nothing is said of what was not seen";
+        let words = "over --max-message-bytes and not read, so they were not checked";
         // Writing to a string cannot fail.
         writeln!(out, "  {} of the client: {words}", messages(verdict.unread)).ok();
     }
@@ -66,7 +65,7 @@ fn messages(count: u64) -> String {
 pub(crate) fn reason(ruling: &Ruling) -> String {
     let (count, wanted) = (ruling.count, ruling.expectation.count);
     match (ruling.outcome, ruling.expectation.rule) {
-        (Outcome::Untested, _) => "it did not come to that".to_owned(),
+        (Outcome::Untested, _) => "not reached".to_owned(),
         (_, Rule::Never) if count == 1 => "the client did it".to_owned(),
         (_, Rule::Never) => format!("the client did it {count} times"),
         (_, Rule::Must) if wanted == 1 => "the client never did it".to_owned(),

@@ -107,26 +107,24 @@ pub(crate) fn note_words(sort: &NoteSort) -> String {
             format!("the server wrote something that is not a message: {start}")
         }
         NoteSort::Withheld => {
-            "the answer that was recorded for it belongs to a call that was not sent".to_owned()
+            "its recorded answer belongs to a call that was not sent".to_owned()
         }
         NoteSort::Introduced => {
-            "the tape has no `initialize`, so one was sent that is not on it".to_owned()
+            "the tape has no `initialize`, so one was added".to_owned()
         }
         NoteSort::ToolsUnknown => {
-            "the server did not list its tools, so none is known to only read".to_owned()
+            "the server did not list its tools, so none is known to be read-only".to_owned()
         }
         NoteSort::Unfinished { list, pages } => {
             let noun = noun(*list);
-            format!(
-                "the live list goes on after {pages} pages, and no further {noun} was looked at"
-            )
+            format!("the live list goes on after {pages} pages; no further {noun} was compared")
         }
     }
 }
 
 fn heading(group: Group) -> &'static str {
     match group {
-        Group::Tools => "Tools are not what they were (a possible rug pull)",
+        Group::Tools => "Tools have changed (a possible rug pull)",
         Group::Server => "The server",
         Group::Lists => "Prompts and resources",
         Group::Answers => "Answers",

@@ -119,13 +119,13 @@ fn every_http_error_becomes_an_answer_for_the_one_who_asked() {
         assert!(line.contains(words), "{line}");
     };
     expect(ask(3), 3, "--header 'Authorization: Bearer TOKEN'");
-    expect(ask(4), 4, "does not know this session any more (404 Not Found: own words)");
+    expect(ask(4), 4, "no longer knows this session (404 Not Found: own words)");
     expect(ask(5), 5, "answered 500 Internal Server Error: it broke");
     expect(ask(6), 6, "answered 200 OK and nothing else");
-    expect(ask(7), 7, "replied without an answer");
+    expect(ask(7), 7, "reply has no answer");
     agent.call(8, "x");
     assert_eq!(agent.hear(), result("99", "x"));
-    expect(agent.hear(), 8, "replied without an answer");
+    expect(agent.hear(), 8, "reply has no answer");
     agent.call(9, "x");
     expect(agent.hear(), 9, "cannot reach");
     for id in 1..=9 {

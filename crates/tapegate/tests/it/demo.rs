@@ -13,8 +13,8 @@ fn the_demo_records_a_session_and_replays_it_and_says_where_the_tape_is() {
     assert!(text.contains(tape.to_str().unwrap()), "{text}");
     let next = format!("\n  {} check {}\n", env!("CARGO_BIN_EXE_tapegate"), tape.display());
     assert!(text.contains(&next), "what to try next cannot be tried: {text}");
-    assert!(text.contains("It saw and said the same, to the letter."), "{text}");
-    assert!(text.contains("The approved call passed; the other was not sent."), "{text}");
+    assert!(text.contains("The agent saw and sent exactly the same."), "{text}");
+    assert!(text.contains("The approved call was forwarded; the other was not sent."), "{text}");
     let found = check(&tape, 0);
     assert!(found.contains(": ok, "), "{found}");
 }

@@ -77,11 +77,11 @@ fn a_flag_that_can_have_no_effect_is_refused_with_the_one_it_needs() {
         ("replay -r t.jsonl --match-mode fuzzy --strict-params", "--match-mode sequential"),
         ("replay -r t.jsonl --match-mode by-request --strict-params", "--match-mode sequential"),
         ("replay -r t.jsonl --server-messages none --strict-replies", "--server-messages all"),
-        ("replay -r t.jsonl --redact-key-file key", "does not say that it was redacted"),
+        ("replay -r t.jsonl --redact-key-file key", "is not marked as redacted"),
         ("replay -r t.jsonl --run-id a", "--report <FILE>"),
         ("replay -r t.jsonl --allow-host a", "--http"),
         ("verify -r t.jsonl --details --format json -- true", "--format text"),
-        ("verify -r t.jsonl --redact-key-file key -- true", "does not say that it was redacted"),
+        ("verify -r t.jsonl --redact-key-file key -- true", "is not marked as redacted"),
         ("show t.jsonl --full --format jsonl", "--format text"),
         ("convert -r t.jsonl -o s.yaml --phase-after 2", "--style phased"),
         ("convert -r t.jsonl -o - --force", "a file in --output"),
@@ -89,17 +89,17 @@ fn a_flag_that_can_have_no_effect_is_refused_with_the_one_it_needs() {
         ("policy generate t.jsonl --force", "without --output FILE or --cedar FILE"),
         ("policy pin t.jsonl --timeout 1s", "--timeout <DUR>"),
         ("policy accept --list --non-interactive --key-file key", "--list"),
-        ("record -o tapes/ --force -- true", "name the tape by -o FILE"),
-        ("record -o . --if-exists append -- true", "name the tape by -o FILE"),
-        ("tape --if-exists append -- true", "name the tape by --tape FILE"),
+        ("record -o tapes/ --force -- true", "name the tape with -o FILE"),
+        ("record -o . --if-exists append -- true", "name the tape with -o FILE"),
+        ("tape --if-exists append -- true", "name the tape with --tape FILE"),
         ("record -o r.jsonl --redact-key-file key -- true", "--redact <RULE>"),
         ("serve --list --seed 3", "--list"),
         ("serve --list --http :0", "--list"),
         ("serve -s rug-pull --library x", "--library <DIR>"),
-        ("check t.jsonl --strict-001", "--strict-001 is for a scenario"),
+        ("check t.jsonl --strict-001", "--strict-001 needs a scenario"),
         ("approvals show ap_0000 --all", "--all is for `list`"),
-        ("approvals show ap_0000 --reveal --format jsonl", "--reveal prints to the terminal alone"),
-        ("approvals export-key k --format json", "--format does nothing"),
+        ("approvals show ap_0000 --reveal --format jsonl", "--reveal prints only to the terminal"),
+        ("approvals export-key k --format json", "--format has no effect"),
     ] {
         let said = refusal(folder.path(), line);
         assert!(said.contains(needed), "{line}: {said}");
@@ -121,8 +121,8 @@ fn hints_name_what_works() {
     fs::write(folder.join("s.yaml"), "server: {name: s}\n").unwrap();
     fs::write(folder.join("notes.txt"), "hello\n").unwrap();
     for (line, hint) in [
-        ("serve t.jsonl", "`tapegate convert -r t.jsonl -o scenario.yaml` makes a scenario"),
-        ("policy accept", "name one by `tapegate policy accept FILE`"),
+        ("serve t.jsonl", "`tapegate convert -r t.jsonl -o scenario.yaml` converts it"),
+        ("policy accept", "name one with `tapegate policy accept FILE`"),
         ("show s.yaml", "run `tapegate serve s.yaml`"),
         ("stats s.yaml", "run `tapegate serve s.yaml`"),
         // Not into a file that may have been named by mistake.
@@ -136,7 +136,7 @@ fn hints_name_what_works() {
         text.starts_with("error: `notes.txt` is not a tape") && !text.contains("hint"),
         "{text}"
     );
-    // The conversion named in the hint makes a scenario.
+    // The conversion named in the hint converts it to a scenario.
     assert_eq!(said(folder, "convert -r t.jsonl -o scenario.yaml -q"), "");
 }
 

@@ -140,7 +140,7 @@ fn nothing_is_overwritten_and_nothing_is_made_of_nothing() {
     assert_eq!(run.status.code(), Some(2));
     assert_eq!(
         String::from_utf8_lossy(&run.stderr),
-        "error: nothing was called on these tapes\n\nhint: record a session that does the work\n"
+        "error: there are no calls on these tapes\n\nhint: record a session that does the work\n"
     );
     let run = tapegate(folder.path(), &["policy", "generate", "s.jsonl", "-o", "s.jsonl"], "");
     assert_eq!(run.status.code(), Some(3));

@@ -64,9 +64,9 @@ What to do next:
   tapegate policy pin --server-id files -- npx -y files
       to accept the tools as they are; tools that are pinned and read-only then pass unasked
   tapegate policy accept tapegate.yaml
-      after each change; until then what was accepted stays in force
+      after each change; until then the accepted policy stays in force
   tapegate init --force --from-tape TAPE
-      once the work is on tape, to let through what it used and nothing else
+      once your work is on tape, to permit only what it used
 "
         )
     );
@@ -125,7 +125,7 @@ fn each_client_is_told_in_its_own_language_what_to_put_into_its_config() {
     let project = project.display();
     for expected in [
         format!(
-            "    \"web\": {{ \"command\": \"{binary}\", \"args\": [\"shim\", \"--require-policy\", \"--server-id\", \"web\", \"--upstream-http\", \"https://x.example/mcp\", \"--header-env\", \"Authorization=WEB_AUTHORIZATION\"], \"env\": {{ \"WEB_AUTHORIZATION\": \"VALUE\" }} }}\n      (put the values of the headers of the old entry into the variables: Authorization)\n"
+            "    \"web\": {{ \"command\": \"{binary}\", \"args\": [\"shim\", \"--require-policy\", \"--server-id\", \"web\", \"--upstream-http\", \"https://x.example/mcp\", \"--header-env\", \"Authorization=WEB_AUTHORIZATION\"], \"env\": {{ \"WEB_AUTHORIZATION\": \"VALUE\" }} }}\n      (put the header values of the old entry into the variables: Authorization)\n"
         ),
         format!(
             "  Claude Desktop, ~/.config/Claude/claude_desktop_config.json: in the place of `files`\n    \"files\": {{ \"command\": \"{binary}\", \"args\": [\"shim\", \"--require-policy\", \"--config\", \"{project}/tapegate.yaml\", \"--server-id\", \"files\", \"--\", \"npx\", \"-y\", \"my files\"] }}\n      (keep the environment variables of the old entry)\n"
@@ -188,7 +188,7 @@ fn a_time_limit_of_the_old_entry_is_kept_and_what_cannot_be_shown_is_named() {
     );
     let words = said(&tapegate(folder.path(), &["init"]));
     let kept = "\"slow\"], \"timeout\": 60000, \"trust\": false }\n      \
-                (keep what else the old entry says: includeTools)\n";
+                (keep the rest of the old entry: includeTools)\n";
     assert!(words.contains(kept), "{words}");
 }
 
@@ -240,7 +240,8 @@ fn with_a_tape_only_what_is_on_it_passes() {
         (&["init", "--from-tapes"], "tapegate.yaml"),
     ] {
         let words = said(&tapegate(folder, args));
-        let shut = "  server db, VS Code (project), .vscode/mcp.json; on no tape, so nothing of it passes\n";
+        let shut =
+        "  server db, VS Code (project), .vscode/mcp.json; not on any tape, so it is denied\n";
         assert!(words.contains(shut), "{words}");
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains("path: { under: /a/b }") && text.contains("redaction:"), "{text}");
@@ -260,7 +261,7 @@ fn tapes_of_other_projects_are_not_read() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(2), "{run:?}");
-    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: there are no tapes in"));
+    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: no tapes in"));
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn without_tapes_nothing_is_made_from_them() {
     let folder = tempfile::tempdir().unwrap();
     let run = tapegate(folder.path(), &["init", "--from-tapes"]);
     assert_eq!(run.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: there are no tapes in"));
+    assert!(String::from_utf8_lossy(&run.stderr).starts_with("error: no tapes in"));
     let run = tapegate(folder.path(), &["init", "--server-id", "x"]);
     assert_eq!(run.status.code(), Some(64));
 }

@@ -91,10 +91,10 @@ fn hints_and_messages_have_the_name_that_was_called() {
     let folder = link("thoughtgate");
     let here = folder.path();
     for (arguments, words) in [
-        (&["policy", "explain", "x"][..], "write one by `thoughtgate init`"),
+        (&["policy", "explain", "x"][..], "write one with `thoughtgate init`"),
         (&["policy", "check"], "by `thoughtgate check tapegate.yaml`"),
         (&["man", "x"], "`thoughtgate --help` lists them"),
-        (&["serve", "-s", "xyzzy"], "`thoughtgate serve --list` names them all"),
+        (&["serve", "-s", "xyzzy"], "`thoughtgate serve --list` lists them"),
         (&["approvals", "show", "ap_1"], "`thoughtgate approvals` lists them"),
         (&["shim", "--require-policy", "--", "true"], "`thoughtgate init` in the project"),
         (&["--no-such-flag"], "Usage: thoughtgate"),

@@ -414,7 +414,7 @@ fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
         assert_eq!(status.code(), Some(143));
         let mut got = String::new();
         client.read_to_string(&mut got).unwrap();
-        let words = "ended by signal 15 before the MCP server answered";
+        let words = "signal 15 stopped tapegate before the MCP server answered";
         assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
     }
 }
@@ -454,6 +454,6 @@ fn a_signal_is_told_on_the_stream_of_a_legacy_session() {
     }
     let (_, tape) = recorder.end();
     stream.read_to_string(&mut text).unwrap();
-    let words = "ended by signal 15 before the MCP server answered";
+    let words = "signal 15 stopped tapegate before the MCP server answered";
     assert_eq!((text.matches(words).count(), tape.matches(words).count()), (2, 2), "{text}");
 }

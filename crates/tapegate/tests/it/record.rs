@@ -41,6 +41,7 @@ fn a_url_without_its_scheme_is_told_what_it_lacks() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(64));
-    let words = "error: `localhost:3000/mcp` is no URL of an HTTP server: it has no scheme such as https://\n";
+    let words =
+        "error: `localhost:3000/mcp` is not a valid HTTP URL: it has no scheme such as https://\n";
     assert_eq!(String::from_utf8_lossy(&run.stderr), words);
 }

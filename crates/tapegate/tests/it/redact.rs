@@ -188,7 +188,7 @@ fn of_very_many_lines_that_are_left_out_the_first_are_told_and_the_others_counte
     fs::write(folder.path().join("t.jsonl"), tape() + &"x\n".repeat(1_500) + &tape()).unwrap();
     let done = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
     let said = String::from_utf8(done.stderr).unwrap();
-    assert!(said.contains(": left out: 500 more lines that are not entries\n"), "{said}");
+    assert!(said.contains(": omitted 500 more lines that are not entries\n"), "{said}");
     assert_eq!(said.matches("not JSON").count(), 1_000);
     assert_eq!(done.status.code(), Some(1));
 }

@@ -77,8 +77,8 @@ const RECIPES: [(&str, &str, i32); 6] = [
     ("strict", "false\n", 1),
     (
         "unmatched",
-        "tools/call read_file: no recorded request asks for exactly this, nearest #7\n\
-         tools/call read_file: it was asked more often than it was recorded, nearest #7\n",
+        "tools/call read_file: no recorded request is the same, nearest #7\n\
+         tools/call read_file: it was made more often than recorded, nearest #7\n",
         0,
     ),
     ("paths", "      3 params.arguments.path\n", 0),

@@ -87,14 +87,14 @@ fn a_pipe_that_nobody_writes_to_is_not_waited_for() {
     let inside = folder(scenario);
     fs::create_dir(inside.path().join("library")).unwrap();
     mkfifo(&inside.path().join("library/pipe.yaml"));
-    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is no regular file\n";
+    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is not a regular file\n";
     let said = check(inside.path());
     assert!(said.contains(words), "{said}");
     let scenario = TOOL.replace("text: hi", "text: {$file: pipe}");
     let inside = folder(&scenario);
     mkfifo(&inside.path().join("pipe"));
     let said = check(inside.path());
-    assert!(said.contains("`pipe` cannot be read: it is no regular file\n"), "{said}");
+    assert!(said.contains("`pipe` cannot be read: it is not a regular file\n"), "{said}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_tape_is_never_overwritten_by_what_is_made_of_it() {
         args.extend(to.map(|to| ["--to", to]).into_iter().flatten());
         let run = convert(folder.path(), &args);
         assert_eq!(run.status.code(), Some(64));
-        let words = "error: -o names the tape that is read\n\nhint: choose another file\n";
+        let words = "error: -o names the input tape\n\nhint: choose another file\n";
         assert_eq!(String::from_utf8(run.stderr).unwrap(), words);
         assert_eq!(fs::read_to_string(&tape).unwrap(), sample());
     }

@@ -153,7 +153,7 @@ impl Board {
         let frame = Frame::read(line);
         let from = Side::Server;
         if let Body::Garbage(garbage) = frame.body() {
-            let why = format!("{}; only JSON can be sent by HTTP", garbage.reason());
+            let why = format!("{}; only JSON can be sent over HTTP", garbage.reason());
             let (lane, bytes, delivered) = (self.lane, line, false);
             self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
             return Ok(());
@@ -261,12 +261,12 @@ impl Board {
                 }
                 let error = said.kind() == MessageKind::Error;
                 if let Err(message) = exchange.answer(message, error) {
-                    self.mark(exchange.lane, Side::Server, message.bytes(), "its client has gone");
+                    self.mark(exchange.lane, Side::Server, message.bytes(), "its client is gone");
                 }
             }
             Place::With(exchange) if exchange.can_be_told() => self.tell(&exchange, message).await,
             Place::With(exchange) if self.kind == Kind::Shared => {
-                self.mark(exchange.lane, Side::Server, message.bytes(), "its client has gone");
+                self.mark(exchange.lane, Side::Server, message.bytes(), "its client is gone");
             }
             Place::With(exchange) => match exchange.stream() {
                 // Its connection broke; the client may resume the stream.
@@ -275,7 +275,7 @@ impl Board {
             },
             Place::Anywhere => self.deliver_anywhere(said, message).await,
             Place::Unasked => {
-                let why = "it answers nothing that was asked";
+                let why = "it does not answer any pending request";
                 self.mark(self.lane, Side::Server, message.bytes(), why);
             }
         }
@@ -284,7 +284,7 @@ impl Board {
     /// Delivers a message that belongs to no exchange, or to one that cannot take it.
     async fn deliver_anywhere(&self, said: &Envelope<'_>, message: Permitted<'static>) {
         if self.kind == Kind::Shared {
-            let why = "nobody knows which client it is for";
+            let why = "it cannot be matched to a client";
             self.mark(self.lane, Side::Server, message.bytes(), why);
             return self.decline(said, why);
         }
@@ -297,7 +297,7 @@ impl Board {
         }
         while !self.main.has_room() {
             let Some(oldest) = self.main.take_oldest() else { break };
-            let why = "the client listens to no stream, and too much waits for it";
+            let why = "the client has no open stream, and too many messages are queued for it";
             self.mark(self.lane, Side::Server, oldest.bytes(), why);
             if let Some(said) = Frame::read(oldest.bytes()).envelope() {
                 self.decline(said, why);

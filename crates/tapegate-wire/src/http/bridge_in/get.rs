@@ -24,17 +24,17 @@ pub(super) fn get(
         Err(refused) => return *refused,
     };
     if !terms.events {
-        return headers::refusal(406, "text/event-stream must be acceptable");
+        return headers::refusal(406, "Accept must allow text/event-stream");
     }
     board.hold(cord);
     let Some(last) = request.headers().get(LAST_EVENT_ID) else {
         if board.main.is_attended() {
-            return headers::refusal(409, "the session has a stream already");
+            return headers::refusal(409, "the session already has a stream");
         }
         return headers::events(ReplyBody::stream(board.main.attach(None)));
     };
     let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
-        return headers::refusal(400, "the Last-Event-ID header names no event of ours");
+        return headers::refusal(400, "the Last-Event-ID header names an unknown event");
     };
     let (stream, exchange) = board.resume(last);
     let watch = exchange.map(|exchange| {
@@ -70,6 +70,6 @@ fn session(bridge: &Bridge, request: &Request<Incoming>) -> Result<(Rc<Board>, T
     };
     let board = bridge.session(id, Kind::Session);
     let board =
-        board.ok_or_else(|| headers::error(404, b"null", -32001, "there is no such session"))?;
+        board.ok_or_else(|| headers::error(404, b"null", -32001, "the session does not exist"))?;
     Ok((board, terms))
 }

@@ -34,7 +34,7 @@ pub(super) fn get(
 ) -> Response<ReplyBody> {
     // A session costs a process, so none is started for a request that cannot read events.
     if !Terms::read(request.headers()).events {
-        return headers::refusal(406, "text/event-stream must be acceptable");
+        return headers::refusal(406, "Accept must allow text/event-stream");
     }
     let (id, board) = match bridge.open_session(Kind::Old) {
         Ok(opened) => opened,
@@ -60,7 +60,7 @@ pub(super) async fn post(
     });
     let Some(id) = id else { return headers::refusal(400, "the sessionId is missing") };
     let Some(board) = bridge.session(&id, Kind::Old) else {
-        return headers::refusal(404, "there is no such session");
+        return headers::refusal(404, "the session does not exist");
     };
     board.hold(cord);
     if !headers::is_type(request.headers(), "application/json") {
@@ -82,7 +82,7 @@ pub(super) async fn post(
             return headers::last(headers::refusal(413, &words));
         }
         Err(IntakeError::Unread(unread)) => return headers::unread(unread),
-        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body broke off"),
+        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body ended early"),
     };
     let text = match headers::unpacked(&parts.headers, &bytes, bytes_max) {
         Ok(text) => text,

@@ -53,7 +53,7 @@ pub(super) async fn post(
 ) -> Response<ReplyBody> {
     let terms = Terms::read(request.headers());
     if !terms.json && !terms.events {
-        return headers::refusal(406, "application/json or text/event-stream must be acceptable");
+        return headers::refusal(406, "Accept must allow application/json or text/event-stream");
     }
     if !headers::is_type(request.headers(), "application/json") {
         return headers::refusal(415, "the body must be application/json");
@@ -64,7 +64,7 @@ pub(super) async fn post(
         Ok(Collected::Whole(bytes)) => bytes,
         Ok(Collected::TooLarge(message)) => return too_large(bridge, &terms, message),
         Err(IntakeError::Unread(unread)) => return headers::unread(unread),
-        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body broke off"),
+        Err(IntakeError::Broken(_)) => return headers::refusal(400, "the body ended early"),
     };
     let text = match headers::unpacked(&parts.headers, &bytes, bytes_max) {
         Ok(text) => text,
@@ -109,7 +109,7 @@ async fn pass(
         return match sent {
             // In front of an actor such a body gets an error; a process decides for itself.
             Ok(Disposition::Forward(())) if board.addressed && is_odd(frame) => {
-                headers::error(400, id, -32600, "the body is no request, notification or answer")
+                headers::error(400, id, -32600, "the body is not a valid JSON-RPC message")
             }
             Ok(Disposition::Refuse(Some(message))) => headers::json(200, message),
             // Cancelling a held call needs no answer; anything else without one was refused.
@@ -214,7 +214,7 @@ fn decline(board: &Board, lane: Lane, frame: &Frame<'_>) -> Result<Sent, NotSent
         let told = board.say_apart(judged.said).pop();
         return Ok(Disposition::Refuse(told.map(Permitted::into_owned)));
     }
-    let why = "without a session there are no notifications to a server";
+    let why = "a notification to the server requires a session";
     board.mark(lane, Side::Client, frame.bytes(), why);
     Ok(Disposition::Forward(()))
 }
@@ -255,7 +255,7 @@ pub(super) fn accepted() -> Response<ReplyBody> {
 pub(super) fn not_sent(error: NotSent, id: &[u8]) -> Response<ReplyBody> {
     match error {
         NotSent::Ended => headers::error(404, id, -32001, "the session has ended"),
-        NotSent::Busy => headers::error(503, id, -32000, "too many requests wait for the server"),
+        NotSent::Busy => headers::error(503, id, -32000, "too many requests are queued"),
         NotSent::Stopped => headers::error(503, id, -32000, "recording has stopped"),
     }
 }

@@ -138,7 +138,7 @@ impl Board {
         match stream {
             Some(_) => self.record_raw(self.lane, &kept).map(drop),
             None => {
-                let why = "nobody listens to what belongs to no request";
+                let why = "no stream is open for messages outside of a request";
                 self.mark(self.lane, Side::Server, &kept.bytes, why);
                 Ok(())
             }

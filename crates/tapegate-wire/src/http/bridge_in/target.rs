@@ -26,7 +26,7 @@ pub(super) fn target(bridge: &Bridge, terms: &Terms, frame: &Frame<'_>) -> Resul
     if let Some(session) = &terms.session {
         return match bridge.session(session, Kind::Session) {
             Some(board) => Ok(Target { lane: board.lane, board, opened: None }),
-            None => Err(Box::new(headers::error(404, id, -32001, "there is no such session"))),
+            None => Err(Box::new(headers::error(404, id, -32001, "the session does not exist"))),
         };
     }
     if let Some(said) = said.filter(|said| said.method.is_some() && terms.makes_modern(said)) {

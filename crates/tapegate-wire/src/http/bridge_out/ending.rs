@@ -113,7 +113,7 @@ impl Bridge {
             && !fine.contains(&reply.status())
         {
             self.notify(&format!(
-                "the MCP server answered {} to the session's end",
+                "the MCP server answered {} to the request to end the session",
                 reply.status()
             ));
         }

@@ -187,7 +187,7 @@ impl Bridge {
                     why = Some(reason);
                 }
                 Opened::Refused(status) => {
-                    why = Some(format!("it cannot be taken up again: {status}"));
+                    why = Some(format!("it cannot be resumed: {status}"));
                     break;
                 }
             }

@@ -62,7 +62,7 @@ impl Bridge {
                 }
             }
             Ok(Answer::Here) => {
-                let problem = Problem::new("the MCP server replied without an answer");
+                let problem = Problem::new("the MCP server's reply has no answer");
                 self.give_up(&call, &problem).await;
             }
             Err(problem) => self.fail(&call, &problem).await,
@@ -175,7 +175,7 @@ impl Bridge {
                 self.refuse(Some(call), Side::Server, message).await?;
                 Err(Problem::new("the MCP server's answer is over the size limit"))
             }
-            Err(error) => Err(Problem::new(format!("the MCP server's reply broke off: {error}"))),
+            Err(error) => Err(Problem::new(format!("the MCP server's reply ended early: {error}"))),
         }
     }
 
@@ -195,7 +195,7 @@ impl Bridge {
         let text = headers::readable(&parts.headers, &body);
         if Frame::read(&text).envelope().is_some_and(|said| said.kind() != Kind::Other) {
             let (lane, from) = (self.lane, Side::Server);
-            let why = "it came in reply to a message that wants no answer";
+            let why = "it came in reply to a message that expects no answer";
             self.station.pass(Event::Marked { lane, from, bytes: &text, why, delivered: false })?;
         }
         Ok(())

@@ -49,7 +49,7 @@ impl Bridge {
             let base = self.path.borrow().clone();
             let endpoint = redirect::resolve(&self.upstream.origin(), &base, &target);
             if endpoint.is_none() {
-                self.notify("the MCP server names a place to post to that is not its own");
+                self.notify("the MCP server names a POST endpoint on another origin");
             }
             return endpoint.map(|endpoint| (*stream, endpoint));
         }

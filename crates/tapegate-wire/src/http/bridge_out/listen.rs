@@ -61,7 +61,7 @@ impl Bridge {
                     // Servers need not offer the stream.
                     if status != StatusCode::METHOD_NOT_ALLOWED {
                         self.notify(&format!(
-                            "the MCP server answered {status} to the request for its own messages"
+                            "the MCP server answered {status} to the request for its event stream"
                         ));
                     }
                     return self.give_up_elsewhere().await;
@@ -72,7 +72,7 @@ impl Bridge {
         }
         // The server may come back; the next accepted message triggers another attempt.
         self.deaf.set(true);
-        self.notify("the stream of the MCP server's own messages is lost for now");
+        self.notify("lost the MCP server's event stream; the next message tries again");
         self.give_up_elsewhere().await;
     }
 

@@ -53,8 +53,8 @@ impl Problem {
     pub(super) fn of_no_message(status: StatusCode, kind: &str) -> Self {
         let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
         Self::new(format!(
-            "the MCP server replied without an answer: {status} with a body{kind} that is no MCP \
-             message"
+            "the MCP server's reply has no answer: {status} with a body{kind} that is not an \
+             MCP message"
         ))
     }
 
@@ -158,7 +158,7 @@ impl ErrorReply {
                  --header 'Authorization: Bearer TOKEN'"
             ),
             StatusCode::NOT_FOUND if self.in_session => format!(
-                "the MCP server does not know this session any more ({status}{told}); the client \
+                "the MCP server no longer knows this session ({status}{told}); the client \
                  must initialize again"
             ),
             _ => format!("the MCP server answered {status}{told}"),

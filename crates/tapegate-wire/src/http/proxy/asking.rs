@@ -130,7 +130,7 @@ impl Asking {
         match parts.status {
             // The answer arrives on the stream of a legacy session.
             StatusCode::ACCEPTED => Ok(None),
-            status if status.is_success() => Err("the server replied without an answer".to_owned()),
+            status if status.is_success() => Err("the server's reply has no answer".to_owned()),
             status => Err(format!("the server answered {status}")),
         }
     }
@@ -154,7 +154,7 @@ impl Asking {
                     return self.hear(&data);
                 }
                 let (lane, from, delivered) = (self.lane, Side::Server, false);
-                let why = "it came in the reply to a request of our own";
+                let why = "it came in the reply to a request that tapegate made";
                 let event = Event::Marked { lane, from, bytes: &data, why, delivered };
                 self.proxy.station.pass(event).map_err(|stopped| stopped.to_string())?;
             }

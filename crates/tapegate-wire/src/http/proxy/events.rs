@@ -19,7 +19,7 @@ use crate::deck::Disposition;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const OTHER_LINES: &str = "a line of the event stream is neither a field nor a comment";
-const OTHER_NAME: &str = "an event of another name than `message` carries what may be a message";
+const OTHER_NAME: &str = "an event that is not named `message` carries data that may be a message";
 
 /// The kind of an event, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,8 +46,7 @@ impl Exchange {
     fn check_settings(&self, parts: &Parts) -> Result<(), Rejection> {
         let upstream = &self.proxy.upstream;
         if let Some(name) = upstream.lookalike(&parts.headers) {
-            let reason =
-                format!("the header `{name}` is not accepted: it is settled by `--header`");
+            let reason = format!("the header `{name}` is not accepted: it is set by `--header`");
             return Err(Rejection::new(400, reason));
         }
         match self.route {

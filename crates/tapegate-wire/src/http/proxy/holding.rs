@@ -192,7 +192,7 @@ async fn hold_aloud(mut held: HeldExchange, to: mpsc::Sender<Outbound>) {
     if let Some(event) = body.collected().await.into_event() {
         to.send(event).await.ok();
     } else if parts.status != StatusCode::ACCEPTED {
-        let words = format!("the MCP server answered {} without an answer", parts.status);
+        let words = format!("the MCP server's reply ({}) has no answer", parts.status);
         for id in asked_ids(&asked.unwrap_or_default()) {
             let message = OwnMessage::error(&id, CODE_GONE, &words).into();
             to.send(Outbound::event(&message, None)).await.ok();

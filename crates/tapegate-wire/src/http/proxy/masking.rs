@@ -155,11 +155,11 @@ impl Exchange {
                 return self.unreachable("the server's reply is too large to be masked");
             }
             Err(error) => {
-                return self.unreachable(&format!("the server's reply broke off: {error}"));
+                return self.unreachable(&format!("the server's reply ended early: {error}"));
             }
         };
         let Ok(text) = headers::unpacked(&parts.headers, &body, usize::MAX) else {
-            let why = "the server compresses its reply in a way that cannot be read";
+            let why = "the server's reply uses an unsupported compression";
             return match self.rejects_reply(&body, why) {
                 Some(refused) => refused,
                 None => self.unreachable(why),

@@ -30,7 +30,7 @@ impl Exchange {
                 self.proxy.sessions.borrow_mut().announce(path?);
                 None
             }
-            _ => self.rejects_reply(b"", "the server sends its client past the gate"),
+            _ => self.rejects_reply(b"", "the server redirects its client past the gate"),
         }
     }
 

@@ -67,7 +67,7 @@ impl Exchange {
         match collected {
             Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
             Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
-            Err(error) => self.unreachable(&format!("the server's reply broke off: {error}")),
+            Err(error) => self.unreachable(&format!("the server's reply ended early: {error}")),
         }
     }
 

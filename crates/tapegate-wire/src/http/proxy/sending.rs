@@ -69,7 +69,7 @@ impl Exchange {
         }
         match response {
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                self.unreachable("the server wants to speak another protocol")
+                self.unreachable("the server wants to switch to another protocol")
             }
             Ok(response) => self.reply(response).await,
             Err(why) => self.unreachable(&why),

@@ -67,7 +67,7 @@ impl EventStream {
         }
         if self.exchange.has_dropped {
             // The withheld event may have been the answer, which the client still waits for.
-            self.give_up("the server's reply held no answer that may be passed on");
+            self.give_up("the server's reply has no answer that may be forwarded");
         }
         Ok(())
     }

@@ -79,7 +79,7 @@ fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> 
     let mirrors = is_mirror(name.as_str());
     if headers.get_all(name).iter().count() > 1 {
         let status = if [CONTENT_TYPE, CONTENT_ENCODING].contains(name) { 415 } else { 400 };
-        let reason = format!("the header `{name}` is there more than once; send it once");
+        let reason = format!("the header `{name}` appears more than once; send it once");
         let rejection = Rejection::new(status, reason);
         return Err(match mirrors {
             true => Rejection { code: CODE_HEADER_MISMATCH, ..rejection },

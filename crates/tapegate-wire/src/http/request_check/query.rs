@@ -49,8 +49,7 @@ pub fn check_own_query(own: Option<&str>, asked: Option<&str>) -> Result<(), Rej
         None => Ok(()),
         Some(name) => {
             let name = shown(name.as_bytes());
-            let reason =
-                format!("the query must not name `{name}`: the URL of the server settles it");
+            let reason = format!("the query must not name `{name}`: the server's URL sets it");
             Err(Rejection::new(400, reason))
         }
     }

@@ -155,7 +155,7 @@ fn connector() -> Result<TlsConnector, UpstreamError> {
     let mut roots = rustls::RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(loaded.certs);
     if added == 0 {
-        let why = loaded.errors.first().map_or("there are none".to_owned(), ToString::to_string);
+        let why = loaded.errors.first().map_or("none found".to_owned(), ToString::to_string);
         return Err(UpstreamError::Roots(io::Error::other(why)));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

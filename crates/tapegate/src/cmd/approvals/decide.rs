@@ -239,7 +239,7 @@ pub(super) fn by(args: &Args) -> anyhow::Result<String> {
     let name = args.by.clone().or_else(user);
     let name = name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
     if name.trim().is_empty() || name.chars().any(char::is_control) {
-        return Err(Failure::new(Exit::Usage, "--by wants a name").into());
+        return Err(Failure::new(Exit::Usage, "--by needs a name").into());
     }
     Ok(name)
 }

@@ -18,13 +18,13 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
     let required = person::require(
         "exporting the project's key",
-        "run it in a terminal that you opened and no agent did",
+        "run it in a terminal that you opened, not an agent",
     );
     attempt.log_if_refused(&project.state, required)?;
     let scope = scope(project);
     let question = format!(
-        "The key counts for {scope}.\nA process that can read a copy of it can approve calls and \
-         accept policies there, without a person.\nWrite a copy to `{}`?",
+        "The key is valid for {scope}.\nA process that can read a copy of it can approve calls \
+         and accept policies there, without a person.\nWrite a copy to `{}`?",
         visible::inline(path, usize::MAX),
     );
     if !attempt.log_if_refused(&project.state, person::confirm(&question))? {

@@ -14,7 +14,7 @@ use crate::views::visible;
 const LETTERS_MIN: usize = 3;
 /// The hint for a request that may belong to another project.
 pub(super) const ELSEWHERE: &str =
-    "those of another project are listed in its folder, or by --state DIR";
+    "requests of another project are listed in its folder, or with --state DIR";
 /// The prefix of all ids.
 const BEGINNING: &str = "ap_";
 
@@ -27,8 +27,8 @@ pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, 
     let letters = word.strip_prefix(BEGINNING).unwrap_or(word);
     if letters.len() < LETTERS_MIN {
         let words = format!(
-            "`{shown}` is too short to tell which request is meant: give at least {LETTERS_MIN} \
-             letters after `{BEGINNING}`"
+            "`{shown}` is too short to identify a request: give at least {LETTERS_MIN} letters \
+             after `{BEGINNING}`"
         );
         return Err(Failure::new(Exit::Invalid, words)
             .hint(format!("`{}` lists them", called::command("approvals"))));
@@ -46,7 +46,7 @@ pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, 
         [] => {
             let words = format!("there is no request `{shown}` in `{}`", state.display());
             let hint = format!(
-                "`{}` lists those there were; {ELSEWHERE}",
+                "`{}` lists all requests; {ELSEWHERE}",
                 called::command("approvals --all")
             );
             Err(Failure::new(Exit::Invalid, words).hint(hint))

@@ -92,7 +92,7 @@ impl Project {
             |name: &str| name.ends_with(".request.json") || name.ends_with(".decision.json");
         if names.any(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
             talk::warn(&format!(
-                "`{}` is no longer read: approvals lie in `{}`, out of the project; remove the old folder",
+                "`{}` is no longer read: approvals are now in `{}`; remove the old folder",
                 folder.display(),
                 self.user_state.display()
             ));

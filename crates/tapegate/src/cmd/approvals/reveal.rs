@@ -14,13 +14,13 @@ use crate::talk;
 use crate::views::{approvals as view, json};
 
 /// The hint does not offer `--key-file`: a script has no need to see masked values.
-const WAY_OUT: &str = "run it in a terminal that you opened and no agent did";
+const WAY_OUT: &str = "run it in a terminal that you opened, not an agent";
 
 pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
     let by = decide::by(args)?;
     let command = format!("approvals show {} --reveal", args.ids.join(" "));
     let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
-    let required = person::require("revealing what is masked in a call", WAY_OUT);
+    let required = person::require("revealing masked values", WAY_OUT);
     attempt.log_if_refused(&project.state, required)?;
     let entries = project.entries()?;
     let approvals = project.approvals()?;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
             Err(Refused::NotKept(failure)) => return Err(failure.into()),
         };
         let question = format!(
-            "{}: {}\nshow what is masked in this call, on this terminal?",
+            "{}: {}\nshow the masked values of this call on this terminal?",
             request.id,
             view::call(&request, 100)
         );
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
             return Ok(Exit::Findings);
         }
         project.log(&event(&request, &by)).map_err(|error| {
-            let words = format!("nothing is shown that cannot be logged: {error}");
+            let words = format!("nothing is shown, because this cannot be logged: {error}");
             Failure::new(Exit::Io, words)
         })?;
         person::show(&view::revealed(&request, &params))?;
@@ -78,13 +78,14 @@ fn whole(approvals: &Approvals, request: &Request) -> Result<Vec<u8>, Refused> {
             Ok(request.params.clone().unwrap_or_default().into_bytes())
         }
         Unmasked::NotKept => {
-            let words = format!("what is masked in `{id}` was not kept, and cannot be shown");
-            let hint = "deny what you cannot judge; the call can be made again";
+            let words = format!("the masked values of `{id}` were not stored and cannot be shown");
+            let hint = "deny a call that you cannot judge; it can be made again";
             Err(Refused::NotKept(Failure::new(Exit::Findings, words).hint(hint)))
         }
         Unmasked::Altered => {
             let words = format!(
-                "what was kept of `{id}` does not match its request: it was altered, and has been removed"
+                "the stored values of `{id}` do not match its request: they were altered, and have \
+                 been removed"
             );
             let hint = "deny it; the call can be made again";
             Err(Refused::Altered(Failure::new(Exit::Findings, words).hint(hint)))
@@ -94,7 +95,7 @@ fn whole(approvals: &Approvals, request: &Request) -> Result<Vec<u8>, Refused> {
 
 fn event<'a>(request: &'a Request, by: &'a str) -> Event<'a> {
     let name = String::from_utf8_lossy(&json::quoted(by)).into_owned();
-    let words = format!("what is masked in the call was shown to {by} on a terminal");
+    let words = format!("the masked values of the call were shown to {by} on a terminal");
     Event {
         wall_us: now_us(),
         level: "warn",

@@ -139,7 +139,7 @@ fn print_text(
         write!(out, " in {} files", files.len())?;
     }
     if let Some(since) = report.since_head {
-        write!(out, ", {since} since the head that was expected")?;
+        write!(out, ", {since} since the expected head")?;
     }
     match &report.head {
         Some(head) => writeln!(out, ", head {}", head.text()),

@@ -64,9 +64,9 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
         spot: Spot::default(),
         path: format!("approval.{name}.approvers"),
         words: format!(
-            "only `{caller}` may approve, in whose name the calls are made, and nobody approves \
-             their own call; add an approver, name the agent by `principal: {{ name: agent }}`, or leave \
-             `approvers` out"
+            "the only approver is `{caller}`, who also makes the calls, and callers cannot \
+             approve their own calls; add an approver, name the agent with `principal: {{ name: \
+             agent }}`, or leave `approvers` out"
         ),
     };
     alone.map(|(name, _)| finding(name)).collect()

@@ -61,7 +61,7 @@ fn audit(mut source: Source) -> (Vec<Finding>, Totals) {
         }
         given_up = match (good, bad) {
             (0, NO_TAPE_LINES) => Some("this is not a tape: none of its first lines is an entry"),
-            (_, FAULTS_MAX) => Some("there are too many faults to list"),
+            (_, FAULTS_MAX) => Some("too many faults to list"),
             _ => continue,
         };
         break;

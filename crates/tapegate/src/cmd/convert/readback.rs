@@ -21,9 +21,9 @@ pub(super) fn check(
     (folder, strict): (&Folder, bool),
 ) -> Result<(), Failure> {
     let refused = |words: &str| {
-        let words = format!("the scenario that was made is not right: {words}");
+        let words = format!("the generated scenario is invalid: {words}");
         Failure::new(Exit::Invalid, words)
-            .hint("nothing was written; this is a fault of tapegate, please report it")
+            .hint("nothing was written; this is a bug in tapegate, please report it")
     };
     // Readers of the old schema read a doubled `$` as one.
     let read = if strict { text.replace("$$", "$") } else { text.to_owned() };

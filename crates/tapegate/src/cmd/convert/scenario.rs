@@ -78,7 +78,7 @@ fn fitting(
         if !too_large || in_files || args.to_stdout() {
             if text.len() > most {
                 let bytes = text.len();
-                let words = format!("the scenario has {bytes} bytes, of which {most} are read");
+                let words = format!("the scenario has {bytes} bytes; at most {most} can be read");
                 converted.summary.warnings.push(words);
             }
             return Ok((converted, text, folder));
@@ -100,7 +100,7 @@ fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
         && number as usize > loaded.index.sessions().len()
     {
         let count = loaded.index.sessions().len();
-        let words = format!("there is no session {number} on the tape, which has {count}");
+        let words = format!("the tape has no session {number}, only {count}");
         return Err(Failure::new(Exit::Usage, words).into());
     }
     Ok((loaded.index, Box::new(loaded.reel)))

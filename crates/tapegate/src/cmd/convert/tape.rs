@@ -25,8 +25,8 @@ pub(super) const TOOL: &str = concat!("tapegate ", env!("CARGO_PKG_VERSION"));
 
 pub(super) fn convert(args: &Args, to: DialectWord, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.to_stdout() {
-        let failure = Failure::new(Exit::Usage, "a tape needs a file, as parts may go beside it");
-        return Err(failure.hint("name one by -o").into());
+        let failure = Failure::new(Exit::Usage, "a tape cannot go to standard output");
+        return Err(failure.hint("name a file with -o; a second file may go beside it").into());
     }
     let to = match to {
         DialectWord::Thoughtjack => Dialect::Thoughtjack,
@@ -126,7 +126,7 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
             }
         };
         if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
-            let words = format!("`{name}` is of that dialect already");
+            let words = format!("`{name}` already has that dialect");
             return Err(Failure::new(Exit::Invalid, words).into());
         }
         translator.line(line.text, &line.entry, &mut tape, &mut beside).map_err(|fault| {
@@ -223,7 +223,7 @@ fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
             return (count > 0).then_some(line);
         }
         let fault = LineFault::TooLong(entry_bytes_max());
-        talk::warn(&format!("{name}: a line is left out: {fault}"));
+        talk::warn(&format!("{name}: omitted a line: {fault}"));
         lines.skip_until(b'\n').ok()?;
     }
 }
@@ -261,7 +261,7 @@ fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
     let asides: Option<Vec<Aside>> = items.iter().map(read).collect();
     asides.ok_or_else(|| {
         Failure::new(Exit::Invalid, format!("`{name}` is not what `convert` writes"))
-            .hint("move it away to go on without it")
+            .hint("move it away to continue without it")
             .into()
     })
 }

@@ -13,9 +13,9 @@ const SCRIPT: [(&str, &str); 5] = [
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"demo-agent","version":"1"}}}"#,
     ),
     ("is ready", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
-    ("asks what there is", r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#),
+    ("asks for the list of tools", r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#),
     (
-        "calls a tool and wants to hear of its progress",
+        "calls a tool and asks for progress",
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count_words","arguments":{"text":"bytes are the truth"},"_meta":{"progressToken":"p1"}}}"#,
     ),
     (

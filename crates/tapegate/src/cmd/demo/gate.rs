@@ -41,7 +41,7 @@ impl<'a> Gate<'a> {
     pub(super) fn play(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
         let policy = self.folder.join("tapegate.yaml");
         std::fs::write(&policy, POLICY).context("cannot write a policy")?;
-        writeln!(out, "\nThe same agent once more, behind a gate with this policy:\n")?;
+        writeln!(out, "\nThe same agent again, behind a gate with this policy:\n")?;
         for line in POLICY.lines() {
             writeln!(out, "  {line}")?;
         }
@@ -63,8 +63,8 @@ impl<'a> Gate<'a> {
         let good = status.success() && seen.contains("4 words") && seen.contains("-32014");
         self.show_log(out)?;
         match good {
-            true => writeln!(out, "The approved call passed; the other was not sent.")?,
-            false => writeln!(out, "The gate did something else than the policy says.")?,
+            true => writeln!(out, "The approved call was forwarded; the other was not sent.")?,
+            false => writeln!(out, "The gate did not follow the policy.")?,
         }
         Ok(good)
     }
@@ -90,7 +90,7 @@ impl<'a> Gate<'a> {
     fn show_log(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let done = self.command().args(["log", "--kind", "decision,approval"]).output();
         let done = done.context("cannot read the activity log")?;
-        writeln!(out, "\nWhat was decided is in the activity log:")?;
+        writeln!(out, "\nThe decisions are in the activity log:")?;
         for line in String::from_utf8_lossy(&done.stdout).lines() {
             writeln!(out, "  {line}")?;
         }

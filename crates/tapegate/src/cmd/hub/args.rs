@@ -13,9 +13,9 @@ const SECRET: &str = "a token is never printed; name a file";
 
 /// Serve the policy, approvals, activity log and metrics for many shims
 ///
-/// Listens on loopback, to whoever has a token of this run. Shims that join it get the policy from
-/// it and again when it changes, and have people asked through it. `POST /governance/evaluate`
-/// answers for anybody else.
+/// Listens on loopback and accepts only requests with a token of this run. Shims that join the hub
+/// get the policy and its changes from it, and request approvals through it. Other programs can use
+/// `POST /governance/evaluate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -27,18 +27,19 @@ pub(crate) struct Args {
     /// The state folder [default: `.tapegate` here or above, else the user's]
     #[arg(long, value_name = "FOLDER")]
     pub(super) state: Option<PathBuf>,
-    /// The port; 0 takes a free one
+    /// The port; 0 picks a free one
     #[arg(long, visible_alias = "governance-port", value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
-    /// Listen on this address, not on loopback: whoever can reach it needs only a token
+    /// Listen on this address instead of loopback; any machine that can reach it then needs only a
+    /// token
     #[arg(long, value_name = "ADDRESS")]
     pub(super) host: Option<String>,
-    /// Where the shims' token is written [default: hub-token in the project's private folder in the
-    /// user's state folder]
+    /// The file to write the shims' token to [default: hub-token in the project's private folder in
+    /// the user's state folder]
     #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     token_file: Option<PathBuf>,
-    /// Where the approvers' token is written, which it takes to approve, deny and shut down [default:
-    /// hub-approver-token in the project's private folder]
+    /// The file to write the approvers' token to, which is required to approve, deny and shut down
+    /// [default: hub-approver-token in the project's private folder]
     #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -53,20 +54,21 @@ Examples:
   tapegate hub --port 19090 --token-file ~/.hub-token
   curl -H \"Authorization: Bearer $(cat ~/.hub-token)\" http://127.0.0.1:19090/metrics
 
-Where a hub listens is in hub/endpoint of the state folder. The hub says at its start which files
-hold the tokens; they lie out of the project, where agents cannot read them. Shims need the shims'
-token, and send it only to a hub that has proven to hold it. To approve, to deny and to shut down
-takes the approvers' token.
+The hub writes its address to hub/endpoint in the state folder, and prints at its start which files
+hold the tokens. The files are outside of the project, where agents cannot read them. Shims need the
+shims' token, and send it only to a hub that has proven to hold it. The approvers' token is required
+to approve, deny and shut down.
 
-Calls are approved and denied through a hub only if a person has started it at a terminal, or with
---non-interactive and --key-file; another hub refuses that, and does the rest.
+A hub accepts approvals and denials only if a person has started it at a terminal, or with
+--non-interactive and --key-file; any other hub refuses them, and does everything else.
 
-A changed policy is taken up at once if it was accepted (`tapegate policy accept`) or permits
-nothing more; one that does not load changes nothing. SIGTERM and Ctrl-C tell every shim, wait for them up to ten seconds, and end; twice, at
-once. docs/hub.md describes the API.
+A changed policy takes effect at once if it was accepted (`tapegate policy accept`) or permits
+nothing more; one that does not load changes nothing. On SIGTERM and Ctrl-C the hub tells every shim
+to shut down, waits for them for up to ten seconds, and exits; a second signal ends it at once.
+docs/hub.md describes the API.
 
 Exit 1: another hub serves this state folder; 2: the policy does not load; 3: the state folder
-cannot be used; 4: the port cannot be had; 64: wrong usage; 130/143: signals.";
+cannot be used; 4: the port is not available; 64: wrong usage; 130/143: signals.";
 
 impl Args {
     /// Where to write the tokens, if the command line or the environment says so.

@@ -123,7 +123,7 @@ impl Shelf {
 
     fn nothing(&self) -> Loading {
         let words = format!(
-            "no tapegate.yaml: observing only, everything is let through and logged; `{}` writes one",
+            "no tapegate.yaml: observing only, everything is forwarded and logged; `{}` writes one",
             called::command("init")
         );
         let warnings = if self.told.replace(true) { Vec::new() } else { vec![words] };

@@ -72,11 +72,11 @@ fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
     if let Some(bearer) = &entry.bearer {
         names.retain(|name| !is_token(name));
         let variable = variable(server, "Authorization");
-        notes.push(format!("the value of {variable} is `Bearer `, then what `{bearer}` holds"));
+        notes.push(format!("set {variable} to `Bearer ` followed by the value of `{bearer}`"));
     }
     if !names.is_empty() {
         notes.push(format!(
-            "put the values of the headers of the old entry into the variables: {}",
+            "put the header values of the old entry into the variables: {}",
             names.join(", ")
         ));
     }
@@ -84,16 +84,16 @@ fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
         notes.push("keep the environment variables of the old entry".to_owned());
     }
     if !entry.others.is_empty() {
-        notes.push(format!("keep what else the old entry says: {}", entry.others.join(", ")));
+        notes.push(format!("keep the rest of the old entry: {}", entry.others.join(", ")));
     }
     if !entry.removed.is_empty() {
         let names = entry.removed.join(", ");
-        notes.push(format!("remove what only holds for a URL: {names}"));
+        notes.push(format!("remove the settings that only apply to a URL: {names}"));
     }
     let signs_in = |name: &String| name.to_ascii_lowercase().contains("auth") || name == "scopes";
     if entry.removed.iter().any(signs_in) && !secrets.iter().any(|(_, name)| is_token(name)) {
         notes.push(
-            "the shim does not sign in; give it a token by --header-env Authorization=VARIABLE"
+            "the shim does not sign in; give it a token with --header-env Authorization=VARIABLE"
                 .to_owned(),
         );
     }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::clients::Server;
 
 const HEAD: &str = "\
-# What an agent may do with its MCP servers. `tapegate check` looks this file over,
-# `tapegate policy explain NAME` says what becomes of a call, docs/policy.md says more.
-# A change here takes effect once a person has run `tapegate policy accept`.
+# This policy defines what an agent may do with its MCP servers. `tapegate check` checks it,
+# `tapegate policy explain NAME` explains how a call is decided; see also docs/policy.md.
+# A change takes effect once a person has run `tapegate policy accept`.
 schema: 1
 
 # The servers, by the names that `shim --server-id` gives them. `expose` hides tools.
@@ -15,16 +15,16 @@ sources:
 ";
 
 const RULES: &str =
-    "  # Every other server. Without this line, what is not named above is refused.
+    "  # Every other server. Without this line, servers that are not named above are refused.
   - id: \"*\"
 
 governance:
   defaults:
-    # Whatever no rule below names: ask a person. `deny` would refuse it.
+    # Action when no rule matches: ask a person. `deny` would refuse the call.
     action: approve
-  # The first rule that matches counts.
+  # The first rule that matches decides.
   rules:
-    # Whatever a server says of itself, nothing is destroyed unasked.
+    # Ask before destructive calls, even if the server does not mark them as destructive.
     - id: ask-before-destroying
       match: [\"*delete*\", \"*remove*\", \"*drop*\", \"*destroy*\", \"*wipe*\", \"*purge*\"]
       method: tools/call
@@ -34,14 +34,14 @@ governance:
       annotations: { destructiveHint: true }
       action: approve
 
-    # Tools that only read pass. Hints count as they were when a person pinned the tool
-    # (`tapegate policy pin`); what a server says later does not. Until then, people are asked.
+    # Forward read-only tools. Only hints of pinned tools count (`tapegate policy pin`); later
+    # changes by the server do not. Until a tool is pinned, a person is asked.
     - id: reading-is-free
       method: tools/call
       annotations: { readOnlyHint: true }
       action: forward
 
-    # Resources and prompts are read; completions are typed by people.
+    # Forward reads of resources and prompts, and completions, which people type.
     - id: resources-and-prompts
       method: [resources/read, resources/subscribe, subscriptions/listen, prompts/get, completion/complete]
       action: forward
@@ -52,7 +52,7 @@ governance:
     #   arguments:
     #     path: { under: /home/me/project }
 
-# How people are asked. `tapegate approvals` lists what waits and takes their answers.
+# How approval is requested. `tapegate approvals` lists pending calls, and approves or denies them.
 approval:
   default:
     destination: cli
@@ -61,12 +61,12 @@ approval:
 ";
 
 const MORE: &str = "
-# What is masked in tapes, approvals and logs.
+# Values to mask in tapes, approvals and logs.
 redaction:
   patterns: [secrets]
 
-# Once there is a tapegate.lock, which `tapegate policy pin` writes, a tool that is no longer
-# defined as it was accepted is refused.
+# `tapegate policy pin` writes tapegate.lock. From then on, a tool whose definition differs from
+# the accepted one is refused.
 # pins:
 #   on_drift: deny
 ";

@@ -49,7 +49,7 @@ impl Summary<'_> {
         } else if server.entry.is_disabled {
             "disabled"
         } else if self.is_shut(server) {
-            "on no tape, so nothing of it passes"
+            "not on any tape, so it is denied"
         } else {
             ""
         }
@@ -63,7 +63,7 @@ impl Summary<'_> {
             writeln!(out, "{}: not written (dry run)", visible::path(self.policy))?;
         }
         if let Some(conflict) = &self.conflict {
-            writeln!(out, "  it could not be written without --force: {conflict}")?;
+            writeln!(out, "  without --force, it could not be written: {conflict}")?;
         }
         self.servers(out)?;
         for (path, why) in &self.found.skipped {
@@ -86,7 +86,7 @@ impl Summary<'_> {
 
     fn servers(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.found.servers.is_empty() {
-            writeln!(out, "  no client's config names a server")?;
+            writeln!(out, "  no server found in any client's config")?;
         }
         for server in &self.found.servers {
             let config = self.short(&server.config);
@@ -149,7 +149,7 @@ impl Summary<'_> {
         if open.is_empty() && self.found.servers.is_empty() {
             let line = "shim --require-policy --server-id NAME -- SERVER ARGS";
             writeln!(out, "  {}", called::command(line))?;
-            writeln!(out, "      in the place of `SERVER ARGS` in your client's config")?;
+            writeln!(out, "      instead of `SERVER ARGS` in your client's config")?;
         }
         let local = |server: &&&Server| matches!(server.entry.target, Target::Command(_));
         if let Some(server) = open.iter().find(local)
@@ -165,7 +165,7 @@ impl Summary<'_> {
             writeln!(out, "      to accept the tools as they are; {then}")?;
         }
         writeln!(out, "  {}", called::command(format!("policy accept {file}")))?;
-        writeln!(out, "      after each change; until then what was accepted stays in force")?;
+        writeln!(out, "      after each change; until then the accepted policy stays in force")?;
         if open.iter().any(|server| server.scope == Scope::User && server.client.starts_in_project)
         {
             writeln!(out, "  {}", called::command("init ~/.config/tapegate/tapegate.yaml"))?;
@@ -177,10 +177,7 @@ impl Summary<'_> {
         if self.taped.is_empty() {
             let tapes = if self.tapes.is_empty() { "--from-tape TAPE" } else { "--from-tapes" };
             writeln!(out, "  {}", called::command(format!("init --force {tapes}")))?;
-            writeln!(
-                out,
-                "      once the work is on tape, to let through what it used and nothing else"
-            )?;
+            writeln!(out, "      once your work is on tape, to permit only what it used")?;
         }
         out.flush()
     }

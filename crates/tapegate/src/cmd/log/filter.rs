@@ -23,7 +23,7 @@ pub(crate) struct FilterArgs {
     /// Only these kinds
     #[arg(long, value_name = "WORD", value_delimiter = ',', ignore_case = true, value_parser = PossibleValuesParser::new(KINDS))]
     kind: Vec<String>,
-    /// Only events from this moment on: 30m, 1h, 2d, or an RFC 3339 time
+    /// Only events since this time: 30m, 1h, 2d, or an RFC 3339 time
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
 }
@@ -41,7 +41,7 @@ impl FilterArgs {
         let since_us = match &self.since {
             None => None,
             Some(text) => Some(moment(text, now_us).ok_or_else(|| {
-                let words = format!("`{}` is no time", text.escape_debug());
+                let words = format!("`{}` is not a valid time", text.escape_debug());
                 Failure::new(Exit::Usage, words)
                     .hint("write 90s, 30m, 1h, 2d, 1w, or 2026-03-20T14:22:11Z")
             })?),
@@ -82,7 +82,7 @@ impl Filter {
 /// had happened.
 fn decision_parser() -> impl TypedValueParser<Value = LoggedDecision> {
     let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.word()));
-    words.try_map(|word| LoggedDecision::parse(&word).ok_or("it is not a decision"))
+    words.try_map(|word| LoggedDecision::parse(&word).ok_or("not a decision"))
 }
 
 fn glob(text: &str) -> Result<Glob, String> {

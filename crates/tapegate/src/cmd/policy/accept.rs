@@ -26,9 +26,9 @@ pub(crate) use written::accept_written;
 
 /// Put a changed policy in force
 ///
-/// A policy is trusted on first use. After that the text that was accepted stays in force, whatever
-/// the file says, until a person accepts the change here. Shows the difference, and the calls on the
-/// project's tapes that the changed policy lets further.
+/// A policy is trusted on first use. After that, the accepted text stays in force, even if the file
+/// changes, until a person accepts the change with this command. It shows the difference, and the
+/// calls on the project's tapes that the changed policy treats less strictly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +38,8 @@ Examples:
   tapegate policy accept --forget old/tapegate.yaml
   tapegate policy accept --non-interactive --key-file ~/keys/ci.key      in a script
 
-Takes a person at a terminal, who is asked, and refuses inside a coding agent. A change that
-provably permits nothing more is taken without this command.
+Asks a person at a terminal, and refuses inside a coding agent. A change that provably permits
+nothing more takes effect without this command.
 
 Exit codes: 0 accepted, or nothing to accept; 1 not accepted; 2 the policy does not load; 3 a file
 could not be read or written; 64 wrong usage.")]
@@ -47,10 +47,10 @@ pub(crate) struct Args {
     /// The policy [default: the nearest]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Show every accepted policy and whether its file still says the same
+    /// List every accepted policy and whether its file has changed
     #[arg(long, conflicts_with_all = ["file", "forget", "non_interactive", "key_file"])]
     list: bool,
-    /// Forget what was accepted; the next start trusts the file as on first use
+    /// Forget the accepted policy; the next start trusts the file as on first use
     #[arg(long)]
     forget: bool,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let attempt = attempt(&command);
     attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
     let accepted = accepted.unwrap_or_else(|why| {
-        talk::warn(&format!("{why}; it is replaced"));
+        talk::warn(&format!("{why}; replacing it"));
         None
     });
     // A policy that was never accepted may replace another one.
@@ -101,13 +101,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     if let (None, Some(other)) = (&accepted, &before) {
         let other = visible::inline(&other.path.to_string_lossy(), usize::MAX);
-        writeln!(out, "`{}` takes the place of `{other}` here", visible::path(&path))?;
+        writeln!(out, "`{}` replaces `{other}` here", visible::path(&path))?;
     }
     show(accepted.as_ref(), before.as_ref(), &texts, &rule, (&path, &state), out)?;
     out.flush()?;
     let confirm = || attempt.log_if_refused(&state, person::confirm("Accept this policy?"));
     if !args.key.is_given() && !confirm()? {
-        writeln!(out, "not accepted; what was in force stays")?;
+        writeln!(out, "not accepted; the policy in force stays")?;
         return Ok(Exit::Findings);
     }
     let how = Acceptance::Person;
@@ -156,18 +156,18 @@ fn forget(
     let command = format!("{} {}", args.key.typed("policy accept --forget"), visible::path(path));
     let attempt = attempt(&command);
     attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
-    let question = format!("Forget what was accepted of `{}`?", visible::path(path));
+    let question = format!("Forget the accepted version of `{}`?", visible::path(path));
     let confirm = || attempt.log_if_refused(state, person::confirm(&question));
     if !args.key.is_given() && !confirm()? {
         return Ok(Exit::Findings);
     }
     match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
         true => {
-            let words = format!("what was accepted of `{}` is forgotten", visible::path(path));
+            let words = format!("forgot the accepted version of `{}`", visible::path(path));
             log(state, "forgotten", &words, "");
             writeln!(out, "{words}")?;
         }
-        false => writeln!(out, "nothing was accepted of `{}`", visible::path(path))?,
+        false => writeln!(out, "`{}` was never accepted", visible::path(path))?,
     }
     Ok(Exit::Ok)
 }
@@ -200,7 +200,7 @@ fn show(
     if left_out > 0 {
         let (tapes, are) =
             (plural(left_out as u64, "tape"), if left_out == 1 { "is" } else { "are" });
-        writeln!(out, "\n{tapes} {are} left out: not known to be of this project")?;
+        writeln!(out, "\n{tapes} {are} skipped: not known to belong to this project")?;
     }
     if tapes == 0 {
         writeln!(out, "\nno tapes to try it on")?;
@@ -209,7 +209,7 @@ fn show(
     let total: u64 = changes.iter().map(|change| change.count).sum();
     writeln!(
         out,
-        "\ncalls on {} that would now get further: {total}",
+        "\ncalls on {} that it treats less strictly: {total}",
         plural(tapes as u64, "tape")
     )?;
     for change in &changes {

@@ -22,11 +22,11 @@ use crate::views::json_list::JsonList;
 use shelf::Tape;
 use walk::Walk;
 
-/// Say what a policy would have done to the messages of old tapes
+/// Show what a policy would have done with the messages on tapes
 ///
-/// Every message is put to the gate that a shim has, in its order, with the time it was recorded at.
-/// Nothing is sent and nobody is asked. With --against, what another policy would have done is
-/// compared with it, message by message.
+/// Every message passes through the gates of a shim, in order and with its recorded time. Nothing
+/// is sent and no approval is requested. With --against, the decisions are compared with those of
+/// another policy, message by message.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,30 +36,30 @@ Examples:
   tapegate policy backtest --format jsonl tapes/*.jsonl.gz | jq -c 'select(.sort == \"deny\")'
   tapegate policy backtest tapes/ --exit-code || echo something would be stopped
 
-Exit codes: 0 whatever is found; with --exit-code 1 if anything is that --show names (unless given:
-deny, hold, reject, drift and changed); 2 a policy or a tape is invalid, 3 a file could not be read,
-64 wrong usage.")]
+Exit codes: 0 done; with --exit-code, 1 if there is anything that --show names (by default deny,
+hold, reject, drift and changed); 2 a policy or a tape is invalid, 3 a file could not be read, 64
+wrong usage.")]
 pub(crate) struct Args {
-    /// Tapes, plain or gzip, of any dialect; of a folder, all that are in it
+    /// Tapes of any dialect, plain or gzip; a folder stands for all tapes in it
     #[arg(required = true, value_name = "TAPE")]
     tapes: Vec<PathBuf>,
     #[command(flatten)]
     project: ProjectArgs,
-    /// The server, by its name in the policy [default: as the tape says, or `*`]
+    /// The server's name in the policy [default: the name on the tape, or `*`]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
-    /// Another policy; what it does otherwise is shown as what was before
+    /// Another policy to compare with; its decisions are shown as the earlier ones
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// How the messages travelled; by HTTP several may come at once
+    /// The transport of the messages; over HTTP several may arrive at once
     #[arg(long, value_enum, default_value = "stdio")]
     transport: Transport,
-    /// List each of these with its tape and line; repeatable, or separated by commas
+    /// List each message of these kinds with its tape and line; repeatable, or separated by commas
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     show: Vec<Show>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// How it is printed: json is one document, jsonl one object a line
+    /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Exit with 1 if anything is found
@@ -83,21 +83,21 @@ enum Transport {
 /// What can be listed one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Show {
-    /// Calls that go nowhere
+    /// Calls that are denied
     Deny,
-    /// Calls that wait for people
+    /// Calls that wait for approval
     Hold,
-    /// Messages that are not written as they must be
+    /// Malformed messages
     Reject,
-    /// Definitions that are not what was accepted
+    /// Definitions that differ from the accepted ones
     Drift,
-    /// What lists no longer show
+    /// Items that are hidden from lists
     Filter,
     /// Results in which secrets are masked
     Redact,
-    /// What is sent on
+    /// Messages that are forwarded
     Forward,
-    /// What --against does otherwise
+    /// Messages that --against decides differently
     Changed,
 }
 

@@ -21,10 +21,10 @@ use crate::settings::ProjectArgs;
 use crate::talk;
 use crate::views::explained::{self, Explained};
 
-/// Say why a call is decided as it is
+/// Explain how a policy decides a call
 ///
-/// The call is decided as the shim would decide it, and every step on the way is told: what shows or
-/// hides it, which rules match and which do not and why, what Cedar says, who is asked.
+/// Decides the call as the shim would, and prints every step: visibility, which rules match and
+/// which do not and why, the Cedar decision, and the approval workflow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,15 +35,15 @@ Examples:
   tapegate policy explain --frame '{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{}}'
   tapegate policy explain read_file --exit-code && echo it passes
 
-Exit codes: 0 whatever is decided; with --exit-code 0 if it is sent on, 1 if it is denied, 7 if it
-waits for a person; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
+Exit codes: 0 done; with --exit-code, 0 if the call is forwarded, 1 if it is denied, 7 if it waits
+for approval; 2 the policy is invalid, 3 a file could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
-    /// What is called: the name of a tool or prompt, or a URI
+    /// The name of the tool or prompt, or the URI
     #[arg(value_name = "TOOL", required_unless_present = "frame", conflicts_with = "frame")]
     name: Option<String>,
     #[command(flatten)]
     project: ProjectArgs,
-    /// The server, by its name in the policy [default: the only one, or `*`]
+    /// The server's name in the policy [default: the only one, or `*`]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
     /// The method
@@ -52,10 +52,10 @@ pub(crate) struct Args {
     /// The arguments of the call, as JSON
     #[arg(long, value_name = "JSON", conflicts_with_all = ["arguments_file", "frame"])]
     arguments: Option<String>,
-    /// The same, from a file
+    /// A file with the arguments of the call, as JSON
     #[arg(long, value_name = "FILE", conflicts_with = "frame")]
     arguments_file: Option<PathBuf>,
-    /// A whole JSON-RPC message, whose form is judged too; `-` for standard input
+    /// A complete JSON-RPC message, whose form is checked too; `-` for standard input
     #[arg(long, value_name = "JSON")]
     frame: Option<String>,
     /// Who sends the message
@@ -63,33 +63,33 @@ pub(crate) struct Args {
     from: From,
     #[command(flatten)]
     who: WhoArgs,
-    /// When, such as 2026-03-20T14:22:11Z [default: now]
+    /// The time of the call, such as 2026-03-20T14:22:11Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<i64>,
-    /// How it is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Exit with 1 if it is denied and with 7 if it is held
+    /// Exit with 1 if the call is denied and with 7 if it is held
     #[arg(long)]
     exit_code: bool,
 }
 
-/// Who calls, as a command line says it. What is not said is as the policy says.
+/// The caller, as given on the command line; the policy supplies the rest.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct WhoArgs {
-    /// Who calls
+    /// The name of the principal
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// Where it runs
+    /// The namespace of the principal
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// What it runs as
+    /// The service account of the principal
     #[arg(long, value_name = "NAME")]
     service_account: Option<String>,
-    /// What it may act as; repeatable
+    /// A role of the principal; repeatable
     #[arg(long, value_name = "NAME")]
     role: Vec<String>,
-    /// The agent, as it calls itself
+    /// The agent, as it names itself
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
 }
@@ -165,7 +165,7 @@ fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(text) = &arguments
         && let Err(fault) = json::check(text)
     {
-        let words = format!("the arguments are no JSON: {fault}");
+        let words = format!("the arguments are not valid JSON: {fault}");
         return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
     }
     Ok(arguments)
@@ -207,5 +207,5 @@ impl WhoArgs {
 }
 
 fn moment(text: &str) -> Result<i64, String> {
-    read_rfc3339(text).ok_or_else(|| "no time such as 2026-03-20T14:22:11Z".to_owned())
+    read_rfc3339(text).ok_or_else(|| "expected a time such as 2026-03-20T14:22:11Z".to_owned())
 }

@@ -23,13 +23,14 @@ use crate::talk;
 /// Why the Cedar policies are not printed.
 const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";
 
-/// Make a policy from tapes: the tools that were used pass, and nothing else
+/// Generate a policy from tapes: the tools that were used pass, and nothing else
 ///
-/// Each tool, prompt and resource that was used gets one rule. One path is kept to itself, several to
-/// the folder that they share, URLs to their hosts, choices to the values that were chosen, and
-/// switches such as `force` stay off. Free text, ids and counts may be anything; arguments that were
-/// never seen are refused. Secrets are not written down. Calls that the server or a policy refused do
-/// not count. The policy is read back and tried on every other call of the tapes before it is written.
+/// Each tool, prompt and resource that was used gets one rule. The rule allows a single path
+/// exactly, several paths by their common folder, URLs by their hosts and choices by the values
+/// that were used; switches such as `force` stay off. Free text, ids and counts may have any value;
+/// arguments that were never used are refused. Secrets are not written to the policy. Calls that
+/// the server or a policy refused do not count. The policy is loaded and tried on every other call
+/// of the tapes before it is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,21 +41,21 @@ Examples:
 Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 a file could not be read or written, 64
 wrong usage.")]
 pub(crate) struct Args {
-    /// Tapes, plain or gzip, of any dialect; of a folder, all that are in it
+    /// Tapes of any dialect, plain or gzip; a folder stands for all tapes in it
     #[arg(required = true, value_name = "TAPE")]
     tapes: Vec<PathBuf>,
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Have Cedar decide instead of rules, by policies that are written to this file
+    /// Use Cedar policies instead of rules, and write them to this file
     #[arg(long, value_name = "FILE", value_parser = never_stdout(NAMED_IN_POLICY))]
     cedar: Option<PathBuf>,
-    /// The server, by the name it is to have in the policy [default: as each tape says]
+    /// The name of the server in the policy [default: taken from each tape]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
     #[command(flatten)]
     entries: EntryArgs,
-    /// Overwrite what exists already
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
@@ -105,8 +106,8 @@ pub(crate) fn observe(
             (None, None) => {
                 let name = tape.path.display();
                 talk::warn(&format!(
-                    "`{name}` does not say whose it is, so all servers are meant; --server-id says \
-                     which one"
+                    "`{name}` does not name its server, so the rules apply to all servers; name \
+                     one with --server-id"
                 ));
                 "*".to_owned()
             }
@@ -121,7 +122,7 @@ pub(crate) fn observe(
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
     if traffic.is_empty() {
-        let words = "nothing was called on these tapes";
+        let words = "there are no calls on these tapes";
         return Err(Failure::new(Exit::Invalid, words).hint("record a session that does the work"));
     }
     Ok(traffic)
@@ -172,10 +173,10 @@ fn was_refused(extra: &[u8]) -> bool {
 /// Generates a policy. It is checked before it is returned, so an invalid one is never written.
 pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure> {
     generate::generate(traffic, wish).map_err(|why| {
-        let words = format!("no policy can be made of this: {why}");
+        let words = format!("no policy can be made: {why}");
         let failure = Failure::new(Exit::Invalid, words);
         match wish.cedar {
-            Some(_) => failure.hint("rules can say what Cedar cannot: leave out --cedar"),
+            Some(_) => failure.hint("rules can express what Cedar cannot: leave out --cedar"),
             None => failure,
         }
     })

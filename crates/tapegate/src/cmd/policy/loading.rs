@@ -31,8 +31,7 @@ pub(super) fn nearest(named: Option<&Path>) -> anyhow::Result<Found> {
     trust::warn_if_not_in_force(&found.path);
     if let Some(gone) = governing_without_file(named)? {
         talk::warn(&format!(
-            "sessions here are governed by what was accepted of `{}`, whose file is gone, and not by \
-             `{}`",
+            "sessions here use the accepted version of `{}`, whose file is gone, and not `{}`",
             gone.display(),
             found.path.display()
         ));
@@ -54,15 +53,15 @@ fn governing_without_file(named: Option<&Path>) -> anyhow::Result<Option<PathBuf
 /// the command names one.
 pub(super) fn nearest_path(named: Option<&Path>, way: &str) -> anyhow::Result<PathBuf> {
     let gone = |path: PathBuf| {
-        let words = format!("`{}` is gone; what was accepted of it is in force", path.display());
-        Failure::new(Exit::Invalid, words).hint("take the file back from version control")
+        let words = format!("`{}` is gone; its accepted version is in force", path.display());
+        Failure::new(Exit::Invalid, words).hint("restore the file from version control")
     };
     let none = || {
         Failure::new(
             Exit::Invalid,
             "there is no tapegate.yaml here, in a folder above or in the user's config folder",
         )
-        .hint(format!("name one by {way}, or write one by `{}`", called::command("init")))
+        .hint(format!("name one with {way}, or write one with `{}`", called::command("init")))
     };
     match path(named)? {
         Some(path) => Ok(path),
@@ -156,7 +155,7 @@ pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
     };
     let lock = Lock::parse(&text).map_err(|error| {
         Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display())).hint(
-            "take it back from version control, or have it written anew by --replace and --all",
+            "restore it from version control, or write a new one with --replace and --all",
         )
     })?;
     Ok(Some(lock))

@@ -24,10 +24,10 @@ const LOCK: &str = "tapegate.lock";
 
 /// Show and accept what servers offer: tools, prompts, resources and templates
 ///
-/// What a server offers is learnt from tapes, or by asking the server itself, and compared with what
-/// the lock file says was accepted, field by field. A server that is not in the lock file yet is written
-/// to it as a whole; of others nothing is accepted unless --all or --accept says so. Tools of several
-/// servers that one could take for each other are named.
+/// Reads what a server offers from tapes, or from the server itself, and compares it with the lock
+/// file, field by field. A server that is not in the lock file yet is added as a whole; changes of
+/// other servers are accepted only with --all or --accept. Tools of different servers that could be
+/// mistaken for each other are reported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -41,33 +41,33 @@ differs from it; 2 the policy, the lock or a tape is invalid, 3 a file could not
 written, 4 the server could not be started or reached, 64 wrong usage, 130 and 143 ended by a
 signal.")]
 pub(crate) struct Args {
-    /// Tapes to learn from, plain or gzip, of any dialect; of a folder, all that are in it
+    /// Tapes of any dialect, plain or gzip; a folder stands for all tapes in it
     #[arg(value_name = "TAPE", conflicts_with_all = ["upstream", "upstream_http"])]
     tapes: Vec<PathBuf>,
     /// The policy, which names the lock file [default: the nearest tapegate.yaml, if there is one]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     config: Option<PathBuf>,
-    /// The server, by its name in the policy [default: as the tape or the command line says]
+    /// The server's name in the policy [default: taken from the tape or the command line]
     #[arg(long, value_name = "NAME")]
     server_id: Option<String>,
     #[command(flatten)]
     upstream: UpstreamArgs,
-    /// Exit with 1 if anything is not as it was accepted, and write nothing
+    /// Exit with 1 if anything differs from the lock file, and write nothing
     #[arg(long, conflicts_with_all = ["accept", "all"])]
     check: bool,
-    /// Accept what goes by this name; repeatable
+    /// Accept the items with this name; repeatable
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     accept: Vec<String>,
     /// Accept everything
     #[arg(long)]
     all: bool,
-    /// Do without what the lock file says, even if it is damaged, and write it anew
+    /// Ignore the existing lock file, even if it is damaged, and write a new one
     #[arg(long, conflicts_with = "check")]
     replace: bool,
-    /// How long an answer of the server may take
+    /// How long to wait for an answer of the server
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration, conflicts_with = "tapes")]
     timeout: Duration,
-    /// How it is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let left: usize = differences(&lock).values().map(Vec::len).sum();
     if left > 0 && !args.check && args.format == Format::Text {
-        talk::advise("accept everything by --all, or some of it by --accept NAME");
+        talk::advise("accept everything with --all, or single items with --accept NAME");
     }
     Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }
@@ -158,8 +158,8 @@ fn accept(
     match unknown.first() {
         None => Ok(accepted),
         Some(name) => {
-            let words = format!("there is nothing to accept by the name `{name}`");
-            let hint = "without --accept it is shown what there is";
+            let words = format!("nothing to accept has the name `{name}`");
+            let hint = "run without --accept to list what can be accepted";
             Err(Failure::new(Exit::Usage, words).hint(hint))
         }
     }

@@ -26,10 +26,10 @@ const PRINTED: &str = "--format json|junit prints it to standard output; name a 
 /// The default test file.
 const FILE: &str = "tapegate.test.yaml";
 
-/// Run the tests of a policy: calls, and what is expected to become of them
+/// Run the tests of a policy: calls and their expected decisions
 ///
-/// A test file is YAML: a list of `cases`, each with a call and what is expected. Every key is in
-/// docs/policy-commands.md.
+/// A test file is YAML: a list of `cases`, each with a call and the expected decision.
+/// docs/policy-commands.md lists every key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,25 +46,26 @@ A test file:
     - {call: delete_file, expect: deny, gate: rules, rule: no-deletes}
     - {method: resources/read, uri: 'file:///etc/passwd', expect: approve, workflow: people}
 
-Exit codes: 0 all is as expected, 1 something is not, 2 a test file or a policy is invalid, 3 a file
+Exit codes: 0 all tests passed, 1 a test failed, 2 a test file or a policy is invalid, 3 a file
 could not be read, 64 wrong usage.")]
 pub(crate) struct Args {
-    /// Files of tests [default: tapegate.test.yaml here, or beside the policy]
+    /// The test files [default: tapegate.test.yaml here, or beside the policy]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The policy, whatever the files say [default: what they say, or the nearest tapegate.yaml]
+    /// The policy to test, instead of the one in the files [default: as in the files, or the
+    /// nearest tapegate.yaml]
     #[arg(long, value_name = "FILE", visible_alias = "thoughtgate-config")]
     config: Option<PathBuf>,
-    /// How the result is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the result to a file: JUnit XML if it ends in .xml, else JSON; repeatable
     #[arg(long, value_name = "FILE", value_parser = never_stdout(PRINTED))]
     report: Vec<PathBuf>,
-    /// Name the rules that no test has reached
+    /// List the rules that no test reaches
     #[arg(long)]
     coverage: bool,
-    /// Print the JSON Schema of test files, which editors complete and check by
+    /// Print the JSON Schema of test files, for completion and checks in editors
     #[arg(long, exclusive = true)]
     schema: bool,
 }
@@ -127,7 +128,7 @@ impl Args {
         }
         let none = || {
             Failure::new(Exit::Invalid, format!("there is no {FILE} here")).hint(format!(
-                "name one: `{}`; --help shows what is in it",
+                "name one: `{}`; --help shows the format",
                 called::command("policy test FILE")
             ))
         };

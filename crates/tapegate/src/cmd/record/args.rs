@@ -10,15 +10,15 @@ use crate::output_file::{CLIENTS, never_stdout};
 use crate::redaction::RedactArgs;
 use crate::upstream::UpstreamArgs;
 
-/// Record what a client and an MCP server say to each other
+/// Record the messages between a client and an MCP server
 ///
-/// Starts the server, or connects to it, and passes every message on byte for byte; each one is on
-/// the tape before it is sent. The tape is one JSON object a line: a header, messages, a footer.
+/// Starts the server, or connects to it, and forwards every message byte for byte; each one is on
+/// the tape before it is sent. The tape has one JSON object per line: a header, messages, a footer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECORD_EXAMPLES)]
 pub(crate) struct RecordArgs {
-    /// The tape to write; a name that ends in .gz makes it compressed, and in a folder each session
-    /// gets a tape of its own. If the tape exists, the next free name is used (see --if-exists)
+    /// The tape to write, compressed if its name ends in .gz; in a folder, each session gets its
+    /// own tape. If the tape exists, the next free name is used (see --if-exists)
     #[arg(short, long, value_name = "FILE|DIR/")]
     pub(super) output: PathBuf,
     /// The dialect of the tape
@@ -30,8 +30,8 @@ pub(crate) struct RecordArgs {
 
 /// Record like `record`, in the overwatch dialect
 ///
-/// One JSON object a frame, good or bad, with its exact bytes, and no header. If the tape exists, the
-/// next free name is used, unless --if-exists says otherwise.
+/// Writes one JSON object per frame, valid or not, with its exact bytes, and no header. If the tape
+/// exists, the next free name is used, unless --if-exists says otherwise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = TAPE_EXAMPLES)]
 pub(crate) struct TapeArgs {
@@ -57,8 +57,8 @@ pub(crate) struct TapeArgs {
 pub(crate) struct WireArgs {
     #[command(flatten)]
     pub(super) upstream: UpstreamArgs,
-    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
-    /// without a host, on loopback. Ends by Ctrl-C
+    /// Listen on this address for HTTP clients, instead of serving one on standard input and
+    /// output; without a host, on loopback. Ctrl-C stops it
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     /// A name for the recording, in the header of the thoughtjack dialect
@@ -69,20 +69,20 @@ pub(crate) struct WireArgs {
     pub(super) tags: Vec<String>,
     #[command(flatten)]
     pub(super) redaction: RedactArgs,
-    /// How often the tape is synced to the disk (at the latest every 100 messages)
+    /// How often the tape is synced to disk; at least every 100 messages
     #[arg(long, value_name = "DUR", default_value = "1s", value_parser = crate::sizes::duration)]
     pub(super) flush_interval: Duration,
-    /// The largest message that passes, such as 10MB; a larger one is refused. A message is held in
-    /// memory while it passes
+    /// The largest message to forward, such as 10MB; a larger one is refused. A message is held in
+    /// memory while it is forwarded
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
-    /// What happens when the tape cannot be written
+    /// What to do when the tape cannot be written
     #[arg(long, value_enum, default_value = "stop")]
     pub(super) on_tape_error: OnTapeErrorWord,
-    /// Leave out `raw` of good frames in the overwatch dialect, which halves the tape
+    /// Omit `raw` of valid frames in the overwatch dialect, which halves the tape
     #[arg(long)]
     pub(super) no_raw: bool,
-    /// What happens if the tape exists already
+    /// What to do if the tape already exists
     #[arg(long, value_enum, value_name = "WAY", default_value = "number")]
     if_exists: IfExistsWord,
     /// The same as --if-exists overwrite
@@ -102,7 +102,7 @@ pub(super) enum DialectWord {
     /// A header, numbered messages, a footer
     #[value(alias = "tj")]
     Thoughtjack,
-    /// One object a frame
+    /// One object per frame
     #[value(alias = "ow")]
     Overwatch,
 }
@@ -123,9 +123,9 @@ pub(super) enum IfExistsWord {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum OnTapeErrorWord {
-    /// The session ends: nothing passes unrecorded
+    /// End the session: nothing is forwarded unrecorded
     Stop,
-    /// The session goes on unrecorded
+    /// Continue the session unrecorded
     Continue,
 }
 
@@ -161,7 +161,7 @@ In a client's config (.mcp.json):
     \"args\": [\"record\", \"-o\", \"/tmp/tapes/\", \"--name\", \"files\", \"--\",
              \"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \"/tmp\"]}}}
 
-The server's exit code is ours. Exit 3: the tape could not be written; 4: the server could not
+Exits with the server's exit code. Exit 3: the tape could not be written; 4: the server could not
 be started or reached; 64: wrong usage.";
 
 const TAPE_EXAMPLES: &str = "\

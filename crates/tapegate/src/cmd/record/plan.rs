@@ -149,10 +149,10 @@ fn require_a_file(output: &Path) -> Result<(), Failure> {
 fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
     let (words, hint) = match dialect {
         Dialect::Thoughtjack if wire.no_raw => {
-            ("`--no-raw` is for the overwatch dialect", "add --dialect overwatch, or leave it out")
+            ("`--no-raw` needs the overwatch dialect", "add --dialect overwatch, or leave it out")
         }
         Dialect::Overwatch if has_name || !wire.tags.is_empty() => (
-            "`--name` and `--tags` are not kept in the overwatch dialect, which has no header",
+            "the overwatch dialect has no header for `--name` and `--tags`",
             "add --dialect thoughtjack, or leave them out; `tape --session WORD` names the file",
         ),
         _ => return Ok(()),
@@ -165,8 +165,8 @@ fn require_a_choice(place: &Place, way: IfExistsWord, file: &str) -> Result<(), 
     match place {
         Place::Folder(..) if way != IfExistsWord::Number => {
             let words = "--if-exists and --force have no effect in a folder, where each session \
-                         gets a tape of its own";
-            let hint = format!("name the tape by {file}, or leave them out");
+                         gets its own tape";
+            let hint = format!("name the tape with {file}, or leave them out");
             Err(Failure::new(Exit::Usage, words).hint(hint))
         }
         _ => Ok(()),

@@ -88,7 +88,7 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
         tell_of_server(&outcome, quiet);
     }
     if let Cause::Tape(error) = &outcome.cause {
-        let hint = "free some space, or pass --on-tape-error continue to go on without a tape";
+        let hint = "free some space, or pass --on-tape-error continue to continue without a tape";
         talk::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }

@@ -13,59 +13,59 @@ use crate::wiring::ListenArgs;
 
 /// Play a tape as an MCP server
 ///
-/// A client that is started with this in place of its server gets the recorded answers, and
-/// everything else the server said, at the place it said it. What the client asks and the tape
-/// does not have is explained and answered with an error. In order, a call with other params is
-/// answered with a warning, unless --strict-params says that it is another call.
+/// A client that starts this command in place of its server gets the recorded answers, and the
+/// server's other messages at the points where they were recorded. A request that is not on the
+/// tape is reported and answered with an error. With sequential matching, a call with other params
+/// is answered with a warning, unless --strict-params is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The tape to play, of any dialect, compressed or not; `-` for standard input with --http
     #[arg(short, long, value_name = "TAPE")]
     pub(super) recording: PathBuf,
-    /// The session of the tape to play: a number from 1, `last`, or `all`, which gives the first client
-    /// the first session and the second the next
+    /// The session to play: a number from 1, `last`, or `all`, which gives the first client the
+    /// first session, the second client the second, and so on
     #[arg(long, value_name = "N|last|all", default_value = "all", value_parser = session)]
     pub(super) session: TapeSession,
-    /// How a request is found on the tape
+    /// How to find a request on the tape
     #[arg(long, value_enum, default_value = "sequential")]
     pub(super) match_mode: ModeWord,
-    /// The share of equal params that makes a request near enough, from 0 to 1, with fuzzy
+    /// With fuzzy, the share of params that must be equal, from 0 to 1
     #[arg(long, value_name = "SHARE", default_value = "0.7", value_parser = share)]
     pub(super) fuzzy_threshold: f64,
     /// How long answers take: `instant`, `realistic` as recorded, or `scaled:N` times as long
     #[arg(long, value_name = "TIMING", default_value = "instant", value_parser = pace)]
     pub(super) timing: f64,
-    /// What happens to a request that is not on the tape
+    /// What to do with a request that is not on the tape
     #[arg(long, value_enum, default_value = "error")]
     pub(super) on_unmatched: OnUnmatchedWord,
-    /// What happens to a request that is asked more often than the tape has it
+    /// What to do with a request that is made more often than recorded
     #[arg(long, value_enum, default_value = "error")]
     pub(super) on_exhausted: OnExhaustedWord,
-    /// Whether each session plays the tape from its start, or all use it up together
+    /// Whether each session plays the tape from its start, or all sessions share it
     #[arg(long, value_enum, default_value = "session")]
     pub(super) state_scope: StateScopeWord,
-    /// Which notifications and requests of the recorded server are sent
+    /// Which notifications and requests of the recorded server to send
     #[arg(long, value_enum, default_value = "all")]
     pub(super) server_messages: ServerMessagesWord,
-    /// What does not count when requests are compared, such as `params.arguments.now` or
+    /// A path to ignore when requests are compared, such as `params.arguments.now` or
     /// `..timestamp`; repeatable, or separated by commas
     #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
     pub(super) ignore: Vec<Path>,
-    /// With sequential, take a call with other params for a request that is not on the tape,
-    /// instead of warning about them
+    /// With sequential, treat a call with other params as a request that is not on the tape,
+    /// instead of warning about it
     #[arg(long)]
     pub(super) strict_params: bool,
-    /// Take a list that is asked for more often than recorded, or with sequential not at its place,
-    /// for a request that is not on the tape, instead of warning about it
+    /// Treat a list that is requested more often than recorded, or with sequential out of order, as
+    /// a request that is not on the tape, instead of warning about it
     #[arg(long)]
     pub(super) strict_reads: bool,
-    /// Take every answer of the client to a request of the server that is not the recorded one for a
-    /// divergence, also what a model says and which roots there are, instead of warning about these
+    /// Treat every answer of the client that differs from the recorded one as a divergence,
+    /// including the output of models and lists of roots, instead of warning about these
     #[arg(long)]
     pub(super) strict_replies: bool,
-    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
-    /// without a host, on loopback. Ends by Ctrl-C
+    /// Listen on this address for HTTP clients, instead of serving one on standard input and
+    /// output; without a host, on loopback. Ctrl-C stops it
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     #[command(flatten)]
@@ -73,10 +73,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) upstream: UpstreamArgs,
     /// Write a new tape with what was played and what was passed through; the old one is never
-    /// touched
+    /// changed
     #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
     pub(super) record_to: Option<PathBuf>,
-    /// Overwrite a tape that --record-to names
+    /// Overwrite the tape that --record-to names, if it exists
     #[arg(long, requires = "record_to")]
     pub(super) force: bool,
     /// Write a report to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
@@ -90,7 +90,7 @@ pub(crate) struct Args {
     pub(super) redact_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) entries: EntryArgs,
-    /// The largest message that is taken, such as 10MB
+    /// The largest message to accept, such as 10MB
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
 }
@@ -115,21 +115,21 @@ pub(super) enum ModeWord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum OnUnmatchedWord {
-    /// It is answered with an error, and replay ends with code 6
+    /// Answer with an error, and exit with code 6
     Error,
-    /// It is answered with an error, and replay goes on
+    /// Answer with an error, and continue
     Warn,
-    /// It is passed to the server named by --upstream or --upstream-http
+    /// Pass it to the server named by --upstream or --upstream-http
     Passthrough,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum OnExhaustedWord {
-    /// It counts as not on the tape
+    /// Treat it as not on the tape
     Error,
-    /// The last answer is given again
+    /// Give the last answer again
     Last,
-    /// The answers begin again; with sequential, after `initialize`
+    /// Start again with the first answer; with sequential, after `initialize`
     Cycle,
 }
 
@@ -137,7 +137,7 @@ pub(super) enum OnExhaustedWord {
 pub(super) enum StateScopeWord {
     /// Each session plays the tape from its start
     Session,
-    /// All sessions share one place on the tape
+    /// All sessions share one position on the tape
     Global,
 }
 
@@ -209,7 +209,7 @@ fn pace(text: &str) -> Result<f64, String> {
         _ => return Err("expected `instant`, `realistic` or `scaled:N`".to_owned()),
     };
     let positive = scale.filter(|scale: &f64| scale.is_finite() && *scale >= 0.0);
-    positive.ok_or("expected a number from 0 on after `scaled:`".to_owned())
+    positive.ok_or("expected a number of 0 or more after `scaled:`".to_owned())
 }
 
 fn session(text: &str) -> Result<TapeSession, String> {
@@ -248,7 +248,7 @@ Exit codes:
   0    the client left
   2    the tape is broken
   3    a file could not be read or written
-  4    cannot listen for HTTP, or the server that is asked by passthrough failed
+  4    cannot listen for HTTP, or the passthrough server failed
   6    the client asked for something that is not on the tape
   64   wrong usage
   130, 143  ended by a signal";

@@ -27,7 +27,7 @@ const COMMIT_EVERY: u64 = 256;
 pub(super) fn open(plan: &Plan, clock: Clock) -> anyhow::Result<Option<SharedTape>> {
     let Some(path) = &plan.args.record_to else { return Ok(None) };
     if is_same_file(&plan.args.recording, path) {
-        let words = "--record-to names the tape that is played, which is never touched";
+        let words = "--record-to names the tape being played, which is never changed";
         return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
     }
     if plan.args.report.iter().any(|report| report == path || is_same_file(report, path)) {

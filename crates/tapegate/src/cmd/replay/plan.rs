@@ -41,14 +41,14 @@ impl Plan {
         if !passthrough && upstream.is_some() {
             return Err(Failure::new(
                 Exit::Usage,
-                "a server is named, but nothing is passed on to it",
+                "a server is named, but nothing is passed through to it",
             )
             .hint("add --on-unmatched passthrough")
             .into());
         }
         if args.recording == Path::new("-") && args.http.is_none() {
-            return Err(Failure::new(Exit::Usage, "standard input is the client's")
-                .hint("name a file, or serve clients by --http")
+            return Err(Failure::new(Exit::Usage, "standard input belongs to the client")
+                .hint("name a file, or serve clients with --http")
                 .into());
         }
         reporting::look_for_places(&args.report, &args.recording, "tape")?;
@@ -85,15 +85,15 @@ fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
             let asked = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
             if asked > 1 && args.http.is_none() && !verbosity::is_quiet() {
                 talk::say(&format!(
-                    "the tape has {count} sessions, and the first is played; --session N or \
-                     --session last plays another"
+                    "the tape has {count} sessions; playing the first; choose another with \
+                     --session N or --session last"
                 ));
             }
         }
         TapeSession::Last => index.keep_session(index.last_session()),
         TapeSession::Number(number) if number <= count => index.keep_session(number - 1),
         TapeSession::Number(number) => {
-            let words = format!("there is no session {number} on the tape, which has {count}");
+            let words = format!("the tape has no session {number}, only {count}");
             return Err(
                 Failure::new(Exit::Usage, words).hint("`--session last` plays the last one")
             );

@@ -147,7 +147,7 @@ fn conclude(
     }
     let copied = deck.map_or(Ok(()), |deck| copy::finish(player, deck));
     let broken = player.failure().map(|error| {
-        let words = format!("cannot read on in `{}`: {error}", args.recording.display());
+        let words = format!("cannot continue reading `{}`: {error}", args.recording.display());
         Failure::new(Exit::Io, words)
     });
     if !args.report.is_empty() {

@@ -92,7 +92,7 @@ impl Teller {
             std::cmp::Ordering::Less => talk::warn(words),
             std::cmp::Ordering::Equal => {
                 talk::warn(words);
-                talk::warn("there are more such warnings, which are left out");
+                talk::warn("further warnings of this kind are omitted");
             }
             std::cmp::Ordering::Greater => {}
         }

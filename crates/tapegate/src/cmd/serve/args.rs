@@ -10,54 +10,54 @@ use crate::wiring::ListenArgs;
 
 /// Run a scenario as an MCP server
 ///
-/// A scenario is a YAML file that says what an MCP server offers, how it answers, and how it changes
-/// with time: a fixture for clients, or an attack that tests whether an agent, or the gate in front
-/// of it, is safe. `--expect` turns what a safe agent does into a verdict. docs/serve.md has the
-/// language.
+/// A scenario is a YAML file that describes what an MCP server offers, how it answers, and how it
+/// changes over time: a fixture for clients, or an attack that tests whether an agent, or the gate
+/// in front of it, is safe. `--expect` compares the agent with a safe one and gives a verdict.
+/// docs/serve.md describes the language.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The scenario
     #[arg(value_name = "FILE", required_unless_present_any = ["scenario", "tool", "list", "config"])]
     pub(super) file: Option<PathBuf>,
-    /// The scenario, as the seed's `server run` names it
+    /// The scenario, in the form that `server run` takes
     #[arg(short, long, value_name = "FILE", hide = true, conflicts_with = "file")]
     pub(super) config: Option<PathBuf>,
-    /// A scenario of the library that comes with tapegate; --list names them
+    /// A scenario of the built-in library; --list shows them
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["file", "config"])]
     pub(super) scenario: Option<String>,
-    /// A file with one tool, for which a server is made up
+    /// A file with one tool, to serve without a scenario
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["file", "config", "scenario"])]
     pub(super) tool: Option<PathBuf>,
-    /// List the library and end
+    /// List the library and exit
     #[arg(long, conflicts_with_all = NAMED, conflicts_with_all = SERVED)]
     pub(super) list: bool,
-    /// How the library is listed: text, or json with one object a line
+    /// The format of the list: text, or json with one object per line
     #[arg(long, value_enum, requires = "list", conflicts_with_all = NAMED)]
     pub(super) format: Option<Format>,
-    /// Listen here for clients by HTTP, instead of serving one on standard input and output;
-    /// without a host, on loopback. Ends by Ctrl-C
+    /// Listen on this address for HTTP clients, instead of serving one on standard input and
+    /// output; without a host, on loopback. Ctrl-C stops it
     #[arg(long, value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     #[command(flatten)]
     pub(super) listen: ListenArgs,
-    /// Who shares phases and counts, whatever the scenario says
+    /// Who shares phases and counts, overriding the scenario
     #[arg(long, value_enum)]
     pub(super) state_scope: Option<ScopeWord>,
-    /// How all answers travel, whatever the scenario says
+    /// How all answers are delivered, overriding the scenario
     #[arg(long, value_enum, value_name = "MODE")]
     pub(super) behavior: Option<BehaviorWord>,
-    /// The folder that `$include` looks in
+    /// The folder in which `$include` looks for files
     #[arg(long, value_name = "DIR", default_value = "library", conflicts_with = "scenario")]
     pub(super) library: PathBuf,
-    /// Allow what may do harm outside of the session: programs and servers that are asked for
-    /// answers, full pipes, connections that are cut, logs elsewhere than here
+    /// Allow effects outside of the session: programs and servers that handle requests, full pipes,
+    /// dropped connections, logs outside of this folder
     #[arg(long)]
     pub(super) allow_external_handlers: bool,
-    /// Load the scenario anew when a file of it changes; sessions go on
+    /// Reload the scenario when one of its files changes; sessions continue
     #[arg(long, conflicts_with = "scenario")]
     pub(super) watch: bool,
-    /// Judge the client by what the scenario expects of a safe agent, and end with a verdict
+    /// Check the client against what the scenario expects of a safe agent, and report a verdict
     #[arg(long, conflicts_with = "watch")]
     pub(super) expect: bool,
     /// Write the verdict to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
@@ -66,13 +66,13 @@ pub(crate) struct Args {
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,
-    /// Write what happens to a file, one JSON object a line
+    /// Write events to a file, one JSON object per line
     #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
     pub(super) events_file: Option<PathBuf>,
-    /// What chance goes by, in templates that use it
+    /// The seed for random values in templates
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
-    /// The largest message that is taken, such as 10MB
+    /// The largest message to accept, such as 10MB
     #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
 }
@@ -112,9 +112,9 @@ pub(super) enum ScopeWord {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum BehaviorWord {
-    /// As they should
+    /// Normally
     Normal,
-    /// A byte every tenth of a second
+    /// One byte every tenth of a second
     #[value(alias = "slow_loris")]
     SlowLoris,
     /// Without an end of line
@@ -158,13 +158,13 @@ Examples:
   tapegate serve server.yaml --http :8080 --state-scope global
   tapegate serve --tool calculator.yaml --behavior slow-loris
 
-In a client's config (.mcp.json), to see whether the agent falls for it:
+In a client's config (.mcp.json), to test whether the agent falls for the attack:
   {\"mcpServers\": {\"calculator\": {\"command\": \"tapegate\",
     \"args\": [\"serve\", \"--scenario\", \"rug-pull\", \"--expect\", \"--report\", \"/tmp/verdict.xml\"]}}}
 
 Exit codes:
   0    the client left, and with --expect it was safe
-  1    with --expect, nothing that is expected was tested
+  1    with --expect, no expectation was tested
   2    the scenario is broken, or needs --allow-external-handlers
   3    a file could not be read or written
   4    cannot listen for HTTP

@@ -43,7 +43,7 @@ pub(super) fn find(scenario: &Scenario) -> Vec<Danger> {
 fn log(output: &LogOutput) -> Option<Danger> {
     let LogOutput::File(path) = output else { return None };
     let inside = |step: Component<'_>| matches!(step, Component::Normal(_) | Component::CurDir);
-    let words = format!("`logging.output` leads out of this folder: `{path}`");
+    let words = format!("`logging.output` is outside of this folder: `{path}`");
     (!Path::new(path).components().all(inside)).then(|| Danger { spot: Spot::default(), words })
 }
 
@@ -60,7 +60,7 @@ fn state(state: &State, whose: &str, found: &mut Vec<Danger>) {
 fn response(response: &Response, spot: Spot, whose: &str, found: &mut Vec<Danger>) {
     let answers = response.branches.iter().map(|branch| &branch.answer);
     if answers.chain([&response.otherwise]).any(|answer| matches!(answer, Answer::Handler(_))) {
-        let words = format!("{whose} has a handler, which is run or asked outside of tapegate");
+        let words = format!("{whose} has a handler that runs outside of tapegate");
         found.push(Danger { spot, words });
     }
 }
@@ -68,9 +68,9 @@ fn response(response: &Response, spot: Spot, whose: &str, found: &mut Vec<Danger
 fn behavior(behavior: Option<&Behavior>, spot: Spot, whose: &str, found: &mut Vec<Danger>) {
     for side_effect in behavior.iter().flat_map(|behavior| &behavior.side_effects) {
         let what = match &side_effect.effect {
-            Effect::PipeDeadlock { .. } => "`pipe_deadlock`, which may hang a client for good",
+            Effect::PipeDeadlock { .. } => "`pipe_deadlock`, which may hang a client forever",
             Effect::CloseConnection { graceful: false, .. } => {
-                "`close_connection` without `graceful`, which loses what was said"
+                "`close_connection` without `graceful`, which loses messages"
             }
             _ => continue,
         };

@@ -105,14 +105,14 @@ impl Log {
             Note::Phase { from, to, why }
                 if self.verbose || on_phase_change || on_trigger_match =>
             {
-                let change = format!("session {}: phase `{from}` is over, `{to}` begins", seat.0);
+                let change = format!("session {}: phase `{from}` ended, `{to}` begins", seat.0);
                 if on_trigger_match || self.verbose { format!("{change} ({why})") } else { change }
             }
             Note::Effect { name, left_out: Some(why) } if wanted(LogLevel::Warn) => {
-                format!("session {}: the side effect {name} is left out: {why}", seat.0)
+                format!("session {}: skipped side effect {name}: {why}", seat.0)
             }
             Note::Effect { name, left_out: None } if self.verbose => {
-                format!("session {}: the side effect {name} begins", seat.0)
+                format!("session {}: side effect {name} begins", seat.0)
             }
             Note::Asked { method, .. } if self.verbose => {
                 format!("session {}: the client is asked by {method}", seat.0)
@@ -154,7 +154,7 @@ impl Events {
     /// Warns once that events are lost. The session goes on without them.
     fn fail(&mut self) {
         if !std::mem::replace(&mut self.failed, true) {
-            talk::warn("the file of events can no longer be written");
+            talk::warn("cannot write to the events file any more");
         }
     }
 }

@@ -67,7 +67,7 @@ impl Plan {
             let name = path.display();
             return Err(Failure::new(Exit::Invalid, format!("`{name}` is a tape, not a scenario"))
                 .hint(format!(
-                    "`{}` plays it; `{}` makes a scenario of it",
+                    "`{}` plays it; `{}` converts it to a scenario",
                     called::command(format!("replay -r {name}")),
                     called::command(format!("convert -r {name} -o scenario.yaml"))
                 ))
@@ -78,7 +78,7 @@ impl Plan {
         if let Some(path) = &args.events_file
             && found.files.iter().any(|file| is_same_file(file, path))
         {
-            let words = "--events-file names a file of the scenario, which is never touched";
+            let words = "--events-file names a file of the scenario, which is never changed";
             return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
         }
         let Some(scenario) = found.scenario else {
@@ -87,11 +87,11 @@ impl Plan {
         };
         if scenario.logging.output == LogOutput::Stdout && args.http.is_none() {
             let words = "`logging.output: stdout` would mix with the protocol on standard output";
-            let hint = "use stderr or a file, or serve clients by --http";
+            let hint = "use stderr or a file, or serve clients with --http";
             return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
         }
         if args.expect && scenario.expect.is_empty() {
-            let words = "the scenario has no `expect`, so that there is nothing to judge by";
+            let words = "the scenario has no `expect`, so --expect has nothing to check";
             return Err(Failure::new(Exit::Invalid, words).into());
         }
         let scenario = Rc::new(scenario);
@@ -119,7 +119,7 @@ impl Origin {
                     let near = tapegate_scenario::shape::near(name, library::names());
                     let hint = match near {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("`{}` names them all", called::command("serve --list")),
+                        None => format!("`{}` lists them", called::command("serve --list")),
                     };
                     Err(Failure::new(Exit::Usage, words).hint(hint))
                 }
@@ -214,6 +214,6 @@ fn look_for_events(args: &Args) -> Result<(), Failure> {
 }
 
 fn error(danger: danger::Danger) -> Finding {
-    let words = format!("{}; allow it by --allow-external-handlers", danger.words);
+    let words = format!("{}; allow it with --allow-external-handlers", danger.words);
     Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), words }
 }

@@ -116,10 +116,10 @@ async fn reload(
                 engine.borrow_mut().reload(Rc::new(scenario));
                 stage.wake();
                 if !verbosity::is_quiet() {
-                    talk::say("the scenario was loaded anew");
+                    talk::say("reloaded the scenario");
                 }
             }
-            None => talk::warn("the scenario goes on as it was"),
+            None => talk::warn("the scenario continues unchanged"),
         }
     }
 }

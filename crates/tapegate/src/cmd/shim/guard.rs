@@ -61,7 +61,7 @@ impl Guard<'_> {
                 Ok(Box::new(tape))
             }
             Err(error) if self.rule.regime.profile == Profile::Development => {
-                let words = format!("{error}; the session goes on without a tape");
+                let words = format!("{error}; the session continues without a tape");
                 self.journal.say(Level::Error, &words);
                 Ok(Box::new(Untaped))
             }
@@ -205,10 +205,10 @@ fn cause(cause: &Cause) -> String {
     match cause {
         Cause::Server | Cause::Actor => "the server ended".to_owned(),
         Cause::Client => "the client left".to_owned(),
-        Cause::Signal(tapegate_wire::signals::ASKED) => "the hub asked for the end".to_owned(),
+        Cause::Signal(tapegate_wire::signals::ASKED) => "the hub requested the shutdown".to_owned(),
         Cause::Signal(number) => format!("signal {number}"),
         Cause::Unreachable(why) => format!("the server was never reached: {why}"),
-        Cause::Tape(error) => format!("nothing can be kept: {error}"),
+        Cause::Tape(error) => format!("nothing can be recorded: {error}"),
     }
 }
 

@@ -47,7 +47,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// The hint for a hub that does not answer.
 fn no_hub_hint() -> String {
     let line = called::command("hub");
-    format!("start one by `{line}`, and check --governance-endpoint and --token-file")
+    format!("start one with `{line}`, and check --governance-endpoint and --token-file")
 }
 
 /// Runs a session under the policy of a hub.

@@ -36,7 +36,7 @@ pub(crate) fn answer_misuse(error: &clap::Error, argv: &[OsString]) {
         let reason = reason(error);
         log(argv, &reason);
         if let Err(error) = answer(&reason) {
-            talk::warn(&format!("the client cannot be told: {error:#}"));
+            talk::warn(&format!("cannot report this to the client: {error:#}"));
         }
     }
 }

@@ -215,8 +215,8 @@ fn missing() -> Failure {
         here.display()
     );
     Failure::new(Exit::Invalid, words).hint(format!(
-        "`{}` in the project writes one, --config FILE names one; without \
-         --require-policy calls are only recorded",
+        "write one with `{}` in the project, or name one with --config FILE; without \
+         --require-policy, calls are only recorded",
         called::command("init")
     ))
 }
@@ -232,7 +232,7 @@ fn unaccepted(path: &Path, faults: &[String]) -> Failure {
 fn refused(path: &Path, faults: &[String]) -> Failure {
     let words = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
     Failure::new(Exit::Invalid, words).hint(format!(
-        "nothing is governed by half a policy; `{}` shows the same",
+        "a policy with errors is never enforced in part; `{}` shows the same errors",
         called::command(format!("check {}", path.display()))
     ))
 }

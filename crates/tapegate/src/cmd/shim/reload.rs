@@ -93,7 +93,7 @@ impl Reload<'_> {
     /// Logs that the policy files were written but have the accepted content: they may have had
     /// other content in between, too briefly to be noticed.
     fn note_rewritten(&self, path: &Path) {
-        let words = format!("`{}` was written, and says what was accepted", path.display());
+        let words = format!("`{}` was written again, with the accepted content", path.display());
         self.journal.keep(Event {
             wall_us: self.plan.clock.now().wall_us,
             level: "info",
@@ -177,7 +177,7 @@ impl Reload<'_> {
             Some(version) => (format!("policy {version} {word}"), word),
             None => (
                 format!(
-                    "no policy: observing only, calls are recorded and sent on; `{}` writes a \
+                    "no policy: observing only, calls are recorded and forwarded; `{}` writes a \
                      policy, --require-policy refuses to start without one",
                     called::command("init")
                 ),
@@ -207,7 +207,7 @@ impl Reload<'_> {
         let meant = near(id, policy.sources.iter().map(|source| source.id.as_str()));
         let meant = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
         let words = format!(
-            "server `{id}` is not in the `sources` of the policy, so everything of it is hidden and \
+            "server `{id}` is not in the `sources` of the policy, so all it offers is hidden and \
              refused{meant} (--server-id names the server; a source `*` stands for all others)"
         );
         self.journal.keep(Event {
@@ -225,7 +225,7 @@ impl Reload<'_> {
     fn refused(&self, faults: &[String]) {
         let held = self.reins.get().policy.map(|policy| policy.version.clone());
         let words = match &held {
-            Some(version) => format!("the new policy does not load; {version} goes on"),
+            Some(version) => format!("the new policy does not load; {version} stays in force"),
             None => "the new policy does not load; everything is still observed".to_owned(),
         };
         let faults: Vec<String> = faults.iter().take(20).map(|fault| quoted(fault)).collect();

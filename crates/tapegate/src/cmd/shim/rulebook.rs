@@ -97,7 +97,7 @@ pub(crate) fn hide_values(loaded: &mut load::Loaded, main: &str, without_values:
     let plain = load::load(main, without_values).findings;
     for finding in loaded.findings.iter_mut().filter(|finding| !plain.contains(finding)) {
         finding.words = format!(
-            "the value of a variable does not fit here; `{}` says more",
+            "the value of a variable is not valid here; `{}` says more",
             called::command("check")
         );
     }

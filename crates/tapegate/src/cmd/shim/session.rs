@@ -79,7 +79,7 @@ pub(super) fn run(mut plan: Plan) -> anyhow::Result<Exit> {
 pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<(), Failure> {
     let changed = tapes::secure(plan, rule).map_err(|error| {
         Failure::new(Exit::Io, error)
-            .hint("tapes and logs are kept only in folders of your own; remove or rename it")
+            .hint("tapes and logs are stored only in folders that you own; remove or rename it")
     })?;
     changed.iter().for_each(|words| plan.log.say(Level::Warn, words));
     Ok(())
@@ -194,8 +194,8 @@ fn warn_of_exposure(plan: &Plan, journal: &Journal) {
 fn warn_of_unsent_telemetry(plan: &Plan, rule: &Rule, journal: &Journal) {
     if rule.regime.policy.as_ref().is_some_and(|policy| policy.telemetry.enabled) {
         let words = format!(
-            "the policy has `telemetry`, which only a hub sends, and this session has none: nothing is \
-             sent; start one by `{}`, or take `telemetry` out of the policy",
+            "the policy has `telemetry`, which only a hub sends, and this session has no hub: \
+             nothing is sent; start one with `{}`, or remove `telemetry` from the policy",
             called::command("hub")
         );
         journal.keep(Event {

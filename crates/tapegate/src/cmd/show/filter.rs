@@ -11,18 +11,18 @@ use crate::views::timeline::Decision;
 /// What can be said about it on a command line.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct FilterArgs {
-    /// Only messages, requests or answers, in which this regular expression is found, whatever the
-    /// case; in their JSON, or in its texts without escapes
+    /// Only requests and answers that match this regular expression, ignoring case, in their JSON
+    /// or in its texts without escapes
     #[arg(long, value_name = "PATTERN")]
     grep: Option<String>,
-    /// Only calls of tools, prompts or URIs that match
+    /// Only calls of tools, prompts or URIs that match this glob
     #[arg(long, value_name = "GLOB", value_parser = Glob::parse)]
     tool: Vec<Glob>,
-    /// Only what went wrong: errors, denied calls, requests without an answer, frames that are not
+    /// Only failures: errors, denied calls, requests without an answer, frames that are not
     /// messages
     #[arg(long)]
     errors: bool,
-    /// Only requests that took this long [default: 1000], or have no answer
+    /// Only requests that took at least this many milliseconds [default: 1000], or have no answer
     #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true, default_missing_value = "1000")]
     slow: Option<u64>,
 }

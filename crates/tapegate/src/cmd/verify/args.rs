@@ -12,9 +12,9 @@ use crate::upstream::UpstreamArgs;
 
 /// Play the client's side of a tape to a live server, and report what has changed
 ///
-/// Each session of the tape is played on a connection of its own: the client's messages go out in
-/// their order, the server's requests get the recorded answers, and every response and
-/// notification is compared with the tape. Nothing is called unless --calls says so.
+/// Each session of the tape is played on its own connection: the client's messages are sent in
+/// order, the server's requests get the recorded answers, and every response and notification is
+/// compared with the tape. No tools are called unless --calls allows it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -23,24 +23,26 @@ pub(crate) struct Args {
     pub(super) recording: PathBuf,
     #[command(flatten)]
     pub(super) upstream: UpstreamArgs,
-    /// What is sent
+    /// Which messages to send
     #[arg(long, value_enum, default_value = "list")]
     pub(super) calls: CallsWord,
-    /// What is not compared, such as `result.content[*].text` or `..timestamp`; repeatable, or
-    /// separated by commas
+    /// A path to leave out of the comparison, such as `result.content[*].text` or `..timestamp`;
+    /// repeatable, or separated by commas
     #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
     pub(super) ignore: Vec<Path>,
-    /// Compare which keys and sorts of values there are, and not the values; tools are compared by
-    /// what they say all the same
+    /// Compare keys and types of values, but not the values; definitions of tools are still
+    /// compared in full
     #[arg(long)]
     pub(super) schema_only: bool,
-    /// How long an answer may take; one that took long on the tape may take twice as long as it did
+    /// How long to wait for an answer; one that took longer on the tape may take twice its recorded
+    /// time
     #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
     pub(super) timeout: Duration,
-    /// Print every difference of every change as text; without it, many changes are printed as a list of names
+    /// Print every difference of every change in the text format; without it, many changes are
+    /// printed as a list of names
     #[arg(long)]
     pub(super) details: bool,
-    /// How the result is printed
+    /// The output format
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: Format,
     /// Write the result to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
@@ -52,7 +54,7 @@ pub(crate) struct Args {
     pub(super) redact_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) entries: EntryArgs,
-    /// The largest message that is taken, such as 10MB
+    /// The largest message to accept, such as 10MB
     #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
     pub(super) max_message_bytes: usize,
 }
@@ -62,12 +64,12 @@ const PRINTED: &str = "--format json|junit|sarif prints it to standard output; n
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum CallsWord {
-    /// What asks the server what it has: initialize, ping, discovery and lists
+    /// Only messages that ask what the server offers: initialize, ping, discovery and lists
     List,
-    /// Besides, resources, prompts, completions, subscriptions, and tools that only read, both by
-    /// the tape and by the live server
+    /// Also resources, prompts, completions, subscriptions, and tools that are read-only both on
+    /// the tape and on the live server
     ReadOnly,
-    /// Everything, tools that destroy included
+    /// Everything, including destructive tools
     All,
 }
 

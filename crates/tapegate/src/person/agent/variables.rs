@@ -93,11 +93,11 @@ pub(super) fn mark(variables: impl Iterator<Item = Variable>) -> Option<String> 
         is_editor && value(one.pager.0) == Some(one.pager.1)
     });
     let with_value = |name: &str, value: &str, agent: &str| {
-        format!("{name} is `{value}`, as {agent} has it in its shells")
+        format!("{name} is `{value}`, as {agent} sets it in its shells")
     };
     // The value of a mark is not shown: it may be a secret.
     marked
-        .map(|(name, agent)| format!("{name} is set, as {agent} does for its shells"))
+        .map(|(name, agent)| format!("{name} is set, as {agent} sets it in its shells"))
         .or_else(|| valued.map(|(name, value, agent)| with_value(name, value, agent)))
         .or_else(|| paged.map(|one| with_value(one.pager.0, one.pager.1, one.agent)))
 }
@@ -114,7 +114,7 @@ mod tests {
     fn marks_of_agents_shells_are_found_and_named() {
         for (name, agent) in MARKS {
             let sign = marked(&[(name, "1")]);
-            let words = format!("{name} is set, as {agent} does for its shells");
+            let words = format!("{name} is set, as {agent} sets it in its shells");
             assert_eq!(sign, Some(words));
             assert_eq!(marked(&[(name, "")]), None, "an empty variable is not set");
         }

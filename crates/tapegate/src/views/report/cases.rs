@@ -9,14 +9,14 @@ use crate::views::tested::{self, Ran};
 
 static UNEXPECTED: Rule = Rule::new(
     "unexpected-decision",
-    "The policy decides otherwise than the test expects.",
-    "See the steps, then change the policy or the test.",
+    "The decision of the policy differs from the expected one.",
+    "Check the steps, then change the policy or the test.",
 );
 
 static UNREACHED: Rule = Rule::new(
     "unreached-rule",
     "No test reaches this rule.",
-    "Add a test that the rule decides, or take the rule out.",
+    "Add a test that the rule decides, or remove the rule.",
 );
 
 /// Fills `report` with the results of tests and with the rules that no test has reached.

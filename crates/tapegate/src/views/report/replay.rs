@@ -22,70 +22,70 @@ pub(crate) const UNUSED_SUITE: &str = "recorded";
 
 static NOT_RECORDED: Rule = Rule::new(
     "not-recorded",
-    "The client asked for something that is not on the tape.",
-    "Record the session anew, or ignore what differs by --ignore or --match-mode fuzzy.",
+    "The client made a request that is not on the tape.",
+    "Record the session again, or ignore the differences with --ignore or --match-mode fuzzy.",
 );
 static EXHAUSTED: Rule = Rule::new(
     "exhausted",
-    "The client asked for something more often than the tape has it.",
-    "Record the session anew, or answer again by --on-exhausted.",
+    "The client made a request more often than it was recorded.",
+    "Record the session again, or repeat answers with --on-exhausted.",
 );
 static OUT_OF_ORDER: Rule = Rule::new(
     "out-of-order",
-    "The client asked for something that does not come next on the tape.",
+    "The client made a request that is not next on the tape.",
     "If the order does not matter, replay with --match-mode by-request.",
 );
 static PARAMS_DIFFER: Rule = Rule::new(
     "params-differ",
     "The request that comes next on the tape was made with other params, which --strict-params refuses.",
-    "See why the client asks for something else, or ignore what differs by --ignore.",
+    "Check why the params differ, or ignore the differences with --ignore.",
 );
 static TAPE_ENDED: Rule = Rule::new(
     "tape-ended",
-    "The client went on asking when the tape had no more requests.",
-    "Record the session anew.",
+    "The client made a request after the end of the tape.",
+    "Record the session again.",
 );
 static UNANSWERED: Rule = Rule::new(
     "unanswered",
-    "The client asked for something that was recorded without its answer.",
-    "Record the session anew.",
+    "The client made a request that was recorded without an answer.",
+    "Record the session again.",
 );
 static NOT_CANCELLED: Rule = Rule::new(
     "not-cancelled",
-    "The recorded client cancelled a request, which was never answered, and this client did not.",
-    "See why the client waits for the answer now, or record the session anew.",
+    "The recorded client cancelled the request before it was answered; this client did not.",
+    "Check why the client waits for the answer now, or record the session again.",
 );
 static OTHER_PARAMS: Rule = Rule::new(
     "other-params",
-    "A request was answered with what was recorded for other params.",
-    "Refuse such requests by --strict-params, or ignore what differs by --ignore.",
+    "A request was answered with the answer recorded for other params.",
+    "Refuse such requests with --strict-params, or ignore the differences with --ignore.",
 );
 static OTHER_REPLY: Rule = Rule::new(
     "other-reply",
-    "The client answered a request of the server otherwise than recorded.",
-    "See why the client answers otherwise, or record the session again.",
+    "The answer of the client to a request of the server differs from the recorded one.",
+    "Check why the client answers differently, or record the session again.",
 );
 static EXTRA_READ: Rule = Rule::new(
     "extra-read",
-    "A list or the like was asked for more often than recorded, or not in its turn.",
-    "Refuse such requests by --strict-reads, or record the session again.",
+    "A list or similar was requested more often than recorded, or out of order.",
+    "Refuse such requests with --strict-reads, or record the session again.",
 );
 pub(super) static UNUSED: Rule = Rule::new(
     "unused",
-    "A recorded request was not asked for.",
-    "See whether the client still does all that it did.",
+    "A recorded request was not made.",
+    "Check whether the client still does everything it did.",
 );
 
 static SERVER_FAILED: Rule = Rule::new(
     "server-failed",
-    "The server behind the tape did not start or failed, so that requests were not answered.",
-    "Start the server by itself and see what it says, then correct its command line or URL.",
+    "The passthrough server did not start or failed, so requests were not answered.",
+    "Start the server on its own to see its output, then correct its command line or URL.",
 );
 
 static TAPE_BROKEN: Rule = Rule::new(
     "tape-broken",
-    "The tape could not be read on while it was played.",
-    "Leave a tape alone while it is played, or replay a copy.",
+    "The tape could not be read while it was played.",
+    "Do not change a tape while it is played, or replay a copy.",
 );
 
 /// Adds a failure because the tape could not be read further.
@@ -220,9 +220,9 @@ fn extra_read(read: &ExtraRead) -> Case {
         rule: Some((&EXTRA_READ).into()),
         message: match read.again {
             true => {
-                format!("it came more often than recorded, and was answered as #{number} again")
+                format!("it was made more often than recorded, and answered as #{number} again")
             }
-            false => format!("it came out of turn, and was answered as #{number}"),
+            false => format!("it was made out of order, and answered as #{number}"),
         },
         place: Place { number: Some(number), line: None },
         facts: vec![("request", read.asked.clone())],

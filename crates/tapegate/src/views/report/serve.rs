@@ -31,7 +31,7 @@ fn case(ruling: &Ruling) -> Case {
         text: Cow::Owned(sentence(&expectation.title)),
         help: match &expectation.help {
             Some(help) => Cow::Owned(sentence(help)),
-            None => Cow::Borrowed("See what the scenario says about safe agents."),
+            None => Cow::Borrowed("Check what the scenario says about safe agents."),
         },
     };
     let (outcome, rule) = match ruling.outcome {

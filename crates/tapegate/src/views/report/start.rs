@@ -25,8 +25,8 @@ pub(crate) struct Start {
 /// The rule that an unfinished start violates.
 pub(crate) static UNFINISHED: Rule = Rule::new(
     "unfinished",
-    "A start has not ended in order, so what it found is not known.",
-    "See who killed it, or whether it still runs; then delete the report and run it again.",
+    "A start did not end normally, so its result is unknown.",
+    "Check whether it was killed or is still running; then delete the report and run it again.",
 );
 
 impl Start {
@@ -44,7 +44,7 @@ impl Start {
             name: "start".to_owned(),
             outcome: Outcome::Failed,
             rule: Some((&UNFINISHED).into()),
-            message: "this start has not ended in order: it was killed, failed, or still runs"
+            message: "this start did not end normally: it was killed, failed, or is still running"
                 .to_owned(),
             ..Case::default()
         };

@@ -39,10 +39,10 @@ pub(crate) const GROUPS: [Group; 6] = [
     Group::Questions,
 ];
 
-const ACCEPT: &str = "See whether the change is meant, and record the session anew if it is.";
-const AGREE: &str = "See whether users of the server would agree to the tool as it is now.";
+const ACCEPT: &str = "Check whether the change is intended; if so, record the session again.";
+const AGREE: &str = "Check whether users of the server would accept the tool as it is now.";
 const IGNORE: &str =
-    "See whether the change is meant; what always differs is left out by --ignore.";
+    "Check whether the change is intended; use --ignore for values that always differ.";
 
 macro_rules! rules {
     ($($name:ident: $id:literal, $text:literal, $help:expr;)*) => {
@@ -53,28 +53,28 @@ macro_rules! rules {
 rules! {
     TOOL_ADDED: "tool-added", "The server has a tool that was not recorded.", AGREE;
     TOOL_REMOVED: "tool-removed", "The server no longer has a tool.", ACCEPT;
-    TOOL_CHANGED: "tool-changed", "A tool says something else about itself.", AGREE;
+    TOOL_CHANGED: "tool-changed", "The definition of a tool has changed.", AGREE;
     ITEM_ADDED: "item-added", "A list has an item that was not recorded.", ACCEPT;
     ITEM_REMOVED: "item-removed", "A list no longer has an item.", ACCEPT;
     ITEM_CHANGED: "item-changed", "An item of a list has changed.", ACCEPT;
-    VERSION: "server-version", "The server has another version.", ACCEPT;
+    VERSION: "server-version", "The version of the server has changed.", ACCEPT;
     SERVER: "server-changed", "The server introduces itself differently.", ACCEPT;
-    ENDED: "server-ended", "The server ended, or was given up, too early.", "See what the server writes to its standard error.";
-    ANSWER: "answer-changed", "An answer is another one.", IGNORE;
-    ERROR: "answer-error", "There is an error where there was a result.", ACCEPT;
-    RESULT: "answer-result", "There is a result where there was an error.", ACCEPT;
-    NO_ANSWER: "no-answer", "There was no answer in time.", "See whether the server hangs, or give it more time by --timeout.";
-    TOO_LARGE: "too-large", "A message was too large to be read.", "Allow larger ones by --max-message-bytes.";
-    STRAY: "stray-answer", "There was an answer to nothing that was asked.", "See whether the server answers twice, or with wrong ids.";
-    NOTICE_ADDED: "notification-added", "There was a notification that was not recorded.", IGNORE;
-    NOTICE_REMOVED: "notification-removed", "A recorded notification did not come.", IGNORE;
-    NOTICE_CHANGED: "notification-changed", "A notification is another one.", IGNORE;
+    ENDED: "server-ended", "The server ended or stopped answering too early.", "Check what the server writes to standard error.";
+    ANSWER: "answer-changed", "An answer has changed.", IGNORE;
+    ERROR: "answer-error", "An answer is an error instead of a result.", ACCEPT;
+    RESULT: "answer-result", "An answer is a result instead of an error.", ACCEPT;
+    NO_ANSWER: "no-answer", "The server did not answer in time.", "Check whether the server hangs, or give it more time with --timeout.";
+    TOO_LARGE: "too-large", "A message was too large to be read.", "Allow larger messages with --max-message-bytes.";
+    STRAY: "stray-answer", "The server sent an answer that matches no request.", "Check whether the server answers twice, or with wrong ids.";
+    NOTICE_ADDED: "notification-added", "The server sent a notification that was not recorded.", IGNORE;
+    NOTICE_REMOVED: "notification-removed", "The server did not send a recorded notification.", IGNORE;
+    NOTICE_CHANGED: "notification-changed", "A notification has changed.", IGNORE;
     NOTICE_MOVED: "notification-moved", "A notification comes in another order.", ACCEPT;
-    QUESTION_ADDED: "request-added", "The server asks the client for something it did not ask before.", AGREE;
-    QUESTION_REMOVED: "request-removed", "The server did not ask the client what it asked before.", ACCEPT;
-    QUESTION_CHANGED: "request-changed", "The server asks the client for something else.", AGREE;
-    NOT_SENT: "not-sent", "A recorded message was not sent.", "Send more by --calls read-only or --calls all, if the server may be changed.";
-    NOTE: "note", "Something is worth knowing.", "Nothing needs to be done.";
+    QUESTION_ADDED: "request-added", "The server makes a request that was not recorded.", AGREE;
+    QUESTION_REMOVED: "request-removed", "The server did not make a recorded request.", ACCEPT;
+    QUESTION_CHANGED: "request-changed", "A request of the server has changed.", AGREE;
+    NOT_SENT: "not-sent", "A recorded message was not sent.", "Send more messages with --calls read-only, or with --calls all if the server may be changed.";
+    NOTE: "note", "For information.", "No action is needed.";
 }
 
 /// Fills `report` with the result of a verification.

@@ -36,14 +36,14 @@ fn logged(state: &State, command: &mut Command, reason: &str) -> Value {
 fn a_refused_decision_is_logged_with_its_reason() {
     let state = State::new();
     state.ask(ID, |_| {});
-    let event = logged(&state, &mut state.command(&["approve", ID]), "takes a person");
+    let event = logged(&state, &mut state.command(&["approve", ID]), "requires a person");
     assert_eq!((&event["kind"], &event["gate"]), (&"approval".into(), &"approval".into()));
     assert_eq!((&event["approval_id"], &event["forwarded"]), (&ID.into(), &Value::Null));
     assert_eq!(event["command"], format!("approvals approve {ID}"));
     let mut deny = state.command(&["deny", "--all", "--reason", "none"]);
-    assert_eq!(logged(&state, &mut deny, "takes a person")["command"], "approvals deny --all");
+    assert_eq!(logged(&state, &mut deny, "requires a person")["command"], "approvals deny --all");
     let mut export = state.command(&["export-key", "copy"]);
-    let event = logged(&state, export.current_dir(state.path()), "takes a person");
+    let event = logged(&state, export.current_dir(state.path()), "requires a person");
     assert_eq!(event["command"], "approvals export-key copy");
     // In an agent's shell, although there is a terminal.
     let mut inside = state.command(&["approve", ID]);

@@ -14,7 +14,7 @@ fn without_a_terminal_or_the_project_s_key_nothing_is_decided() {
         let done = state.command(args).stdin(Stdio::null()).output().unwrap();
         let err = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(1), "{err}");
-        assert!(err.contains("takes a person at a terminal"), "{err}");
+        assert!(err.contains("requires a person at a terminal"), "{err}");
         assert!(err.contains("--non-interactive --key-file"), "{err}");
     }
     let export = state.command(&["export-key", "copy"]).current_dir(state.path()).output().unwrap();

@@ -78,7 +78,7 @@ fn an_endpoint_at_another_origin_is_not_used() {
     let line = agent.hear();
     assert!(line.contains("\"id\":0,\"error\"") && line.contains("404"), "{line}");
     let ended = agent.leave();
-    assert!(ended.stderr.contains("names a place to post to that is not its own"));
+    assert!(ended.stderr.contains("names a POST endpoint on another origin"));
 }
 
 #[test]

@@ -59,9 +59,9 @@ fn a_pipe_that_a_policy_names_is_refused() {
     for args in [&["check", "tapegate.yaml"][..], &["policy", "explain", "x"]] {
         let (code, said) = at_once(folder.path(), args);
         assert_ne!(code, Some(0), "{said}");
-        assert!(said.contains("it is no regular file"), "{said}");
+        assert!(said.contains("it is not a regular file"), "{said}");
     }
     mkfifo(&folder.path().join("cases.yaml"));
     let (code, said) = at_once(folder.path(), &["policy", "test", "cases.yaml"]);
-    assert!(code != Some(0) && said.contains("it is no regular file"), "{said}");
+    assert!(code != Some(0) && said.contains("it is not a regular file"), "{said}");
 }

@@ -27,7 +27,7 @@ fn a_tape_goes_to_the_other_dialect_and_comes_back_to_the_byte() {
     assert_eq!(back.replace(",\"latency_ms\":1000}", "}"), tape);
     let run = convert(folder.path(), &["-r", "b.jsonl", "-o", "c.jsonl", "--to", "thoughtjack"]);
     assert_eq!(run.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&run.stderr).contains("`b.jsonl` is of that dialect already"));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("`b.jsonl` already has that dialect"));
     assert!(!folder.path().join("c.jsonl").exists());
 }
 

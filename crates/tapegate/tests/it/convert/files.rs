@@ -124,9 +124,9 @@ fn wrong_usage_is_told() {
     let args = ["-r", "t.jsonl", "-o", "s.yaml", "--style", "phased", "--phase-after", "0"];
     fails(&convert(folder.path(), &args), 64, "--phase-after");
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "s.yaml", "--session", "9"]);
-    fails(&run, 64, "there is no session 9 on the tape");
+    fails(&run, 64, "the tape has no session 9");
     let run = convert(folder.path(), &["-r", "t.jsonl", "-o", "-", "--to", "overwatch"]);
-    fails(&run, 64, "a tape needs a file");
+    fails(&run, 64, "a tape cannot go to standard output");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

@@ -235,7 +235,7 @@ fn the_token_can_be_put_where_somebody_wants_it() {
     let done = place.fails(&["--token-file", one, "--approver-token-file", one]);
     assert_eq!(done.status.code(), Some(64));
     let words = String::from_utf8_lossy(&done.stderr);
-    assert!(words.contains("cannot both be kept in") && words.contains("hint: "), "{words}");
+    assert!(words.contains("cannot share the file") && words.contains("hint: "), "{words}");
 }
 
 #[test]

@@ -85,12 +85,12 @@ fn what_waits_for_people_waits_through_a_kill_and_a_new_start() {
 fn whoever_starts_a_hub_without_a_terminal_or_a_key_approves_nothing_through_it() {
     let place = Place::new();
     let mut hub = place.start();
-    hub.says("nobody decides about calls through this hub");
+    hub.says("this hub does not accept approvals");
     let id = hub.evaluate("pay")["task_id"].as_str().unwrap().to_owned();
     for verb in ["approve", "deny"] {
         let refused = hub.post(&format!("/approvals/{id}/{verb}"), r#"{"by":"ann"}"#);
         assert_eq!(refused.status, 403, "{}", refused.body);
-        assert!(refused.body.contains("takes a person at a terminal"), "{}", refused.body);
+        assert!(refused.body.contains("requires a person at a terminal"), "{}", refused.body);
     }
     assert_eq!(hub.get(&format!("/governance/task/{id}")).json()["status"], "pending");
     // The key that Tapegate keeps for itself does not replace a person.

@@ -146,7 +146,7 @@ fn faults_of_a_policy_on_first_use_do_not_tell_what_variables_hold() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(
-        said.contains("governance.defaults.action: the value of a variable does not fit"),
+        said.contains("governance.defaults.action: the value of a variable is not valid"),
         "{said}"
     );
     assert!(said.contains("nonsense") && !said.contains(SECRET), "{said}");

@@ -24,15 +24,15 @@ fn what_only_holds_for_a_url_is_to_be_removed_and_a_token_becomes_a_header() {
     for expected in [
         "\"--header-env\", \"Authorization=WEB_AUTHORIZATION\"]\n    tool_timeout_sec = 60\n",
         "env = { \"WEB_AUTHORIZATION\" = \"VALUE\" }\n",
-        "(the value of WEB_AUTHORIZATION is `Bearer `, then what `TOK` holds)\n",
-        "(remove what only holds for a URL: bearer_token_env_var, scopes)\n",
+        "(set WEB_AUTHORIZATION to `Bearer ` followed by the value of `TOK`)\n",
+        "(remove the settings that only apply to a URL: bearer_token_env_var, scopes)\n",
         "\"--upstream-http\", \"https://y.example\"] }\n",
-        "(remove what only holds for a URL: oauth)\n",
-        "(the shim does not sign in; give it a token by --header-env Authorization=VARIABLE)\n",
+        "(remove the settings that only apply to a URL: oauth)\n",
+        "(the shim does not sign in; give it a token with --header-env Authorization=VARIABLE)\n",
     ] {
         assert!(words.contains(expected), "{expected}\n--\n{words}");
     }
-    assert!(!words.contains("keep what else"), "{words}");
+    assert!(!words.contains("keep the rest"), "{words}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_dry_run_says_what_stands_in_the_way() {
     put(folder, "tapegate.yaml", "mine");
     let words = said(&tapegate(folder, &["init", "--dry-run"]));
     let expected = "tapegate.yaml: not written (dry run)\n  \
-                    it could not be written without --force: `tapegate.yaml` exists already\n";
+                    without --force, it could not be written: `tapegate.yaml` exists already\n";
     assert!(words.starts_with(expected), "{words}");
     let words = said(&tapegate(folder, &["init", "--dry-run", "--force"]));
     assert!(!words.contains("could not"), "{words}");

@@ -13,7 +13,7 @@ fn a_tape_belongs_to_the_entry_with_the_same_command_line() {
     put(folder, ".mcp.json", config);
     let words = said(&tapegate(folder, &["init", "--from-tapes"]));
     assert!(words.contains("--server-id mine -- npx -y files\n"), "{words}");
-    assert!(!words.contains("on no tape"), "{words}");
+    assert!(!words.contains("not on any tape"), "{words}");
     // The policy pins strictly; a hint alone never lets a call through.
     assert!(words.contains("a tool that changes is then refused\n"), "{words}");
     assert!(!words.contains("pass unasked"), "{words}");
@@ -34,7 +34,7 @@ fn a_tape_of_a_server_in_no_config_says_how_its_shim_is_to_be_started() {
     put(folder, ".mcp.json", r#"{"mcpServers":{"mine":{"command":"other"}}}"#);
     let words = said(&tapegate(folder, &["init", "--from-tapes"]));
     let shut =
-        "  server mine, Claude Code (project), .mcp.json; on no tape, so nothing of it passes\n";
+        "  server mine, Claude Code (project), .mcp.json; not on any tape, so it is denied\n";
     assert!(words.contains(shut), "{words}");
     let needs =
         "  server files, on the tapes, in no client's config; its shim needs --server-id files\n";

@@ -252,7 +252,7 @@ fn hostile_tapes_are_judged_as_far_as_they_go() {
     let done = project.policy(&["backtest", "t.jsonl", "--server-id", "files", "--show", "deny"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("t.jsonl:2: #1 deny: tools/call delete_file"), "{}", done.out);
-    assert!(done.out.contains("left out as no entry: 3 lines"), "{}", done.out);
+    assert!(done.out.contains("skipped, not entries: 3 lines"), "{}", done.out);
     assert!(
         done.out.contains(r"\u001b[2Jdelete_\u202efile") && !done.out.contains('\x1b'),
         "{}",

@@ -110,9 +110,9 @@ fn arguments_come_from_a_file_too_and_must_be_json() {
     };
     with(&["--arguments-file", "a.json"]).exits(0);
     with(&["--arguments", "{path}"])
-        .fails(64, "error: the arguments are no JSON: no key at byte 1\n");
+        .fails(64, "error: the arguments are not valid JSON: no key at byte 1\n");
     with(&["--arguments-file", "no.json"]).fails(3, "error: cannot read `no.json`: ");
-    with(&["--at", "noon"]).fails(64, "no time such as 2026-03-20T14:22:11Z");
+    with(&["--at", "noon"]).fails(64, "expected a time such as 2026-03-20T14:22:11Z");
     project.policy(&["explain"]).fails(64, "");
 }
 

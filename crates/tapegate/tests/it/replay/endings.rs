@@ -124,7 +124,7 @@ fn a_tape_that_is_cut_short_while_it_is_played_ends_it_with_an_error() {
     file.set_len(1_000_000).unwrap();
     run.send(lines(&[call(2, "t", 9)]).as_bytes());
     let end = run.end().exits(3);
-    let end = end.complains("error: cannot read on in `");
+    let end = end.complains("error: cannot continue reading `");
     end.complains("the tape was truncated while it was played");
 }
 
@@ -138,7 +138,7 @@ fn a_tape_that_breaks_while_it_is_played_still_leaves_a_report_and_a_whole_new_t
     run.lines(1);
     fs::File::options().write(true).open(run.tape_path()).unwrap().set_len(1_000_000).unwrap();
     run.send(lines(&[call(2, "t", 9)]).as_bytes());
-    let end = run.end().exits(3).complains("error: cannot read on in `");
+    let end = run.end().exits(3).complains("error: cannot continue reading `");
     let end = end.complains("matched 1, unmatched 0, unused 9");
     let report: Value = serde_json::from_str(&fs::read_to_string(report).unwrap()).unwrap();
     assert_eq!((&report["ok"], &report["unused"]), (&false.into(), &9.into()), "{report:#}");

@@ -91,7 +91,7 @@ fn a_request_that_was_cancelled_on_the_tape_does_not_hang_a_client_that_waits_fo
     let got = String::from_utf8(run.lines(1)).unwrap();
     assert!(got.starts_with(&refusal(7)) && got.contains("cancelled on the tape"), "{got}");
     let end = run.end_of_input().exits(6);
-    let _end = end.complains("the recorded client cancelled it, and this one does not");
+    let _end = end.complains("the recorded client cancelled it, and this one did not");
     let report: Value = serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
     assert_eq!(report["cases"][0]["rule"], "not-cancelled", "{report:#}");
     assert_eq!((&report["ok"], &report["matched"]), (&false.into(), &0.into()), "{report:#}");

@@ -133,7 +133,8 @@ fn a_tape_of_parts_with_several_keys_says_that_only_one_is_known() {
     let (_one, one, _) = redacted(&["--redact", "secrets,..password"]);
     let (_two, two, _) = redacted(&["--redact", "secrets,..password"]);
     let (one, two) = (fs::read_to_string(one).unwrap(), fs::read_to_string(two).unwrap());
-    let words = "warning: parts of the tape were redacted by other rules or keys; secrets are only known by those of the first\n";
+    let words = "warning: parts of the tape were redacted with different rules or keys; only those \
+                 of the first part are used\n";
     for (tape, warns) in [(format!("{one}{two}"), true), (format!("{one}{one}"), false)] {
         let setup = replay(tape).flags(&["--match-mode", "by-request"]);
         let end = setup.run(lines(&[login(7, TOKEN, "hunter2")]).as_bytes()).exits(0);

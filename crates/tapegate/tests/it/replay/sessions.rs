@@ -50,14 +50,14 @@ fn requests_of_another_session_are_not_found_when_one_is_chosen() {
 fn the_hint_names_the_session_that_has_the_request() {
     let live = lines(&[hello(7), call(8, "t2", 2)]);
     let end = replay(appended()).run(live.as_bytes()).exits(6);
-    let end = end.complains("the tape has 2 sessions, and the first is played");
+    let end = end.complains("the tape has 2 sessions; playing the first");
     end.complains("hint: session 2 of the tape has this request: pass --session 2");
 }
 
 #[test]
 fn a_session_that_is_not_there_is_wrong_usage() {
     let end = replay(appended()).flags(&["--session", "3"]).run(b"").exits(64);
-    end.complains("error: there is no session 3 on the tape, which has 2");
+    end.complains("error: the tape has no session 3, only 2");
     replay(appended()).flags(&["--session", "0"]).run(b"").exits(64);
 }
 

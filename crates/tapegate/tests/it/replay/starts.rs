@@ -279,7 +279,10 @@ fn a_file_that_is_not_a_report_is_never_replaced_by_one() {
         for flags in [&["--report", name][..], &["--report", name, "--report-mode", "new"]] {
             let (code, stderr) = start(folder, &good(), flags);
             assert_eq!(code, Some(64), "{stderr}");
-            assert!(stderr.contains(&format!("`{name}` exists and is not a report")), "{stderr}");
+            assert!(
+                stderr.contains(&format!("`{name}` exists and is not a Tapegate report")),
+                "{stderr}"
+            );
             assert!(stderr.contains("or delete that one"), "{stderr}");
         }
         assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), text);

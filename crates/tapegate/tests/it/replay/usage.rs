@@ -43,17 +43,17 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
         ),
         (
             &["-r", "t.jsonl", "--upstream", "cat"],
-            "error: a server is named, but nothing is passed on to it\n\n\
+            "error: a server is named, but nothing is passed through to it\n\n\
              hint: add --on-unmatched passthrough\n",
         ),
         (
             &["-r", "t.jsonl", "--on-unmatched", "warn", "--upstream-http", "http://127.0.0.1:1/"],
-            "error: a server is named, but nothing is passed on to it\n\n\
+            "error: a server is named, but nothing is passed through to it\n\n\
              hint: add --on-unmatched passthrough\n",
         ),
         (
             &["-r", "t.jsonl", "--", "cat"],
-            "error: a server is named, but nothing is passed on to it\n\n\
+            "error: a server is named, but nothing is passed through to it\n\n\
              hint: add --on-unmatched passthrough\n",
         ),
         (
@@ -62,32 +62,32 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
         ),
         (
             &["-r", "-"],
-            "error: standard input is the client's\n\n\
-             hint: name a file, or serve clients by --http\n",
+            "error: standard input belongs to the client\n\n\
+             hint: name a file, or serve clients with --http\n",
         ),
         (
             &["-r", "t.jsonl", "--record-to", "t.jsonl"],
-            "error: --record-to names the tape that is played, which is never touched\n\n\
+            "error: --record-to names the tape being played, which is never changed\n\n\
              hint: name another file\n",
         ),
         (
             &["-r", "t.jsonl", "--record-to", "./t.jsonl", "--force"],
-            "error: --record-to names the tape that is played, which is never touched\n\n\
+            "error: --record-to names the tape being played, which is never changed\n\n\
              hint: name another file\n",
         ),
         (
             &["-r", "t.jsonl", "--report", "r.xml", "--report", "./t.jsonl"],
-            "error: --report names the tape that is played, which is never touched\n\n\
+            "error: --report names the tape being played, which is never changed\n\n\
              hint: name another file\n",
         ),
         (
             &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080/mcp"],
-            "error: `http://127.0.0.1:8080/mcp` is no address to listen on; \
+            "error: `http://127.0.0.1:8080/mcp` is not a valid listen address; \
              expected `:PORT`, `HOST:PORT` or `PORT`\n",
         ),
         (
             &["-r", "t.jsonl", "--http", "http://127.0.0.1:8080"],
-            "error: `http://127.0.0.1:8080` is no address to listen on; \
+            "error: `http://127.0.0.1:8080` is not a valid listen address; \
              expected `:PORT`, `HOST:PORT` or `PORT`\n",
         ),
         (
@@ -104,11 +104,11 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
 fn values_that_are_none_are_refused_with_what_is_expected() {
     let help = "\n\nFor more information, try '--help'.\n";
     for (flag, value, words) in [
-        ("--timing <TIMING>", "scaled:-1", "expected a number from 0 on after `scaled:`"),
-        ("--timing <TIMING>", "scaled:NaN", "expected a number from 0 on after `scaled:`"),
-        ("--timing <TIMING>", "scaled:inf", "expected a number from 0 on after `scaled:`"),
-        ("--timing <TIMING>", "scaled:", "expected a number from 0 on after `scaled:`"),
-        ("--timing <TIMING>", "scaled:1s", "expected a number from 0 on after `scaled:`"),
+        ("--timing <TIMING>", "scaled:-1", "expected a number of 0 or more after `scaled:`"),
+        ("--timing <TIMING>", "scaled:NaN", "expected a number of 0 or more after `scaled:`"),
+        ("--timing <TIMING>", "scaled:inf", "expected a number of 0 or more after `scaled:`"),
+        ("--timing <TIMING>", "scaled:", "expected a number of 0 or more after `scaled:`"),
+        ("--timing <TIMING>", "scaled:1s", "expected a number of 0 or more after `scaled:`"),
         ("--timing <TIMING>", "fast", "expected `instant`, `realistic` or `scaled:N`"),
         ("--fuzzy-threshold <SHARE>", "1.1", "expected a number from 0 to 1"),
         ("--fuzzy-threshold <SHARE>", "-0.1", "expected a number from 0 to 1"),

@@ -69,8 +69,8 @@ fn what_may_do_harm_needs_leave_and_is_named_with_its_place() {
     let done = run(folder(&[("s.yaml", handler)]).path(), &["s.yaml"]);
     assert_eq!(done.status.code(), Some(2));
     let words = String::from_utf8_lossy(&done.stderr).into_owned();
-    let place = "error: s.yaml:3:11: tool `a` has a handler, which is run or asked outside of \
-                 tapegate; allow it by --allow-external-handlers\n";
+    let place = "error: s.yaml:3:11: tool `a` has a handler that runs outside of tapegate; \
+                 allow it with --allow-external-handlers\n";
     assert!(words.starts_with(place), "{words}");
     for effect in ["{ type: pipe_deadlock }", "{ type: close_connection, graceful: false }"] {
         let text = format!("{}behavior: {{ side_effects: [{effect}] }}\n", calculator("x"));
@@ -95,7 +95,7 @@ fn a_scenario_writes_its_log_only_below_where_it_is_started() {
         let done = run(folder.path(), &["s.yaml"]);
         assert_eq!(done.status.code(), Some(2), "{done:?}");
         let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(words.contains(&format!("leads out of this folder: `{place}`")), "{words}");
+        assert!(words.contains(&format!("is outside of this folder: `{place}`")), "{words}");
     }
     let text = format!("{}logging: {{ output: log.txt }}\n", calculator("x"));
     let folder = folder(&[("s.yaml", &text), ("log.txt", "before\n")]);
@@ -111,7 +111,7 @@ fn standard_output_is_no_place_for_a_log_on_stdio() {
         &["s.yaml"],
         2,
         "error: `logging.output: stdout` would mix with the protocol on standard output\n\n\
-         hint: use stderr or a file, or serve clients by --http\n",
+         hint: use stderr or a file, or serve clients with --http\n",
     );
 }
 
@@ -122,7 +122,7 @@ fn what_makes_no_sense_together_is_refused() {
         &files,
         &["s.yaml", "--expect"],
         2,
-        "error: the scenario has no `expect`, so that there is nothing to judge by\n",
+        "error: the scenario has no `expect`, so --expect has nothing to check\n",
     );
     for args in [
         &["s.yaml", "--scenario", "rug-pull"][..],
@@ -198,7 +198,7 @@ phases:
     let gone = agent.leave();
     assert_eq!((gone.code, gone.stderr.as_str()), (Some(0), ""));
     let log = fs::read_to_string(folder.path().join("log.txt")).unwrap();
-    assert_eq!(log, "session 1: phase `one` is over, `two` begins\n");
+    assert_eq!(log, "session 1: phase `one` ended, `two` begins\n");
     let events = fs::read_to_string(folder.path().join("events.jsonl")).unwrap();
     let events: Vec<Value> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

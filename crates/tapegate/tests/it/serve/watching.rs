@@ -20,7 +20,7 @@ fn a_file_that_is_written_over_or_replaced_is_loaded_anew_and_the_session_goes_o
     let mut agent = Agent::start(serve(folder.path(), "s.yaml", &["--watch"]));
     assert_eq!(text(&mut agent), "one");
     fs::write(&file, calculator("second")).unwrap();
-    agent.hears("loaded anew");
+    agent.hears("reloaded the scenario");
     assert_eq!(text(&mut agent), "second");
     let beside = folder.path().join("s.yaml.new");
     fs::write(&beside, calculator("thirdly").replace("Adds.", "Adds more.")).unwrap();
@@ -29,7 +29,7 @@ fn a_file_that_is_written_over_or_replaced_is_loaded_anew_and_the_session_goes_o
     assert_eq!(text(&mut agent), "thirdly");
     let gone = agent.leave();
     assert_eq!(gone.code, Some(0));
-    assert_eq!(gone.stderr.matches("loaded anew").count(), 2, "{}", gone.stderr);
+    assert_eq!(gone.stderr.matches("reloaded the scenario").count(), 2, "{}", gone.stderr);
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn a_broken_file_is_reported_and_the_old_scenario_goes_on() {
     fs::write(&file, calculator("one")).unwrap();
     let mut agent = Agent::start(serve(folder.path(), "s.yaml", &["--watch"]));
     fs::write(&file, "server: { name: s }\ntoolz: []\n").unwrap();
-    agent.hears("the scenario goes on as it was");
+    agent.hears("the scenario continues unchanged");
     assert!(agent.complaints().contains("s.yaml:2:1: there is no key `toolz`"));
     assert_eq!(text(&mut agent), "one");
     fs::remove_file(&file).unwrap();
     agent.hears("no such file");
     assert_eq!(text(&mut agent), "one");
     fs::write(&file, calculator("two")).unwrap();
-    agent.hears("loaded anew");
+    agent.hears("reloaded the scenario");
     assert_eq!(text(&mut agent), "two");
     assert_eq!(agent.leave().code, Some(0));
 }
@@ -60,7 +60,7 @@ fn what_a_scenario_includes_is_watched_too() {
     let mut agent = Agent::start(serve(folder.path(), "s.yaml", &["--watch"]));
     assert_eq!(text(&mut agent), "one");
     fs::write(folder.path().join("words.txt"), "another").unwrap();
-    agent.hears("loaded anew");
+    agent.hears("reloaded the scenario");
     assert_eq!(text(&mut agent), "another");
     assert_eq!(agent.leave().code, Some(0));
 }

@@ -253,7 +253,7 @@ fn a_client_on_pipes_waits_for_the_list_of_a_server_by_http() {
 #[test]
 fn a_client_that_closes_its_end_gets_its_answer_from_a_server_by_http_that_is_slow_to_list() {
     let policies = [FORWARD.to_owned(), super::stand::rules(&[("a", "approve")])];
-    for (policy, expected) in policies.iter().zip(["\"result\"", "before a person had decided"]) {
+    for (policy, expected) in policies.iter().zip(["\"result\"", "before the call was decided"]) {
         let upstream = slow_upstream(TOOLS, Duration::from_millis(500));
         let setup = shim(policy, &[]).server(&[]);
         let setup = setup.flags(&["--upstream-http", &upstream.url("/mcp")]);

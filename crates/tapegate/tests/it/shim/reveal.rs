@@ -86,7 +86,7 @@ fn without_a_person_nothing_is_revealed_and_the_attempt_is_logged() {
     let done = reveal(&run, &id).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
     assert!(done.status.code() == Some(1) && !said.contains(SECRET), "{said}");
-    assert!(said.contains("takes a person at a terminal"), "{said}");
+    assert!(said.contains("requires a person at a terminal"), "{said}");
     event(run.folder(), &[("event", "refused"), ("governance_decision", "refused")]);
     let (code, said) = at_terminal(reveal(&run, &id).env("CLAUDECODE", "1"), "y\n");
     assert!(code == 1 && said.contains("coding agent") && !said.contains(SECRET), "{said}");
@@ -113,11 +113,11 @@ fn other_params_than_those_of_the_request_are_not_shown() {
     let (run, id) = holding("5m");
     fs::write(kept(&run, &id), "{\"name\":\"ask\",\"arguments\":{\"x\":\"harmless\"}}").unwrap();
     let (code, said) = at_terminal(&reveal(&run, &id), "y\n");
-    assert!(code == 1 && said.contains("does not match its request"), "{said}");
+    assert!(code == 1 && said.contains("do not match its request"), "{said}");
     assert!(!said.contains("harmless") && !is_logged(&run), "{said}");
     event(run.folder(), &[("event", "refused"), ("approval_id", &id)]);
     let (code, said) = at_terminal(&reveal(&run, &id), "y\n");
-    assert!(code == 1 && said.contains("was not kept"), "{said}");
+    assert!(code == 1 && said.contains("were not stored"), "{said}");
 }
 
 #[test]

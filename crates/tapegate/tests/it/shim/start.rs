@@ -59,7 +59,7 @@ fn a_policy_that_cannot_be_opened_is_told_too() {
     std::os::unix::fs::symlink("nowhere", setup.folder().join("tapegate.yaml")).unwrap();
     let mut run = setup.start();
     let words = told(&mut run);
-    assert!(words.contains("a link that leads nowhere"), "{words}");
+    assert!(words.contains("a dangling link"), "{words}");
     run.end_of_input().exits(2);
 }
 

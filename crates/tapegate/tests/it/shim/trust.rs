@@ -130,8 +130,8 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
     for (flags, why) in [
-        (&[][..], "takes a person at a terminal"),
-        (&["--forget"], "takes a person at a terminal"),
+        (&[][..], "requires a person at a terminal"),
+        (&["--forget"], "requires a person at a terminal"),
         (&with_key(&wrong), "is not this project's key"),
         (&with_key(&open), "other users may have access"),
         (&with_key(&fifo), "not a regular file"),

@@ -82,7 +82,7 @@ fn a_projects_own_stricter_policy_governs_although_a_user_wide_one_was_accepted(
         let mut run = home.session("project").flags(&["--require-policy"]).start();
         assert!(!passes(&mut run, 1, "rm"), "{user_wide} {own}");
         assert_eq!(passes(&mut run, 2, "read_file"), own == READING);
-        run.end_of_input().exits(0).complains("permits nothing more than the accepted policy");
+        run.end_of_input().exits(0).complains("is new and replaces the accepted policy");
         let accepted = |event: &serde_json::Value| event["event"] == "accepted";
         let logged = events(&home.path("")).into_iter().filter(accepted).count();
         assert_eq!(logged, 2, "the user-wide one, and this one");

@@ -127,8 +127,8 @@ fn a_pipe_in_the_place_of_a_policy_holds_up_nothing() {
         events(run.folder()).iter().any(|event| event["event"] == "refused")
     });
     run.signal(Signal::HUP);
-    assert!(!passes(&mut run, 2), "what was in force stays");
-    run.end_of_input().exits(0).complains("no regular file");
+    assert!(!passes(&mut run, 2), "the policy in force stays");
+    run.end_of_input().exits(0).complains("not a regular file");
     for (name, made) in [("pipe", true), ("/dev/zero", false)] {
         let setup = shim("", &["serve"]).flags(&["--config", name]);
         if made {
@@ -138,7 +138,7 @@ fn a_pipe_in_the_place_of_a_policy_holds_up_nothing() {
         run.send(ask(1, "initialize").as_bytes());
         let refused = answer(&run, 1);
         let words = refused["error"]["message"].as_str().unwrap();
-        assert!(words.contains("no regular file"), "{refused}");
+        assert!(words.contains("not a regular file"), "{refused}");
         run.end_of_input().exits(2);
     }
 }

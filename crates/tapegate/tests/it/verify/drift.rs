@@ -28,7 +28,7 @@ fn only_tools_that_both_sides_call_read_only_are_called() {
     let drift = Drift::record("");
     let done = drift.verify("annotation", &["--calls", "read-only"]);
     done.finds(
-        "Tools are not what they were (a possible rug pull)\n  tool erase has changed\n\
+        "Tools have changed (a possible rug pull)\n  tool erase has changed\n\
          \x20   - annotations.destructiveHint: true\n    + annotations.readOnlyHint: true",
     );
     assert!(!drift.is_erased());
@@ -37,14 +37,14 @@ fn only_tools_that_both_sides_call_read_only_are_called() {
     drift.verify("", &["--calls", "read-only"]);
     assert!(!drift.is_erased());
     let done = drift.verify("unsafe annotation", &["--calls", "read-only"]);
-    let words = "not sent: 1 × tools/call: the server does not say that the tool only reads\n";
+    let words = "not sent: 1 × tools/call: the server does not mark the tool as read-only\n";
     assert!(done.stdout.contains(words), "{}", done.stdout);
 }
 
 #[test]
 fn tools_that_drift_are_told_apart_field_by_field() {
     let drift = Drift::record("");
-    let heading = "Tools are not what they were (a possible rug pull)\n";
+    let heading = "Tools have changed (a possible rug pull)\n";
     for (change, found) in [
         (
             "description",
@@ -85,15 +85,15 @@ fn other_changes_are_each_told() {
         ),
         (
             "answer",
-            "Answers\n  #11 tools/call read: the answer is another one\n    - result.content[0].text: \"some text\"\n    + result.content[0].text: \"other\"",
+            "Answers\n  #11 tools/call read: the answer has changed\n    - result.content[0].text: \"some text\"\n    + result.content[0].text: \"other\"",
         ),
         (
             "error",
-            "Answers\n  #11 tools/call read: an error in place of a result\n    - {\"content\":[{\"type\":\"text\",\"text\":\"some text\"}]}\n    + {\"code\":-32603,\"message\":\"broken\"}",
+            "Answers\n  #11 tools/call read: an error instead of a result\n    - {\"content\":[{\"type\":\"text\",\"text\":\"some text\"}]}\n    + {\"code\":-32603,\"message\":\"broken\"}",
         ),
         (
             "notice-missing",
-            "Notifications\n  #9 notifications/progress: the notification did not come\n    - {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":3,\"progress\":1}}",
+            "Notifications\n  #9 notifications/progress: the notification was not sent\n    - {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":3,\"progress\":1}}",
         ),
         (
             "notice-extra",
@@ -101,11 +101,11 @@ fn other_changes_are_each_told() {
         ),
         (
             "quiet",
-            "Notifications\n  #13 notifications/message: the notification did not come\n    - {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"called\"}}",
+            "Notifications\n  #13 notifications/message: the notification was not sent\n    - {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":\"called\"}}",
         ),
         (
             "question",
-            "Requests of the server\n  sampling/createMessage: the server asks for something it did not ask before\n    + {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
+            "Requests of the server\n  sampling/createMessage: the server makes a request that was not recorded\n    + {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
         ),
     ] {
         drift.verify(change, &["--calls", "all"]).finds(found);
@@ -115,7 +115,7 @@ fn other_changes_are_each_told() {
     drift.verify("answer", &["--calls", "all", "--schema-only"]).finds_nothing();
     // In the other direction, a request that the server no longer sends is reported.
     Drift::record("question").verify("", &["--calls", "all"]).finds(
-        "Requests of the server\n  #11 sampling/createMessage: the server did not ask this\n    - {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
+        "Requests of the server\n  #11 sampling/createMessage: the server did not make this request\n    - {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
     );
 }
 
@@ -129,7 +129,7 @@ fn a_server_that_hangs_or_ends_is_told() {
     let done = drift.verify("exit", &["--calls", "all"]);
     done.finds("The server\n  session 1: the server stopped answering: the MCP server ended (exit status: 7)");
     assert!(!drift.is_erased());
-    assert!(done.stdout.contains("not sent: 2 × tools/call: the server did not go on\n"));
+    assert!(done.stdout.contains("not sent: 2 × tools/call: the server had stopped answering\n"));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn several_changes_are_all_told_group_by_group() {
     let drift = Drift::record("");
     let done = drift.verify("answer version added notice-extra", &["--calls", "read-only"]);
     let headings = [
-        "Tools are not what they were (a possible rug pull)",
+        "Tools have changed (a possible rug pull)",
         "The server",
         "Answers",
         "Notifications",

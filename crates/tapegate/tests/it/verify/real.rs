@@ -132,7 +132,7 @@ fn a_file_server_is_told_from_itself_with_another_file() {
         &["--calls", "read-only", "--ignore", "result.structuredContent"],
     );
     done.finds(
-        "Answers\n  #7 tools/call read_text_file: the answer is another one\n\
+        "Answers\n  #7 tools/call read_text_file: the answer has changed\n\
          \x20     result.content[0].text:\n    -   one\n    +   two",
     );
 }

@@ -60,11 +60,11 @@ fn what_is_no_mcp_server_is_told_apart_from_one_that_has_changed() {
         out.write_all(format!("{head}\r\n\r\n{page}").as_bytes()).is_ok()
     });
     let (nothing, html) = (server.url("/nothing"), server.url("/page"));
-    let no_message = "the MCP server replied without an answer: 200 OK with a body (text/html) \
-                      that is no MCP message";
+    let no_message = "the MCP server's reply has no answer: 200 OK with a body (text/html) \
+                      that is not an MCP message";
     let greeting =
-        "the MCP server ended (exit status: 0), and what it said is no MCP message: hello";
-    let echo = "this is not an MCP server: it sends every message back as it came, as `cat` does";
+        "the MCP server ended (exit status: 0), and its output is not an MCP message: hello";
+    let echo = "this is not an MCP server: it echoes every message, as `cat` does";
     for (flags, why) in [
         (&["--upstream-http", &nothing][..], "the MCP server answered 404 Not Found"),
         (&["--upstream-http", &html], no_message),
@@ -82,7 +82,7 @@ fn what_never_stops_talking_and_says_no_message_is_no_mcp_server() {
     let drift = Drift::record("");
     let done = verify(&drift.tape, &["-q", "--timeout", "1s", "--", "yes", "hello\u{1b}[31m"]);
     assert_eq!(done.code, Some(4), "{}", done.stdout);
-    assert!(done.stderr.contains("what it said is no MCP message: hello"), "{}", done.stderr);
+    assert!(done.stderr.contains("its output is not an MCP message: hello"), "{}", done.stderr);
     assert!(!done.stderr.contains('\u{1b}'), "{}", done.stderr);
 }
 

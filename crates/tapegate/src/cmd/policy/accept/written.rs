@@ -65,8 +65,8 @@ pub(crate) fn accept_lock(policy: &Path, lock_file: &str) -> Result<bool, Failur
         accepted.texts == texts || trust::is_taken_unasked(&path, &accepted.texts, &texts);
     if !is_in_force {
         talk::warn(&format!(
-            "the lock file is written but not in force: shims go by the one that was accepted, until a \
-             person runs `{}` in a terminal",
+            "the lock file is written but not in force: shims use the accepted one until a person \
+             runs `{}` in a terminal",
             called::command("policy accept")
         ));
     }
@@ -90,7 +90,7 @@ fn accept(path: &Path, texts: BTreeMap<String, String>, written: Written) -> Res
         by_person = accepted.by_person || written == Written::Policy;
         if !is_wanted(&name, &accepted.texts, &texts)? {
             let line = called::command("policy accept");
-            talk::say(&format!("it is written, and not in force; `{line}` accepts it"));
+            talk::say(&format!("it is written but not in force; `{line}` accepts it"));
             return Ok(false);
         }
     }

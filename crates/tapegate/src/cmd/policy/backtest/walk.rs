@@ -70,7 +70,7 @@ impl Walk<'_> {
         let path = &self.tape.path;
         let entries = self.file(path, tally, outline, print)?;
         if entries == 0 && self.tape.by_chance {
-            talk::warn(&format!("`{}` is not a tape, and left out", path.display()));
+            talk::warn(&format!("skipped `{}`: not a tape", path.display()));
             return Ok(());
         }
         if entries == 0 {
@@ -133,7 +133,7 @@ impl Walk<'_> {
             talk::warn(&format!("{name}: {}", finding.words));
         }
         if let Some((words, _)) = broken.filter(|_| entries > 0) {
-            talk::warn(&format!("{name}: {words}; such lines are left out"));
+            talk::warn(&format!("{name}: {words}; such lines are skipped"));
         }
         Ok(entries)
     }

@@ -45,7 +45,7 @@ pub(super) fn learn(args: &Args, policy: Option<&Policy>) -> anyhow::Result<Lear
             Err(Failure::new(Exit::Usage, "give either a server or tapes, not both").into())
         }
         (None, true) => {
-            let words = "there is nothing to learn from";
+            let words = "no tapes and no server are named";
             let hint =
                 "name tapes, or a server: `-- CMD ARGS`, `--upstream CMD`, `--upstream-http URL`";
             Err(Failure::new(Exit::Usage, words).hint(hint).into())
@@ -65,12 +65,12 @@ fn taped(args: &Args, policy: Option<&Policy>) -> anyhow::Result<BTreeMap<String
         let before = survey.len();
         read(&tape, survey)?;
         if survey.is_empty() && before == 0 {
-            talk::warn(&format!("`{}` has no lists", tape.path.display()));
+            talk::warn(&format!("`{}` contains no lists", tape.path.display()));
         }
     }
     learnt.retain(|_, survey| !survey.is_empty());
     if learnt.is_empty() {
-        let words = "the tapes have no lists of what their servers offer";
+        let words = "the tapes contain no lists of what their servers offer";
         return Err(Failure::new(Exit::Invalid, words).into());
     }
     for (server, survey) in &learnt {
@@ -149,8 +149,8 @@ fn told(server: &str, survey: &Survey) {
 }
 
 fn nameless(tape: &Tape) -> Failure {
-    let words = format!("it cannot be told which server `{}` is of", tape.path.display());
-    Failure::new(Exit::Usage, words).hint("name it by --server-id NAME")
+    let words = format!("cannot tell which server `{}` belongs to", tape.path.display());
+    Failure::new(Exit::Usage, words).hint("name it with --server-id NAME")
 }
 
 fn exit_of(error: &LinkError) -> Exit {

@@ -69,8 +69,8 @@ impl Inner {
 impl People for Desk {
     fn ask(&mut self, ticket: Ticket, asking: &Asking<'_>) {
         if let Err(why) = self.0.put(ticket, asking) {
-            self.0.journal.say(Level::Error, &format!("nobody can be asked: {why}"));
-            let refusal = asking.subject.unavailable("nobody can be asked for approval");
+            self.0.journal.say(Level::Error, &format!("cannot request approval: {why}"));
+            let refusal = asking.subject.unavailable("no approver is reachable");
             self.0.settle(ticket, Settlement::Unanswered(refusal));
         }
     }

@@ -118,7 +118,7 @@ impl Inner {
 
     fn give_up(&self, ticket: Ticket, why: &str) {
         if let Some(open) = self.open().remove(&ticket) {
-            self.journal.say(Level::Error, &format!("an approval cannot be looked up: {why}"));
+            self.journal.say(Level::Error, &format!("cannot look up an approval: {why}"));
             let refusal = open.subject.unavailable("its approval cannot be looked up");
             self.settle(ticket, Settlement::Unanswered(refusal));
         }

@@ -184,8 +184,8 @@ async fn ask(
 ) -> Option<Settlement> {
     let Question { ticket, request, subject } = question;
     let unavailable = |error: ClientError| {
-        journal.say(Level::Error, &format!("nobody can be asked: {error}"));
-        Some(Settlement::Unanswered(subject.unavailable("nobody can be asked for approval")))
+        journal.say(Level::Error, &format!("cannot request approval: {error}"));
+        Some(Settlement::Unanswered(subject.unavailable("no approver is reachable")))
     };
     // Not cancellable: we must know whether the hub has opened a request that people can see.
     let answer = match client.evaluate(&request).await {
@@ -233,7 +233,7 @@ async fn ask(
             Err(error) => unavailable(error),
         },
         TaskStatus::Pending => {
-            Some(Settlement::Unanswered(subject.unavailable("the governance service is ending")))
+            Some(Settlement::Unanswered(subject.unavailable("the governance service has stopped")))
         }
         TaskStatus::Rejected | TaskStatus::Expired | TaskStatus::Cancelled => {
             Some(Settlement::Refused(subject.rejected(decided.reason.as_deref())))

@@ -62,7 +62,7 @@ pub(super) fn posted(
 ) -> Result<(Sink, Mail), String> {
     let path = outbox_path(state, log_id)?;
     let words = |error: &dyn std::fmt::Display| {
-        format!("events for the hub cannot be kept in `{}`: {error}", path.display())
+        format!("cannot store events for the hub in `{}`: {error}", path.display())
     };
     let outbox = Arc::new(Outbox::open(&path).map_err(|error| words(&error))?);
     let written = outbox.log().map_err(|error| words(&error))?;

@@ -146,5 +146,5 @@ impl Pulse<'_> {
 }
 
 fn asked() -> String {
-    "the hub asks for the end of the session".to_owned()
+    "the hub requests the end of the session".to_owned()
 }

@@ -15,7 +15,7 @@ use crate::shim::stand::{FORWARD, answer, ask, call, call_with, is_refused, rule
 use crate::support::shim;
 use crate::web::{Seen, WebServer, json};
 
-const UNPROVEN: &str = "does not hold this hub's token";
+const UNPROVEN: &str = "does not have this hub's token";
 
 /// A hub's answers to a shim, with a policy that forwards everything.
 fn welcome(seen: &Seen) -> Vec<u8> {
@@ -54,7 +54,7 @@ fn a_program_on_the_port_of_a_hub_that_ended_gets_no_token_and_governs_nothing()
         WebServer::start_at(hub.port(), |seen, stream| stream.write_all(&welcome(seen)).is_ok());
     let mut run = hub.shim(&["log=log", "serve"]).start();
     run.send([ask(1, "initialize"), call(2, "no")].concat().as_bytes());
-    let end = run.end().exits(4).complains(UNPROVEN).complains("another program took its port");
+    let end = run.end().exits(4).complains(UNPROVEN).complains("another program uses the port");
     assert_eq!(server_got(end.run.folder()), "", "no server was started");
     got_no_token(&fake.seen(), secret.trim());
 }
