@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Applies the tables of this folder: rename.py collect RUST_ANALYZER OUT | apply OUT | fix ROUNDS. README.md says how."""
-import collections, difflib, json, os, pathlib, queue, re, subprocess, sys, threading, time, urllib.parse
+import collections, difflib, glob, json, os, pathlib, queue, re, subprocess, sys, threading, time, urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-LINES_COUNTED_AT = "0858d1dc"
-STD_SOURCE = "/usr/src/rustc-1.85.0/library"
+LINES_COUNTED_AT = "2dee76f6"
+STD_SOURCE = max(glob.glob("/usr/src/rustc-*/library"), default="")
 WORD = r"[a-z_][a-z0-9_]*"
 
 
