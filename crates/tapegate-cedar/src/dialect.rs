@@ -115,9 +115,9 @@ impl Mention {
     pub(crate) fn warning(&self, dialect: &Dialect) -> Option<String> {
         let action = self.id.as_deref().filter(|_| self.kind == "Action")?;
         match action {
-            "Forward" | "Approve" if dialect.namespace == "ThoughtGate" => Some(format!(
-                "no request uses the action `{action}`; the policy has no effect"
-            )),
+            "Forward" | "Approve" if dialect.namespace == "ThoughtGate" => {
+                Some(format!("no request uses the action `{action}`; the policy has no effect"))
+            }
             "mcp/method" if dialect.namespace == "ThoughtGate" && !dialect.two_actions => Some(
                 "`mcp/method` does not cover resources and prompts here, because another policy \
                  names an action or type of their own; name `resources/read`, \

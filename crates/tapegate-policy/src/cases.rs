@@ -126,7 +126,8 @@ pub fn load(path: &str, files: &dyn Files) -> Result<LoadedSuite, FileError> {
 
 /// The published JSON Schema of a file of cases.
 pub fn schema() -> String {
-    let about = "Tests of a policy, for `tapegate policy test`. Written from the tables of the language.";
+    let about =
+        "Tests of a policy, for `tapegate policy test`. Written from the tables of the language.";
     let top = &language::SUITE;
     Published { title: "Tapegate policy tests", about, top, elsewhere: false }.write()
 }

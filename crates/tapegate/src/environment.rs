@@ -91,9 +91,8 @@ impl UnknownVariable {
     }
 
     fn failure(&self) -> Failure {
-        Failure::new(Exit::Usage, self.words()).hint(
-            "correct it, or unset it; a session does not start with an unknown setting",
-        )
+        Failure::new(Exit::Usage, self.words())
+            .hint("correct it, or unset it; a session does not start with an unknown setting")
     }
 }
 

@@ -56,10 +56,8 @@ fn refuse_foreign(path: &Path) -> Result<(), Failure> {
     if is_report(&head) || head.trim_ascii().is_empty() {
         return Ok(());
     }
-    let words = format!(
-        "`{}` exists and is not a Tapegate report, so it is not replaced",
-        path.display()
-    );
+    let words =
+        format!("`{}` exists and is not a Tapegate report, so it is not replaced", path.display());
     Err(Failure::new(Exit::Usage, words).hint("name another file for --report, or delete that one"))
 }
 

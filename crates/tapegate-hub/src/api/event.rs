@@ -267,9 +267,8 @@ impl EventLine {
         let members = extra.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
         let not_object = || strange("extra", extra, "an object");
         Ok(activity::Event {
-            wall_us: when.ok_or_else(|| {
-                strange("timestamp", &self.timestamp, "an RFC 3339 time")
-            })?,
+            wall_us: when
+                .ok_or_else(|| strange("timestamp", &self.timestamp, "an RFC 3339 time"))?,
             level: known("level", &self.level, LEVELS)?,
             kind: known("kind", &self.kind, activity::KINDS)?,
             component: known("component", &self.component, COMPONENTS)?,

@@ -72,7 +72,8 @@ impl Hub {
             }
             Route::Task => {
                 let wait = parameter(query, "wait_ms").unwrap_or("0").parse();
-                let wait_ms = wait.map_err(|_| Refusal::bad_request("`wait_ms` must be a number"))?;
+                let wait_ms =
+                    wait.map_err(|_| Refusal::bad_request("`wait_ms` must be a number"))?;
                 Ok(json(&self.task(id, wait_ms).await?))
             }
             Route::Revalidate => Ok(json(&self.revalidate(id, &parse(body)?)?)),

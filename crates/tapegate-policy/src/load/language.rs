@@ -282,8 +282,12 @@ pub static ANNOTATIONS: Table = Table {
     about: "Hints that a tool gives about itself, read from its definition in `tapegate.lock`, never from the wire. Each key takes `true`, `false`, `unknown` or a list of these. A hint is unknown if the tool is not pinned, has drifted, or pins are ignored; a pinned definition without the hint has MCP's default. In `deny` and `approve` rules, an unknown hint matches every value; in `forward` rules, it matches only `unknown`.",
     rest: Rest::Refuse,
     groups: &[&[
-        Entry::new("readOnlyHint", HINT_VALUES, "Whether the tool changes nothing; false by default.")
-            .ours(),
+        Entry::new(
+            "readOnlyHint",
+            HINT_VALUES,
+            "Whether the tool changes nothing; false by default.",
+        )
+        .ours(),
         Entry::new(
             "destructiveHint",
             HINT_VALUES,

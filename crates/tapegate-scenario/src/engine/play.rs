@@ -172,7 +172,8 @@ impl Turn<'_, '_> {
         let waits =
             |play: &Play| matches!(&play.wait, Wait::Reply { id: asked, .. } if same_id(asked, id));
         let Some(place) = self.visit.plays.iter().position(waits) else {
-            return self.log(LogLevel::Debug, "the client sent an answer that no request waits for");
+            return self
+                .log(LogLevel::Debug, "the client sent an answer that no request waits for");
         };
         let mut play = self.visit.plays.remove(place);
         let reply = match (said.result, said.error) {

@@ -230,10 +230,7 @@ fn deep_messages_do_no_harm() {
 fn faults_are_named_with_their_place() {
     for (json, fault) in [
         (json!([]), ": expected a map with `id` and one of `never` and `must`"),
-        (
-            json!({"never": {"name": "x"}}),
-            ": an expectation needs an `id`, which reports show",
-        ),
+        (json!({"never": {"name": "x"}}), ": an expectation needs an `id`, which reports show"),
         (json!({"id": "x"}), ": an expectation needs `never` or `must`"),
         (
             json!({"id": "x", "never": {"name": "a"}, "must": {"name": "b"}}),

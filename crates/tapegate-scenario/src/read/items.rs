@@ -206,9 +206,8 @@ impl Reader<'_> {
                 }
                 None => {
                     let most = limits.payload_bytes;
-                    let words = format!(
-                        "generated text in definitions is over the limit of {most} bytes"
-                    );
+                    let words =
+                        format!("generated text in definitions is over the limit of {most} bytes");
                     self.findings.error(node.spot, words);
                 }
             }

@@ -780,8 +780,12 @@ pub static BEHAVIOR: Table = Table {
 const DELIVERIES: Shape =
     Choice(&["normal", "slow_loris", "unbounded_line", "nested_json", "response_delay"]);
 const DELIVERY_SETTINGS: &[Entry] = &[
-    Entry::new("byte_delay_ms", NATURAL, "Delay between two chunks, in milliseconds. Default: 100.")
-        .only(&["slow_loris"]),
+    Entry::new(
+        "byte_delay_ms",
+        NATURAL,
+        "Delay between two chunks, in milliseconds. Default: 100.",
+    )
+    .only(&["slow_loris"]),
     Entry::new("chunk_size", POSITIVE, "Number of bytes in a chunk. Default: 1.")
         .only(&["slow_loris"]),
     Entry::new("target_bytes", Bytes, "Minimum length of the line. Default: 0.")
@@ -880,8 +884,12 @@ pub static GENERATOR: Table = Table {
             "repeated_keys",
             "ansi_escape",
         ]),
-        Entry::new("method", Text, "Method of the notifications. Default: `notifications/message`.")
-            .only(&["batch_notifications"]),
+        Entry::new(
+            "method",
+            Text,
+            "Method of the notifications. Default: `notifications/message`.",
+        )
+        .only(&["batch_notifications"]),
         Entry::new("params", Object, "Params of the notifications.").only(&["batch_notifications"]),
         Entry::new("bytes", Bytes, "Size of the payload.").only(&["garbage", "unicode_spam"]),
         Entry::new(

@@ -219,9 +219,7 @@ impl NoServer {
         match self {
             Self::Spawn(error) => headers::error(502, id, -32000, &error.to_string()),
             Self::Full => headers::error(503, id, -32000, "too many sessions are open"),
-            Self::Unnamed => {
-                headers::error(500, id, -32000, "cannot generate a random session id")
-            }
+            Self::Unnamed => headers::error(500, id, -32000, "cannot generate a random session id"),
         }
     }
 }

@@ -268,6 +268,5 @@ fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
             |error| format!("line {}: {}", error.spot.line, error.words),
         )),
     };
-    tried
-        .map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made: {why}")))
+    tried.map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made: {why}")))
 }

@@ -106,12 +106,8 @@ pub(crate) fn note_words(sort: &NoteSort) -> String {
             let start = visible::inline(start, START_CHARS_MAX);
             format!("the server wrote something that is not a message: {start}")
         }
-        NoteSort::Withheld => {
-            "its recorded answer belongs to a call that was not sent".to_owned()
-        }
-        NoteSort::Introduced => {
-            "the tape has no `initialize`, so one was added".to_owned()
-        }
+        NoteSort::Withheld => "its recorded answer belongs to a call that was not sent".to_owned(),
+        NoteSort::Introduced => "the tape has no `initialize`, so one was added".to_owned(),
         NoteSort::ToolsUnknown => {
             "the server did not list its tools, so none is known to be read-only".to_owned()
         }

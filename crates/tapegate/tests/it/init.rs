@@ -241,7 +241,7 @@ fn with_a_tape_only_what_is_on_it_passes() {
     ] {
         let words = said(&tapegate(folder, args));
         let shut =
-        "  server db, VS Code (project), .vscode/mcp.json; not on any tape, so it is denied\n";
+            "  server db, VS Code (project), .vscode/mcp.json; not on any tape, so it is denied\n";
         assert!(words.contains(shut), "{words}");
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains("path: { under: /a/b }") && text.contains("redaction:"), "{text}");

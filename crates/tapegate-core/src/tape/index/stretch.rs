@@ -175,8 +175,9 @@ impl Stretch {
         let place = u32::try_from(line).unwrap_or(u32::MAX);
         match Told::read(place, message, frame, text, signer) {
             Some(told) => self.told.push(Told { first: false, ..told }),
-            None => self
-                .other(Other::Odd(line, "a message that is not part of its line is left out")),
+            None => {
+                self.other(Other::Odd(line, "a message that is not part of its line is left out"))
+            }
         }
     }
 

@@ -262,10 +262,7 @@ fn ec_load_001_an_empty_file_is_an_error() {
     for text in ["", "# nothing\n", "---\n", "\u{feff}\n\n"] {
         let loaded = Folder::default().with("main.yaml", text).load();
         let told = told(&loaded);
-        assert!(
-            told.len() == 1 && told[0].ends_with("error: the file has no content"),
-            "{told:?}"
-        );
+        assert!(told.len() == 1 && told[0].ends_with("error: the file has no content"), "{told:?}");
     }
     let told = told(&Folder::default().load());
     assert_eq!(told, ["0:0 error: the file cannot be read: there is no such file"]);

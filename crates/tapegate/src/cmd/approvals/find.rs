@@ -45,10 +45,8 @@ pub(super) fn one(entries: &[Entry], word: &str, state: &Path) -> Result<Entry, 
     match &meant[..] {
         [] => {
             let words = format!("there is no request `{shown}` in `{}`", state.display());
-            let hint = format!(
-                "`{}` lists all requests; {ELSEWHERE}",
-                called::command("approvals --all")
-            );
+            let hint =
+                format!("`{}` lists all requests; {ELSEWHERE}", called::command("approvals --all"));
             Err(Failure::new(Exit::Invalid, words).hint(hint))
         }
         [entry] => Ok((*entry).clone()),

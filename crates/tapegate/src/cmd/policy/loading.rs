@@ -154,9 +154,8 @@ pub(super) fn lock_at(path: &Path) -> Result<Option<Lock>, Failure> {
         }
     };
     let lock = Lock::parse(&text).map_err(|error| {
-        Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display())).hint(
-            "restore it from version control, or write a new one with --replace and --all",
-        )
+        Failure::new(Exit::Invalid, format!("`{}` cannot be used: {error}", path.display()))
+            .hint("restore it from version control, or write a new one with --replace and --all")
     })?;
     Ok(Some(lock))
 }

@@ -175,7 +175,8 @@ fn a_large_answer_from_behind_is_byte_exact() {
     end.client_got((lines(&[answer("\"h\"", "hello")]) + &got).as_bytes());
 }
 
-const GONE: &str = r#""error":{"code":-32000,"message":"not on the tape, and the live server is unavailable: "#;
+const GONE: &str =
+    r#""error":{"code":-32000,"message":"not on the tape, and the live server is unavailable: "#;
 
 #[test]
 fn a_server_that_cannot_be_started_is_an_error_for_who_asks_and_the_tape_plays_on() {

@@ -136,12 +136,8 @@ fn a_server_that_hangs_or_ends_is_told() {
 fn several_changes_are_all_told_group_by_group() {
     let drift = Drift::record("");
     let done = drift.verify("answer version added notice-extra", &["--calls", "read-only"]);
-    let headings = [
-        "Tools have changed (a possible rug pull)",
-        "The server",
-        "Answers",
-        "Notifications",
-    ];
+    let headings =
+        ["Tools have changed (a possible rug pull)", "The server", "Answers", "Notifications"];
     let told: Vec<&str> = done.stdout.lines().filter(|line| headings.contains(line)).collect();
     assert_eq!(told, headings);
     assert!(done.last_line().starts_with("4 changes: compared 5 answers"), "{}", done.stdout);
