@@ -11,14 +11,14 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
 
-use tapegate_cedar::{Caller, Cedar, Question, Text, Tool};
+use tapegate_cedar::{CedarPolicies, CedarPrincipal, CedarQuery, CedarText, ToolDefinition};
 
 const SCHEMA: &str = r#"{"type":"object","required":["path"],"properties":{
     "path":{"type":"string"},"limit":{"type":"integer"},"amount":{"type":"number"}}}"#;
 
 fn main() {
-    let tools: Vec<Tool> = (0..20)
-        .map(|n| Tool {
+    let tools: Vec<ToolDefinition> = (0..20)
+        .map(|n| ToolDefinition {
             server: "files".to_owned(),
             name: format!("tool{n}"),
             input_schema: SCHEMA.to_owned(),
@@ -61,16 +61,16 @@ fn open() -> String {
     })
 }
 
-fn load(text: &str, tools: &[Tool]) -> Cedar {
-    let text = Text { name: "bench".to_owned(), text: text.to_owned() };
-    let (cedar, faults) = Cedar::load(&[text], None, tools);
+fn load(text: &str, tools: &[ToolDefinition]) -> CedarPolicies {
+    let text = CedarText { name: "bench".to_owned(), text: text.to_owned() };
+    let (cedar, faults) = CedarPolicies::load(&[text], None, tools);
     assert!(faults.is_empty(), "{faults:?}");
     cedar.unwrap()
 }
 
-fn question<'a>(name: &'a str, arguments: &'a str) -> Question<'a> {
-    Question {
-        caller: Caller { name: "ann", namespace: "local", ..Caller::default() },
+fn question<'a>(name: &'a str, arguments: &'a str) -> CedarQuery<'a> {
+    CedarQuery {
+        caller: CedarPrincipal { name: "ann", namespace: "local", ..CedarPrincipal::default() },
         server: "files",
         method: "tools/call",
         name,
@@ -81,16 +81,16 @@ fn question<'a>(name: &'a str, arguments: &'a str) -> Question<'a> {
     }
 }
 
-fn measure(what: &str, cedar: &Cedar, question: &Question<'_>) {
+fn measure(what: &str, cedar: &CedarPolicies, question: &CedarQuery<'_>) {
     const ROUNDS: u32 = 200;
     const ASKED: u32 = 200;
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {
         let started = Instant::now();
         for _ in 0..ASKED {
-            black_box(cedar.ask(black_box(question)));
+            black_box(cedar.authorize(black_box(question)));
         }
         best = best.min(started.elapsed().as_secs_f64() / f64::from(ASKED));
     }
-    println!("{what}: {:.2} us ({})", best * 1e6, cedar.ask(question).reason);
+    println!("{what}: {:.2} us ({})", best * 1e6, cedar.authorize(question).reason);
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use cedar_policy::{PolicySet, pst};
 
-use crate::dialect::Dialect;
-use crate::load::Read;
-use crate::plan::made;
-use crate::polarity::{Aim, Split, split};
-use crate::reads::Reads;
-use crate::scene::{Names, Scenes};
-use crate::typing::Types;
-use crate::wanted::{AllWanted, gather};
-use crate::{Cedar, Kept};
+use crate::argument_types::ArgumentTypes;
+use crate::attribute_reads::AttributeReads;
+use crate::compared_values::{ComparedPaths, collect_compared};
+use crate::dialect::CedarDialect;
+use crate::load::ParsedPolicy;
+use crate::plan::build_policy;
+use crate::polarity::{SplitConditions, TestPurpose, split};
+use crate::request_entities::{EntitiesCache, TypeNames};
+use crate::{CedarPolicies, PolicyDetails};
 
 /// The name prefix of the second copy of a policy that requires approval, which applies to every
 /// reading. No `@id` starts like this by accident, and one that does so on purpose only adds an
@@ -20,36 +20,41 @@ use crate::{Cedar, Kept};
 const ASKING: &str = "\u{1}asks ";
 
 /// The name of the copy of `id` that requires approval for all readings.
-fn asking(id: &str) -> String {
+fn approval_policy_name(id: &str) -> String {
     format!("{ASKING}{id}")
 }
 
 /// The policy for which the policy with this name requires approval.
-pub(crate) fn asks_for(id: &str) -> Option<&str> {
+pub(crate) fn approval_policy_target(id: &str) -> Option<&str> {
     id.strip_prefix(ASKING)
 }
 
 /// Builds the policy set from checked policies.
-pub(crate) fn build(all: &[Read], dialect: Dialect, types: Types) -> Option<Cedar> {
+pub(crate) fn build(
+    all: &[ParsedPolicy],
+    dialect: CedarDialect,
+    types: ArgumentTypes,
+) -> Option<CedarPolicies> {
     let mut policies = PolicySet::new();
     let mut kept = BTreeMap::new();
-    let mut reads = Reads::default();
-    let mut wanted = AllWanted::new();
-    let mut add = |read: &Read, id: &str, split: &Split, reads: &mut Reads| {
-        gather(&split.clauses, &mut wanted);
-        reads.readings |= split.reads_readings;
-        let body = read.body.clone().with_id(pst::PolicyID(id.into()));
-        let body = body.try_with_clauses(split.clauses.iter().cloned()).ok()?;
-        policies.add(made(body)?).ok()
-    };
+    let mut reads = AttributeReads::default();
+    let mut wanted = ComparedPaths::new();
+    let mut add =
+        |read: &ParsedPolicy, id: &str, split: &SplitConditions, reads: &mut AttributeReads| {
+            collect_compared(&split.clauses, &mut wanted);
+            reads.readings |= split.reads_readings;
+            let body = read.body.clone().with_id(pst::PolicyID(id.into()));
+            let body = body.try_with_clauses(split.clauses.iter().cloned()).ok()?;
+            policies.add(build_policy(body)?).ok()
+        };
     for read in all {
         reads.add(&read.reads);
         add(read, &read.id, read.split.as_ref()?, &mut reads)?;
         if read.approval.is_some() {
-            let possible = split(&read.body, Aim::Stop).ok()?;
-            add(read, &asking(&read.id), &possible, &mut reads)?;
+            let possible = split(&read.body, TestPurpose::Stop).ok()?;
+            add(read, &approval_policy_name(&read.id), &possible, &mut reads)?;
         }
-        let one = Kept {
+        let one = PolicyDetails {
             effect: read.policy.effect(),
             approval: read.approval.clone(),
             reads: read.reads.clone(),
@@ -57,7 +62,15 @@ pub(crate) fn build(all: &[Read], dialect: Dialect, types: Types) -> Option<Ceda
         };
         kept.insert(read.id.clone(), one);
     }
-    reads.want(&wanted);
-    let names = Names::new(&dialect)?;
-    Some(Cedar { policies, kept, reads, dialect, types, names, scenes: Scenes::default() })
+    reads.add_compared(&wanted);
+    let names = TypeNames::new(&dialect)?;
+    Some(CedarPolicies {
+        policies,
+        details: kept,
+        reads,
+        dialect,
+        types,
+        names,
+        entities_cache: EntitiesCache::default(),
+    })
 }

@@ -3,73 +3,82 @@
 use cedar_policy::{Policy, PolicySet, Schema, ValidationError, ValidationMode, Validator};
 use miette::Diagnostic;
 
-use crate::reads::Reads;
-use crate::selector::Selector;
-use crate::types::{Record, Type};
+use crate::attribute_reads::AttributeReads;
+use crate::selector::ToolSelector;
+use crate::types::{CedarType, RecordType};
 
 /// A problem found in a policy.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct PolicyFinding {
     /// The offset from the start of the policy; `None` for the whole policy.
     pub(crate) at: Option<usize>,
     pub(crate) error: bool,
-    pub(crate) words: String,
+    pub(crate) message: String,
 }
 
 /// Checks a policy. `common` is the arguments that all tools it can apply to have in common.
-pub(crate) fn check(policy: &Policy, schema: Schema, common: Option<&Record>) -> Vec<Found> {
+pub(crate) fn check(
+    policy: &Policy,
+    schema: Schema,
+    common: Option<&RecordType>,
+) -> Vec<PolicyFinding> {
     let mut set = PolicySet::new();
     if let Err(error) = set.add(policy.clone()) {
-        return vec![Found { at: None, error: true, words: error.to_string() }];
+        return vec![PolicyFinding { at: None, error: true, message: error.to_string() }];
     }
     let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
     let errors = result.validation_errors();
-    let mut found: Vec<Found> = errors
-        .map(|error| Found { at: place(error), error: true, words: explain(error, common) })
+    let mut findings: Vec<PolicyFinding> = errors
+        .map(|error| PolicyFinding {
+            at: place(error),
+            error: true,
+            message: explain(error, common),
+        })
         .collect();
     // The same place is reported once per request type, in any order; once is enough.
-    found.sort_by(|one, two| (one.at, &one.words).cmp(&(two.at, &two.words)));
-    found.dedup_by_key(|found| found.at);
-    if found.is_empty() {
+    findings.sort_by(|one, two| (one.at, &one.message).cmp(&(two.at, &two.message)));
+    findings.dedup_by_key(|finding| finding.at);
+    if findings.is_empty() {
         // The first warning gives the reason; others follow from it.
         let warning = result.validation_warnings().next().map(|warning| {
-            let words = unprefixed(&warning.to_string());
-            Found { at: place(warning), error: false, words }
+            let message = without_policy_prefix(&warning.to_string());
+            PolicyFinding { at: place(warning), error: false, message }
         });
-        found.extend(warning);
+        findings.extend(warning);
     }
-    found
+    findings
 }
 
 /// Checks that the tools a policy applies to have the arguments it reads. Cedar itself treats a
 /// test for an impossible attribute as one that is false.
-pub(crate) fn known(
+pub(crate) fn check_known_arguments(
     statement: &str,
-    reads: &Reads,
-    selector: &Selector,
-    common: &Record,
-) -> Vec<Found> {
+    reads: &AttributeReads,
+    selector: &ToolSelector,
+    common: &RecordType,
+) -> Vec<PolicyFinding> {
     let missing = reads.arguments.missing_in(common);
     let say = |path: Vec<String>| {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let name = path.join(".");
-        let at = parts.last().and_then(|last| word(statement, last));
+        let at = parts.last().and_then(|last| find_word(statement, last));
         match common.why_left_out(&parts) {
-            Some(why) => Found {
+            Some(reason) => PolicyFinding {
                 at,
                 error: true,
-                words: format!(
-                    "the argument `{name}` cannot be read here: {why}; name the tool by \
+                message: format!(
+                    "the argument `{name}` cannot be read here: {reason}; name the tool by \
                      `resource == …`, or do not read the argument"
                 ),
             },
             None => {
-                let near = near(&parts, common).map(|near| format!("; did you mean `{near}`?"));
+                let near =
+                    similar_member(&parts, common).map(|near| format!("; did you mean `{near}`?"));
                 // A prompt may have arguments that no tool has.
-                let error = !selector.takes_others();
+                let error = !selector.includes_non_tools();
                 let near = near.unwrap_or_default();
-                let words = format!("no tool that the policy can apply to has `{name}`{near}");
-                Found { at, error, words }
+                let message = format!("no tool that the policy can apply to has `{name}`{near}");
+                PolicyFinding { at, error, message }
             }
         }
     };
@@ -77,7 +86,7 @@ pub(crate) fn known(
 }
 
 /// A member whose name is similar to the last one of a path.
-fn near<'a>(path: &[&str], record: &'a Record) -> Option<&'a str> {
+fn similar_member<'a>(path: &[&str], record: &'a RecordType) -> Option<&'a str> {
     match path {
         [] => None,
         [last] => {
@@ -90,7 +99,7 @@ fn near<'a>(path: &[&str], record: &'a Record) -> Option<&'a str> {
                 .map(|n| &**n)
         }
         [name, rest @ ..] => match &record.members.get(*name)?.kind {
-            Type::Record(inner) => near(rest, inner),
+            CedarType::Record(inner) => similar_member(rest, inner),
             _ => None,
         },
     }
@@ -112,7 +121,7 @@ fn distance(one: &str, two: &str) -> usize {
 }
 
 /// The offset of a name in a policy, as a whole word.
-pub(crate) fn word(statement: &str, name: &str) -> Option<usize> {
+pub(crate) fn find_word(statement: &str, name: &str) -> Option<usize> {
     let part = |one: char| one.is_alphanumeric() || one == '_';
     statement.match_indices(name).map(|(at, _)| at).find(|at| {
         let before = statement[..*at].chars().next_back().is_some_and(part);
@@ -127,11 +136,11 @@ pub(crate) fn place(diagnostic: &dyn Diagnostic) -> Option<usize> {
 }
 
 /// Cedar's message, with a hint on how to fix the error.
-fn explain(error: &ValidationError, common: Option<&Record>) -> String {
-    let words = unprefixed(&error.to_string());
-    match (error, argument(&words)) {
+fn explain(error: &ValidationError, common: Option<&RecordType>) -> String {
+    let message = without_policy_prefix(&error.to_string());
+    match (error, argument(&message)) {
         (ValidationError::UnsafeOptionalAttributeAccess(_), Some(path)) => {
-            let guards = guards(&path);
+            let guards = has_guards(&path);
             match common.and_then(|common| common.members.get(&path)) {
                 Some(member) if member.required => format!(
                     "only tools always have the argument `{path}`; name the action `tools/call`, \
@@ -143,17 +152,17 @@ fn explain(error: &ValidationError, common: Option<&Record>) -> String {
             }
         }
         (ValidationError::UnsafeOptionalAttributeAccess(_), None) => {
-            format!("{words}; test for it with `has` before it is read")
+            format!("{message}; test for it with `has` before it is read")
         }
         _ => match error.help() {
-            Some(help) => format!("{words}; {help}"),
-            None => words,
+            Some(help) => format!("{message}; {help}"),
+            None => message,
         },
     }
 }
 
 /// Formats the checks for `a.b`: `context.arguments has a && context.arguments.a has b`.
-fn guards(path: &str) -> String {
+fn has_guards(path: &str) -> String {
     let parts: Vec<&str> = path.split('.').collect();
     let mut so_far = "context.arguments".to_owned();
     let mut guards = Vec::new();
@@ -165,14 +174,14 @@ fn guards(path: &str) -> String {
 }
 
 /// Removes the policy's name from Cedar's message, because the position gives it too.
-fn unprefixed(words: &str) -> String {
-    let rest = words.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, "));
-    rest.map_or(words, |(_, rest)| rest).to_owned()
+fn without_policy_prefix(message: &str) -> String {
+    let rest = message.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, "));
+    rest.map_or(message, |(_, rest)| rest).to_owned()
 }
 
 /// Extracts the path of an argument from Cedar's message.
-fn argument(words: &str) -> Option<String> {
-    let (_, rest) = words.split_once("attribute `")?;
+fn argument(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("attribute `")?;
     let (path, _) = rest.split_once('`')?;
     path.strip_prefix("arguments.").map(str::to_owned)
 }

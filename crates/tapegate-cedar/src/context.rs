@@ -3,15 +3,15 @@
 use cedar_policy::{Context, RestrictedExpression};
 
 use crate::combine::put;
-use crate::moment::Moment;
 use crate::polarity::{FOLDERS, POSSIBLE_FOLDERS, READINGS};
+use crate::request_time::RequestTime;
 use crate::value::{FolderFacts, record};
-use crate::{Cedar, Question};
+use crate::{CedarPolicies, CedarQuery};
 
-impl Cedar {
+impl CedarPolicies {
     pub(crate) fn context(
         &self,
-        question: &Question<'_>,
+        question: &CedarQuery<'_>,
         written: RestrictedExpression,
         readings: RestrictedExpression,
         folders: &[FolderFacts],
@@ -31,7 +31,7 @@ impl Cedar {
             pairs.push(("source_id".to_owned(), text(question.server)));
         }
         if self.reads.time {
-            let moment = Moment::new(question.wall_us);
+            let moment = RequestTime::new(question.wall_us);
             let time = [
                 ("hour", moment.hour),
                 ("day_of_week", moment.day_of_week),

@@ -14,7 +14,7 @@ const NAMESPACES: [&str; 3] = ["", "Tapegate", "ThoughtGate"];
 
 /// The spelling of names in a set of policies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dialect {
+pub(crate) struct CedarDialect {
     /// The namespace; empty for none.
     pub(crate) namespace: &'static str,
     /// The type name of a tool.
@@ -26,30 +26,30 @@ pub(crate) struct Dialect {
 
 /// A type or entity named in a policy.
 #[derive(Debug)]
-pub(crate) struct Mention {
+pub(crate) struct NameReference {
     namespace: String,
     kind: String,
     id: Option<String>,
 }
 
 /// The type's name without its namespace.
-pub(crate) fn base(kind: &EntityType) -> &str {
+pub(crate) fn base_name(kind: &EntityType) -> &str {
     kind.0.id.as_str()
 }
 
-impl Dialect {
+impl CedarDialect {
     /// The dialect of the policies; on failure, the first offending policy and the error message.
-    pub(crate) fn of(policies: &[&[Mention]]) -> Result<Self, (usize, String)> {
+    pub(crate) fn of(policies: &[&[NameReference]]) -> Result<Self, (usize, String)> {
         let mut namespace = None;
         let mut tool = None;
         let all =
             || policies.iter().enumerate().flat_map(|(n, all)| all.iter().map(move |m| (n, m)));
         for (place, mention) in all() {
             let own = NAMESPACES.into_iter().find(|own| *own == mention.namespace);
-            let own = own.ok_or_else(|| (place, foreign(&mention.namespace)))?;
+            let own = own.ok_or_else(|| (place, foreign_namespace_message(&mention.namespace)))?;
             let known = *namespace.get_or_insert(own);
             if known != own {
-                return Err((place, mixed(known, own)));
+                return Err((place, mixed_namespaces_message(known, own)));
             }
             let name = match mention.kind.as_str() {
                 "Tool" => "Tool",
@@ -58,9 +58,9 @@ impl Dialect {
             };
             let known = *tool.get_or_insert(name);
             if known != name {
-                let words = "a tool is `Tool` in one policy and `ToolCall` in another; \
+                let message = "a tool is `Tool` in one policy and `ToolCall` in another; \
                              use one of them throughout, `Tool` for new policies";
-                return Err((place, words.to_owned()));
+                return Err((place, message.to_owned()));
             }
         }
         let namespace = namespace.unwrap_or_default();
@@ -70,7 +70,7 @@ impl Dialect {
     }
 
     /// A name with its namespace.
-    pub(crate) fn full(&self, name: &str) -> String {
+    pub(crate) fn qualified(&self, name: &str) -> String {
         match self.namespace {
             "" => name.to_owned(),
             namespace => format!("{namespace}::{name}"),
@@ -93,11 +93,11 @@ impl Dialect {
     }
 }
 
-impl Mention {
+impl NameReference {
     fn new(kind: &EntityType, id: Option<&str>) -> Self {
         let parts: Vec<&str> = kind.0.namespace.iter().map(|part| part.as_str()).collect();
         let namespace = parts.join("::");
-        Self { namespace, kind: base(kind).to_owned(), id: id.map(str::to_owned) }
+        Self { namespace, kind: base_name(kind).to_owned(), id: id.map(str::to_owned) }
     }
 
     /// Whether it cannot occur in older files.
@@ -112,7 +112,7 @@ impl Mention {
     }
 
     /// The warning for an action whose meaning has changed.
-    pub(crate) fn warning(&self, dialect: &Dialect) -> Option<String> {
+    pub(crate) fn warning(&self, dialect: &CedarDialect) -> Option<String> {
         let action = self.id.as_deref().filter(|_| self.kind == "Action")?;
         match action {
             "Forward" | "Approve" if dialect.namespace == "ThoughtGate" => {
@@ -130,7 +130,7 @@ impl Mention {
 }
 
 /// Every type and entity that a policy names.
-pub(crate) fn mentions(policy: &Policy) -> Vec<Mention> {
+pub(crate) fn mentions(policy: &Policy) -> Vec<NameReference> {
     let mut found = Vec::new();
     let body = policy.body();
     let slot = |entity: &EntityOrSlot| match entity {
@@ -140,9 +140,9 @@ pub(crate) fn mentions(policy: &Policy) -> Vec<Mention> {
     match &body.principal {
         PrincipalConstraint::Any => {}
         PrincipalConstraint::Eq(one) | PrincipalConstraint::In(one) => found.extend(slot(one)),
-        PrincipalConstraint::Is(kind) => found.push(Mention::new(kind, None)),
+        PrincipalConstraint::Is(kind) => found.push(NameReference::new(kind, None)),
         PrincipalConstraint::IsIn(kind, one) => {
-            found.push(Mention::new(kind, None));
+            found.push(NameReference::new(kind, None));
             found.extend(slot(one));
         }
     }
@@ -154,56 +154,56 @@ pub(crate) fn mentions(policy: &Policy) -> Vec<Mention> {
     match &body.resource {
         ResourceConstraint::Any => {}
         ResourceConstraint::Eq(one) | ResourceConstraint::In(one) => found.extend(slot(one)),
-        ResourceConstraint::Is(kind) => found.push(Mention::new(kind, None)),
+        ResourceConstraint::Is(kind) => found.push(NameReference::new(kind, None)),
         ResourceConstraint::IsIn(kind, one) => {
-            found.push(Mention::new(kind, None));
+            found.push(NameReference::new(kind, None));
             found.extend(slot(one));
         }
     }
     for clause in body.clauses() {
         let (Clause::When(expr) | Clause::Unless(expr)) = clause;
-        within(expr, &mut found);
+        collect_mentions(expr, &mut found);
     }
     found
 }
 
-fn mention(uid: &EntityUID) -> Mention {
-    Mention::new(&uid.ty, Some(uid.eid.as_str()))
+fn mention(uid: &EntityUID) -> NameReference {
+    NameReference::new(&uid.ty, Some(uid.eid.as_str()))
 }
 
-fn within(expr: &Expr, found: &mut Vec<Mention>) {
+fn collect_mentions(expr: &Expr, found: &mut Vec<NameReference>) {
     match expr {
         Expr::Literal(Literal::EntityUID(uid)) => found.push(mention(uid)),
         Expr::UnaryOp { expr, .. }
         | Expr::GetAttr { expr, .. }
         | Expr::HasAttr { expr, .. }
-        | Expr::Like { expr, .. } => within(expr, found),
+        | Expr::Like { expr, .. } => collect_mentions(expr, found),
         Expr::BinaryOp { left, right, .. } => {
-            within(left, found);
-            within(right, found);
+            collect_mentions(left, found);
+            collect_mentions(right, found);
         }
         Expr::Is { expr, entity_type, in_expr } => {
-            found.push(Mention::new(entity_type, None));
-            within(expr, found);
-            in_expr.iter().for_each(|expr| within(expr, found));
+            found.push(NameReference::new(entity_type, None));
+            collect_mentions(expr, found);
+            in_expr.iter().for_each(|expr| collect_mentions(expr, found));
         }
         Expr::IfThenElse { cond, then_expr, else_expr } => {
-            [cond, then_expr, else_expr].into_iter().for_each(|expr| within(expr, found));
+            [cond, then_expr, else_expr].into_iter().for_each(|expr| collect_mentions(expr, found));
         }
-        Expr::Set(all) => all.iter().for_each(|expr| within(expr, found)),
-        Expr::Record(members) => members.values().for_each(|expr| within(expr, found)),
+        Expr::Set(all) => all.iter().for_each(|expr| collect_mentions(expr, found)),
+        Expr::Record(members) => members.values().for_each(|expr| collect_mentions(expr, found)),
         _ => {}
     }
 }
 
-fn foreign(namespace: &str) -> String {
+fn foreign_namespace_message(namespace: &str) -> String {
     format!(
         "`{namespace}` is not a supported namespace; write names without a namespace, or with \
          `Tapegate::`"
     )
 }
 
-fn mixed(one: &str, two: &str) -> String {
+fn mixed_namespaces_message(one: &str, two: &str) -> String {
     let say = |namespace: &str| match namespace {
         "" => "no namespace".to_owned(),
         other => format!("`{other}::`"),

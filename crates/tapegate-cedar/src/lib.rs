@@ -3,43 +3,43 @@
 //! This is the only crate that depends on Cedar, which is slow to build; other crates pass in texts
 //! and calls and get decisions. It reads no clock, no file and no environment.
 
-mod ask;
+mod argument_types;
+mod attribute_reads;
+mod attribute_tree;
+mod authorizer;
 mod build;
 mod check;
 mod combine;
+mod compared_values;
 mod context;
 mod dialect;
 mod load;
-mod moment;
 mod own_schema;
 mod pattern;
 mod plan;
 mod polarity;
-mod reads;
-mod scene;
+mod request_entities;
+mod request_time;
 mod schema;
+mod schema_reader;
 mod selector;
-mod shape;
 mod statements;
-mod tree;
 mod types;
-mod typing;
 mod value;
-mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cedar_policy::{Effect, PolicySet};
 
-use dialect::Dialect;
-use reads::Reads;
-use scene::{Names, Scenes};
-use selector::Selector;
-use typing::Types;
+use argument_types::ArgumentTypes;
+use attribute_reads::AttributeReads;
+use dialect::CedarDialect;
+use request_entities::{EntitiesCache, TypeNames};
+use selector::ToolSelector;
 
 /// A Cedar text and its name in error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct CedarText {
     /// The file name or a similar label.
     pub name: String,
     /// The policies.
@@ -48,7 +48,7 @@ pub struct Text {
 
 /// An error in a text, or a warning about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct CedarFault {
     /// The index of the text.
     pub text: usize,
     /// The line, from 1; 0 if it concerns the whole text.
@@ -58,12 +58,12 @@ pub struct Fault {
     /// Whether the policies cannot be used.
     pub error: bool,
     /// The message: the problem, and how to fix it.
-    pub words: String,
+    pub message: String,
 }
 
 /// A tool as its server defines it, for the types of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tool {
+pub struct ToolDefinition {
     /// The server.
     pub server: String,
     /// The tool.
@@ -74,7 +74,7 @@ pub struct Tool {
 
 /// The caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller<'a> {
+pub struct CedarPrincipal<'a> {
     /// The application or user.
     pub name: &'a str,
     /// The namespace it runs in.
@@ -89,9 +89,9 @@ pub struct Caller<'a> {
 
 /// A call to be decided.
 #[derive(Debug, Clone, Default)]
-pub struct Question<'a> {
+pub struct CedarQuery<'a> {
     /// The caller.
-    pub caller: Caller<'a>,
+    pub caller: CedarPrincipal<'a>,
     /// The server.
     pub server: &'a str,
     /// The method.
@@ -113,7 +113,7 @@ pub type UrlReader = fn(&str) -> Option<Vec<String>>;
 
 /// Cedar's decision on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct CedarAnswer {
     /// Whether it is permitted.
     pub permit: bool,
     /// The policies that decided, by `@id` or by position.
@@ -128,36 +128,36 @@ pub struct Answer {
 
 /// A set of checked Cedar policies.
 #[derive(Debug)]
-pub struct Cedar {
+pub struct CedarPolicies {
     /// The policies in the form in which they are evaluated: each test reads the arguments in the
     /// way that suits its purpose, and each policy that requires approval has a second copy for all
     /// readings.
     policies: PolicySet,
-    kept: BTreeMap<String, Kept>,
-    reads: Reads,
-    dialect: Dialect,
-    types: Types,
-    names: Names,
-    scenes: Scenes,
+    details: BTreeMap<String, PolicyDetails>,
+    reads: AttributeReads,
+    dialect: CedarDialect,
+    types: ArgumentTypes,
+    names: TypeNames,
+    entities_cache: EntitiesCache,
 }
 
 /// Facts about a policy besides the policy itself.
 #[derive(Debug)]
-struct Kept {
+struct PolicyDetails {
     effect: Effect,
     approval: Option<String>,
-    reads: Reads,
-    selector: Selector,
+    reads: AttributeReads,
+    selector: ToolSelector,
 }
 
-impl Cedar {
+impl CedarPolicies {
     /// Reads and checks policies. `schema` replaces the schema generated from `tools`; for a fault
     /// in it, the text index is one past the last of `texts`.
     pub fn load(
-        texts: &[Text],
-        schema: Option<&Text>,
-        tools: &[Tool],
-    ) -> (Option<Self>, Vec<Fault>) {
+        texts: &[CedarText],
+        schema: Option<&CedarText>,
+        tools: &[ToolDefinition],
+    ) -> (Option<Self>, Vec<CedarFault>) {
         load::load(texts, schema, tools)
     }
 
@@ -172,7 +172,7 @@ impl Cedar {
         let asks = |cedar: &Self| -> BTreeSet<String> {
             let asks = |policy: &&cedar_policy::Policy| {
                 let id = policy.id().to_string();
-                cedar.kept.get(&id).is_some_and(|kept| kept.approval.is_some())
+                cedar.details.get(&id).is_some_and(|kept| kept.approval.is_some())
             };
             cedar.policies.policies().filter(asks).map(ToString::to_string).collect()
         };
@@ -188,18 +188,18 @@ impl Cedar {
 
     /// How many policies there are.
     pub fn len(&self) -> usize {
-        self.kept.len()
+        self.details.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.details.is_empty()
     }
 
     /// The workflows that policies require by `@approval`, sorted and without duplicates.
     pub fn workflows(&self) -> Vec<String> {
         let all: BTreeSet<&String> =
-            self.kept.values().filter_map(|kept| kept.approval.as_ref()).collect();
+            self.details.values().filter_map(|kept| kept.approval.as_ref()).collect();
         all.into_iter().cloned().collect()
     }
 }

@@ -3,23 +3,26 @@
 use cedar_policy::{Schema, SchemaFragment};
 use serde_json::Value;
 
-use crate::Text;
+use crate::CedarText;
 use crate::check::place;
-use crate::dialect::Dialect;
-use crate::types::{Member, Record, Type};
+use crate::dialect::CedarDialect;
+use crate::types::{CedarType, RecordMember, RecordType};
 
 /// How deeply types are followed.
 const DEPTH_MAX: usize = 24;
 
 /// A parsed schema.
-pub(crate) struct Own {
+pub(crate) struct OwnSchema {
     pub(crate) schema: Schema,
     /// The type of the arguments of tool calls.
-    pub(crate) arguments: Record,
+    pub(crate) arguments: RecordType,
 }
 
 /// Parses a schema, in Cedar's syntax or as JSON, and adapts the dialect to it.
-pub(crate) fn read(text: &Text, dialect: &mut Dialect) -> Result<Own, (Option<usize>, String)> {
+pub(crate) fn read(
+    text: &CedarText,
+    dialect: &mut CedarDialect,
+) -> Result<OwnSchema, (Option<usize>, String)> {
     let fragment = if text.text.trim_start().starts_with('{') {
         SchemaFragment::from_json_str(&text.text).map_err(|error| (None, error.to_string()))?
     } else {
@@ -38,20 +41,20 @@ pub(crate) fn read(text: &Text, dialect: &mut Dialect) -> Result<Own, (Option<us
     dialect.two_actions = space["actions"].get("resources/read").is_none();
     let kinds = &space["entityTypes"];
     dialect.tool = if kinds.get("Tool").is_some() { "Tool" } else { "ToolCall" };
-    let resolver = Resolver { commons: &space["commonTypes"] };
+    let resolver = TypeResolver { commons: &space["commonTypes"] };
     let context = resolver.kind(&action["appliesTo"]["context"], DEPTH_MAX);
     let shape = resolver.kind(&kinds[dialect.tool]["shape"], DEPTH_MAX);
     let mut found = [context, shape].into_iter().filter_map(|kind| match kind {
-        Type::Record(mut record) => match record.members.remove("arguments")?.kind {
-            Type::Record(record) => Some(record),
+        CedarType::Record(mut record) => match record.members.remove("arguments")?.kind {
+            CedarType::Record(record) => Some(record),
             _ => None,
         },
         _ => None,
     });
-    Ok(Own { schema, arguments: found.next().unwrap_or_default() })
+    Ok(OwnSchema { schema, arguments: found.next().unwrap_or_default() })
 }
 
-fn no_namespace(dialect: &Dialect) -> String {
+fn no_namespace(dialect: &CedarDialect) -> String {
     match dialect.namespace {
         "" => {
             "the policies use no namespace, and the schema declares nothing outside one".to_owned()
@@ -60,42 +63,44 @@ fn no_namespace(dialect: &Dialect) -> String {
     }
 }
 
-struct Resolver<'a> {
+struct TypeResolver<'a> {
     commons: &'a Value,
 }
 
-impl Resolver<'_> {
+impl TypeResolver<'_> {
     /// Converts a type of the schema; `Any` if JSON has no such type.
-    fn kind(&self, value: &Value, depth: usize) -> Type {
+    fn kind(&self, value: &Value, depth: usize) -> CedarType {
         let (Some(depth), Some(name)) = (depth.checked_sub(1), value["type"].as_str()) else {
-            return Type::Any;
+            return CedarType::Any;
         };
         match name {
-            "Record" => Type::Record(self.record(value, depth)),
-            "Set" => Type::Set(Box::new(self.kind(&value["element"], depth))),
+            "Record" => CedarType::Record(self.record(value, depth)),
+            "Set" => CedarType::Set(Box::new(self.kind(&value["element"], depth))),
             "EntityOrCommon" | "Extension" => {
-                self.named(value["name"].as_str().unwrap_or_default(), depth)
+                self.resolve_named(value["name"].as_str().unwrap_or_default(), depth)
             }
-            name => self.named(name, depth),
+            name => self.resolve_named(name, depth),
         }
     }
 
-    fn named(&self, name: &str, depth: usize) -> Type {
+    fn resolve_named(&self, name: &str, depth: usize) -> CedarType {
         match name.rsplit("::").next().unwrap_or(name) {
-            "String" => Type::String,
-            "Long" => Type::Long,
-            "Bool" | "Boolean" => Type::Bool,
-            "decimal" => Type::Decimal,
-            common => self.commons.get(common).map_or(Type::Any, |kind| self.kind(kind, depth)),
+            "String" => CedarType::String,
+            "Long" => CedarType::Long,
+            "Bool" | "Boolean" => CedarType::Bool,
+            "decimal" => CedarType::Decimal,
+            common => {
+                self.commons.get(common).map_or(CedarType::Any, |kind| self.kind(kind, depth))
+            }
         }
     }
 
-    fn record(&self, value: &Value, depth: usize) -> Record {
-        let mut record = Record::default();
+    fn record(&self, value: &Value, depth: usize) -> RecordType {
+        let mut record = RecordType::default();
         for (name, member) in value["attributes"].as_object().into_iter().flatten() {
             let required = member["required"].as_bool().unwrap_or(true);
             let kind = self.kind(member, depth);
-            record.members.insert(name.clone(), Member { kind, required });
+            record.members.insert(name.clone(), RecordMember { kind, required });
         }
         record
     }

@@ -5,7 +5,7 @@ use tapegate_core::lenient::spelling::{form_decode, nfkc, percent_decoded, unico
 
 /// A `like` pattern.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct LikePattern {
     elements: Vec<PatternElem>,
     /// The literal pieces between its wildcards; without a wildcard, one piece.
     pieces: Vec<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Pattern {
     decoded: Vec<Vec<String>>,
 }
 
-impl Pattern {
+impl LikePattern {
     pub(crate) fn new(elements: &[PatternElem]) -> Self {
         let mut pieces = vec![String::new()];
         for element in elements {
@@ -39,14 +39,14 @@ impl Pattern {
     }
 
     /// Whether a text matches, by Cedar's rules.
-    pub(crate) fn is_like(&self, text: &str) -> bool {
-        is_like(&self.elements, text)
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        pattern_matches(&self.elements, text)
     }
 
     /// A text that matches the pattern, if `text` matches it after decoding and ignoring case: the
     /// literal pieces are spelled as in the pattern, and the rest as in the text.
     pub(crate) fn respell(&self, text: &str) -> Option<String> {
-        if self.is_like(text) {
+        if self.matches(text) {
             return None;
         }
         let folded = text.to_ascii_lowercase();
@@ -80,7 +80,7 @@ fn decode(piece: &str) -> String {
 }
 
 /// Whether a text matches a pattern, by Cedar's rules.
-fn is_like(pattern: &[PatternElem], text: &str) -> bool {
+fn pattern_matches(pattern: &[PatternElem], text: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut place) = (0, 0);
     // Where to continue if the part after the last wildcard does not match.
@@ -127,7 +127,7 @@ mod tests {
             ("abcb", "*bc", false),
             ("ab", "a**b", true),
         ] {
-            assert_eq!(is_like(&elements(like), text), holds, "{text} like {like}");
+            assert_eq!(pattern_matches(&elements(like), text), holds, "{text} like {like}");
         }
     }
 
@@ -146,9 +146,9 @@ mod tests {
             ("/Etc/*", "/ETC/Passwd", Some("/Etc/Passwd")),
             ("*DELETE*", "x Delete Y", Some("x DELETE Y")),
         ] {
-            let pattern = Pattern::new(&elements(like));
+            let pattern = LikePattern::new(&elements(like));
             assert_eq!(pattern.respell(text).as_deref(), spelled, "{text} like {like}");
-            assert!(spelled.is_none_or(|spelled| pattern.is_like(spelled)), "{like}");
+            assert!(spelled.is_none_or(|spelled| pattern.matches(spelled)), "{like}");
         }
     }
 }

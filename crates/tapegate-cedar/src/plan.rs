@@ -14,25 +14,25 @@ use cedar_policy::pst::{
 };
 use cedar_policy::{Authorizer, Context, Decision, PolicyId, PolicySet, Request, Response};
 
-use crate::scene::Scene;
+use crate::request_entities::RequestEntities;
 
 /// The policies reduced to those that apply to a scene.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ShortenedPolicies {
     policies: PolicySet,
 }
 
 /// The result of a plan.
-pub(crate) enum Short {
+pub(crate) enum ShortcutResult {
     /// These permit, and nothing forbids; if empty, nothing permits.
     Permits(BTreeSet<String>),
     /// The whole set must be evaluated.
     Unsure,
 }
 
-impl Plan {
+impl ShortenedPolicies {
     /// Reduces the policies for a scene; `None` if that is not possible.
-    pub(crate) fn new(policies: &PolicySet, scene: &Scene) -> Option<Self> {
+    pub(crate) fn new(policies: &PolicySet, scene: &RequestEntities) -> Option<Self> {
         let mut scopes = PolicySet::new();
         let mut all = Vec::new();
         for policy in policies.policies() {
@@ -40,10 +40,10 @@ impl Plan {
             let body = pst.body();
             let mut scope = body.clone().try_with_clauses([]).ok()?;
             scope.effect = Effect::Permit;
-            scopes.add(made(scope)?).ok()?;
+            scopes.add(build_policy(scope)?).ok()?;
             all.push((policy.id().clone(), pst));
         }
-        let response = ask(&scopes, scene, Context::empty())?;
+        let response = authorize(&scopes, scene, Context::empty())?;
         let holds: BTreeSet<&PolicyId> = response.diagnostics().reason().collect();
         let mut short = PolicySet::new();
         let mut forbids = Vec::new();
@@ -54,45 +54,59 @@ impl Plan {
                 Effect::Permit => {
                     let id: &str = id.as_ref();
                     let clauses = body.clauses().clone();
-                    short.add(made(anything(id, Effect::Permit, clauses)?)?).ok()?;
+                    short
+                        .add(build_policy(policy_for_everything(id, Effect::Permit, clauses)?)?)
+                        .ok()?;
                 }
             }
         }
         if let Some(any) = any_of(&forbids) {
             // No policy can have this name: `@id` is never empty.
-            short.add(made(anything("", Effect::Forbid, vec![Clause::When(any)])?)?).ok()?;
+            short
+                .add(build_policy(policy_for_everything(
+                    "",
+                    Effect::Forbid,
+                    vec![Clause::When(any)],
+                )?)?)
+                .ok()?;
         }
         Some(Self { policies: short })
     }
 
     /// Evaluates the plan.
-    pub(crate) fn ask(&self, scene: &Scene, context: Context) -> Short {
-        let Some(response) = ask(&self.policies, scene, context) else { return Short::Unsure };
+    pub(crate) fn evaluate(&self, scene: &RequestEntities, context: Context) -> ShortcutResult {
+        let Some(response) = authorize(&self.policies, scene, context) else {
+            return ShortcutResult::Unsure;
+        };
         let diagnostics = response.diagnostics();
         let names = || diagnostics.reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
         match response.decision() {
-            _ if diagnostics.errors().next().is_some() => Short::Unsure,
-            Decision::Deny if diagnostics.reason().next().is_some() => Short::Unsure,
-            Decision::Deny => Short::Permits(BTreeSet::new()),
-            Decision::Allow => Short::Permits(names()),
+            _ if diagnostics.errors().next().is_some() => ShortcutResult::Unsure,
+            Decision::Deny if diagnostics.reason().next().is_some() => ShortcutResult::Unsure,
+            Decision::Deny => ShortcutResult::Permits(BTreeSet::new()),
+            Decision::Allow => ShortcutResult::Permits(names()),
         }
     }
 }
 
 /// Evaluates policies for a scene.
-pub(crate) fn ask(policies: &PolicySet, scene: &Scene, context: Context) -> Option<Response> {
+pub(crate) fn authorize(
+    policies: &PolicySet,
+    scene: &RequestEntities,
+    context: Context,
+) -> Option<Response> {
     let (principal, resource) = (scene.principal.clone(), scene.resource.clone());
     let request = Request::new(principal, scene.action.clone(), resource, context, None).ok()?;
     Some(Authorizer::new().is_authorized(&request, policies, &scene.entities))
 }
 
-pub(crate) fn made(body: Template) -> Option<cedar_policy::Policy> {
+pub(crate) fn build_policy(body: Template) -> Option<cedar_policy::Policy> {
     let policy = Policy::Static(StaticPolicy::try_from(body).ok()?);
     cedar_policy::Policy::from_pst(policy).ok()
 }
 
 /// A policy with an unrestricted scope.
-fn anything(id: &str, effect: Effect, clauses: Vec<Clause>) -> Option<Template> {
+fn policy_for_everything(id: &str, effect: Effect, clauses: Vec<Clause>) -> Option<Template> {
     let id = cedar_policy::pst::PolicyID(id.into());
     let (principal, resource) = (PrincipalConstraint::Any, ResourceConstraint::Any);
     let body = Template::new(id, effect, principal, ActionConstraint::Any, resource);

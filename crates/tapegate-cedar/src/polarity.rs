@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Template, UnaryOp, Var};
-use tapegate_core::lenient::folder::Folder;
+use tapegate_core::lenient::folder::FolderPath;
 
-use crate::reads::chain;
+use crate::attribute_reads::chain;
 
 /// The arguments in one of their readings, for tests that stop.
 pub(crate) const READINGS: &str = "readings";
@@ -25,7 +25,7 @@ const CONDITIONS_MAX: usize = 6;
 
 /// The purpose of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Aim {
+pub(crate) enum TestPurpose {
     #[default]
     Stop,
     Pass,
@@ -35,7 +35,7 @@ pub(crate) enum Aim {
 #[derive(Debug)]
 pub(crate) struct FolderTest {
     pub(crate) path: Vec<String>,
-    pub(crate) folders: Vec<Folder>,
+    pub(crate) folders: Vec<FolderPath>,
 }
 
 /// A test of an argument against a path pattern.
@@ -48,7 +48,7 @@ pub(crate) struct PathPattern {
 
 /// The conditions of a policy, split by the purpose of each test.
 #[derive(Debug)]
-pub(crate) struct Split {
+pub(crate) struct SplitConditions {
     pub(crate) clauses: Vec<Clause>,
     pub(crate) folders: Vec<FolderTest>,
     /// Whether some test stops, and so needs all readings.
@@ -58,30 +58,30 @@ pub(crate) struct Split {
 }
 
 /// Splits the conditions of a policy with this aim; on failure, the error message.
-pub(crate) fn split(body: &Template, aim: Aim) -> Result<Split, String> {
-    let mut splitter = Splitter { aim, ..Splitter::default() };
+pub(crate) fn split(body: &Template, aim: TestPurpose) -> Result<SplitConditions, String> {
+    let mut splitter = ConditionSplitter { aim, ..ConditionSplitter::default() };
     let mut clauses = Vec::new();
     for clause in body.clauses() {
         clauses.push(match clause {
-            Clause::When(expr) => Clause::When(splitter.turn(expr, aim)?),
-            Clause::Unless(expr) => Clause::Unless(splitter.turn(expr, aim.other())?),
+            Clause::When(expr) => Clause::When(splitter.split_expression(expr, aim)?),
+            Clause::Unless(expr) => Clause::Unless(splitter.split_expression(expr, aim.other())?),
         });
     }
-    let Splitter { folders, path_patterns, reads_readings, .. } = splitter;
-    Ok(Split { clauses, folders, reads_readings, path_patterns })
+    let ConditionSplitter { folders, path_patterns, reads_readings, .. } = splitter;
+    Ok(SplitConditions { clauses, folders, reads_readings, path_patterns })
 }
 
 #[derive(Default)]
-struct Splitter {
+struct ConditionSplitter {
     /// The purpose of the policy as a whole.
-    aim: Aim,
+    aim: TestPurpose,
     folders: Vec<FolderTest>,
     path_patterns: Vec<PathPattern>,
     reads_readings: bool,
     nested: usize,
 }
 
-impl Aim {
+impl TestPurpose {
     fn other(self) -> Self {
         match self {
             Self::Stop => Self::Pass,
@@ -90,16 +90,21 @@ impl Aim {
     }
 }
 
-impl Splitter {
+impl ConditionSplitter {
     /// Rewrites a boolean expression.
-    fn turn(&mut self, expr: &Arc<Expr>, aim: Aim) -> Result<Arc<Expr>, String> {
+    fn split_expression(
+        &mut self,
+        expr: &Arc<Expr>,
+        aim: TestPurpose,
+    ) -> Result<Arc<Expr>, String> {
         match &**expr {
             Expr::BinaryOp { op: op @ (BinaryOp::And | BinaryOp::Or), left, right } => {
-                let (left, right) = (self.turn(left, aim)?, self.turn(right, aim)?);
+                let (left, right) =
+                    (self.split_expression(left, aim)?, self.split_expression(right, aim)?);
                 Ok(Arc::new(Expr::BinaryOp { op: *op, left, right }))
             }
             Expr::UnaryOp { op: UnaryOp::Not, expr: inner } if !is_negated_test(inner) => {
-                let expr = self.turn(inner, aim.other())?;
+                let expr = self.split_expression(inner, aim.other())?;
                 Ok(Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr }))
             }
             Expr::BinaryOp { op: BinaryOp::NotEq, .. } => self.test(expr, aim.other()),
@@ -109,24 +114,25 @@ impl Splitter {
                 if self.nested > CONDITIONS_MAX {
                     return Err("conditions of `if` are nested too deeply".to_owned());
                 }
-                let (holds, fails) = (self.turn(cond, aim)?, self.turn(cond, aim.other())?);
+                let (holds, fails) =
+                    (self.split_expression(cond, aim)?, self.split_expression(cond, aim.other())?);
                 self.nested -= 1;
                 let fails = Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr: fails });
-                let then_expr = both(holds, self.turn(then_expr, aim)?);
-                let else_expr = both(fails, self.turn(else_expr, aim)?);
+                let then_expr = conjunction(holds, self.split_expression(then_expr, aim)?);
+                let else_expr = conjunction(fails, self.split_expression(else_expr, aim)?);
                 let op = BinaryOp::Or;
                 Ok(Arc::new(Expr::BinaryOp { op, left: then_expr, right: else_expr }))
             }
             Expr::IfThenElse { cond, then_expr, else_expr } => Ok(Arc::new(Expr::IfThenElse {
                 cond: Arc::clone(cond),
-                then_expr: self.turn(then_expr, aim)?,
-                else_expr: self.turn(else_expr, aim)?,
+                then_expr: self.split_expression(then_expr, aim)?,
+                else_expr: self.split_expression(else_expr, aim)?,
             })),
             _ => self.test(expr, aim),
         }
     }
 
-    fn test(&mut self, expr: &Arc<Expr>, aim: Aim) -> Result<Arc<Expr>, String> {
+    fn test(&mut self, expr: &Arc<Expr>, aim: TestPurpose) -> Result<Arc<Expr>, String> {
         if let Some(test) = folder_test(expr)? {
             self.folders.push(test);
         } else if mentions(expr, &is_folders) {
@@ -136,20 +142,20 @@ impl Splitter {
             ));
         }
         match aim {
-            Aim::Pass => {
+            TestPurpose::Pass => {
                 self.path_patterns.extend(path_pattern(expr));
                 Ok(Arc::clone(expr))
             }
-            Aim::Stop => {
+            TestPurpose::Stop => {
                 self.reads_readings |= mentions_arguments(expr);
-                Ok(Arc::new(self.redirected(expr)))
+                Ok(Arc::new(self.read_all_readings(expr)))
             }
         }
     }
 
     /// Rewrites an expression to use all readings.
-    fn redirected(&self, expr: &Expr) -> Expr {
-        let again = |expr: &Arc<Expr>| Arc::new(self.redirected(expr));
+    fn read_all_readings(&self, expr: &Expr) -> Expr {
+        let again = |expr: &Arc<Expr>| Arc::new(self.read_all_readings(expr));
         match expr {
             Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
                 (Expr::Var(Var::Context), "arguments") => of_context(READINGS),
@@ -159,7 +165,7 @@ impl Splitter {
             },
             // A `null` member counts as present in a policy that stops, and as absent in one that
             // permits.
-            Expr::HasAttr { .. } if self.aim == Aim::Pass => expr.clone(),
+            Expr::HasAttr { .. } if self.aim == TestPurpose::Pass => expr.clone(),
             Expr::HasAttr { expr, attrs } => {
                 Expr::HasAttr { expr: again(expr), attrs: attrs.clone() }
             }
@@ -185,7 +191,7 @@ impl Splitter {
     }
 }
 
-fn both(left: Arc<Expr>, right: Arc<Expr>) -> Arc<Expr> {
+fn conjunction(left: Arc<Expr>, right: Arc<Expr>) -> Arc<Expr> {
     Arc::new(Expr::BinaryOp { op: BinaryOp::And, left, right })
 }
 
@@ -230,7 +236,7 @@ fn folder_test(expr: &Expr) -> Result<Option<FolderTest>, String> {
     let mut folders = Vec::new();
     for literal in literals {
         let Expr::Literal(Literal::String(text)) = literal else { return Ok(None) };
-        folders.push(Folder::parse(text)?);
+        folders.push(FolderPath::parse(text)?);
     }
     let path = path.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     Ok(Some(FolderTest { path, folders }).filter(|test| !test.path.is_empty()))

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::Dialect;
+use crate::dialect::CedarDialect;
 use crate::polarity::FOLDERS;
-use crate::types::Record;
+use crate::types::RecordType;
 
 /// The actions, and the types of their resources.
 pub(crate) const ACTIONS: [(&str, &[&str]); 6] = [
@@ -18,7 +18,12 @@ pub(crate) const ACTIONS: [(&str, &[&str]); 6] = [
 
 /// The schema in a dialect, as JSON. `tool` is the type of the arguments of tool calls, `other`
 /// that of all other calls, `folders` the arguments whose folders are known.
-pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record, folders: &Record) -> Value {
+pub(crate) fn schema(
+    dialect: &CedarDialect,
+    tool: &RecordType,
+    other: &RecordType,
+    folders: &RecordType,
+) -> Value {
     let actions = ACTIONS
         .iter()
         .filter(|(name, _)| !dialect.two_actions || matches!(*name, "tools/call" | "mcp/method"))
@@ -39,7 +44,7 @@ pub(crate) fn schema(dialect: &Dialect, tool: &Record, other: &Record, folders: 
     json!({ name: { "entityTypes": entities(dialect, tool), "actions": actions } })
 }
 
-fn action(kinds: &[&str], arguments: &Record, folders: &Record) -> Value {
+fn action(kinds: &[&str], arguments: &RecordType, folders: &RecordType) -> Value {
     let context = json!({
         "type": "Record",
         "attributes": {
@@ -53,7 +58,7 @@ fn action(kinds: &[&str], arguments: &Record, folders: &Record) -> Value {
     json!({ "appliesTo": { "principalTypes": ["App"], "resourceTypes": kinds, "context": context } })
 }
 
-fn entities(dialect: &Dialect, tool: &Record) -> Value {
+fn entities(dialect: &CedarDialect, tool: &RecordType) -> Value {
     let text = "String";
     let mut app = record(&[("name", text), ("namespace", text), ("service_account", text)]);
     app["attributes"]["client"] = json!({ "type": "String", "required": false });

@@ -7,13 +7,13 @@ use cedar_policy::pst::{
     ResourceConstraint, Var,
 };
 
-use crate::dialect::base;
-use crate::reads::{Reads, chain};
+use crate::attribute_reads::{AttributeReads, chain};
+use crate::dialect::base_name;
 use crate::schema::ACTIONS;
 
 /// The tools that a policy can apply to; `None` means all.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Selector {
+pub(crate) struct ToolSelector {
     pub(crate) names: Option<BTreeSet<String>>,
     pub(crate) servers: Option<BTreeSet<String>>,
     /// The actions, by name; `None` means all.
@@ -23,12 +23,12 @@ pub(crate) struct Selector {
 }
 
 /// A restriction of the resource by one condition.
-enum Narrowed {
+enum ResourceFilter {
     Names(BTreeSet<String>),
     Servers(BTreeSet<String>),
 }
 
-impl Selector {
+impl ToolSelector {
     /// Reads the scope of a policy and the conditions before the first argument.
     pub(crate) fn of(policy: &Policy) -> Self {
         let body = policy.body();
@@ -36,19 +36,19 @@ impl Selector {
         match &body.resource {
             ResourceConstraint::Any => {}
             ResourceConstraint::Eq(EntityOrSlot::Entity(uid)) => {
-                selector.kind = Some(base(&uid.ty).to_owned());
-                selector.narrow(Narrowed::Names([uid.eid.to_string()].into()));
+                selector.kind = Some(base_name(&uid.ty).to_owned());
+                selector.narrow(ResourceFilter::Names([uid.eid.to_string()].into()));
             }
-            ResourceConstraint::In(entity) => selector.within(entity),
-            ResourceConstraint::Is(kind) => selector.kind = Some(base(kind).to_owned()),
+            ResourceConstraint::In(entity) => selector.add_entity(entity),
+            ResourceConstraint::Is(kind) => selector.kind = Some(base_name(kind).to_owned()),
             ResourceConstraint::IsIn(kind, entity) => {
-                selector.kind = Some(base(kind).to_owned());
-                selector.within(entity);
+                selector.kind = Some(base_name(kind).to_owned());
+                selector.add_entity(entity);
             }
             ResourceConstraint::Eq(_) => {}
         }
         for clause in body.clauses() {
-            let mut reads = Reads::default();
+            let mut reads = AttributeReads::default();
             reads.clause(clause);
             match clause {
                 Clause::When(expr) => {
@@ -63,7 +63,7 @@ impl Selector {
         selector
     }
 
-    fn within(&mut self, entity: &EntityOrSlot) {
+    fn add_entity(&mut self, entity: &EntityOrSlot) {
         if let EntityOrSlot::Entity(uid) = entity
             && let Some(narrowed) = server(uid)
         {
@@ -77,21 +77,21 @@ impl Selector {
         if let Expr::BinaryOp { op: BinaryOp::And, left, right } = expr {
             return self.conditions(left) && self.conditions(right);
         }
-        let mut reads = Reads::default();
+        let mut reads = AttributeReads::default();
         reads.walk(expr, None);
         if reads.arguments.touches(&[]) {
             return false;
         }
-        if let Some(narrowed) = narrowed(expr) {
+        if let Some(narrowed) = narrowing_of(expr) {
             self.narrow(narrowed);
         }
         true
     }
 
-    fn narrow(&mut self, narrowed: Narrowed) {
+    fn narrow(&mut self, narrowed: ResourceFilter) {
         let (known, new) = match narrowed {
-            Narrowed::Names(names) => (&mut self.names, names),
-            Narrowed::Servers(servers) => (&mut self.servers, servers),
+            ResourceFilter::Names(names) => (&mut self.names, names),
+            ResourceFilter::Servers(servers) => (&mut self.servers, servers),
         };
         *known = Some(match known.take() {
             Some(known) => known.intersection(&new).cloned().collect(),
@@ -103,17 +103,17 @@ impl Selector {
     pub(crate) fn may_be_about(&self, action: &str, kind: &str, server: &str, name: &str) -> bool {
         self.actions.as_ref().is_none_or(|actions| actions.contains(action))
             && self.kind.as_deref().is_none_or(|own| own == kind)
-            && self.takes(server, name)
+            && self.includes_tool(server, name)
     }
 
     /// Whether the policy can apply to tool calls.
-    pub(crate) fn takes_tools(&self) -> bool {
+    pub(crate) fn includes_tools(&self) -> bool {
         self.actions.as_ref().is_none_or(|actions| actions.contains("tools/call"))
             && self.kind.as_deref().is_none_or(|kind| matches!(kind, "Tool" | "ToolCall"))
     }
 
     /// Whether the policy can apply to anything but tool calls.
-    pub(crate) fn takes_others(&self) -> bool {
+    pub(crate) fn includes_non_tools(&self) -> bool {
         let tools_only =
             |actions: &BTreeSet<String>| actions.iter().all(|action| action == "tools/call");
         !self.actions.as_ref().is_some_and(tools_only)
@@ -121,7 +121,7 @@ impl Selector {
     }
 
     /// Whether it includes a tool of a server.
-    pub(crate) fn takes(&self, server: &str, name: &str) -> bool {
+    pub(crate) fn includes_tool(&self, server: &str, name: &str) -> bool {
         self.names.as_ref().is_none_or(|names| names.contains(name))
             && self.servers.as_ref().is_none_or(|servers| servers.contains(server))
     }
@@ -140,15 +140,15 @@ fn actions(constraint: &ActionConstraint) -> Option<BTreeSet<String>> {
     }
 }
 
-fn narrowed(expr: &Expr) -> Option<Narrowed> {
+fn narrowing_of(expr: &Expr) -> Option<ResourceFilter> {
     match expr {
         Expr::BinaryOp { op: BinaryOp::Or, left, right } => {
-            match (narrowed(left)?, narrowed(right)?) {
-                (Narrowed::Names(one), Narrowed::Names(two)) => {
-                    Some(Narrowed::Names(one.union(&two).cloned().collect()))
+            match (narrowing_of(left)?, narrowing_of(right)?) {
+                (ResourceFilter::Names(one), ResourceFilter::Names(two)) => {
+                    Some(ResourceFilter::Names(one.union(&two).cloned().collect()))
                 }
-                (Narrowed::Servers(one), Narrowed::Servers(two)) => {
-                    Some(Narrowed::Servers(one.union(&two).cloned().collect()))
+                (ResourceFilter::Servers(one), ResourceFilter::Servers(two)) => {
+                    Some(ResourceFilter::Servers(one.union(&two).cloned().collect()))
                 }
                 _ => None,
             }
@@ -169,25 +169,25 @@ fn narrowed(expr: &Expr) -> Option<Narrowed> {
     }
 }
 
-fn equal(left: &Expr, right: &Expr) -> Option<Narrowed> {
+fn equal(left: &Expr, right: &Expr) -> Option<ResourceFilter> {
     if let (Expr::Var(Var::Resource), Expr::Literal(Literal::EntityUID(uid))) = (left, right) {
-        return Some(Narrowed::Names([uid.eid.to_string()].into()));
+        return Some(ResourceFilter::Names([uid.eid.to_string()].into()));
     }
     attribute(left, [text(right)?].into())
 }
 
 /// The restriction by `resource.name` or `resource.server`.
-fn attribute(expr: &Expr, texts: BTreeSet<String>) -> Option<Narrowed> {
+fn attribute(expr: &Expr, texts: BTreeSet<String>) -> Option<ResourceFilter> {
     let (Var::Resource, names) = chain(expr)? else { return None };
     match names[..] {
-        ["name"] => Some(Narrowed::Names(texts)),
-        ["server"] => Some(Narrowed::Servers(texts)),
+        ["name"] => Some(ResourceFilter::Names(texts)),
+        ["server"] => Some(ResourceFilter::Servers(texts)),
         _ => None,
     }
 }
 
-fn server(uid: &EntityUID) -> Option<Narrowed> {
-    (base(&uid.ty) == "Server").then(|| Narrowed::Servers([uid.eid.to_string()].into()))
+fn server(uid: &EntityUID) -> Option<ResourceFilter> {
+    (base_name(&uid.ty) == "Server").then(|| ResourceFilter::Servers([uid.eid.to_string()].into()))
 }
 
 fn text(expr: &Expr) -> Option<String> {

@@ -1,63 +1,69 @@
 //! Loading and evaluating policies.
 
-mod answers;
+mod decisions;
 mod dialects;
 mod folders;
-mod props;
+mod messages;
+mod properties;
 mod readings;
-mod words;
 
-use crate::{Answer, Caller, Cedar, Fault, Question, Text, Tool};
+use crate::{
+    CedarAnswer, CedarFault, CedarPolicies, CedarPrincipal, CedarQuery, CedarText, ToolDefinition,
+};
 
 /// Loads one text named `p.cedar`.
-fn load(text: &str, tools: &[Tool]) -> (Option<Cedar>, Vec<Fault>) {
-    let text = Text { name: "p.cedar".to_owned(), text: text.to_owned() };
-    Cedar::load(&[text], None, tools)
+fn load(text: &str, tools: &[ToolDefinition]) -> (Option<CedarPolicies>, Vec<CedarFault>) {
+    let text = CedarText { name: "p.cedar".to_owned(), text: text.to_owned() };
+    CedarPolicies::load(&[text], None, tools)
 }
 
 /// Loads one text that must have no faults.
-fn fine(text: &str, tools: &[Tool]) -> Cedar {
+fn fine(text: &str, tools: &[ToolDefinition]) -> CedarPolicies {
     let (cedar, faults) = load(text, tools);
     assert!(faults.is_empty(), "{faults:#?}");
     cedar.unwrap()
 }
 
 /// Loads one text that may have warnings only.
-fn usable(text: &str, tools: &[Tool]) -> Cedar {
+fn usable(text: &str, tools: &[ToolDefinition]) -> CedarPolicies {
     let (cedar, faults) = load(text, tools);
     assert!(!faults.iter().any(|fault| fault.error), "{faults:#?}");
     cedar.unwrap()
 }
 
 /// The faults of a text, as `line:column: message`.
-fn faults(text: &str, tools: &[Tool]) -> Vec<String> {
+fn faults(text: &str, tools: &[ToolDefinition]) -> Vec<String> {
     let (cedar, faults) = load(text, tools);
     assert_eq!(cedar.is_none(), faults.iter().any(|fault| fault.error));
-    let say = |fault: &Fault| {
+    let say = |fault: &CedarFault| {
         let mark = if fault.error { "" } else { "warning: " };
-        format!("{}:{}: {mark}{}", fault.line, fault.column, fault.words)
+        format!("{}:{}: {mark}{}", fault.line, fault.column, fault.message)
     };
     faults.iter().map(say).collect()
 }
 
-fn tool(server: &str, name: &str, input_schema: &str) -> Tool {
-    Tool { server: server.to_owned(), name: name.to_owned(), input_schema: input_schema.to_owned() }
+fn tool(server: &str, name: &str, input_schema: &str) -> ToolDefinition {
+    ToolDefinition {
+        server: server.to_owned(),
+        name: name.to_owned(),
+        input_schema: input_schema.to_owned(),
+    }
 }
 
 /// A call of a tool of the server `files`.
-fn call(cedar: &Cedar, name: &str, arguments: &str) -> Answer {
+fn call(cedar: &CedarPolicies, name: &str, arguments: &str) -> CedarAnswer {
     ask(cedar, "tools/call", name, Some(arguments))
 }
 
-fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answer {
-    let caller = Caller {
+fn ask(cedar: &CedarPolicies, method: &str, name: &str, arguments: Option<&str>) -> CedarAnswer {
+    let caller = CedarPrincipal {
         name: "ann",
         namespace: "local",
         service_account: "local",
         roles: &["dev".to_owned()],
         client: Some("claude"),
     };
-    let question = Question {
+    let question = CedarQuery {
         caller,
         server: "files",
         method,
@@ -67,10 +73,10 @@ fn ask(cedar: &Cedar, method: &str, name: &str, arguments: Option<&str>) -> Answ
         wall_us: 1_700_000_000_000_000,
         url_reader: None,
     };
-    let answer = cedar.ask(&question);
+    let answer = cedar.authorize(&question);
     // From the third time on, answers come from the plan.
     for _ in 0..3 {
-        assert_eq!(cedar.ask(&question), answer);
+        assert_eq!(cedar.authorize(&question), answer);
     }
     answer
 }

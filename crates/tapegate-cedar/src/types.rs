@@ -6,49 +6,49 @@ use serde_json::{Value, json};
 
 /// A Cedar type that JSON values can have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Type {
+pub(crate) enum CedarType {
     /// Not declared; the type follows from the value.
     Any,
     String,
     Long,
     Bool,
     Decimal,
-    Set(Box<Type>),
-    Record(Record),
+    Set(Box<CedarType>),
+    Record(RecordType),
 }
 
 /// The members of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    pub(crate) members: BTreeMap<String, Member>,
+pub(crate) struct RecordType {
+    pub(crate) members: BTreeMap<String, RecordMember>,
     /// Members without a type, with the reason.
     pub(crate) left_out: BTreeMap<String, String>,
 }
 
 /// A member of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
-    pub(crate) kind: Type,
+pub(crate) struct RecordMember {
+    pub(crate) kind: CedarType,
     pub(crate) required: bool,
 }
 
 /// A value that is used as two different types.
 #[derive(Debug)]
-pub(crate) struct Clash {
+pub(crate) struct TypeClash {
     pub(crate) path: Vec<String>,
     pub(crate) one: String,
     pub(crate) two: String,
 }
 
-impl Clash {
+impl TypeClash {
     /// The clash as seen from the containing object.
-    pub(crate) fn within(mut self, name: &str) -> Self {
+    pub(crate) fn nested_in(mut self, name: &str) -> Self {
         self.path.insert(0, name.to_owned());
         self
     }
 }
 
-impl Type {
+impl CedarType {
     /// The name of the type in Cedar.
     pub(crate) fn name(&self) -> String {
         match self {
@@ -63,12 +63,12 @@ impl Type {
     }
 
     /// The record, if it is one.
-    pub(crate) fn record(&self) -> Option<&Record> {
+    pub(crate) fn record(&self) -> Option<&RecordType> {
         if let Self::Record(record) = self { Some(record) } else { None }
     }
 
     /// The single type that both uses of a value agree on.
-    pub(crate) fn unify(self, other: Self) -> Result<Self, Clash> {
+    pub(crate) fn unify(self, other: Self) -> Result<Self, TypeClash> {
         match (self, other) {
             (Self::Any, known) | (known, Self::Any) => Ok(known),
             (Self::Set(one), Self::Set(two)) => Ok(Self::Set(Box::new(one.unify(*two)?))),
@@ -79,7 +79,7 @@ impl Type {
                 Ok(Self::Record(one))
             }
             (one, two) if one == two => Ok(one),
-            (one, two) => Err(Clash { path: Vec::new(), one: one.name(), two: two.name() }),
+            (one, two) => Err(TypeClash { path: Vec::new(), one: one.name(), two: two.name() }),
         }
     }
 
@@ -96,14 +96,14 @@ impl Type {
     }
 }
 
-impl Record {
+impl RecordType {
     /// Adds an optional member, or narrows the existing one.
-    pub(crate) fn add(&mut self, name: String, kind: Type) -> Result<(), Clash> {
+    pub(crate) fn add(&mut self, name: String, kind: CedarType) -> Result<(), TypeClash> {
         let kind = match self.members.remove(&name) {
-            Some(known) => known.kind.unify(kind).map_err(|clash| clash.within(&name))?,
+            Some(known) => known.kind.unify(kind).map_err(|clash| clash.nested_in(&name))?,
             None => kind,
         };
-        self.members.insert(name, Member { kind, required: false });
+        self.members.insert(name, RecordMember { kind, required: false });
         Ok(())
     }
 
@@ -116,44 +116,44 @@ impl Record {
         let mut owner: BTreeMap<String, String> =
             common.members.keys().map(|name| (name.clone(), first_name.clone())).collect();
         for (other_name, other) in all {
-            common.meet(&mut owner, &other_name, other);
+            common.intersect(&mut owner, &other_name, other);
         }
         common
     }
 
-    fn meet(&mut self, owner: &mut BTreeMap<String, String>, other_name: &str, other: &Self) {
+    fn intersect(&mut self, owner: &mut BTreeMap<String, String>, other_name: &str, other: &Self) {
         for (name, member) in &mut self.members {
             member.required &= other.members.get(name).is_some_and(|other| other.required);
         }
-        for (name, why) in &other.left_out {
+        for (name, reason) in &other.left_out {
             self.members.remove(name);
-            self.left_out.entry(name.clone()).or_insert_with(|| why.clone());
+            self.left_out.entry(name.clone()).or_insert_with(|| reason.clone());
         }
         for (name, member) in &other.members {
             if self.left_out.contains_key(name) {
                 continue;
             }
             let Some(known) = self.members.get_mut(name) else {
-                let optional = Member { kind: member.kind.clone(), required: false };
+                let optional = RecordMember { kind: member.kind.clone(), required: false };
                 self.members.insert(name.clone(), optional);
                 owner.insert(name.clone(), other_name.to_owned());
                 continue;
             };
             match (&known.kind, &member.kind) {
-                (Type::Record(one), Type::Record(two)) => {
+                (CedarType::Record(one), CedarType::Record(two)) => {
                     let whose = owner.get(name).cloned().unwrap_or_default();
                     let both = [(whose, one), (other_name.to_owned(), two)];
-                    known.kind = Type::Record(Self::common(both));
+                    known.kind = CedarType::Record(Self::common(both));
                 }
                 (one, two) if one == two => {}
                 (one, two) => {
                     let whose = owner.get(name).map_or("another", String::as_str);
-                    let why = format!(
+                    let reason = format!(
                         "it is {} in {whose} but {} in {other_name}",
                         one.name(),
                         two.name()
                     );
-                    self.left_out.insert(name.clone(), why);
+                    self.left_out.insert(name.clone(), reason);
                     self.members.remove(name);
                 }
             }
@@ -173,24 +173,24 @@ impl Record {
     }
 
     /// The type at a path, if it is known.
-    pub(crate) fn kind_at(&self, path: &[String]) -> Option<&Type> {
+    pub(crate) fn kind_at(&self, path: &[String]) -> Option<&CedarType> {
         let [name, rest @ ..] = path else { return None };
         match (&self.members.get(name)?.kind, rest) {
             (kind, []) => Some(kind),
-            (Type::Record(record), rest) => record.kind_at(rest),
+            (CedarType::Record(record), rest) => record.kind_at(rest),
             _ => None,
         }
     }
 
     /// Adds a required member, and the records on its path.
-    pub(crate) fn require(&mut self, path: &[String], kind: Type) {
+    pub(crate) fn require(&mut self, path: &[String], kind: CedarType) {
         let [name, rest @ ..] = path else { return };
         if rest.is_empty() {
-            self.members.insert(name.clone(), Member { kind, required: true });
+            self.members.insert(name.clone(), RecordMember { kind, required: true });
             return;
         }
-        let empty = || Member { kind: Type::Record(Self::default()), required: true };
-        if let Type::Record(record) =
+        let empty = || RecordMember { kind: CedarType::Record(Self::default()), required: true };
+        if let CedarType::Record(record) =
             &mut self.members.entry(name.clone()).or_insert_with(empty).kind
         {
             record.require(rest, kind);
@@ -200,11 +200,11 @@ impl Record {
     /// Why the member at a path was left out, if it was.
     pub(crate) fn why_left_out(&self, path: &[&str]) -> Option<&str> {
         let [name, rest @ ..] = path else { return None };
-        if let Some(why) = self.left_out.get(*name) {
-            return Some(why);
+        if let Some(reason) = self.left_out.get(*name) {
+            return Some(reason);
         }
         match &self.members.get(*name)?.kind {
-            Type::Record(record) => record.why_left_out(rest),
+            CedarType::Record(record) => record.why_left_out(rest),
             _ => None,
         }
     }

@@ -5,21 +5,22 @@
 //! parsers understand differently, such as members that occur twice, or twice up to spelling. If a
 //! value matches but may be read differently, the other readings are returned too.
 
+mod call_arguments;
 mod leaf;
-mod made;
 mod number;
 
 use cedar_policy::RestrictedExpression;
-use tapegate_core::json::{Cursor, Fault, Kind, Str};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 use tapegate_core::lenient::key::fold;
 
 use crate::UrlReader;
-use crate::tree::Tree;
-use crate::types::{Record, Type};
+use crate::attribute_tree::AttributeTree;
+use crate::types::{CedarType, RecordType};
 use number::number;
 
-pub(crate) use made::{
-    Alternatives, Arguments, FolderFacts, MemberTypes, Members, Misfit, Shown, record,
+pub(crate) use call_arguments::{
+    AlternativeReadings, CallArguments, CedarMembers, CedarValue, FolderFacts, MemberTypes,
+    MisfitArgument, record,
 };
 
 /// How deeply values may be nested.
@@ -28,58 +29,68 @@ const DEPTH_MAX: usize = 64;
 /// Converts those arguments that are read.
 pub(crate) fn arguments(
     raw: Option<&[u8]>,
-    reads: &Tree,
+    reads: &AttributeTree,
     types: MemberTypes<'_>,
     url_reader: Option<UrlReader>,
-) -> Arguments {
-    let mut maker = Maker { url_reader, ..Maker::default() };
+) -> CallArguments {
+    let mut maker = ValueBuilder { url_reader, ..ValueBuilder::default() };
     let members = match raw {
-        Some(raw) if reads.whole || reads.read => maker.top(raw, reads, types),
+        Some(raw) if reads.whole || reads.read => maker.read_arguments(raw, reads, types),
         _ => Ok(Vec::new()),
     };
     let members = members.unwrap_or_else(|fault| {
         maker.path.clear();
-        maker.misfit(format!("they are not JSON: {fault}"));
+        maker.add_misfit(format!("they are not JSON: {fault}"));
         Vec::new()
     });
-    Arguments { members, ..maker.made }
+    CallArguments { members, ..maker.made }
 }
 
 impl<'a> MemberTypes<'a> {
-    fn place(&self, name: &str, tree: Option<&'a Tree>) -> Place<'a> {
-        let of = |types: Option<&'a Record>| types?.members.get(name).map(|member| &member.kind);
+    fn place(&self, name: &str, tree: Option<&'a AttributeTree>) -> ValueContext<'a> {
+        let of =
+            |types: Option<&'a RecordType>| types?.members.get(name).map(|member| &member.kind);
         let implied = of(self.implied);
-        Place { tree, kind: of(self.declared).or(implied).unwrap_or(&Type::Any), implied }
+        ValueContext {
+            tree,
+            kind: of(self.declared).or(implied).unwrap_or(&CedarType::Any),
+            implied,
+        }
     }
 }
 
 #[derive(Default)]
-struct Maker {
+struct ValueBuilder {
     path: Vec<String>,
-    made: Arguments,
+    made: CallArguments,
     /// Whether texts with more than one reading are misfits.
     plain_only: bool,
     url_reader: Option<UrlReader>,
 }
 
-impl Maker {
-    fn misfit(&mut self, why: impl Into<String>) {
-        let (path, why) = (self.path.clone(), why.into());
-        self.made.misfits.push(Misfit { path, why, climbs: false });
+impl ValueBuilder {
+    fn add_misfit(&mut self, reason: impl Into<String>) {
+        let (path, reason) = (self.path.clone(), reason.into());
+        self.made.misfits.push(MisfitArgument { path, reason, climbs: false });
     }
 
-    fn top(&mut self, raw: &[u8], reads: &Tree, types: MemberTypes<'_>) -> Result<Members, Fault> {
+    fn read_arguments(
+        &mut self,
+        raw: &[u8],
+        reads: &AttributeTree,
+        types: MemberTypes<'_>,
+    ) -> Result<CedarMembers, JsonFault> {
         let mut cursor = Cursor::new(raw)?;
         match cursor.kind()? {
-            Kind::Object => {
+            JsonKind::Object => {
                 self.plain_only = reads.wanted.is_some();
                 let members = self.object(&mut cursor, Some(reads), types, DEPTH_MAX)?;
-                cursor.end()?;
+                cursor.expect_end()?;
                 Ok(members)
             }
-            Kind::Null => Ok(Vec::new()),
+            JsonKind::Null => Ok(Vec::new()),
             _ => {
-                self.misfit("they are not an object");
+                self.add_misfit("they are not an object");
                 Ok(Vec::new())
             }
         }
@@ -89,13 +100,13 @@ impl Maker {
     fn object(
         &mut self,
         cursor: &mut Cursor<'_>,
-        tree: Option<&Tree>,
+        tree: Option<&AttributeTree>,
         types: MemberTypes<'_>,
         depth: usize,
-    ) -> Result<Members, Fault> {
-        let mut members: Members = Vec::new();
+    ) -> Result<CedarMembers, JsonFault> {
+        let mut members: CedarMembers = Vec::new();
         let mut seen: Vec<String> = Vec::new();
-        let all = tree.is_none_or(Tree::takes_all);
+        let all = tree.is_none_or(AttributeTree::is_read_whole);
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
@@ -104,7 +115,7 @@ impl Maker {
             if inner.is_none()
                 && let Some(tree) = tree
             {
-                self.lookalike(tree, types.declared, key, &name);
+                self.check_lookalike(tree, types.declared, key, &name);
             }
             if inner.is_none() && !all {
                 cursor.value()?;
@@ -113,7 +124,7 @@ impl Maker {
             let name = name.into_owned();
             if seen.contains(&name) {
                 self.path.push(name);
-                self.misfit("it occurs twice");
+                self.add_misfit("it occurs twice");
                 let twice = self.path.pop();
                 members.retain(|(name, _)| Some(name) != twice.as_ref());
                 cursor.value()?;
@@ -130,14 +141,22 @@ impl Maker {
     }
 
     /// Reports a key that no policy reads, but that a lenient server takes for one that is read.
-    fn lookalike(&mut self, tree: &Tree, declared: Option<&Record>, key: Str<'_>, name: &str) {
+    fn check_lookalike(
+        &mut self,
+        tree: &AttributeTree,
+        declared: Option<&RecordType>,
+        key: JsonStr<'_>,
+        name: &str,
+    ) {
         if tree.members.is_empty() || declared.is_some_and(|own| own.members.contains_key(name)) {
             return;
         }
         let folded = fold(key);
         if let Some((own, _)) = tree.members.iter().find(|(_, tree)| tree.folded == folded) {
             self.path.push(own.clone());
-            self.misfit(format!("there is also `{name}`, which servers may read as the same key"));
+            self.add_misfit(format!(
+                "there is also `{name}`, which servers may read as the same key"
+            ));
             self.path.pop();
         }
     }
@@ -145,51 +164,59 @@ impl Maker {
     fn value(
         &mut self,
         cursor: &mut Cursor<'_>,
-        place: Place<'_>,
+        context: ValueContext<'_>,
         depth: usize,
-    ) -> Result<Option<Shown>, Fault> {
+    ) -> Result<Option<CedarValue>, JsonFault> {
         let found = cursor.kind()?;
-        let made = match (found, place.kind) {
-            (Kind::Null, kind) => {
+        let made = match (found, context.kind) {
+            (JsonKind::Null, kind) => {
                 cursor.value()?;
-                self.null(place.tree, kind);
+                self.null(context.tree, kind);
                 None
             }
-            (found, Type::Any) if found != Kind::String && place.is_compared() => {
-                self.misfit(format!("it is {}, not text", say(found)));
+            (found, CedarType::Any) if found != JsonKind::String && context.is_compared() => {
+                self.add_misfit(format!("it is {}, not text", kind_text(found)));
                 cursor.value()?;
                 None
             }
-            (Kind::String, Type::String | Type::Any) => self.string(cursor, place.tree)?,
-            (Kind::Bool, Type::Bool | Type::Any) => {
-                Some(Shown::One(RestrictedExpression::new_bool(cursor.value()? == b"true")))
+            (JsonKind::String, CedarType::String | CedarType::Any) => {
+                self.string(cursor, context.tree)?
             }
-            (Kind::Number, Type::Long | Type::Decimal | Type::Any) => {
-                self.number(cursor.value()?, place).map(Shown::One)
+            (JsonKind::Bool, CedarType::Bool | CedarType::Any) => {
+                Some(CedarValue::One(RestrictedExpression::new_bool(cursor.value()? == b"true")))
             }
-            (Kind::Array, Type::Set(_) | Type::Any) => self.array(cursor, place, depth)?,
-            (Kind::Object, Type::Record(_) | Type::Any) => self.record(cursor, place, depth)?,
+            (JsonKind::Number, CedarType::Long | CedarType::Decimal | CedarType::Any) => {
+                self.number(cursor.value()?, context).map(CedarValue::One)
+            }
+            (JsonKind::Array, CedarType::Set(_) | CedarType::Any) => {
+                self.array(cursor, context, depth)?
+            }
+            (JsonKind::Object, CedarType::Record(_) | CedarType::Any) => {
+                self.record(cursor, context, depth)?
+            }
             (found, kind) => {
-                self.misfit(format!("it is {}, not {}", say(found), kind.name()));
+                self.add_misfit(format!("it is {}, not {}", kind_text(found), kind.name()));
                 cursor.value()?;
                 None
             }
         };
-        if matches!(found, Kind::Bool | Kind::Number | Kind::Object) && place.wants_path() {
-            self.misfit(format!("it is {}, not a path", say(found)));
+        if matches!(found, JsonKind::Bool | JsonKind::Number | JsonKind::Object)
+            && context.wants_path()
+        {
+            self.add_misfit(format!("it is {}, not a path", kind_text(found)));
         }
         Ok(made)
     }
 
-    fn number(&mut self, text: &[u8], place: Place<'_>) -> Option<RestrictedExpression> {
-        let made = number(text, place.kind);
+    fn number(&mut self, text: &[u8], context: ValueContext<'_>) -> Option<RestrictedExpression> {
+        let made = number(text, context.kind);
         if made.is_none() {
-            self.misfit(match place.kind {
-                Type::Long => "it is not a 64-bit whole number",
+            self.add_misfit(match context.kind {
+                CedarType::Long => "it is not a 64-bit whole number",
                 _ => "it has more than four decimal places, or too many digits before them",
             });
-        } else if place.tree.is_some_and(|tree| tree.wanted.is_some()) {
-            self.alternatives(number::readings(text, place.kind));
+        } else if context.tree.is_some_and(|tree| tree.wanted.is_some()) {
+            self.alternatives(number::readings(text, context.kind));
         }
         made
     }
@@ -197,65 +224,69 @@ impl Maker {
     fn string(
         &mut self,
         cursor: &mut Cursor<'_>,
-        tree: Option<&Tree>,
-    ) -> Result<Option<Shown>, Fault> {
-        let Some(text) = exact(cursor.string()?) else {
-            self.misfit("it contains an unpaired surrogate");
+        tree: Option<&AttributeTree>,
+    ) -> Result<Option<CedarValue>, JsonFault> {
+        let Some(text) = exact_text(cursor.string()?) else {
+            self.add_misfit("it contains an unpaired surrogate");
             return Ok(None);
         };
         self.text(&text, tree);
-        Ok(Some(Shown::One(RestrictedExpression::new_string(text))))
+        Ok(Some(CedarValue::One(RestrictedExpression::new_string(text))))
     }
 
     fn array(
         &mut self,
         cursor: &mut Cursor<'_>,
-        place: Place<'_>,
+        context: ValueContext<'_>,
         depth: usize,
-    ) -> Result<Option<Shown>, Fault> {
-        let Some(depth) = self.deeper(cursor, depth)? else { return Ok(None) };
-        let of = if let Type::Set(of) = place.kind { of } else { &Type::Any };
+    ) -> Result<Option<CedarValue>, JsonFault> {
+        let Some(depth) = self.enter_depth(cursor, depth)? else { return Ok(None) };
+        let of = if let CedarType::Set(of) = context.kind { of } else { &CedarType::Any };
         let raw = cursor.value()?;
         let mut cursor = Cursor::new(raw)?;
         let mut elements = Vec::new();
         cursor.open()?;
         let mut first = true;
-        let element = Place { tree: None, kind: of, implied: None };
-        while cursor.element(&mut first)? {
+        let element = ValueContext { tree: None, kind: of, implied: None };
+        while cursor.next_element(&mut first)? {
             let value = self.value(&mut cursor, element, depth)?;
             elements.extend(value.and_then(|value| match value {
-                Shown::One(value) => Some(value),
-                Shown::Record(members) => record(members),
+                CedarValue::One(value) => Some(value),
+                CedarValue::Record(members) => record(members),
             }));
         }
-        if let Some(tree) = place.tree {
+        if let Some(tree) = context.tree {
             self.elements(raw, &elements, tree, of)?;
         }
-        Ok(Some(Shown::One(RestrictedExpression::new_set(elements))))
+        Ok(Some(CedarValue::One(RestrictedExpression::new_set(elements))))
     }
 
     fn record(
         &mut self,
         cursor: &mut Cursor<'_>,
-        place: Place<'_>,
+        context: ValueContext<'_>,
         depth: usize,
-    ) -> Result<Option<Shown>, Fault> {
-        let Some(depth) = self.deeper(cursor, depth)? else { return Ok(None) };
-        let declared = place.kind.record();
-        let implied = place.implied.and_then(Type::record);
+    ) -> Result<Option<CedarValue>, JsonFault> {
+        let Some(depth) = self.enter_depth(cursor, depth)? else { return Ok(None) };
+        let declared = context.kind.record();
+        let implied = context.implied.and_then(CedarType::record);
         let types = MemberTypes { declared, implied };
         let outside = self.plain_only;
-        self.plain_only |= place.tree.is_some_and(|tree| tree.wanted.is_some());
-        let members = self.object(cursor, place.tree, types, depth)?;
+        self.plain_only |= context.tree.is_some_and(|tree| tree.wanted.is_some());
+        let members = self.object(cursor, context.tree, types, depth)?;
         self.plain_only = outside;
-        Ok(Some(Shown::Record(members)))
+        Ok(Some(CedarValue::Record(members)))
     }
 
     /// The remaining depth; at zero, the value is skipped.
-    fn deeper(&mut self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Option<usize>, Fault> {
+    fn enter_depth(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+    ) -> Result<Option<usize>, JsonFault> {
         let left = depth.checked_sub(1);
         if left.is_none() {
-            self.misfit("it is nested too deeply");
+            self.add_misfit("it is nested too deeply");
             cursor.value()?;
         }
         Ok(left)
@@ -264,19 +295,20 @@ impl Maker {
 
 /// The facts about the place of a value.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ValueContext<'a> {
     /// How it is read.
-    tree: Option<&'a Tree>,
-    kind: &'a Type,
+    tree: Option<&'a AttributeTree>,
+    kind: &'a CedarType,
     /// The type that policies use it as.
-    implied: Option<&'a Type>,
+    implied: Option<&'a CedarType>,
 }
 
-impl Place<'_> {
+impl ValueContext<'_> {
     /// Whether it is compared with something that is not known before the call.
     fn is_compared(&self) -> bool {
         let wanted = self.tree.and_then(|tree| tree.wanted.as_ref());
-        wanted.is_some_and(|wanted| wanted.other) && self.tree.is_some_and(Tree::takes_all)
+        wanted.is_some_and(|wanted| wanted.other)
+            && self.tree.is_some_and(AttributeTree::is_read_whole)
     }
 
     fn wants_path(&self) -> bool {
@@ -285,23 +317,23 @@ impl Place<'_> {
 }
 
 /// The exact text; `None` if it contains a lone surrogate, which UTF-8 cannot encode.
-fn exact(text: Str<'_>) -> Option<String> {
+fn exact_text(text: JsonStr<'_>) -> Option<String> {
     if !text.escaped {
         return Some(text.text().to_owned());
     }
     let mut bytes = Vec::new();
-    text.exact(&mut bytes);
+    text.write_value_bytes(&mut bytes);
     String::from_utf8(bytes).ok()
 }
 
-fn say(kind: Kind) -> &'static str {
+fn kind_text(kind: JsonKind) -> &'static str {
     match kind {
-        Kind::Object => "an object",
-        Kind::Array => "an array",
-        Kind::String => "text",
-        Kind::Number => "a number",
-        Kind::Bool => "true or false",
-        Kind::Null => "null",
+        JsonKind::Object => "an object",
+        JsonKind::Array => "an array",
+        JsonKind::String => "text",
+        JsonKind::Number => "a number",
+        JsonKind::Bool => "true or false",
+        JsonKind::Null => "null",
     }
 }
 

@@ -10,14 +10,14 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Case, Gate, HoldEnd, Open, Ticket, Verdict};
-use tapegate_core::lines::{Cut, Lines};
-use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, PermitAllGate, Verdict};
+use tapegate_core::lines::{LineSplitter, StreamLine};
+use tapegate_core::relay::{Event, Relay, RelayAction};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::{Splicer, Stretch};
-use tapegate_core::tape::{Dialect, Line, RecordError, Scribe, ScribeOptions};
-use tapegate_core::time::At;
+use tapegate_core::tape::index::{IndexSplicer, TapeChunk};
+use tapegate_core::tape::{Dialect, EntryWriter, EntryWriterOptions, RecordError, TapeLine};
+use tapegate_core::time::Timestamp;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":12345,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello there"}}}"#;
 const ANSWER: &str =
@@ -46,7 +46,7 @@ fn main() {
     let line = format!(
         r#"{{"type":"message","seq":7,"ts":"2026-01-01T00:00:00.000000Z","dir":"c2s","msg":{CALL}}}"#
     );
-    measure("read a tape line", 1, || drop(black_box(Line::read(black_box(line.as_bytes())))));
+    measure("read a tape line", 1, || drop(black_box(TapeLine::read(black_box(line.as_bytes())))));
     read_stretch();
 }
 
@@ -76,7 +76,7 @@ fn read_stretch() {
     const CALLS: u32 = 400;
     let text = tape_text(CALLS);
     let signer = Signer::default();
-    let mut stretch = Stretch::default();
+    let mut stretch = TapeChunk::default();
     stretch.read(text.as_bytes(), true, &signer);
     measure("read a tape line into a stretch, 300 bytes", 2 * CALLS, || {
         stretch.read(black_box(text.as_bytes()), true, &signer);
@@ -98,7 +98,7 @@ fn read_stretch() {
         }
     });
     measure("splice a message of a stretch", 2 * CALLS, || {
-        let mut splicer = Splicer::new(signer.clone());
+        let mut splicer = IndexSplicer::new(signer.clone());
         splicer.add(&mut stretch).ok();
         black_box(splicer.finish().ok());
     });
@@ -116,16 +116,21 @@ fn call_and_answer() -> [Event<'static>; 2] {
 
 /// Relay and scribe as the driver loop uses them.
 fn pass() -> impl FnMut() {
-    let options = ScribeOptions { dialect: Dialect::Thoughtjack, raw: false, shared: false };
-    let mut scribe = Scribe::new(options, None, At::default());
+    let options = EntryWriterOptions { dialect: Dialect::Thoughtjack, raw: false, shared: false };
+    let mut entry_writer = EntryWriter::new(options, None, Timestamp::default());
     let (mut relay, mut tape, mut beside) = (Relay::default(), Vec::new(), Vec::new());
     move || {
         tape.clear();
         for event in call_and_answer() {
-            relay.handle(At::default(), event, &mut Open, &mut |action| match action {
-                Action::Record(entry) => scribe.write(entry, &mut tape, &mut beside),
-                other => drop(black_box(other)),
-            });
+            relay.handle(
+                Timestamp::default(),
+                event,
+                &mut PermitAllGate,
+                &mut |action| match action {
+                    RelayAction::Record(entry) => entry_writer.write(entry, &mut tape, &mut beside),
+                    other => drop(black_box(other)),
+                },
+            );
         }
         black_box(&tape);
     }
@@ -133,32 +138,32 @@ fn pass() -> impl FnMut() {
 
 /// The relay with a gate that has to be asked, and lets everything pass.
 fn judge() -> impl FnMut() {
-    let (mut relay, mut gate) = (Relay::default(), Watchman(0));
+    let (mut relay, mut gate) = (Relay::default(), ObservingGate(0));
     move || {
         let gate: &mut dyn Gate = &mut gate;
         for event in call_and_answer() {
-            relay.handle(At::default(), event, gate, &mut |action| drop(black_box(action)));
+            relay.handle(Timestamp::default(), event, gate, &mut |action| drop(black_box(action)));
         }
     }
 }
 
 /// Looks at everything, and stops nothing.
 #[derive(Debug)]
-struct Watchman(u64);
+struct ObservingGate(u64);
 
-impl Gate for Watchman {
-    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+impl Gate for ObservingGate {
+    fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
         self.0 += u64::from(case.topic.is_some());
         Verdict::Forward
     }
 
-    fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+    fn hold_ended(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
-    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
-    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
         true
     }
 
@@ -172,20 +177,22 @@ fn pair() -> impl FnMut() {
     let mut relay = Relay::default();
     move || {
         for event in call_and_answer() {
-            relay.handle(At::default(), event, &mut Open, &mut |action| drop(black_box(action)));
+            relay.handle(Timestamp::default(), event, &mut PermitAllGate, &mut |action| {
+                drop(black_box(action))
+            });
         }
     }
 }
 
 fn cut() -> impl FnMut() {
     let stream = format!("{CALL}\n").repeat(600).into_bytes();
-    let mut lines = Lines::new(10_000_000);
+    let mut lines = LineSplitter::new(10_000_000);
     move || {
-        let room = lines.room();
+        let room = lines.read_buffer();
         let count = stream.len().min(room.len());
         room[..count].copy_from_slice(&stream[..count]);
         lines.filled(count);
-        while let Some(Cut::Line(range)) = lines.cut() {
+        while let Some(StreamLine::Line(range)) = lines.next_line() {
             black_box(lines.bytes(range));
         }
         lines.release();

@@ -3,17 +3,17 @@
 //! An actor does no I/O and reads no clock. The wire tells it what each client does in its session, and
 //! carries out the actions it asks for, in order.
 
-use crate::lines::Oversize;
+use crate::lines::OversizeMessage;
 use crate::tape::Provenance;
-use crate::time::At;
+use crate::time::Timestamp;
 
 /// One client session in front of an actor, or many sessionless clients that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Seat(pub u32);
+pub struct ActorSessionId(pub u32);
 
 /// What happened in a client session.
 #[derive(Debug)]
-pub enum Cue<'a> {
+pub enum ActorEvent<'a> {
     /// A client has connected. If the session is shared, several sessionless clients speak in it
     /// concurrently, and the wire keeps their ids apart.
     Taken {
@@ -27,7 +27,7 @@ pub enum Cue<'a> {
     /// The client sent a message over the size limit, whose bytes were not kept.
     TooLarge {
         /// The parts of it that were kept.
-        message: Oversize,
+        message: OversizeMessage,
         /// The limit.
         bytes_max: usize,
     },
@@ -36,7 +36,7 @@ pub enum Cue<'a> {
     /// There is no server behind the actor, or it has exited.
     BehindGone {
         /// Why.
-        why: &'a str,
+        reason: &'a str,
     },
     /// A call to an external handler has finished.
     Done {
@@ -55,7 +55,7 @@ pub enum Cue<'a> {
 
 /// What an actor wants done in the session it was told about.
 #[derive(Debug)]
-pub enum Act<'a> {
+pub enum ActorAction<'a> {
     /// Send this to the client: the parts together are one line, without its line ending.
     Say(&'a [&'a [u8]]),
     /// Send this to the client that made a request, as part of handling that request.
@@ -96,7 +96,7 @@ pub enum Act<'a> {
         /// Identifies the call when its result is reported.
         ticket: u64,
         /// The call to make.
-        errand: Errand<'a>,
+        handler_call: HandlerCall<'a>,
     },
     /// Disconnect the client: its connection is closed and it is not read from again. In a shared
     /// session, only the client that made the request is disconnected.
@@ -113,9 +113,9 @@ pub enum Act<'a> {
 
 /// A call to an external handler on behalf of an actor.
 #[derive(Debug, Clone, Copy)]
-pub struct Errand<'a> {
+pub struct HandlerCall<'a> {
     /// The handler.
-    pub by: Helper<'a>,
+    pub by: HandlerTarget<'a>,
     /// The input it is given.
     pub body: &'a [u8],
     /// The maximum length of its output, in bytes.
@@ -126,7 +126,7 @@ pub struct Errand<'a> {
 
 /// An external handler.
 #[derive(Debug, Clone, Copy)]
-pub enum Helper<'a> {
+pub enum HandlerTarget<'a> {
     /// A server that is sent an HTTP POST with a JSON body.
     Http {
         /// Where.
@@ -148,18 +148,24 @@ pub enum Helper<'a> {
 /// Plays the server for any number of clients.
 pub trait Actor {
     /// Handles an event of a session and passes the resulting actions to `act`.
-    fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>));
+    fn handle(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        event: ActorEvent<'_>,
+        act: &mut dyn FnMut(ActorAction<'_>),
+    );
 
     /// When it wants to be woken for a session, by the monotonic clock in nanoseconds.
-    fn due(&self, seat: Seat) -> Option<u64>;
+    fn next_wakeup(&self, session: ActorSessionId) -> Option<u64>;
 
     /// Whether the actor still has something to send in the session without further client input.
-    fn busy(&self, seat: Seat) -> bool;
+    fn is_busy(&self, session: ActorSessionId) -> bool;
 
     /// How many bytes it holds back in the session. A client with too large a backlog is not read from,
     /// but the actor is still woken when due.
-    fn backlog(&self, seat: Seat) -> usize {
-        let _ = seat;
+    fn backlog_bytes(&self, session: ActorSessionId) -> usize {
+        let _ = session;
         0
     }
 }

@@ -4,19 +4,19 @@
 //! they can be forwarded and recorded like any other. The scan validates the whole text in one pass,
 //! borrows what it finds and allocates nothing for ordinary messages.
 
+mod duplicate_keys;
 mod envelope;
-mod fold;
-mod plain;
-mod skim;
+mod key_folding;
+mod partial_envelope;
 
-use crate::json::{self, Cursor, Fault, Kind as JsonKind};
+use crate::json::{self, Cursor, JsonFault, JsonKind};
 
-pub(crate) use envelope::Along;
-use envelope::Glance;
-pub use envelope::{Envelope, Kind};
-pub use fold::{careless, fold};
-use plain::Closely;
-pub use skim::{Skim, Skimmed, skim_messages};
+use duplicate_keys::DuplicateKeyCheck;
+use envelope::NoObserver;
+pub(crate) use envelope::ScanObserver;
+pub use envelope::{Envelope, MessageKind};
+pub use key_folding::{fold, lenient_key_match};
+pub use partial_envelope::{EnvelopeSkimmer, PartialEnvelope, scan_messages};
 
 /// The maximum number of elements in a batch under a policy. Real clients batch only a few.
 pub const BATCH_ELEMENTS_MAX: usize = 1000;
@@ -25,28 +25,28 @@ pub const BATCH_ELEMENTS_MAX: usize = 1000;
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
-    body: Body<'a>,
+    body: FrameBody<'a>,
 }
 
 /// What the bytes of a frame turned out to be.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "nearly every frame is a message")]
-pub enum Body<'a> {
+pub enum FrameBody<'a> {
     /// One JSON object, JSON-RPC or nearly so.
     Message(Envelope<'a>),
     /// A JSON array: a batch, whose elements are read by [`elements`].
     Batch,
     /// Anything else, with the reason why it is not a message.
-    Garbage(Garbage),
+    Garbage(FrameError),
 }
 
 /// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Garbage {
+pub enum FrameError {
     /// Empty, or only white space.
     Empty,
     /// Not JSON text.
-    NotJson(Fault),
+    NotJson(JsonFault),
     /// JSON, but neither an object nor an array.
     NotAnObject,
 }
@@ -54,33 +54,33 @@ pub enum Garbage {
 impl<'a> Frame<'a> {
     /// Reads the bytes of one message, line ending not included. Never fails.
     pub fn read(bytes: &'a [u8]) -> Self {
-        let mut closely = Closely::default();
-        let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
+        let mut closely = DuplicateKeyCheck::default();
+        let mut frame = Self { bytes, body: FrameBody::Garbage(FrameError::Empty) };
         frame.fill(&mut closely);
-        if let Body::Message(said) = &mut frame.body {
-            said.plain = closely.plain();
+        if let FrameBody::Message(said) = &mut frame.body {
+            said.plain = closely.is_unambiguous();
         }
         frame
     }
 
     /// Reads the bytes of one message without the checks that only a gate needs.
-    pub fn glance(bytes: &'a [u8]) -> Self {
-        Self::read_along(bytes, &mut Glance)
+    pub fn read_without_gate_details(bytes: &'a [u8]) -> Self {
+        Self::read_with_observer(bytes, &mut NoObserver)
     }
 
     /// Reads the bytes of one message while `along` observes its params.
-    pub(crate) fn read_along(bytes: &'a [u8], along: &mut impl Along<'a>) -> Self {
-        let mut frame = Self { bytes, body: Body::Garbage(Garbage::Empty) };
+    pub(crate) fn read_with_observer(bytes: &'a [u8], along: &mut impl ScanObserver<'a>) -> Self {
+        let mut frame = Self { bytes, body: FrameBody::Garbage(FrameError::Empty) };
         frame.fill(along);
         frame
     }
 
     /// Reads the bytes in place: a frame is too large to move around.
     #[inline(always)]
-    fn fill(&mut self, along: &mut impl Along<'a>) {
+    fn fill(&mut self, along: &mut impl ScanObserver<'a>) {
         let empty = self.bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
         if !empty && let Err(fault) = scan(self.bytes, &mut self.body, along) {
-            self.body = Body::Garbage(Garbage::NotJson(fault));
+            self.body = FrameBody::Garbage(FrameError::NotJson(fault));
         }
     }
 
@@ -90,14 +90,14 @@ impl<'a> Frame<'a> {
     }
 
     /// What the bytes turned out to be.
-    pub fn body(&self) -> &Body<'a> {
+    pub fn body(&self) -> &FrameBody<'a> {
         &self.body
     }
 
     /// The envelope, if the frame is a single message.
     pub fn envelope(&self) -> Option<&Envelope<'a>> {
         match &self.body {
-            Body::Message(envelope) => Some(envelope),
+            FrameBody::Message(envelope) => Some(envelope),
             _ => None,
         }
     }
@@ -108,25 +108,29 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn scan<'a>(bytes: &'a [u8], body: &mut Body<'a>, along: &mut impl Along<'a>) -> Result<(), Fault> {
+fn scan<'a>(
+    bytes: &'a [u8],
+    body: &mut FrameBody<'a>,
+    along: &mut impl ScanObserver<'a>,
+) -> Result<(), JsonFault> {
     let mut cursor = Cursor::new(bytes)?;
     match cursor.kind()? {
         JsonKind::Object => {
-            *body = Body::Message(Envelope::default());
-            if let Body::Message(envelope) = body {
+            *body = FrameBody::Message(Envelope::default());
+            if let FrameBody::Message(envelope) = body {
                 envelope.scan(&mut cursor, along)?;
             }
         }
         JsonKind::Array => {
             cursor.value()?;
-            *body = Body::Batch;
+            *body = FrameBody::Batch;
         }
         _ => {
             cursor.value()?;
-            *body = Body::Garbage(Garbage::NotAnObject);
+            *body = FrameBody::Garbage(FrameError::NotAnObject);
         }
     }
-    cursor.end()
+    cursor.expect_end()
 }
 
 /// The elements of a batch, each as a frame of its own, in order.
@@ -151,7 +155,7 @@ pub fn find_envelope<T>(
     mut find: impl FnMut(&Envelope<'_>) -> Option<T>,
 ) -> Option<T> {
     match frame.body() {
-        Body::Batch => each_element(frame.bytes()).find_map(|one| find(one.envelope()?)),
+        FrameBody::Batch => each_element(frame.bytes()).find_map(|one| find(one.envelope()?)),
         _ => find(frame.envelope()?),
     }
 }
@@ -165,7 +169,7 @@ fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut first = true;
     let next = move || {
         let cursor = cursor.as_mut()?;
-        cursor.element(&mut first).ok()?.then(|| cursor.value().ok()).flatten()
+        cursor.next_element(&mut first).ok()?.then(|| cursor.value().ok()).flatten()
     };
     std::iter::from_fn(next).fuse()
 }
@@ -173,15 +177,15 @@ fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// The envelopes in a frame: one for a message, one for each message of a batch, none for garbage.
 pub fn envelopes<'a>(frame: &Frame<'a>) -> Vec<Envelope<'a>> {
     match frame.body() {
-        Body::Message(said) => vec![said.clone()],
-        Body::Batch => {
+        FrameBody::Message(msg) => vec![msg.clone()],
+        FrameBody::Batch => {
             each_element(frame.bytes()).filter_map(|one| one.envelope().cloned()).collect()
         }
-        Body::Garbage(_) => Vec::new(),
+        FrameBody::Garbage(_) => Vec::new(),
     }
 }
 
-impl Garbage {
+impl FrameError {
     /// The reason, worded as on tapes.
     pub fn reason(&self) -> String {
         match self {

@@ -8,16 +8,16 @@ use std::fmt;
 
 use crate::frame::Frame;
 use crate::json;
-use crate::pending::Unanswered;
+use crate::pending::UnansweredRequest;
 use crate::side::{Lane, Side};
 use crate::tape::RecordError;
-use crate::time::At;
+use crate::time::Timestamp;
 
 /// One message, and what is known about it besides its bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Case<'a> {
+pub struct GateInput<'a> {
     /// When it arrived.
-    pub at: At,
+    pub at: Timestamp,
     /// Its number on the tape; for a batch, that of its first message.
     pub n: u64,
     /// The lane it travels in.
@@ -33,7 +33,7 @@ pub struct Case<'a> {
     /// A person's approval, if it was held before.
     pub approved: Option<&'a Approval>,
     /// The hold that ended because the lists it waited for arrived or failed.
-    pub listed: Option<Ticket>,
+    pub listed: Option<HoldId>,
 }
 
 /// What a request is about, as far as that affects how its answer is inspected.
@@ -57,13 +57,13 @@ pub enum Topic {
 
 /// Identifies a held call to the relay, the gate and the approval channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ticket(pub u64);
+pub struct HoldId(pub u64);
 
 /// A person's approval of a held call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
     /// The call it was given for.
-    pub ticket: Ticket,
+    pub hold_id: HoldId,
     /// Who gave it.
     pub by: String,
 }
@@ -87,7 +87,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListFirst {
     /// The id of the hold.
-    pub ticket: Ticket,
+    pub hold_id: HoldId,
     /// How long the answers may take.
     pub timeout_ms: u64,
     /// The first request to the server.
@@ -133,14 +133,14 @@ pub struct Refusal {
     /// Its data: JSON text.
     pub data: String,
     /// The reason recorded on the tape.
-    pub why: String,
+    pub reason: String,
 }
 
 /// How a call is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The id of the hold.
-    pub ticket: Ticket,
+    pub hold_id: HoldId,
     /// How long a decision may take.
     pub timeout_ms: u64,
     /// The error its sender gets on timeout; `None` if the call is then sent on.
@@ -149,7 +149,7 @@ pub struct Hold {
 
 /// How a hold was settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settlement {
+pub enum HoldOutcome {
     /// A person approved it. The gate judges the call again, with this approval.
     Approved(Approval),
     /// A person denied it: the error its sender gets.
@@ -177,27 +177,39 @@ pub enum HoldEnd {
 pub trait Gate: fmt::Debug {
     /// Decides about a message. A batch is one message: the verdict applies to all of it, and it cannot
     /// be held.
-    fn judge(&mut self, case: &Case<'_>) -> Verdict;
+    fn judge(&mut self, case: &GateInput<'_>) -> Verdict;
 
     /// A hold has ended without a decision.
-    fn ended(&mut self, at: At, ticket: Ticket, how: HoldEnd);
+    fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd);
 
     /// The server has answered a request of our own that a held call waits for.
-    fn own_answer(&mut self, _at: At, _ticket: Ticket, _answer: &Frame<'_>) -> ListStep {
+    fn own_request_answered(
+        &mut self,
+        _at: Timestamp,
+        _ticket: HoldId,
+        _answer: &Frame<'_>,
+    ) -> ListStep {
         ListStep::Done
     }
 
     /// A request of our own will not be answered; the held call is judged again after this.
-    fn own_failed(&mut self, _at: At, _ticket: Ticket, _why: &str) {}
+    fn own_request_failed(&mut self, _at: Timestamp, _ticket: HoldId, _why: &str) {}
 
     /// A message over the size limit was drained; `head` is its first bytes.
-    fn oversized(&mut self, at: At, lane: Lane, from: Side, bytes_total: u64, head: &[u8]);
+    fn note_oversize(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        bytes_total: u64,
+        head: &[u8],
+    );
 
     /// An answer arrived that matches no pending request.
-    fn orphan_reply(&mut self, _at: At, _lane: Lane, _from: Side, _id: &[u8]) {}
+    fn note_orphan_reply(&mut self, _at: Timestamp, _lane: Lane, _from: Side, _id: &[u8]) {}
 
     /// A request of `asker` was sent and not answered: it has waited too long, or its receiver is gone.
-    fn orphan_request(&mut self, _at: At, _asker: Side, _request: &Unanswered) {}
+    fn note_orphan_request(&mut self, _at: Timestamp, _asker: Side, _request: &UnansweredRequest) {}
 
     /// How long an answer may take before its request is an orphan; `None` if there is no limit.
     fn answer_timeout_ns(&self) -> Option<u64> {
@@ -205,15 +217,29 @@ pub trait Gate: fmt::Debug {
     }
 
     /// A message is not sent for a reason other than a verdict: it could not be delivered as it is.
-    fn unsent(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str);
+    fn note_unsent(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        frame: &Frame<'_>,
+        reason: &str,
+    );
 
     /// An HTTP request or reply is ambiguous, for the reason `why`. Notes it, and returns whether the
     /// message is refused. A gate that only observes returns false.
-    fn rejects(&mut self, at: At, lane: Lane, from: Side, frame: &Frame<'_>, why: &str) -> bool;
+    fn reject_ambiguous(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        frame: &Frame<'_>,
+        reason: &str,
+    ) -> bool;
 
     /// An HTTP request was passed on that carries no message, such as a login step, or whose query the
     /// client chose. `what` describes it and its outcome, without secrets.
-    fn plain_exchange(&mut self, _at: At, _lane: Lane, _what: &str) {}
+    fn note_plain_exchange(&mut self, _at: Timestamp, _lane: Lane, _what: &str) {}
 
     /// Whether secrets in what the server sends to the client are looked for.
     fn masks(&mut self) -> bool {
@@ -223,7 +249,13 @@ pub trait Gate: fmt::Debug {
     /// Masks the secrets in text from the server that is not a message, such as the body of an HTTP error
     /// or a header, and notes it; `what` names the text. Returns the masked text, or `None` to send it
     /// unchanged. A gate that only observes notes it and returns `None`.
-    fn mask_text(&mut self, _at: At, _lane: Lane, _what: &str, _text: &[u8]) -> Option<Vec<u8>> {
+    fn mask_text(
+        &mut self,
+        _at: Timestamp,
+        _lane: Lane,
+        _what: &str,
+        _text: &[u8],
+    ) -> Option<Vec<u8>> {
         None
     }
 
@@ -231,33 +263,33 @@ pub trait Gate: fmt::Debug {
     fn commit(&mut self) -> Result<(), RecordError>;
 
     /// Whether it inspects messages at all. False only for a gate that permits everything.
-    fn governs(&self) -> bool {
+    fn is_active(&self) -> bool {
         true
     }
 
     /// Whether its verdicts are currently enforced, so that nothing unjudged may be sent. False for a
     /// gate that only observes: bytes then pass unchanged.
-    fn enforces(&mut self) -> bool {
-        self.governs()
+    fn is_enforcing(&mut self) -> bool {
+        self.is_active()
     }
 }
 
 /// A gate that permits everything.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Open;
+pub struct PermitAllGate;
 
-impl Gate for Open {
-    fn judge(&mut self, _: &Case<'_>) -> Verdict {
+impl Gate for PermitAllGate {
+    fn judge(&mut self, _: &GateInput<'_>) -> Verdict {
         Verdict::Forward
     }
 
-    fn ended(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+    fn hold_ended(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 
-    fn oversized(&mut self, _: At, _: Lane, _: Side, _: u64, _: &[u8]) {}
+    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
 
-    fn unsent(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
 
-    fn rejects(&mut self, _: At, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
         false
     }
 
@@ -265,7 +297,7 @@ impl Gate for Open {
         Ok(())
     }
 
-    fn governs(&self) -> bool {
+    fn is_active(&self) -> bool {
         false
     }
 }

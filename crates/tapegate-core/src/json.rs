@@ -6,35 +6,35 @@
 //! bytes after the value are not. Nesting is tracked without recursion, at one bit per level, so deep
 //! input cannot overflow the stack.
 
+mod byte_runs;
+mod code_points;
 mod compact;
 mod cursor;
 /// The differences between two texts.
 pub mod diff;
 mod likeness;
+mod location;
 mod member;
 mod number;
 /// Paths into messages, as people write them.
 pub mod path;
-mod place;
-mod runs;
-mod scalars;
 mod splice;
 mod strings;
 
+pub(crate) use byte_runs::BracketStack;
+pub use code_points::CodePoints;
 pub use compact::compact;
-pub use cursor::{Cursor, Kind};
+pub use cursor::{Cursor, JsonKind};
+pub use location::{JsonLocation, LocationStep};
 pub use member::{first_member, member, string};
 pub use number::Number;
-pub use place::{Hop, Place};
-pub(crate) use runs::Depth;
-pub use scalars::Scalars;
-pub use splice::{Edits, place_of};
-pub use strings::{Str, write_exact, write_str};
+pub use splice::{JsonEdits, place_of};
+pub use strings::{JsonStr, write_exact, write_str};
 
 /// Where text stops being JSON, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {at}")]
-pub struct Fault {
+pub struct JsonFault {
     /// Offset of the first byte that does not fit.
     pub at: usize,
     /// What was expected or found there.
@@ -44,7 +44,7 @@ pub struct Fault {
 /// The value of [`Fault::what`] when a complete value is followed by more.
 const TRAILING: &str = "bytes after the value";
 
-impl Fault {
+impl JsonFault {
     /// Whether the text is valid up to the fault, where another value may begin.
     pub fn is_trailing(&self) -> bool {
         self.what == TRAILING
@@ -53,10 +53,10 @@ impl Fault {
 
 /// Checks that `text` is exactly one JSON value, with optional white space around it, and returns it
 /// trimmed.
-pub fn check(text: &[u8]) -> Result<&[u8], Fault> {
+pub fn check(text: &[u8]) -> Result<&[u8], JsonFault> {
     let mut cursor = Cursor::new(text)?;
     let value = cursor.value()?;
-    cursor.end()?;
+    cursor.expect_end()?;
     Ok(value)
 }
 

@@ -4,10 +4,10 @@
 //! against the text as written. Rules and Cedar policies both use [`reading`], so that they block the
 //! same calls.
 
-/// Strings that some reader treats as equal.
-pub mod alike;
 /// Lists and objects embedded in strings.
 pub mod embedded;
+/// Strings that some reader treats as equal.
+pub mod equivalence;
 /// Folders, and which paths are inside them.
 pub mod folder;
 /// Keys that some reader treats as equal.

@@ -6,7 +6,7 @@
 /// In-process servers.
 pub mod actor;
 /// Aligns two sequences.
-pub mod align;
+pub mod alignment;
 /// The decisions that the activity log can contain.
 pub mod decision;
 /// One message: its exact bytes and what they say.

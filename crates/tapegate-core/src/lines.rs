@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::frame::{Skim, Skimmed};
+use crate::frame::{EnvelopeSkimmer, PartialEnvelope};
 
 /// How much of an oversize message is kept for the tape.
 const HEAD_BYTES_MAX: usize = 4096;
@@ -20,7 +20,7 @@ const KEPT_ROOMS_MAX: usize = 32;
 
 /// The lines of one direction of a stream.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineSplitter {
     buffer: Vec<u8>,
     /// Bytes before this have been returned and may be dropped by [`Lines::release`].
     cut: usize,
@@ -30,41 +30,41 @@ pub struct Lines {
     end: usize,
     line_bytes_max: usize,
     read_bytes: usize,
-    drain: Option<Drain>,
+    drain: Option<OversizeDrain>,
 }
 
 /// A piece cut off the front of the stream. Ranges are valid for [`Lines::bytes`] until the next
 /// release.
 #[derive(Debug)]
-pub enum Cut {
+pub enum StreamLine {
     /// A line within the limit, without its line ending; the byte after the range is `\n`.
     Line(Range<usize>),
     /// The rest of a stream that ended without a line ending.
     Unterminated(Range<usize>),
     /// A line over the limit, drained.
-    Oversize(Oversize),
+    Oversize(OversizeMessage),
 }
 
 /// A message that was too long to keep.
 #[derive(Debug)]
-pub struct Oversize {
+pub struct OversizeMessage {
     /// Its first bytes.
     pub head: Vec<u8>,
     /// Its length without the line ending.
     pub bytes_total: u64,
     /// The parts of its envelope that could be read.
-    pub said: Skimmed,
+    pub envelope: PartialEnvelope,
 }
 
 /// Takes a message that is too long to keep, piece by piece, and keeps a summary.
 #[derive(Debug, Default)]
-pub struct Drain {
+pub struct OversizeDrain {
     head: Vec<u8>,
     bytes_total: u64,
-    skim: Skim,
+    skim: EnvelopeSkimmer,
 }
 
-impl Drain {
+impl OversizeDrain {
     /// Takes the next piece.
     pub fn feed(&mut self, piece: &[u8]) {
         let keep = HEAD_BYTES_MAX.saturating_sub(self.head.len()).min(piece.len());
@@ -79,13 +79,13 @@ impl Drain {
     }
 
     /// The summary of the message.
-    pub fn finish(self) -> Oversize {
+    pub fn into_oversize(self) -> OversizeMessage {
         let Self { head, bytes_total, skim } = self;
-        Oversize { head, bytes_total, said: skim.finish() }
+        OversizeMessage { head, bytes_total, envelope: skim.finish() }
     }
 }
 
-impl Lines {
+impl LineSplitter {
     /// An empty stream whose lines may have at most `line_bytes_max` bytes.
     pub fn new(line_bytes_max: usize) -> Self {
         let (buffer, read_bytes) = (Vec::new(), READ_BYTES);
@@ -93,12 +93,12 @@ impl Lines {
     }
 
     /// An empty stream that keeps a small buffer: for one of many mostly idle streams.
-    pub fn sparing(line_bytes_max: usize) -> Self {
+    pub fn with_small_buffer(line_bytes_max: usize) -> Self {
         Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
     }
 
     /// Space to read into; call [`Lines::filled`] with the number of bytes read.
-    pub fn room(&mut self) -> &mut [u8] {
+    pub fn read_buffer(&mut self) -> &mut [u8] {
         let wanted = self.end + self.read_bytes;
         if self.buffer.len() < wanted {
             let grown = (self.buffer.len() * 2).min(self.buffer.len() + 1024 * 1024);
@@ -113,7 +113,7 @@ impl Lines {
     }
 
     /// Cuts off the next complete line, if there is one.
-    pub fn cut(&mut self) -> Option<Cut> {
+    pub fn next_line(&mut self) -> Option<StreamLine> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]);
         let Some(found) = found else {
             self.searched = self.end;
@@ -128,21 +128,21 @@ impl Lines {
         if self.drain.is_some() || line.len() > self.line_bytes_max {
             self.drain_to(stop);
             self.cut = stop + 1;
-            return self.drained().map(Cut::Oversize);
+            return self.take_drained().map(StreamLine::Oversize);
         }
         self.cut = stop + 1;
-        Some(Cut::Line(line))
+        Some(StreamLine::Line(line))
     }
 
     /// Cuts off the rest. Call it once the stream has ended and no complete line is left.
-    pub fn finish(&mut self) -> Option<Cut> {
+    pub fn take_rest(&mut self) -> Option<StreamLine> {
         if self.drain.is_some() {
             self.drain_to(self.end);
-            return self.drained().map(Cut::Oversize);
+            return self.take_drained().map(StreamLine::Oversize);
         }
         let rest = self.cut..self.end;
         (self.cut, self.searched) = (self.end, self.end);
-        (!rest.is_empty()).then_some(Cut::Unterminated(rest))
+        (!rest.is_empty()).then_some(StreamLine::Unterminated(rest))
     }
 
     /// The bytes of a range that was cut off.
@@ -159,10 +159,10 @@ impl Lines {
     pub fn release(&mut self) {
         if self.cut == self.end {
             (self.cut, self.searched, self.end) = (0, 0, 0);
-            if self.keeps_too_much() {
+            if self.has_excess_capacity() {
                 self.buffer = Vec::new();
             }
-        } else if self.cut > 0 && self.keeps_too_much() {
+        } else if self.cut > 0 && self.has_excess_capacity() {
             // Do not keep the memory of a large message as the buffer for small ones.
             self.buffer = self.buffer[self.cut..self.end].to_vec();
             self.end -= self.cut;
@@ -177,7 +177,7 @@ impl Lines {
     }
 
     /// Whether the buffer is far larger than its unreleased content needs.
-    fn keeps_too_much(&self) -> bool {
+    fn has_excess_capacity(&self) -> bool {
         self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes + 2 * (self.end - self.cut)
     }
 
@@ -191,8 +191,8 @@ impl Lines {
         }
     }
 
-    fn drained(&mut self) -> Option<Oversize> {
-        self.drain.take().map(Drain::finish)
+    fn take_drained(&mut self) -> Option<OversizeMessage> {
+        self.drain.take().map(OversizeDrain::into_oversize)
     }
 }
 
@@ -203,31 +203,39 @@ mod tests {
 
     /// Everything that `stream` yields when it arrives in pieces of the given sizes.
     fn cut_all(stream: &[u8], sizes: &[usize], max: usize) -> Vec<String> {
-        let mut lines = if max > 30 { Lines::new(max) } else { Lines::sparing(max) };
+        let mut lines =
+            if max > 30 { LineSplitter::new(max) } else { LineSplitter::with_small_buffer(max) };
         let mut out = Vec::new();
         let mut rest = stream;
         let mut sizes = sizes.iter().copied().cycle();
         while !rest.is_empty() {
-            let count = sizes.next().unwrap_or(1).clamp(1, rest.len()).min(lines.room().len());
-            lines.room()[..count].copy_from_slice(&rest[..count]);
+            let count =
+                sizes.next().unwrap_or(1).clamp(1, rest.len()).min(lines.read_buffer().len());
+            lines.read_buffer()[..count].copy_from_slice(&rest[..count]);
             lines.filled(count);
             rest = &rest[count..];
-            while let Some(cut) = lines.cut() {
+            while let Some(cut) = lines.next_line() {
                 out.push(show(&lines, cut));
             }
             lines.release();
         }
-        if let Some(cut) = lines.finish() {
+        if let Some(cut) = lines.take_rest() {
             out.push(show(&lines, cut));
         }
         out
     }
 
-    fn show(lines: &Lines, cut: Cut) -> String {
+    fn show(lines: &LineSplitter, cut: StreamLine) -> String {
         match cut {
-            Cut::Line(range) => format!("{:?}", lines.bytes(range).escape_ascii().to_string()),
-            Cut::Unterminated(range) => format!("rest {}", lines.bytes(range).escape_ascii()),
-            Cut::Oversize(over) => format!("over {} {:?}", over.bytes_total, over.said.id),
+            StreamLine::Line(range) => {
+                format!("{:?}", lines.bytes(range).escape_ascii().to_string())
+            }
+            StreamLine::Unterminated(range) => {
+                format!("rest {}", lines.bytes(range).escape_ascii())
+            }
+            StreamLine::Oversize(over) => {
+                format!("over {} {:?}", over.bytes_total, over.envelope.id)
+            }
         }
     }
 
@@ -250,23 +258,23 @@ mod tests {
 
     #[test]
     fn a_large_line_does_not_keep_its_memory_while_others_follow() {
-        let mut lines = Lines::new(1 << 30);
+        let mut lines = LineSplitter::new(1 << 30);
         let large = 64 * KEPT_ROOMS_MAX * READ_BYTES;
         let stream = [vec![b'x'; large], b"\nhal".to_vec()].concat();
         let mut rest = &stream[..];
         while !rest.is_empty() {
-            let count = lines.room().len().min(rest.len());
-            lines.room()[..count].copy_from_slice(&rest[..count]);
+            let count = lines.read_buffer().len().min(rest.len());
+            lines.read_buffer()[..count].copy_from_slice(&rest[..count]);
             lines.filled(count);
             rest = &rest[count..];
         }
-        let Some(Cut::Line(line)) = lines.cut() else { panic!("no line") };
+        let Some(StreamLine::Line(line)) = lines.next_line() else { panic!("no line") };
         assert_eq!(line.len(), large);
         lines.release();
         assert!(lines.buffer.capacity() < large / 8, "{}", lines.buffer.capacity());
-        lines.room()[..2].copy_from_slice(b"f\n");
+        lines.read_buffer()[..2].copy_from_slice(b"f\n");
         lines.filled(2);
-        let Some(cut) = lines.cut() else { panic!("no line") };
+        let Some(cut) = lines.next_line() else { panic!("no line") };
         assert_eq!(show(&lines, cut), "\"half\"");
     }
 

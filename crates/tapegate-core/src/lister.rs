@@ -3,7 +3,7 @@
 //! It calls no tool and reads no resource. It sends one request at a time, which even the simplest
 //! server can handle. Requests from the server are refused, except `ping` and `roots/list`.
 
-use crate::frame::{Envelope, Frame, Kind, error_reply, same_id};
+use crate::frame::{Envelope, Frame, MessageKind, error_reply, same_id};
 use crate::gate::Topic;
 use crate::json::{self, write_str};
 
@@ -26,24 +26,24 @@ const LISTS: [(Topic, &str, &str); 4] = [
 /// A client that only requests lists.
 #[derive(Debug, Default)]
 pub struct Lister {
-    stage: Stage,
+    state: ListerState,
     /// The id of the last request.
-    asked: u64,
+    sent_count: u64,
     /// Whether the server is of the sessionless protocol era.
     modern: bool,
     /// The server's answer to `initialize` or `server/discover`.
     hello: Vec<u8>,
-    pages: Vec<Page>,
+    pages: Vec<ListPage>,
     bytes: usize,
     /// How many pages of the current list have arrived.
     pages_of_list: usize,
     cursor: Option<Vec<u8>>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingList>,
 }
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct ListPage {
     /// The list it belongs to.
     pub topic: Topic,
     /// The whole answer.
@@ -52,22 +52,22 @@ pub struct Page {
 
 /// A list that could not be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingList {
     /// The list, by its method.
     pub method: &'static str,
     /// The reason.
-    pub why: String,
+    pub reason: String,
 }
 
 /// What a server offers.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct ServerListing {
     /// Its answer to `initialize` or `server/discover`.
     pub hello: Vec<u8>,
     /// The pages of its lists.
-    pub pages: Vec<Page>,
+    pub pages: Vec<ListPage>,
     /// The lists that could not be read to their end.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingList>,
 }
 
 /// Why a server has listed nothing.
@@ -80,7 +80,7 @@ pub enum ListingFailure {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ListerState {
     #[default]
     Initialize,
     Discover,
@@ -104,15 +104,15 @@ impl Lister {
     }
 
     /// Takes a line from the server and returns the messages to send in reply.
-    pub fn hear(&mut self, line: &[u8]) -> Vec<Vec<u8>> {
+    pub fn receive(&mut self, line: &[u8]) -> Vec<Vec<u8>> {
         let frame = Frame::read(line);
-        let Some(said) = frame.envelope() else { return Vec::new() };
-        match (said.kind(), said.id) {
-            (Kind::Request, Some(id)) if said.is_method("ping") => {
+        let Some(envelope) = frame.envelope() else { return Vec::new() };
+        match (envelope.kind(), envelope.id) {
+            (MessageKind::Request, Some(id)) if envelope.is_method("ping") => {
                 let id = String::from_utf8_lossy(id);
                 vec![format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into_bytes()]
             }
-            (Kind::Request, Some(id)) if said.is_method("roots/list") => {
+            (MessageKind::Request, Some(id)) if envelope.is_method("roots/list") => {
                 let id = String::from_utf8_lossy(id);
                 vec![
                     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#)
@@ -121,107 +121,109 @@ impl Lister {
             }
             // Servers never send the methods that we do. An answer would come back as well, and look
             // like theirs.
-            (Kind::Request, Some(id)) if self.is_awaited(id) && is_ours(said) => {
-                self.stage = Stage::Echo;
+            (MessageKind::Request, Some(id))
+                if self.is_awaited(id) && is_client_request(envelope) =>
+            {
+                self.state = ListerState::Echo;
                 Vec::new()
             }
-            (Kind::Request, Some(id)) => {
+            (MessageKind::Request, Some(id)) => {
                 vec![error_reply(id, -32601, "only lists are wanted here", "null")]
             }
-            (Kind::Response, Some(id)) if self.is_awaited(id) => {
-                self.answered(frame.text(), said.result.unwrap_or_default())
+            (MessageKind::Response, Some(id)) if self.is_awaited(id) => {
+                self.handle_result(frame.text(), envelope.result.unwrap_or_default())
             }
-            (Kind::Error, Some(id)) if self.is_awaited(id) => {
-                let message = said.error.and_then(|error| json::member(error, "message"));
+            (MessageKind::Error, Some(id)) if self.is_awaited(id) => {
+                let message = envelope.error.and_then(|error| json::member(error, "message"));
                 let message = message.and_then(json::string);
-                self.failed(message.as_deref().unwrap_or("an error without a message"))
+                self.handle_error(message.as_deref().unwrap_or("an error without a message"))
             }
             _ => Vec::new(),
         }
     }
 
     /// Whether there is nothing more to request.
-    pub fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over | Stage::Refused | Stage::Echo)
+    pub fn is_finished(&self) -> bool {
+        matches!(self.state, ListerState::Over | ListerState::Refused | ListerState::Echo)
     }
 
     /// What the server offers, or why it could not be listed.
-    pub fn finish(self) -> Result<Listed, ListingFailure> {
-        let Self { stage, hello, pages, mut missing, .. } = self;
+    pub fn finish(self) -> Result<ServerListing, ListingFailure> {
+        let Self { state: stage, hello, pages, mut missing, .. } = self;
         let silence = || "it did not answer".to_owned();
         match stage {
-            Stage::List(at) => {
-                missing.push(Missing { method: LISTS[at].1, why: silence() });
-                Ok(Listed { hello, pages, missing })
+            ListerState::List(at) => {
+                missing.push(MissingList { method: LISTS[at].1, reason: silence() });
+                Ok(ServerListing { hello, pages, missing })
             }
-            Stage::Over => Ok(Listed { hello, pages, missing }),
-            Stage::Refused | Stage::Initialize | Stage::Discover => {
+            ListerState::Over => Ok(ServerListing { hello, pages, missing }),
+            ListerState::Refused | ListerState::Initialize | ListerState::Discover => {
                 let last = missing.into_iter().next_back();
-                Err(ListingFailure::Refused(last.map_or_else(silence, |missing| missing.why)))
+                Err(ListingFailure::Refused(last.map_or_else(silence, |missing| missing.reason)))
             }
-            Stage::Echo => Err(ListingFailure::Echo),
+            ListerState::Echo => Err(ListingFailure::Echo),
         }
     }
 
     fn is_awaited(&self, id: &[u8]) -> bool {
-        !self.is_over() && same_id(id, self.asked.to_string().as_bytes())
+        !self.is_finished() && same_id(id, self.sent_count.to_string().as_bytes())
     }
 
-    fn answered(&mut self, answer: &[u8], result: &[u8]) -> Vec<Vec<u8>> {
-        match self.stage {
-            Stage::Initialize => {
+    fn handle_result(&mut self, answer: &[u8], result: &[u8]) -> Vec<Vec<u8>> {
+        match self.state {
+            ListerState::Initialize => {
                 self.hello = answer.to_vec();
                 let ready = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-                let mut said = vec![ready.to_vec()];
-                said.extend(self.list(0));
-                said
+                let mut lines_to_send = vec![ready.to_vec()];
+                lines_to_send.extend(self.list(0));
+                lines_to_send
             }
-            Stage::Discover => {
+            ListerState::Discover => {
                 self.hello = answer.to_vec();
                 self.modern = true;
                 self.list(0)
             }
-            Stage::List(at) => self.page(at, answer, result),
-            Stage::Over | Stage::Refused | Stage::Echo => Vec::new(),
+            ListerState::List(at) => self.page(at, answer, result),
+            ListerState::Over | ListerState::Refused | ListerState::Echo => Vec::new(),
         }
     }
 
     fn page(&mut self, at: usize, answer: &[u8], result: &[u8]) -> Vec<Vec<u8>> {
         self.bytes += answer.len();
         if self.bytes > PAGES_BYTES_MAX {
-            return self.failed("its lists are too long to be kept");
+            return self.handle_error("its lists are too long to be kept");
         }
-        self.pages.push(Page { topic: LISTS[at].0, answer: answer.to_vec() });
+        self.pages.push(ListPage { topic: LISTS[at].0, answer: answer.to_vec() });
         self.pages_of_list += 1;
         let next = json::member(result, "nextCursor").filter(|next| json::string(next).is_some());
         let Some(next) = next else { return self.list(at + 1) };
         // A repeated cursor would never end.
         if self.pages_of_list >= PAGES_MAX || self.cursor.as_deref() == Some(next) {
-            return self.failed("the list does not come to an end");
+            return self.handle_error("the list does not come to an end");
         }
         self.cursor = Some(next.to_vec());
         let cursor = String::from_utf8_lossy(next).into_owned();
-        vec![self.ask(at, Some(&cursor))]
+        vec![self.next_request(at, Some(&cursor))]
     }
 
-    fn failed(&mut self, why: &str) -> Vec<Vec<u8>> {
-        let missing = |method| Missing { method, why: why.to_owned() };
-        match self.stage {
-            Stage::Initialize => {
+    fn handle_error(&mut self, reason: &str) -> Vec<Vec<u8>> {
+        let missing = |method| MissingList { method, reason: reason.to_owned() };
+        match self.state {
+            ListerState::Initialize => {
                 // A server of the sessionless era does not know `initialize`.
                 self.missing.push(missing("initialize"));
-                self.stage = Stage::Discover;
+                self.state = ListerState::Discover;
                 vec![self.request("server/discover", &format!("{{{META}}}"))]
             }
-            Stage::Discover => {
-                self.stage = Stage::Refused;
+            ListerState::Discover => {
+                self.state = ListerState::Refused;
                 Vec::new()
             }
-            Stage::List(at) => {
+            ListerState::List(at) => {
                 self.missing.push(missing(LISTS[at].1));
                 self.list(at + 1)
             }
-            Stage::Over | Stage::Refused | Stage::Echo => Vec::new(),
+            ListerState::Over | ListerState::Refused | ListerState::Echo => Vec::new(),
         }
     }
 
@@ -237,14 +239,14 @@ impl Lister {
         let wanted = |at: &usize| LISTS[*at].0 == Topic::Tools || has(LISTS[*at].2);
         (self.pages_of_list, self.cursor) = (0, None);
         let Some(at) = (from..LISTS.len()).find(wanted) else {
-            self.stage = Stage::Over;
+            self.state = ListerState::Over;
             return Vec::new();
         };
-        self.stage = Stage::List(at);
-        vec![self.ask(at, None)]
+        self.state = ListerState::List(at);
+        vec![self.next_request(at, None)]
     }
 
-    fn ask(&mut self, at: usize, cursor: Option<&str>) -> Vec<u8> {
+    fn next_request(&mut self, at: usize, cursor: Option<&str>) -> Vec<u8> {
         let cursor = cursor.map(|cursor| format!("\"cursor\":{cursor}"));
         let meta = self.modern.then(|| META.to_owned());
         let members: Vec<String> = cursor.into_iter().chain(meta).collect();
@@ -252,8 +254,9 @@ impl Lister {
     }
 
     fn request(&mut self, method: &str, params: &str) -> Vec<u8> {
-        self.asked += 1;
-        let mut out = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"#, self.asked).into_bytes();
+        self.sent_count += 1;
+        let mut out =
+            format!(r#"{{"jsonrpc":"2.0","id":{},"method":"#, self.sent_count).into_bytes();
         write_str(&mut out, method);
         out.extend_from_slice(format!(",\"params\":{params}}}").as_bytes());
         out
@@ -261,9 +264,9 @@ impl Lister {
 }
 
 /// Whether a request is one that only clients send.
-fn is_ours(said: &Envelope<'_>) -> bool {
+fn is_client_request(envelope: &Envelope<'_>) -> bool {
     let hello = ["initialize", "server/discover"].into_iter();
-    hello.chain(LISTS.map(|(_, method, _)| method)).any(|method| said.is_method(method))
+    hello.chain(LISTS.map(|(_, method, _)| method)).any(|method| envelope.is_method(method))
 }
 
 #[cfg(test)]

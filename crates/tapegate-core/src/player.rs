@@ -5,45 +5,48 @@
 //! request that is not on the tape is a divergence, which is answered with an error, reported and
 //! counted.
 
-mod behind;
-mod cancelling;
-mod desk;
-mod differing;
+mod cancellable_requests;
+mod client_replies;
 mod era;
-mod find;
+mod error_relevance;
+mod first_difference;
 mod fuzzy;
 mod likeness;
-mod live;
+mod live_session;
 mod order;
-mod reads;
-mod relists;
-mod replies;
+mod passthrough;
+mod player_turn;
+mod repeatable_reads;
+mod repeated_lists;
+mod replay_stats;
 mod report;
-mod run;
 mod scene;
 mod tape;
-mod terms;
-mod turn;
+mod tape_match;
+mod tape_run;
 
 use std::collections::HashMap;
 use std::io;
 
-use crate::actor::{Act, Actor, Cue, Seat};
+use crate::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
 use crate::signature::Signer;
 use crate::tape::Mask;
-use crate::tape::index::{Bodies, Index, NONE, Slot};
-use crate::time::At;
-use desk::Desk;
-use live::Live;
-pub use replies::{ChangedReply, ReplyChange};
-pub use report::{Differing, Divergence, ExtraRead, Near, Notice, Reason, Summary, Unused};
-use run::{Part, Run};
-use tape::Tape;
-use turn::Turn;
+use crate::tape::index::{BodySource, Index, IndexEntry, NONE};
+use crate::time::Timestamp;
+pub use client_replies::{ChangedReply, ReplyChange};
+use live_session::LiveSession;
+use player_turn::PlayerTurn;
+use replay_stats::ReplayStats;
+pub use report::{
+    DifferingRequest, Divergence, DivergenceReason, ExtraRead, NearMatch, ReplayNotice,
+    ReplaySummary, UnusedRequest,
+};
+use tape::PlayerTape;
+use tape_run::{RunScope, TapeRun};
 
 /// How a request is matched to the tape.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Mode {
+pub enum MatchMode {
     /// Requests arrive in the order of the tape.
     Sequential,
     /// Requests arrive in any order and must ask for exactly what was recorded.
@@ -98,9 +101,9 @@ pub enum ServerMessages {
 }
 
 /// How a tape is played.
-pub struct Options {
+pub struct PlayerOptions {
     /// How a request is matched to the tape.
-    pub mode: Mode,
+    pub mode: MatchMode,
     /// The factor for recorded delays; 0 for no delays.
     pub pace: f64,
     /// What happens to a request that is not on the tape.
@@ -123,16 +126,16 @@ pub struct Options {
     pub signer: Signer,
 }
 
-impl Options {
+impl PlayerOptions {
     /// Whether there are no delays and only the order of the tape is kept.
     fn is_instant(&self) -> bool {
         self.pace == 0.0
     }
 }
 
-impl Mode {
+impl MatchMode {
     /// The name of the mode on the command line.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
             Self::ByRequest => "by-request",
@@ -143,12 +146,12 @@ impl Mode {
 
 /// A tape in the role of the server.
 pub struct Player {
-    tape: Tape,
-    options: Options,
-    desk: Desk,
-    seats: HashMap<Seat, Live, foldhash::fast::RandomState>,
+    tape: PlayerTape,
+    options: PlayerOptions,
+    stats: ReplayStats,
+    seats: HashMap<ActorSessionId, LiveSession, foldhash::fast::RandomState>,
     /// The position on the tape that all sessions share, if they do.
-    shared_run: Option<Run>,
+    shared_run: Option<TapeRun>,
     /// How many live sessions have played each recorded session.
     played: Vec<u32>,
     sessions: u32,
@@ -156,29 +159,29 @@ pub struct Player {
 }
 
 /// What a scene needs to continue.
-struct Context<'a> {
-    tape: &'a mut Tape,
-    options: &'a Options,
+struct PlayContext<'a> {
+    tape: &'a mut PlayerTape,
+    options: &'a PlayerOptions,
 }
 
 impl Player {
     /// A player for the tape of `index` and `bodies`. It reports what happens to `notice`.
     pub fn new(
         index: Index,
-        bodies: Box<dyn Bodies>,
-        mut options: Options,
-        notice: Box<dyn FnMut(Notice<'_>)>,
+        bodies: Box<dyn BodySource>,
+        mut options: PlayerOptions,
+        notice: Box<dyn FnMut(ReplayNotice<'_>)>,
     ) -> Self {
         let played = vec![0; index.sessions().len()];
         let global = options.scope == StateScope::Global;
         let mask = options.mask.take();
-        let tape = Tape::new(index, bodies, options.signer.clone(), mask, global);
+        let tape = PlayerTape::new(index, bodies, options.signer.clone(), mask, global);
         Self {
             tape,
             options,
-            desk: Desk::new(notice),
+            stats: ReplayStats::new(notice),
             seats: HashMap::default(),
-            shared_run: global.then(|| Run::new(0, Part::Whole)),
+            shared_run: global.then(|| TapeRun::new(0, RunScope::Whole)),
             played,
             sessions: 0,
             failed: None,
@@ -192,90 +195,92 @@ impl Player {
 
     /// The outcome of the replay. If reading the tape failed, [`Player::failure`] says why; the
     /// counts are correct even so.
-    pub fn summary(&mut self) -> Summary {
-        let (mut summary, read) = self.desk.summary(&mut self.tape);
-        self.fail(read);
+    pub fn summary(&mut self) -> ReplaySummary {
+        let (mut summary, read) = self.stats.summary(&mut self.tape);
+        self.store_failure(read);
         summary.sessions = self.sessions;
         summary
     }
 
     /// Passes every recorded request that no client made, with the messages that belong to it, to
     /// `take`, as far as the tape can be read.
-    pub fn each_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) {
+    pub fn each_unused(&mut self, take: &mut dyn FnMut(&IndexEntry, &[u8])) {
         if self.failed.is_none() {
             let read = self.read_unused(take);
-            self.fail(read);
+            self.store_failure(read);
         }
     }
 
-    fn fail(&mut self, read: io::Result<()>) {
+    fn store_failure(&mut self, read: io::Result<()>) {
         self.failed = self.failed.take().or(read.err());
     }
 
-    fn read_unused(&mut self, take: &mut dyn FnMut(&Slot, &[u8])) -> io::Result<()> {
-        for ask in 0..self.tape.asks() {
-            if self.desk.is_unused(&self.tape, ask) {
-                let mut number = self.tape.index.ask(ask).slot;
+    fn read_unused(&mut self, take: &mut dyn FnMut(&IndexEntry, &[u8])) -> io::Result<()> {
+        for request_number in 0..self.tape.request_count() {
+            if self.stats.is_unused(&self.tape, request_number) {
+                let mut number = self.tape.index.request(request_number).entry_number;
                 while number != NONE {
-                    let slot = self.tape.index.slot(number);
-                    take(&slot, &self.tape.line(&slot)?);
-                    number = slot.next;
+                    let entry = self.tape.index.entry(number);
+                    take(&entry, &self.tape.line(&entry)?);
+                    number = entry.next;
                 }
             }
         }
         Ok(())
     }
 
-    fn cue(
+    fn handle_event(
         &mut self,
-        at: At,
-        seat: Seat,
-        cue: Cue<'_>,
-        act: &mut dyn FnMut(Act<'_>),
+        at: Timestamp,
+        session: ActorSessionId,
+        event: ActorEvent<'_>,
+        act: &mut dyn FnMut(ActorAction<'_>),
     ) -> io::Result<()> {
-        if let Cue::Taken { shared, .. } = cue {
+        if let ActorEvent::Taken { shared, .. } = event {
             self.sessions += 1;
-            self.seats.insert(seat, Live::new(self.sessions, shared));
+            self.seats.insert(session, LiveSession::new(self.sessions, shared));
             return Ok(());
         }
-        let Some(live) = self.seats.get_mut(&seat) else { return Ok(()) };
-        let mut turn = Turn {
-            context: Context { tape: &mut self.tape, options: &self.options },
-            desk: &mut self.desk,
+        let Some(live) = self.seats.get_mut(&session) else { return Ok(()) };
+        let mut turn = PlayerTurn {
+            context: PlayContext { tape: &mut self.tape, options: &self.options },
+            stats: &mut self.stats,
             live,
             shared_run: self.shared_run.as_mut(),
             played: &mut self.played,
             at,
             act,
         };
-        match cue {
+        match event {
             // A player calls no external handlers.
-            Cue::Taken { .. } | Cue::Done { .. } => Ok(()),
-            Cue::Said(line) => turn.said(line),
-            Cue::TooLarge { message, bytes_max } => turn.too_large(&message, bytes_max),
-            Cue::Behind(line) => {
-                turn.live.hear_behind(line, turn.act);
+            ActorEvent::Taken { .. } | ActorEvent::Done { .. } => Ok(()),
+            ActorEvent::Said(line) => turn.handle_line(line),
+            ActorEvent::TooLarge { message, bytes_max } => {
+                turn.handle_oversize(&message, bytes_max)
+            }
+            ActorEvent::Behind(line) => {
+                turn.live.handle_passthrough_line(line, turn.act);
                 turn.live
-                    .behind
+                    .passthrough
                     .take_failed()
                     .into_iter()
-                    .for_each(|it| turn.desk.server_failed(it));
+                    .for_each(|it| turn.stats.report_passthrough_failure(it));
                 Ok(())
             }
-            Cue::BehindGone { why } => {
-                turn.desk.warn(format!("the live server is unavailable: {why}"));
-                turn.live.behind_gone(why, turn.act);
+            ActorEvent::BehindGone { reason } => {
+                turn.stats.warn(format!("the live server is unavailable: {reason}"));
+                turn.live.handle_passthrough_gone(reason, turn.act);
                 turn.live
-                    .behind
+                    .passthrough
                     .take_failed()
                     .into_iter()
-                    .for_each(|it| turn.desk.server_failed(it));
+                    .for_each(|it| turn.stats.report_passthrough_failure(it));
                 Ok(())
             }
-            Cue::Due => turn.due(),
-            Cue::Left => turn.left(),
-            Cue::Empty => {
-                self.seats.remove(&seat);
+            ActorEvent::Due => turn.advance_due(),
+            ActorEvent::Left => turn.handle_client_end(),
+            ActorEvent::Empty => {
+                self.seats.remove(&session);
                 Ok(())
             }
         }
@@ -283,22 +288,28 @@ impl Player {
 }
 
 impl Actor for Player {
-    fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) {
+    fn handle(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        event: ActorEvent<'_>,
+        act: &mut dyn FnMut(ActorAction<'_>),
+    ) {
         if self.failed.is_some() {
             return;
         }
-        if let Err(error) = self.cue(at, seat, cue, act) {
+        if let Err(error) = self.handle_event(at, session, event, act) {
             // Without the tape no request can be answered correctly any more.
             self.failed = Some(error);
-            act(Act::Stop);
+            act(ActorAction::Stop);
         }
     }
 
-    fn due(&self, seat: Seat) -> Option<u64> {
-        self.seats.get(&seat)?.due()
+    fn next_wakeup(&self, session: ActorSessionId) -> Option<u64> {
+        self.seats.get(&session)?.next_deadline()
     }
 
-    fn busy(&self, seat: Seat) -> bool {
-        self.failed.is_none() && self.seats.get(&seat).is_some_and(Live::is_busy)
+    fn is_busy(&self, session: ActorSessionId) -> bool {
+        self.failed.is_none() && self.seats.get(&session).is_some_and(LiveSession::is_busy)
     }
 }

@@ -7,41 +7,43 @@
 //! before its bytes leave; and a request that can no longer be answered gets one error from us, if
 //! its sender is still listening.
 
-mod endings;
+mod cancellations;
 mod event;
-mod gating;
+mod gate_dispatch;
 mod holds;
+mod line_queue;
 mod orphans;
-mod own;
 mod own_message;
+mod own_requests;
 mod permit;
-mod queue;
 mod refusals;
-mod taken_back;
-mod unsent;
+mod unanswered_requests;
+mod unsent_calls;
 
 use std::borrow::Cow;
 
-use crate::frame::{self, Body, Envelope, Frame, Kind};
-use crate::gate::{Gate, Ticket, Topic};
-use crate::pending::Pending;
+use crate::frame::{self, Envelope, Frame, FrameBody, MessageKind};
+use crate::gate::{Gate, HoldId, Topic};
+use crate::pending::PendingRequests;
 use crate::side::{Lane, Side};
-use crate::tape::{Element, Entry, Fate, Provenance, Reply, UNDELIVERED, What};
-use crate::time::At;
-use gating::topic_of;
-use holds::Holds;
-use own::OwnRequests;
-use unsent::UnsentCalls;
+use crate::tape::{
+    EntryBody, EntryElement, GateOutcome, Provenance, ReplyLink, TapeEntry, UNDELIVERED,
+};
+use crate::time::Timestamp;
+use gate_dispatch::topic_of;
+use holds::HoldQueue;
+use own_requests::OwnRequests;
+use unsent_calls::UnsentCalls;
 
-pub use event::{Action, Event};
+pub use event::{Event, RelayAction};
 pub use holds::HELD_MAX;
+pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
 pub use own_message::{OWN_DATA, OwnMessage};
-pub use permit::{IdEdits, Payload, Permitted};
-pub use queue::{Cleared, DueLines, LineBuffer, LineQueue};
+pub use permit::{IdEdits, MessagePayload, PermittedMessage};
 
 /// Receives the actions to carry out, in order. Entries are lent for the call (`'r`); a message that
 /// is sent on unchanged lives as long as the event (`'e`).
-type Emit<'s, 'e> = dyn for<'r> FnMut(Action<'r, 'e>) + 's;
+type ActionSink<'s, 'e> = dyn for<'r> FnMut(RelayAction<'r, 'e>) + 's;
 
 /// The error code of answers sent because the other side is gone.
 pub const CODE_GONE: i32 = -32000;
@@ -52,11 +54,11 @@ pub const CODE_TOO_LARGE: i32 = -32010;
 #[derive(Debug, Default)]
 pub struct Relay {
     /// Requests of the client that the server has not answered.
-    from_client: Pending,
+    from_client: PendingRequests,
     /// Requests of the server that the client has not answered.
-    from_server: Pending,
+    from_server: PendingRequests,
     /// Calls that wait for a decision.
-    holds: Holds,
+    holds: HoldQueue,
     /// The most recent calls that were never sent.
     unsent: UnsentCalls,
     /// Requests of our own that the server has not answered.
@@ -69,8 +71,8 @@ pub struct Relay {
 
 /// How a message arrived.
 #[derive(Debug, Clone, Copy)]
-struct Way {
-    at: At,
+struct MessageOrigin {
+    at: Timestamp,
     lane: Lane,
     from: Side,
     terminated: bool,
@@ -83,77 +85,96 @@ impl Relay {
     /// message is judged by `gate`.
     pub fn handle<'e, G: Gate + ?Sized>(
         &mut self,
-        at: At,
+        at: Timestamp,
         event: Event<'e>,
         gate: &mut G,
-        emit: &mut dyn for<'r> FnMut(Action<'r, 'e>),
+        emit: &mut dyn for<'r> FnMut(RelayAction<'r, 'e>),
     ) {
         let provenance = Provenance::default();
         match event {
             Event::Received { lane, from, bytes, terminated } => {
-                let way = Way { at, lane, from, terminated, resumed: false, provenance };
-                self.pass(way, &read(bytes, gate), gate, emit);
+                let origin =
+                    MessageOrigin { at, lane, from, terminated, resumed: false, provenance };
+                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             Event::Resumed { lane, bytes, terminated } => {
                 let from = Side::Server;
-                let way = Way { at, lane, from, terminated, resumed: true, provenance };
-                self.pass(way, &read(bytes, gate), gate, emit);
+                let origin =
+                    MessageOrigin { at, lane, from, terminated, resumed: true, provenance };
+                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             Event::Played { lane, from, bytes, resumed, provenance } => {
-                let way = Way { at, lane, from, terminated: true, resumed, provenance };
-                self.pass(way, &read(bytes, gate), gate, emit);
+                let origin =
+                    MessageOrigin { at, lane, from, terminated: true, resumed, provenance };
+                self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             Event::TooLarge { lane, from, message, bytes_max } => {
-                gate.oversized(at, lane, from, message.bytes_total, &message.head);
-                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
-                let own = message.said.id.clone().filter(|_| from == Side::Server);
-                self.refuse_large(way, message, bytes_max, emit);
+                gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
+                let origin =
+                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
+                let own = message.envelope.id.clone().filter(|_| from == Side::Server);
+                self.refuse_oversize(origin, message, bytes_max, emit);
                 if let Some(id) = own {
-                    self.own_failed(at, &id, "the server's answer is too large", gate, emit);
+                    self.own_request_failed(
+                        at,
+                        &id,
+                        "the server's answer is too large",
+                        gate,
+                        emit,
+                    );
                 }
             }
-            Event::Ours { lane, to, message } => self.say(at, (lane, to), message, emit),
-            Event::Marked { lane, from, bytes, why, delivered } => {
-                let reason =
-                    if delivered { why.to_owned() } else { format!("{UNDELIVERED}: {why}") };
-                if !delivered && gate.governs() {
-                    gate.unsent(at, lane, from, &Frame::read(bytes), why);
+            Event::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
+            Event::Marked { lane, from, bytes, reason: cause_text, delivered } => {
+                let reason = if delivered {
+                    cause_text.to_owned()
+                } else {
+                    format!("{UNDELIVERED}: {cause_text}")
+                };
+                if !delivered && gate.is_active() {
+                    gate.note_unsent(at, lane, from, &Frame::read(bytes), cause_text);
                 }
-                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
-                let what = What::Garbage(reason);
-                emit(Action::Record(&way.entry(Cow::Borrowed(bytes), what, Fate::Sent)));
+                let origin =
+                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
+                let body = EntryBody::Garbage(reason);
+                emit(RelayAction::Record(&origin.entry(
+                    Cow::Borrowed(bytes),
+                    body,
+                    GateOutcome::Sent,
+                )));
             }
-            Event::TurnedAway { lane, from, bytes, why } => {
-                let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
-                self.turn_away(way, &Frame::read(bytes), why, emit);
+            Event::TurnedAway { lane, from, bytes, reason: cause_text } => {
+                let origin =
+                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
+                self.refuse_unjudged(origin, &Frame::read(bytes), cause_text, emit);
             }
-            Event::Dismissed { lane, asker, bytes, why } => {
-                self.dismiss(at, (lane, asker), bytes, why, gate, emit);
+            Event::Dismissed { lane, asker, bytes, reason: cause_text } => {
+                self.dismiss_requests(at, (lane, asker), bytes, cause_text, gate, emit);
             }
             Event::Failed { lane, asker, id, error } => {
-                self.fail(at, (lane, asker), (id, error), gate, emit);
+                self.answer_with_error(at, (lane, asker), (id, error), gate, emit);
             }
-            Event::Settled { ticket, settlement } => {
-                self.settle(at, ticket, &settlement, gate, emit);
+            Event::Settled { hold_id, outcome } => {
+                self.settle(at, hold_id, &outcome, gate, emit);
             }
-            Event::Withdrawn { ticket } => self.withdraw(at, ticket, gate),
+            Event::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
             Event::Tick => self.tick(at, gate, emit),
-            Event::Unheld { lane, why, keeps_lists } => {
-                self.close_holds(at, (lane, keeps_lists), why, gate, emit);
+            Event::Unheld { lane, reason: cause_text, keeps_lists } => {
+                self.refuse_all_held(at, (lane, keeps_lists), cause_text, gate, emit);
             }
-            Event::Gone { lane, side, why, error_type } => {
-                self.give_up(at, (lane, side), (why, error_type), gate, emit);
+            Event::Gone { lane, side, reason: cause_text, error_type } => {
+                self.answer_for_gone_side(at, (lane, side), (cause_text, error_type), gate, emit);
             }
         }
     }
 
     /// How many requests of `asker` wait for an answer and have not been cancelled.
     pub fn wanted(&self, asker: Side) -> usize {
-        self.asks_of(asker).wanted() + self.holds.of(asker)
+        self.pending(asker).wanted() + self.holds.count_from(asker)
     }
 
     /// How many calls wait for a decision. At [`HELD_MAX`], clients must not be read from.
-    pub fn held(&self) -> usize {
+    pub fn held_calls(&self) -> usize {
         self.holds.len()
     }
 
@@ -163,87 +184,96 @@ impl Relay {
     }
 
     /// Whether a call is held under this id.
-    pub fn is_held(&self, ticket: Ticket) -> bool {
-        self.holds.is_held(ticket)
+    pub fn is_held(&self, hold_id: HoldId) -> bool {
+        self.holds.is_held(hold_id)
     }
 
     /// When [`Event::Tick`] is due, by the monotonic clock.
-    pub fn due_ns(&self) -> Option<u64> {
-        self.holds.due_ns().into_iter().chain(self.late_check_ns).min()
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.holds.next_due_ns().into_iter().chain(self.late_check_ns).min()
     }
 
     /// Updates the pending requests and returns how the frame is recorded. Topics of requests are
     /// kept only if `topics` is set.
-    fn note(&mut self, way: Way, frame: &Frame<'_>, topics: bool) -> What {
+    fn note_frame(&mut self, origin: MessageOrigin, frame: &Frame<'_>, topics: bool) -> EntryBody {
         match frame.body() {
-            Body::Message(envelope) => What::Message(self.note_message(way, envelope, topics)),
-            Body::Batch => {
-                let elements = frame::elements(frame.bytes());
-                let note = |one: &Frame<'_>| Some(self.note_message(way, one.envelope()?, topics));
-                What::Batch(elements.iter().map(note).collect())
+            FrameBody::Message(envelope) => {
+                EntryBody::Message(self.note_message(origin, envelope, topics))
             }
-            Body::Garbage(garbage) => What::Garbage(garbage.reason()),
+            FrameBody::Batch => {
+                let elements = frame::elements(frame.bytes());
+                let note =
+                    |one: &Frame<'_>| Some(self.note_message(origin, one.envelope()?, topics));
+                EntryBody::Batch(elements.iter().map(note).collect())
+            }
+            FrameBody::Garbage(garbage) => EntryBody::Garbage(garbage.reason()),
         }
     }
 
-    fn note_message(&mut self, way: Way, said: &Envelope<'_>, topics: bool) -> Element {
-        let Way { at, lane, from, .. } = way;
+    fn note_message(
+        &mut self,
+        origin: MessageOrigin,
+        msg: &Envelope<'_>,
+        topics: bool,
+    ) -> EntryElement {
+        let MessageOrigin { at, lane, from, .. } = origin;
         self.count += 1;
         let n = self.count;
         let mut reply = None;
-        match (said.kind(), said.id) {
-            (Kind::Request, Some(id)) => {
-                let topic = if topics { topic_of(said) } else { Topic::Other };
-                self.asked_by(from).ask(lane, id, at, n, topic);
+        match (msg.kind(), msg.id) {
+            (MessageKind::Request, Some(id)) => {
+                let topic = if topics { topic_of(msg) } else { Topic::Other };
+                self.pending_mut(from).add(lane, id, at, n, topic);
                 // A subscription is a stream and is answered only when it ends.
-                if topics && said.is_method("subscriptions/listen") {
-                    self.asked_by(from).expect_no_answer(lane, id);
+                if topics && msg.is_method("subscriptions/listen") {
+                    self.pending_mut(from).expect_no_answer(lane, id);
                 }
             }
-            (Kind::Response | Kind::Error, Some(id)) => {
-                let asked = self.asked_by(from.other()).answer(lane, id);
-                reply = asked.map(|asked| {
-                    let recorded_ms = way.provenance.latency_ms();
-                    let latency_ms = recorded_ms.unwrap_or_else(|| at.ms_since(asked.at));
-                    Reply { to: asked.n, latency_ms }
+            (MessageKind::Response | MessageKind::Error, Some(id)) => {
+                let pending_request = self.pending_mut(from.other()).take_answered(lane, id);
+                reply = pending_request.map(|pending_request| {
+                    let recorded_ms = origin.provenance.latency_ms();
+                    let latency_ms = recorded_ms.unwrap_or_else(|| at.ms_since(pending_request.at));
+                    ReplyLink { to: pending_request.n, latency_ms }
                 });
             }
-            (Kind::Notification, _) if said.is_method("notifications/cancelled") => {
-                if let Some(id) = said.request_id {
-                    self.asked_by(from).cancel(lane, id);
+            (MessageKind::Notification, _) if msg.is_method("notifications/cancelled") => {
+                if let Some(id) = msg.request_id {
+                    self.pending_mut(from).cancel(lane, id);
                 }
             }
             _ => {}
         }
-        Element { n, reply }
+        EntryElement { n, reply }
     }
 
     /// Records a message of our own as if the other side had sent it, and sends it.
-    fn say(
+    fn send_own(
         &mut self,
-        at: At,
+        at: Timestamp,
         (lane, to): (Lane, Side),
         message: OwnMessage,
-        emit: &mut Emit<'_, '_>,
+        emit: &mut ActionSink<'_, '_>,
     ) {
         let element = Frame::read(message.bytes()).envelope().map(|envelope| {
             let (from, provenance) = (to.other(), Provenance::OWN);
-            let way = Way { at, lane, from, terminated: true, resumed: false, provenance };
-            self.note_message(way, envelope, true)
+            let origin =
+                MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
+            self.note_message(origin, envelope, true)
         });
         if let Some(element) = element {
-            answer(at, lane, to, element, message, emit);
+            send_own_answer(at, lane, to, element, message, emit);
         }
     }
 
-    fn asked_by(&mut self, side: Side) -> &mut Pending {
+    fn pending_mut(&mut self, side: Side) -> &mut PendingRequests {
         match side {
             Side::Client => &mut self.from_client,
             Side::Server => &mut self.from_server,
         }
     }
 
-    fn asks_of(&self, side: Side) -> &Pending {
+    fn pending(&self, side: Side) -> &PendingRequests {
         match side {
             Side::Client => &self.from_client,
             Side::Server => &self.from_server,
@@ -253,39 +283,43 @@ impl Relay {
 
 /// Reads a message in as much detail as the gate needs.
 fn read<'a, G: Gate + ?Sized>(bytes: &'a [u8], gate: &G) -> Frame<'a> {
-    if gate.governs() { Frame::read(bytes) } else { Frame::glance(bytes) }
+    if gate.is_active() { Frame::read(bytes) } else { Frame::read_without_gate_details(bytes) }
 }
 
 /// Records a message of our own and sends it to `to`, as if from the other side.
-fn answer(
-    at: At,
+fn send_own_answer(
+    at: Timestamp,
     lane: Lane,
     to: Side,
-    element: Element,
+    element: EntryElement,
     message: OwnMessage,
-    emit: &mut Emit<'_, '_>,
+    emit: &mut ActionSink<'_, '_>,
 ) {
-    answer_with((at, lane, to), What::Message(element), message, None, emit);
+    send_own_entry((at, lane, to), EntryBody::Message(element), message, None, emit);
 }
 
 /// The same for a message that may be a batch or refer to a held call.
-fn answer_with(
-    (at, lane, to): (At, Lane, Side),
-    what: What,
+fn send_own_entry(
+    (at, lane, to): (Timestamp, Lane, Side),
+    body: EntryBody,
     message: OwnMessage,
-    ticket: Option<Ticket>,
-    emit: &mut Emit<'_, '_>,
+    hold_id: Option<HoldId>,
+    emit: &mut ActionSink<'_, '_>,
 ) {
-    emit(Action::Record(&Entry {
+    emit(RelayAction::Record(&TapeEntry {
         at,
         lane,
         from: to.other(),
         bytes: Cow::Borrowed(message.bytes()),
-        what,
+        body,
         terminated: true,
         ours: true,
         resumed: false,
-        fate: Fate::Sent,
+        gate_outcome: GateOutcome::Sent,
     }));
-    emit(Action::Answer { lane, to, message: Permitted::own(message, ticket) });
+    emit(RelayAction::Answer {
+        lane,
+        to,
+        message: PermittedMessage::own_message(message, hold_id),
+    });
 }

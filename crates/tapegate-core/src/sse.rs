@@ -5,15 +5,15 @@
 //! comment between events at its line ending; several `data` lines form one text. Decoding is by whole
 //! events, never by chunks.
 
+mod event_writer;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::ops::Range;
 
-use crate::lines::{Drain, Oversize};
+use crate::lines::{OversizeDrain, OversizeMessage};
 
-pub use write::{write_again, write_event};
+pub use event_writer::{rewrite_event, write_event};
 
 /// Events of at least this size take over the buffer instead of being copied.
 const LARGE_BYTES: usize = 64 * 1024;
@@ -22,7 +22,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// A stream of events.
 #[derive(Debug)]
-pub struct Events {
+pub struct SseParser {
     buffer: Vec<u8>,
     /// Bytes before this have been returned.
     start: usize,
@@ -33,13 +33,13 @@ pub struct Events {
     /// Whether the first line, which may start with a byte order mark, has been read.
     begun: bool,
     event_bytes_max: usize,
-    fields: Fields,
-    skip: Option<Skip>,
+    fields: SseFields,
+    skip: Option<OversizeSkip>,
 }
 
 /// A piece of the stream: an event, or other bytes such as a comment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Piece {
+pub struct SsePiece {
     /// The exact bytes.
     pub raw: Vec<u8>,
     /// The joined `data` lines; `None` if there were none.
@@ -56,7 +56,7 @@ pub struct Piece {
 }
 
 #[derive(Debug, Default)]
-struct Fields {
+struct SseFields {
     data: Option<Vec<u8>>,
     event: Option<Vec<u8>>,
     id: Option<Vec<u8>>,
@@ -66,18 +66,18 @@ struct Fields {
 
 /// Skips an event that is too large, byte by byte, keeping a summary of its data.
 #[derive(Debug, Default)]
-struct Skip {
-    data: Drain,
+struct OversizeSkip {
+    data: OversizeDrain,
     /// The length of the current line; `name` holds its first bytes.
     length: usize,
     name: Vec<u8>,
     after_return: bool,
 }
 
-impl Events {
+impl SseParser {
     /// An empty stream whose events may have at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
-        let fields = Fields::default();
+        let fields = SseFields::default();
         Self {
             buffer: Vec::new(),
             start: 0,
@@ -106,9 +106,9 @@ impl Events {
     /// The next complete piece. An event over the limit yields an error when it ends, and the stream
     /// continues after it.
     #[expect(clippy::should_implement_trait, reason = "more pieces may come after `None`")]
-    pub fn next(&mut self) -> Option<Result<Piece, Oversize>> {
+    pub fn next(&mut self) -> Option<Result<SsePiece, OversizeMessage>> {
         if self.skip.is_some() {
-            return self.skip_on().map(Err);
+            return self.continue_skip().map(Err);
         }
         while let Some((line, after)) = self.next_line() {
             let first = line.start == self.start;
@@ -128,15 +128,15 @@ impl Events {
             return None;
         }
         // Scan the event again from its start, this time without keeping it.
-        self.fields = Fields::default();
+        self.fields = SseFields::default();
         self.begun = true;
-        self.skip = Some(Skip::default());
-        self.skip_on().map(Err)
+        self.skip = Some(OversizeSkip::default());
+        self.continue_skip().map(Err)
     }
 
     /// The rest of a stream that has ended. By the specification it is not an event, but some parsers treat
     /// it as one.
-    pub fn finish(&mut self) -> Option<Piece> {
+    pub fn take_rest(&mut self) -> Option<SsePiece> {
         let end = self.buffer.len();
         if end == self.start {
             return None;
@@ -148,14 +148,14 @@ impl Events {
         Some(self.piece(end))
     }
 
-    fn skip_on(&mut self) -> Option<Oversize> {
+    fn continue_skip(&mut self) -> Option<OversizeMessage> {
         let skip = self.skip.as_mut()?;
         let end = self.buffer[self.start..].iter().position(|&byte| skip.byte(byte));
         let taken = end.map_or(self.buffer.len(), |end| self.start + end + 1);
         self.buffer.drain(..taken);
         (self.start, self.line, self.searched) = (0, 0, 0);
         end?;
-        self.skip.take().map(|skip| skip.data.finish())
+        self.skip.take().map(|skip| skip.data.into_oversize())
     }
 
     /// The next complete line, and the start of the one after it.
@@ -181,7 +181,7 @@ impl Events {
         if marked { line.start + 3..line.end } else { line }
     }
 
-    fn piece(&mut self, end: usize) -> Piece {
+    fn piece(&mut self, end: usize) -> SsePiece {
         let raw = if self.start == 0 && end == self.buffer.len() && end >= LARGE_BYTES {
             (self.line, self.searched) = (0, 0);
             std::mem::take(&mut self.buffer)
@@ -190,9 +190,9 @@ impl Events {
             self.start = end;
             raw
         };
-        let Fields { data, event, id, retry_ms, has_other_lines } =
+        let SseFields { data, event, id, retry_ms, has_other_lines } =
             std::mem::take(&mut self.fields);
-        Piece { raw, data, event, id, retry_ms, has_other_lines }
+        SsePiece { raw, data, event, id, retry_ms, has_other_lines }
     }
 
     fn field(&mut self, line: Range<usize>) {
@@ -221,7 +221,7 @@ impl Events {
     }
 }
 
-impl Skip {
+impl OversizeSkip {
     /// Takes a byte; returns true when it ends the event.
     fn byte(&mut self, byte: u8) -> bool {
         let after_return = std::mem::take(&mut self.after_return);

@@ -7,35 +7,37 @@
 
 mod audit;
 mod base64;
+mod bash_session;
+mod entry_writer;
 /// A compact index of a whole tape.
 pub mod index;
-mod keys;
 mod line;
+mod line_keys;
 mod outline;
 mod reader;
 mod section;
-mod session;
 /// Statistics of a tape.
 pub mod stats;
 /// A tape as a timeline for people to read.
 pub mod timeline;
 mod translate;
-mod write;
 
 use std::borrow::Cow;
 
 use crate::side::{Lane, Side};
-use crate::time::At;
+use crate::time::Timestamp;
 
-pub use audit::{Audit, Totals};
+pub use audit::{TapeAudit, TapeTotals};
 pub use base64::{decode as base64_decode, encode as base64_encode};
-pub use line::{Bad, Footer, Header, Line, LineFault, Message, Stamp, Version};
-pub use outline::{Finding, Outline, Severity};
-pub use reader::{Numbered, Problem, Reader, entry_bytes_max, set_entry_bytes_max};
-pub use section::{last_cut, read_section};
-pub use session::{BashCommand, Session, SessionFault};
-pub use translate::{Aside, Origin, Translated, Translator};
-pub use write::{Dialect, Mask, Masked, Scribe, ScribeOptions, Sink};
+pub use bash_session::{BashCommand, BashSession, BashSessionFault};
+pub use entry_writer::{ByteSink, Dialect, EntryWriter, EntryWriterOptions, Mask, MaskedMessage};
+pub use line::{
+    BadFrame, EntryTime, FormatVersion, LineFault, MessageLine, TapeFooter, TapeHeader, TapeLine,
+};
+pub use outline::{TapeFinding, TapeOutline, TapeSeverity};
+pub use reader::{LineProblem, NumberedLine, TapeReader, entry_bytes_max, set_entry_bytes_max};
+pub use section::{last_line_start, read_section};
+pub use translate::{AsideLine, HeaderOrigin, TranslationStats, Translator};
 
 /// The version of the thoughtjack format that is written.
 pub const FORMAT_VERSION: &str = "1.0";
@@ -54,9 +56,9 @@ pub const UNDELIVERED: &str = "not_delivered";
 
 /// The record of one frame.
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct TapeEntry<'a> {
     /// When it arrived.
-    pub at: At,
+    pub at: Timestamp,
     /// The lane it belongs to.
     pub lane: Lane,
     /// Who sent it, or in whose place we sent it.
@@ -64,7 +66,7 @@ pub struct Entry<'a> {
     /// Its exact bytes, line ending not included; for a message over the limit, the first ones.
     pub bytes: Cow<'a, [u8]>,
     /// What the bytes are.
-    pub what: What,
+    pub body: EntryBody,
     /// Whether its line ending arrived.
     pub terminated: bool,
     /// Whether it is a message of our own.
@@ -72,12 +74,12 @@ pub struct Entry<'a> {
     /// Whether it arrived on a stream that had broken off and was resumed.
     pub resumed: bool,
     /// What the gate did with it.
-    pub fate: Fate,
+    pub gate_outcome: GateOutcome,
 }
 
 /// What the gate did with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum GateOutcome {
     /// It was sent on unchanged.
     Sent,
     /// It waits for a person's decision; its answer shows the outcome.
@@ -92,11 +94,11 @@ pub enum Fate {
 
 /// What the bytes of an entry are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum EntryBody {
     /// One message.
-    Message(Element),
+    Message(EntryElement),
     /// A batch; elements that are not objects have no number.
-    Batch(Vec<Option<Element>>),
+    Batch(Vec<Option<EntryElement>>),
     /// Not a message, and why.
     Garbage(String),
     /// A message over the limit that was not forwarded.
@@ -108,16 +110,16 @@ pub enum What {
 
 /// A message's position on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Element {
+pub struct EntryElement {
     /// Its number, from 1 without gaps.
     pub n: u64,
     /// The request it answers.
-    pub reply: Option<Reply>,
+    pub reply: Option<ReplyLink>,
 }
 
 /// The request an answer belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
+pub struct ReplyLink {
     /// The request's number.
     pub to: u64,
     /// How long the answer took by the monotonic clock.
@@ -143,7 +145,7 @@ impl Provenance {
     }
 
     /// The provenance of messages that are sent together.
-    pub fn joined(self, other: Self) -> Self {
+    pub fn combine(self, other: Self) -> Self {
         Self { ours: self.ours || other.ours, latency_us: self.latency_us.max(other.latency_us) }
     }
 }
@@ -151,19 +153,19 @@ impl Provenance {
 /// Records what happened. The wire passes in entries; the store decides where they go.
 pub trait Recorder {
     /// Takes an entry. Nothing may be sent before [`Recorder::commit`] has returned.
-    fn append(&mut self, entry: &Entry<'_>);
+    fn append(&mut self, entry: &TapeEntry<'_>);
 
     /// Hands everything appended so far to the kernel. After an error nothing more is recorded.
     fn commit(&mut self) -> Result<(), RecordError>;
 
     /// Ends the tape provisionally: it is complete as it is, but later entries are still recorded.
     /// The process may be killed before an orderly shutdown finishes.
-    fn settle(&mut self, _at: At) -> Result<(), RecordError> {
+    fn checkpoint(&mut self, _at: Timestamp) -> Result<(), RecordError> {
         Ok(())
     }
 
     /// Closes the tape in an orderly way.
-    fn close(&mut self, at: At) -> Result<(), RecordError>;
+    fn close(&mut self, at: Timestamp) -> Result<(), RecordError>;
 }
 
 /// Why something could not be recorded.

@@ -5,16 +5,16 @@
 
 /// A point in time by both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct At {
+pub struct Timestamp {
     /// Microseconds since 1970-01-01T00:00:00Z.
     pub wall_us: i64,
     /// Nanoseconds since some fixed point; never decreases.
     pub mono_ns: u64,
 }
 
-impl At {
+impl Timestamp {
     /// Whole milliseconds of monotonic time since `earlier`.
-    pub fn ms_since(self, earlier: At) -> u64 {
+    pub fn ms_since(self, earlier: Timestamp) -> u64 {
         self.mono_ns.saturating_sub(earlier.mono_ns) / 1_000_000
     }
 }

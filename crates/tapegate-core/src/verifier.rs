@@ -7,48 +7,49 @@
 //! ([`Calls`]), and a message is sent only when everything before it on the tape has arrived or
 //! been given up on.
 
-mod calls;
-mod doubt;
+mod ambiguity;
+mod answer_comparer;
+mod call_selection;
 mod finding;
-mod judge;
-mod listing;
-mod masked;
-mod minted;
-mod notices;
-mod play;
-mod questions;
+mod json_shape;
+mod masked_parts;
+mod minted_values;
+mod notice_matcher;
+mod paged_lists;
 mod report;
-mod shape;
+mod server_questions;
+mod session;
 mod tape;
-mod tools;
+mod tool_hints;
 
 use std::io;
 use std::time::Duration;
 
-use crate::json::path::Path;
-use crate::lines::Oversize;
+use crate::json::path::JsonPath;
+use crate::lines::OversizeMessage;
 use crate::signature::Signer;
 use crate::tape::Mask;
-use crate::tape::index::{Bodies, Index};
-use crate::time::At;
+use crate::tape::index::{BodySource, Index};
+use crate::time::Timestamp;
 
-use judge::Judge;
-use play::{Kit, Play};
-use tape::Tape;
+use answer_comparer::AnswerComparer;
+use session::{VerifyContext, VerifySession};
+use tape::VerifierTape;
 
-pub use calls::Calls;
+pub use call_selection::CallSelection;
 pub use finding::{
-    About, Became, Change, Changes, Finding, List, Note, NoteSort, Skipped, What, Why,
+    Discrepancy, ItemChange, ListKind, MessageRef, RecordedChange, RecordedChanges, SkipReason,
+    SkippedMessage, VerifyFinding, VerifyNote, VerifyNoteKind,
 };
-pub use minted::Token;
-pub use report::Report;
+pub use minted_values::MintedKind;
+pub use report::VerifyReport;
 
 /// How a tape is verified.
-pub struct Options {
+pub struct VerifierOptions {
     /// Which calls may be sent.
-    pub calls: Calls,
+    pub calls: CallSelection,
     /// Paths that are not compared; they start at the message.
-    pub ignored: Vec<Path>,
+    pub ignored: Vec<JsonPath>,
     /// Whether only shapes are compared, not values.
     pub shape_only: bool,
     /// How long an answer may take. If it took more than half of that on the tape, the limit is
@@ -62,7 +63,7 @@ pub struct Options {
 
 /// What happened on the connection of the current session.
 #[derive(Debug)]
-pub enum Cue<'a> {
+pub enum VerifierEvent<'a> {
     /// The connection is open.
     Opened,
     /// The server sent a message: one line, without its line ending.
@@ -70,14 +71,14 @@ pub enum Cue<'a> {
     /// The server sent a message over the size limit, whose bytes were not kept.
     TooLarge {
         /// The parts of it that were kept.
-        message: Oversize,
+        message: OversizeMessage,
         /// The limit.
         bytes_max: usize,
     },
     /// The server is gone.
     Gone {
         /// Why.
-        why: &'a str,
+        reason: &'a str,
     },
     /// The time that [`Verifier::due`] returned has come.
     Due,
@@ -85,7 +86,7 @@ pub enum Cue<'a> {
 
 /// What the verifier wants done.
 #[derive(Debug)]
-pub enum Act<'a> {
+pub enum VerifierAction<'a> {
     /// Send this to the server: one line, without its line ending.
     Say(&'a [u8]),
     /// The session is finished: close the connection. If [`Verifier::session`] names another
@@ -95,54 +96,63 @@ pub enum Act<'a> {
 
 /// A tape in the role of the client.
 pub struct Verifier<'t> {
-    tape: Tape<'t>,
-    judge: Judge,
-    calls: Calls,
+    tape: VerifierTape<'t>,
+    judge: AnswerComparer,
+    calls: CallSelection,
     timeout_ns: u64,
     /// The current session, or the next one to play.
     session: usize,
-    play: Option<Play>,
+    play: Option<VerifySession>,
     /// How many messages the previous sessions have.
     done: usize,
     total: usize,
-    report: Report,
+    report: VerifyReport,
 }
 
 impl<'t> Verifier<'t> {
     /// A verifier for the tape of `index`.
-    pub fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, options: Options) -> Self {
-        let Options { calls, ignored, shape_only, timeout, mask, signer } = options;
-        let tape = Tape::new(index, bodies, signer);
+    pub fn new(
+        index: &'t Index,
+        bodies: Box<dyn BodySource + 't>,
+        options: VerifierOptions,
+    ) -> Self {
+        let VerifierOptions { calls, ignored, shape_only, timeout, mask, signer } = options;
+        let tape = VerifierTape::new(index, bodies, signer);
         let total = tape.messages();
         Self {
             tape,
-            judge: Judge::new(&ignored, shape_only, mask),
+            judge: AnswerComparer::new(&ignored, shape_only, mask),
             calls,
             timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX / 4),
             session: 0,
             play: None,
             done: 0,
             total,
-            report: Report::default(),
+            report: VerifyReport::default(),
         }
     }
 
     /// The current session, or the next one to play, from 1; `None` when all are finished.
     pub fn session(&self) -> Option<u32> {
-        let slots = self.tape.session(self.session);
-        slots.first().map(|slot| self.tape.slot(*slot).session + 1)
+        let entry_numbers = self.tape.session(self.session);
+        entry_numbers.first().map(|entry| self.tape.entry(*entry).session + 1)
     }
 
     /// Handles an event and emits the resulting actions. Fails if the tape cannot be read.
-    pub fn handle(&mut self, at: At, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) -> io::Result<()> {
+    pub fn handle(
+        &mut self,
+        at: Timestamp,
+        event: VerifierEvent<'_>,
+        act: &mut dyn FnMut(VerifierAction<'_>),
+    ) -> io::Result<()> {
         if self.play.is_none() {
-            if !matches!(cue, Cue::Opened) || self.session().is_none() {
+            if !matches!(event, VerifierEvent::Opened) || self.session().is_none() {
                 return Ok(());
             }
-            self.play = Some(Play::new(&mut self.tape, self.session, self.calls)?);
+            self.play = Some(VerifySession::new(&mut self.tape, self.session, self.calls)?);
         }
         let Some(play) = &mut self.play else { return Ok(()) };
-        let mut kit = Kit {
+        let mut context = VerifyContext {
             tape: &mut self.tape,
             judge: &self.judge,
             calls: self.calls,
@@ -152,29 +162,29 @@ impl<'t> Verifier<'t> {
             act,
             said_bytes: 0,
         };
-        if play.handle(&mut kit, cue)? {
+        if play.handle(&mut context, event)? {
             self.done += play.progress();
             self.play = None;
             self.session += 1;
             self.report.sessions += 1;
-            act(Act::Over);
+            act(VerifierAction::Over);
         }
         Ok(())
     }
 
     /// When it wants to be woken, by the monotonic clock in nanoseconds.
-    pub fn due(&self) -> Option<u64> {
-        self.play.as_ref().and_then(Play::due)
+    pub fn next_wakeup(&self) -> Option<u64> {
+        self.play.as_ref().and_then(VerifySession::next_deadline)
     }
 
     /// How many messages are finished, and how many there are.
     pub fn progress(&self) -> (u64, u64) {
-        let done = self.done + self.play.as_ref().map_or(0, Play::progress);
+        let done = self.done + self.play.as_ref().map_or(0, VerifySession::progress);
         (done as u64, self.total as u64)
     }
 
     /// The findings.
-    pub fn finish(self) -> Report {
+    pub fn finish(self) -> VerifyReport {
         self.report
     }
 }

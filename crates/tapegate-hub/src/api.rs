@@ -9,11 +9,11 @@ mod id;
 mod shim;
 mod task;
 
-pub use event::{EventLine, EventsAnswer, EventsRequest, StrangeWord};
+pub use event::{EventLine, EventsAnswer, EventsRequest, UnknownWord};
 pub use id::JsonRpcId;
 pub use shim::{
-    Counters, DecisionCount, FramingCount, HeartbeatRequest, HeartbeatResponse, MessageCount, Push,
-    ShutdownResponse, Snapshot,
+    Counters, DecisionCount, FramingCount, HeartbeatRequest, HeartbeatResponse, HubPush,
+    MessageCount, ShutdownResponse, Snapshot,
 };
 pub use task::{ApprovalItem, ApprovalsAnswer, SettleRequest, TaskAnswer, TaskStatus};
 
@@ -40,7 +40,7 @@ pub struct GovernanceEvaluateRequest {
     /// The kind of message.
     pub message_type: MessageType,
     /// The caller's profile. The stricter of this and the hub's own applies.
-    pub profile: Profile,
+    pub profile: ApiProfile,
     /// Identifies one connection of one shim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_id: Option<String>,
@@ -126,7 +126,7 @@ pub enum MessageType {
 /// How strictly the policy is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Profile {
+pub enum ApiProfile {
     /// Denied messages are not forwarded.
     Production,
     /// Messages that would be denied are logged and forwarded.
@@ -250,7 +250,7 @@ impl GovernanceDecision {
     }
 }
 
-impl From<model::Profile> for Profile {
+impl From<model::Profile> for ApiProfile {
     fn from(profile: model::Profile) -> Self {
         match profile {
             model::Profile::Production => Self::Production,
@@ -259,11 +259,11 @@ impl From<model::Profile> for Profile {
     }
 }
 
-impl From<Profile> for model::Profile {
-    fn from(profile: Profile) -> Self {
+impl From<ApiProfile> for model::Profile {
+    fn from(profile: ApiProfile) -> Self {
         match profile {
-            Profile::Production => Self::Production,
-            Profile::Development => Self::Development,
+            ApiProfile::Production => Self::Production,
+            ApiProfile::Development => Self::Development,
         }
     }
 }

@@ -10,7 +10,7 @@
 
 mod error;
 mod exchange;
-mod pushes;
+mod push_stream;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -27,11 +27,11 @@ use crate::api::{
     HeartbeatRequest, HeartbeatResponse, SettleRequest, ShutdownResponse, Snapshot, TaskAnswer,
     TaskStatus,
 };
-use crate::corner;
-use crate::token::Token;
+use crate::hub_lock;
+use crate::token::HubToken;
 pub use error::ClientError;
-use exchange::{Asked, Exchange};
-pub use pushes::Pushes;
+use exchange::{HubReply, HubRequest};
+pub use push_stream::PushStream;
 
 /// How long an evaluation may take, its connection included.
 const EVALUATE: Duration = Duration::from_secs(2);
@@ -48,14 +48,14 @@ const READY_MOST: Duration = Duration::from_secs(2);
 
 /// A client of one hub.
 #[derive(Debug)]
-pub struct Client {
+pub struct HubClient {
     authority: Authority,
     token_file: PathBuf,
     /// The token as last read from the file: a restarted hub has a new one.
-    token: Mutex<Option<Token>>,
+    token: Mutex<Option<HubToken>>,
 }
 
-impl Client {
+impl HubClient {
     /// A client of the hub at `endpoint`, such as `http://127.0.0.1:19090`, with a token in
     /// `token_file`. Neither connects nor reads the file yet.
     pub fn new(endpoint: &str, token_file: &Path) -> Result<Self, ClientError> {
@@ -79,11 +79,14 @@ impl Client {
 
     /// Waits until something answers at the endpoint: 20 attempts, about half a minute if each is
     /// refused. Whether it is the hub is verified with the first request that needs the token.
-    pub async fn ready(&self) -> Result<(), ClientError> {
+    pub async fn wait_until_ready(&self) -> Result<(), ClientError> {
         let mut pause = READY_FIRST;
         let mut tries = 1;
         loop {
-            match self.exchange(Asked::new(Method::GET, "/healthz", OTHER.min(READY_MOST))).await {
+            match self
+                .exchange(HubRequest::new(Method::GET, "/healthz", OTHER.min(READY_MOST)))
+                .await
+            {
                 Ok(_) => return Ok(()),
                 Err(error) if tries == READY_TRIES => return Err(error),
                 Err(_) => tokio::time::sleep(pause).await,
@@ -115,22 +118,22 @@ impl Client {
     }
 
     /// The status of a task as soon as it is no longer pending, or after a few seconds.
-    pub async fn task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+    pub async fn wait_for_task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         let wait_ms = TASK_WAIT.as_millis();
-        self.get(&format!("/governance/task/{}?wait_ms={wait_ms}", word(id)?), TASK).await
+        self.get(&format!("/governance/task/{}?wait_ms={wait_ms}", path_segment(id)?), TASK).await
     }
 
     /// Waits until a task is no longer pending or the hub shuts down. Only the task's own expiry
     /// limits the wait.
-    pub async fn settled(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+    pub async fn wait_until_settled(&self, id: &str) -> Result<TaskAnswer, ClientError> {
         loop {
-            let asked = Instant::now();
-            let answer = self.task(id).await?;
+            let started = Instant::now();
+            let answer = self.wait_for_task(id).await?;
             if answer.status != TaskStatus::Pending || answer.shutdown {
                 return Ok(answer);
             }
             // Limits the request rate if the hub does not honour `wait_ms`.
-            tokio::time::sleep_until(asked + Duration::from_millis(100)).await;
+            tokio::time::sleep_until(started + Duration::from_millis(100)).await;
         }
     }
 
@@ -140,18 +143,19 @@ impl Client {
         id: &str,
         request: &GovernanceEvaluateRequest,
     ) -> Result<GovernanceEvaluateResponse, ClientError> {
-        self.post(&format!("/governance/task/{}/revalidate", word(id)?), request, EVALUATE).await
+        self.post(&format!("/governance/task/{}/revalidate", path_segment(id)?), request, EVALUATE)
+            .await
     }
 
     /// Withdraws a task.
     pub async fn cancel(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        self.post(&format!("/governance/task/{}/cancel", word(id)?), &(), OTHER).await
+        self.post(&format!("/governance/task/{}/cancel", path_segment(id)?), &(), OTHER).await
     }
 
     /// Reports that a caller has given up. The task can still be approved; the same call is then
     /// sent once.
-    pub async fn abandon(&self, id: &str) -> Result<TaskAnswer, ClientError> {
-        let path = format!("/governance/task/{}/cancel?abandoned=true", word(id)?);
+    pub async fn abandon_task(&self, id: &str) -> Result<TaskAnswer, ClientError> {
+        let path = format!("/governance/task/{}/cancel?abandoned=true", path_segment(id)?);
         self.post(&path, &(), OTHER).await
     }
 
@@ -162,12 +166,12 @@ impl Client {
 
     /// Approves a request.
     pub async fn approve(&self, id: &str, who: &SettleRequest) -> Result<TaskAnswer, ClientError> {
-        self.post(&format!("/approvals/{}/approve", word(id)?), who, OTHER).await
+        self.post(&format!("/approvals/{}/approve", path_segment(id)?), who, OTHER).await
     }
 
     /// Denies a request.
     pub async fn deny(&self, id: &str, who: &SettleRequest) -> Result<TaskAnswer, ClientError> {
-        self.post(&format!("/approvals/{}/deny", word(id)?), who, OTHER).await
+        self.post(&format!("/approvals/{}/deny", path_segment(id)?), who, OTHER).await
     }
 
     /// Shuts down the hub and every shim.
@@ -176,10 +180,11 @@ impl Client {
     }
 
     /// Opens the stream of pushes for this connection of this shim.
-    pub async fn pushes(&self, connection_id: &str) -> Result<Pushes, ClientError> {
-        let path = format!("/governance/stream?connection_id={}", word(connection_id)?);
-        let answer = self.authorised(Asked::new(Method::GET, &path, OTHER).stream()).await?;
-        Ok(Pushes::new(answer))
+    pub async fn pushes(&self, connection_id: &str) -> Result<PushStream, ClientError> {
+        let path = format!("/governance/stream?connection_id={}", path_segment(connection_id)?);
+        let answer =
+            self.send_authorized(HubRequest::new(Method::GET, &path, OTHER).stream()).await?;
+        Ok(PushStream::new(answer))
     }
 
     async fn get<T: DeserializeOwned>(
@@ -187,7 +192,7 @@ impl Client {
         path: &str,
         patience: Duration,
     ) -> Result<T, ClientError> {
-        self.authorised(Asked::new(Method::GET, path, patience)).await?.json()
+        self.send_authorized(HubRequest::new(Method::GET, path, patience)).await?.json()
     }
 
     async fn post<T: DeserializeOwned>(
@@ -197,20 +202,22 @@ impl Client {
         patience: Duration,
     ) -> Result<T, ClientError> {
         let text = serde_json::to_vec(body).map_err(|error| ClientError::Answer(error.to_string()));
-        let asked = Asked::new(Method::POST, path, patience).body(text?);
-        self.authorised(asked).await?.json()
+        let hub_request = HubRequest::new(Method::POST, path, patience).body(text?);
+        self.send_authorized(hub_request).await?.json()
     }
 
     /// Sends a request with the token. After a restart of the hub, the token is read again from its
     /// file.
-    async fn authorised(&self, asked: Asked) -> Result<Exchange, ClientError> {
+    async fn send_authorized(&self, hub_request: HubRequest) -> Result<HubReply, ClientError> {
         let known = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(known) = known else { return self.exchange_anew(asked, self.read_token()?).await };
-        match self.exchange(asked.clone().token(&known)).await {
+        let Some(known) = known else {
+            return self.exchange_with_new_token(hub_request, self.read_token()?).await;
+        };
+        match self.exchange(hub_request.clone().token(&known)).await {
             Err(error @ (ClientError::Unproven(_) | ClientError::Unauthorised)) => {
                 match self.read_token() {
-                    Ok(token) if !token.is(known.reveal().as_bytes()) => {
-                        self.exchange_anew(asked, token).await
+                    Ok(token) if !token.matches(known.reveal().as_bytes()) => {
+                        self.exchange_with_new_token(hub_request, token).await
                     }
                     _ => Err(error),
                 }
@@ -219,28 +226,32 @@ impl Client {
         }
     }
 
-    async fn exchange_anew(&self, asked: Asked, token: Token) -> Result<Exchange, ClientError> {
+    async fn exchange_with_new_token(
+        &self,
+        hub_request: HubRequest,
+        token: HubToken,
+    ) -> Result<HubReply, ClientError> {
         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
-        self.exchange(asked.token(&token)).await
+        self.exchange(hub_request.token(&token)).await
     }
 
-    fn read_token(&self) -> Result<Token, ClientError> {
+    fn read_token(&self) -> Result<HubToken, ClientError> {
         let path = || self.token_file.clone();
-        let text = corner::read_small(&self.token_file)
+        let text = hub_lock::read_small(&self.token_file)
             .map_err(|source| ClientError::File { path: path(), source })?;
-        Token::read(&text).ok_or_else(|| ClientError::File {
+        HubToken::read(&text).ok_or_else(|| ClientError::File {
             path: path(),
             source: std::io::Error::other("it contains no token"),
         })
     }
 
-    async fn exchange(&self, asked: Asked) -> Result<Exchange, ClientError> {
-        exchange::ask(&self.authority, asked).await
+    async fn exchange(&self, hub_request: HubRequest) -> Result<HubReply, ClientError> {
+        exchange::send_request(&self.authority, hub_request).await
     }
 }
 
 /// Checks that a name can be used in a path unescaped.
-fn word(text: &str) -> Result<&str, ClientError> {
+fn path_segment(text: &str) -> Result<&str, ClientError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     let fits = !text.is_empty() && text.bytes().all(plain);
     if fits { Ok(text) } else { Err(ClientError::Name(text.to_owned())) }

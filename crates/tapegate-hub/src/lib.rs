@@ -12,17 +12,17 @@ pub mod api;
 /// The client that a shim uses to talk to a hub.
 pub mod client;
 /// How a hub is found, and the lock that allows one hub per state folder.
-pub mod corner;
+pub mod hub_lock;
 /// The policy in force.
-pub mod governed;
+pub mod hub_policy;
+/// A hub from start to shutdown.
+pub mod lifecycle;
 /// Limits on connections and requests.
 pub mod limits;
 /// Counters, gauges and histograms.
 pub mod metrics;
 /// How a hub proves its identity.
 pub mod proof;
-/// A hub from start to shutdown.
-pub mod serve;
 /// The HTTP service.
 pub mod service;
 /// The secrets of a run.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What a hub allows its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct HubLimits {
     /// The number of concurrent connections; further ones wait until one closes. Each shim holds
     /// one, and another for each call that awaits approval.
     pub connections_max: usize,
@@ -17,7 +17,7 @@ pub struct Limits {
     pub body_patience: Duration,
 }
 
-impl Default for Limits {
+impl Default for HubLimits {
     fn default() -> Self {
         let (head_patience, body_patience) = (Duration::from_secs(10), Duration::from_secs(30));
         Self { connections_max: 512, head_patience, body_patience }

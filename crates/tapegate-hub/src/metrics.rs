@@ -10,19 +10,19 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use bounds::Bounds;
-pub use family::{FAMILIES, Family, Kind};
+use bounds::LabelBounds;
+pub use family::{FAMILIES, MetricFamily, MetricKind};
 
 /// All metrics of a hub.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    series: BTreeMap<&'static str, BTreeMap<Vec<String>, Value>>,
-    bounds: Bounds,
+    series: BTreeMap<&'static str, BTreeMap<Vec<String>, MetricValue>>,
+    bounds: LabelBounds,
 }
 
 /// The value of one series.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     /// A counter or a gauge.
     Number(f64),
     /// A distribution.
@@ -43,7 +43,7 @@ impl Metrics {
     ///
     /// Names that are not in [`FAMILIES`] are ignored.
     pub fn add(&mut self, name: &'static str, labels: &[&str], count: u64) {
-        if let Some(Value::Number(number)) = self.value(name, labels) {
+        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
             *number += count as f64;
         }
     }
@@ -55,14 +55,14 @@ impl Metrics {
 
     /// Sets a gauge.
     pub fn set(&mut self, name: &'static str, labels: &[&str], value: f64) {
-        if let Some(Value::Number(number)) = self.value(name, labels) {
+        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
             *number = value;
         }
     }
 
     /// Raises a gauge.
-    pub fn raise(&mut self, name: &'static str, labels: &[&str], by: f64) {
-        if let Some(Value::Number(number)) = self.value(name, labels) {
+    pub fn increase_gauge(&mut self, name: &'static str, labels: &[&str], by: f64) {
+        if let Some(MetricValue::Number(number)) = self.value(name, labels) {
             *number += by;
         }
     }
@@ -74,16 +74,19 @@ impl Metrics {
 
     /// Adds a value to a histogram.
     pub fn observe(&mut self, name: &'static str, labels: &[&str], size: f64) {
-        let Some(Family { kind: Kind::Histogram(bounds), .. }) = family::find(name) else { return };
-        if let Some(Value::Histogram(histogram)) = self.value(name, labels) {
-            let place = bounds.iter().position(|bound| size <= *bound).unwrap_or(bounds.len());
-            histogram.counts[place] += 1;
+        let Some(MetricFamily { kind: MetricKind::Histogram(bounds), .. }) = family::find(name)
+        else {
+            return;
+        };
+        if let Some(MetricValue::Histogram(histogram)) = self.value(name, labels) {
+            let index = bounds.iter().position(|bound| size <= *bound).unwrap_or(bounds.len());
+            histogram.counts[index] += 1;
             histogram.sum += size;
         }
     }
 
     /// Every family and its series, in the order of [`FAMILIES`].
-    pub fn families(&self) -> impl Iterator<Item = (&'static Family, Option<&Series>)> {
+    pub fn families(&self) -> impl Iterator<Item = (&'static MetricFamily, Option<&MetricSeries>)> {
         FAMILIES.iter().map(|family| (family, self.series.get(family.name)))
     }
 
@@ -92,18 +95,18 @@ impl Metrics {
         text::write(self)
     }
 
-    fn value(&mut self, name: &'static str, labels: &[&str]) -> Option<&mut Value> {
+    fn value(&mut self, name: &'static str, labels: &[&str]) -> Option<&mut MetricValue> {
         let family = family::find(name)?;
         debug_assert_eq!(family.labels.len(), labels.len(), "{name}");
         let named = family.labels.iter().zip(labels);
-        let labels = named.map(|(label, value)| self.bounds.bounded(label, value)).collect();
+        let labels = named.map(|(label, value)| self.bounds.bound_value(label, value)).collect();
         let series = self.series.entry(name).or_default();
         Some(series.entry(labels).or_insert_with(|| family.kind.zero()))
     }
 }
 
 /// The series of a family, by the values of its labels.
-pub type Series = BTreeMap<Vec<String>, Value>;
+pub type MetricSeries = BTreeMap<Vec<String>, MetricValue>;
 
 #[cfg(test)]
 mod tests;

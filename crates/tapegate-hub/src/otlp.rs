@@ -3,9 +3,9 @@
 //! The export never delays a decision: spans wait in a bounded queue and are sent in batches. Spans
 //! that do not fit into the queue or that the collector rejects are dropped and counted.
 
-mod points;
+mod encoding;
+mod metric_points;
 mod span;
-mod tree;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,26 +15,26 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use tapegate_policy::model::Telemetry;
-use tapegate_store::activity::Logged;
+use tapegate_policy::model::TelemetrySettings;
+use tapegate_store::activity::LoggedEvent;
 use tapegate_wire::http::upstream::ApiServer;
 
 use crate::metrics::Metrics;
-use tree::{Message, Value, attributes, field};
+use encoding::{OtlpMessage, OtlpValue, attributes, field};
 
 /// Exports to one collector.
-pub(crate) struct Exporter {
-    settings: Telemetry,
+pub(crate) struct OtlpExporter {
+    settings: TelemetrySettings,
     collector: ApiServer,
     /// The collector's path without the `/v1/…` suffix of a signal.
     base: String,
-    spans: RefCell<VecDeque<Rc<Message>>>,
+    spans: RefCell<VecDeque<Rc<OtlpMessage>>>,
     /// Spans dropped since the count was last taken.
     dropped: Cell<u64>,
 }
 
 /// The result of an export.
-enum Sent {
+enum ExportOutcome {
     /// The collector accepted it.
     Taken,
     /// It failed, but may succeed later.
@@ -43,9 +43,9 @@ enum Sent {
     Never(String),
 }
 
-impl Exporter {
+impl OtlpExporter {
     /// An exporter with these settings; `None` if telemetry is off.
-    pub(crate) fn new(settings: &Telemetry) -> Result<Option<Self>, String> {
+    pub(crate) fn new(settings: &TelemetrySettings) -> Result<Option<Self>, String> {
         let Some(endpoint) = settings.endpoint.as_ref().filter(|_| settings.enabled) else {
             return Ok(None);
         };
@@ -64,12 +64,12 @@ impl Exporter {
     }
 
     /// The settings it was created with.
-    pub(crate) fn settings(&self) -> &Telemetry {
+    pub(crate) fn settings(&self) -> &TelemetrySettings {
         &self.settings
     }
 
     /// Queues the span of a log line, if it has one.
-    pub(crate) fn take(&self, line: &Logged) {
+    pub(crate) fn add_line(&self, line: &LoggedEvent) {
         let Some(span) = span::span(line, self.settings.sample_rate) else { return };
         let mut spans = self.spans.borrow_mut();
         if spans.len() >= self.settings.queue_max.max(1) {
@@ -84,7 +84,7 @@ impl Exporter {
     }
 
     /// How many spans were dropped since the last call.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.take()
     }
 
@@ -95,28 +95,28 @@ impl Exporter {
             if count == 0 {
                 return Ok(());
             }
-            let batch: Vec<Rc<Message>> = self.spans.borrow_mut().drain(..count).collect();
+            let batch: Vec<Rc<OtlpMessage>> = self.spans.borrow_mut().drain(..count).collect();
             let scope = vec![
-                field(1, "scope", Value::Message(self.scope())),
-                field(2, "spans", Value::Shared(batch.clone())),
+                field(1, "scope", OtlpValue::Message(self.scope())),
+                field(2, "spans", OtlpValue::Shared(batch.clone())),
             ];
             let request = vec![field(
                 1,
                 "resourceSpans",
-                Value::Messages(vec![vec![
-                    field(1, "resource", Value::Message(self.resource())),
-                    field(2, "scopeSpans", Value::Messages(vec![scope])),
+                OtlpValue::Messages(vec![vec![
+                    field(1, "resource", OtlpValue::Message(self.resource())),
+                    field(2, "scopeSpans", OtlpValue::Messages(vec![scope])),
                 ]]),
             )];
             match self.send("traces", &request).await {
-                Sent::Taken => {}
-                Sent::Never(why) => {
+                ExportOutcome::Taken => {}
+                ExportOutcome::Never(reason) => {
                     self.dropped.set(self.dropped.get() + count as u64);
-                    return Err(why);
+                    return Err(reason);
                 }
-                Sent::Later(why) => {
+                ExportOutcome::Later(reason) => {
                     self.put_back(batch);
-                    return Err(why);
+                    return Err(reason);
                 }
             }
         }
@@ -129,27 +129,27 @@ impl Exporter {
         start_ns: u64,
         now_ns: u64,
     ) -> Result<(), String> {
-        let all = points::metrics(&metrics.borrow(), start_ns, now_ns);
+        let all = metric_points::metrics(&metrics.borrow(), start_ns, now_ns);
         let scope = vec![
-            field(1, "scope", Value::Message(self.scope())),
-            field(2, "metrics", Value::Messages(all)),
+            field(1, "scope", OtlpValue::Message(self.scope())),
+            field(2, "metrics", OtlpValue::Messages(all)),
         ];
         let request = vec![field(
             1,
             "resourceMetrics",
-            Value::Messages(vec![vec![
-                field(1, "resource", Value::Message(self.resource())),
-                field(2, "scopeMetrics", Value::Messages(vec![scope])),
+            OtlpValue::Messages(vec![vec![
+                field(1, "resource", OtlpValue::Message(self.resource())),
+                field(2, "scopeMetrics", OtlpValue::Messages(vec![scope])),
             ]]),
         )];
         match self.send("metrics", &request).await {
-            Sent::Taken => Ok(()),
-            Sent::Later(why) | Sent::Never(why) => Err(why),
+            ExportOutcome::Taken => Ok(()),
+            ExportOutcome::Later(reason) | ExportOutcome::Never(reason) => Err(reason),
         }
     }
 
     /// Returns spans to the front of the queue.
-    fn put_back(&self, batch: Vec<Rc<Message>>) {
+    fn put_back(&self, batch: Vec<Rc<OtlpMessage>>) {
         let mut spans = self.spans.borrow_mut();
         for span in batch.into_iter().rev() {
             if spans.len() >= self.settings.queue_max.max(1) {
@@ -160,32 +160,32 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, signal: &str, request: &Message) -> Sent {
+    async fn send(&self, signal: &str, request: &OtlpMessage) -> ExportOutcome {
         let (media_type, body) = match self.settings.json {
-            true => ("application/json", tree::json(request)),
-            false => ("application/x-protobuf", tree::protobuf(request)),
+            true => ("application/json", encoding::json(request)),
+            false => ("application/x-protobuf", encoding::protobuf(request)),
         };
         let path = match PathAndQuery::try_from(format!("{}/v1/{signal}", self.base)) {
             Ok(path) => path,
-            Err(error) => return Sent::Never(error.to_string()),
+            Err(error) => return ExportOutcome::Never(error.to_string()),
         };
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]);
         let sending = self.collector.send(Method::POST, path, headers, Bytes::from(body));
         match tokio::time::timeout(self.settings.timeout, sending).await {
-            Err(_) => Sent::Later("the collector did not answer in time".to_owned()),
-            Ok(Err(error)) => Sent::Later(error.to_string()),
-            Ok(Ok(reply)) if reply.status().is_success() => Sent::Taken,
+            Err(_) => ExportOutcome::Later("the collector did not answer in time".to_owned()),
+            Ok(Err(error)) => ExportOutcome::Later(error.to_string()),
+            Ok(Ok(reply)) if reply.status().is_success() => ExportOutcome::Taken,
             Ok(Ok(reply)) => {
                 let status = reply.status();
-                let words = format!("the collector answered {status}");
+                let message = format!("the collector answered {status}");
                 let later = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-                if later { Sent::Later(words) } else { Sent::Never(words) }
+                if later { ExportOutcome::Later(message) } else { ExportOutcome::Never(message) }
             }
         }
     }
 
     /// Describes this hub as the source of the telemetry.
-    fn resource(&self) -> Message {
+    fn resource(&self) -> OtlpMessage {
         let given = |name: &str| self.settings.resource.iter().any(|(key, _)| key == name);
         let own = [
             ("service.name", "tapegate-hub"),
@@ -195,14 +195,14 @@ impl Exporter {
         ];
         let own = own.into_iter().filter(|(name, _)| !given(name));
         let all = self.settings.resource.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let pairs = own.chain(all).map(|(key, value)| (key, Value::Text(value.to_owned())));
+        let pairs = own.chain(all).map(|(key, value)| (key, OtlpValue::Text(value.to_owned())));
         vec![field(1, "attributes", attributes(pairs.collect()))]
     }
 
-    fn scope(&self) -> Message {
+    fn scope(&self) -> OtlpMessage {
         vec![
-            field(1, "name", Value::Text("tapegate".to_owned())),
-            field(2, "version", Value::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            field(1, "name", OtlpValue::Text("tapegate".to_owned())),
+            field(2, "version", OtlpValue::Text(env!("CARGO_PKG_VERSION").to_owned())),
         ]
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use blake3::Hash;
 use http::HeaderName;
 
-use crate::token::{Token, random_hex};
+use crate::token::{HubToken, random_hex};
 
 /// The header of a challenge on `GET /healthz`. `Host` must be a numeric address with its port.
 pub const CHALLENGE: HeaderName = HeaderName::from_static("tapegate-challenge");
@@ -30,7 +30,7 @@ pub struct Challenge(String);
 
 impl Challenge {
     /// Creates a random challenge.
-    pub fn fresh() -> io::Result<Self> {
+    pub fn generate() -> io::Result<Self> {
         Ok(Self(random_hex(BYTES)?))
     }
 
@@ -48,17 +48,17 @@ impl Challenge {
     }
 
     /// The answer of a hub at `address` that holds `token`, in hexadecimal digits.
-    pub fn proof(&self, token: &Token, address: SocketAddr) -> String {
+    pub fn proof(&self, token: &HubToken, address: SocketAddr) -> String {
         self.hash(token, address).to_hex().to_string()
     }
 
     /// Whether `proof` is the right answer. Takes constant time.
-    pub fn is_proven_by(&self, proof: &[u8], token: &Token, address: SocketAddr) -> bool {
+    pub fn is_proven_by(&self, proof: &[u8], token: &HubToken, address: SocketAddr) -> bool {
         // `blake3::Hash` compares in constant time.
         Hash::from_hex(proof).is_ok_and(|proof| proof == self.hash(token, address))
     }
 
-    fn hash(&self, token: &Token, address: SocketAddr) -> Hash {
+    fn hash(&self, token: &HubToken, address: SocketAddr) -> Hash {
         let key = blake3::derive_key(CONTEXT, token.reveal().as_bytes());
         let mut hasher = blake3::Hasher::new_keyed(&key);
         // The challenge has a fixed length, so the boundary between the two parts is unambiguous.
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_proof_holds_for_one_token_one_challenge_and_one_address() {
-        let (token, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
-        let (challenge, next) = (Challenge::fresh().unwrap(), Challenge::fresh().unwrap());
+        let (token, other) = (HubToken::generate().unwrap(), HubToken::generate().unwrap());
+        let (challenge, next) = (Challenge::generate().unwrap(), Challenge::generate().unwrap());
         assert_ne!(challenge, next);
         let here = address("127.0.0.1:19090");
         let proof = challenge.proof(&token, here);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_challenge_has_64_small_digits() {
-        let challenge = Challenge::fresh().unwrap();
+        let challenge = Challenge::generate().unwrap();
         assert_eq!(Challenge::read(challenge.text().as_bytes()), Some(challenge.clone()));
         let upper = "A".repeat(64);
         let cut = &challenge.text().as_bytes()[1..];

@@ -4,21 +4,21 @@
 //! one. A request passes the listener's Host and Origin check, then must present a token that
 //! allows the route, and only then is its body read.
 
-mod answer;
-mod attempts;
+mod attempt_limiter;
+mod auth;
 mod body;
-mod case;
-mod door;
 mod evaluate;
+mod evaluation_context;
+mod evaluation_query;
 mod export;
-mod follow;
+mod health;
 mod journal;
-mod probes;
-mod question;
+mod log_counter;
+mod push_body;
 mod reload;
+mod response;
 mod route;
-mod shims;
-mod stream;
+mod shim_registry;
 mod tasks;
 
 use std::cell::{Cell, RefCell};
@@ -28,24 +28,24 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::{ActivityError, Shipped};
+use tapegate_store::activity::{ActivityError, ShippedPositions};
 use tapegate_store::approvals::ApprovalError;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::BodyBudget;
 use tokio::sync::{broadcast, watch};
 
-use crate::api::Push;
-use crate::governed::{Governed, Loading};
-use crate::limits::Limits;
+use crate::api::HubPush;
+use crate::hub_policy::{HubPolicy, HubPolicyLoad};
+use crate::limits::HubLimits;
 use crate::metrics::Metrics;
-use crate::otlp::Exporter;
-use crate::token::Tokens;
-use attempts::Attempts;
-use follow::Follow;
-use journal::Journal;
+use crate::otlp::OtlpExporter;
+use crate::token::HubTokens;
+use attempt_limiter::AttemptLimiter;
+use journal::HubJournal;
+use log_counter::LogCounter;
 pub use route::ROUTES;
-use shims::Shims;
-use tasks::Tasks;
+use shim_registry::ShimRegistry;
+use tasks::ApprovalTasks;
 
 /// How many pushes may queue for a client that does not read. A client that misses one is
 /// disconnected and must fetch the current state again.
@@ -55,7 +55,7 @@ const PUSHES_MAX: usize = 256;
 pub const OPENAPI: &str = include_str!("openapi.json");
 
 /// The configuration of a hub.
-pub struct Options {
+pub struct HubOptions {
     /// The folder with the activity log.
     pub state_folder: PathBuf,
     /// The user's own state folder, which holds the approvals.
@@ -65,28 +65,28 @@ pub struct Options {
     /// The address it listens on, and the only one for which it proves its identity.
     pub address: SocketAddr,
     /// The secrets of this run.
-    pub tokens: Tokens,
+    pub tokens: HubTokens,
     /// Files of the hub that calls may not name; shims are told about them.
     pub own_files: Vec<String>,
     /// Why calls cannot be approved or denied through this hub, if they cannot.
     pub undecided: Option<String>,
     /// Loads the policy; called again for each reload.
-    pub load: Load,
+    pub load: PolicyLoadFn,
     /// Receives messages for the user.
-    pub notice: Notice,
+    pub notice: HubNotice,
     /// Limits on connections and requests.
-    pub limits: Limits,
+    pub limits: HubLimits,
 }
 
 /// Loads the policy.
-pub type Load = Box<dyn Fn() -> Loading>;
+pub type PolicyLoadFn = Box<dyn Fn() -> HubPolicyLoad>;
 
 /// Receives messages for the user.
-pub type Notice = Box<dyn Fn(Level, &str)>;
+pub type HubNotice = Box<dyn Fn(NoticeLevel, &str)>;
 
 /// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum NoticeLevel {
     /// For information.
     Info,
     /// Something is wrong.
@@ -97,26 +97,26 @@ pub enum Level {
 
 /// A hub.
 pub struct Hub {
-    options: Options,
+    options: HubOptions,
     clock: Clock,
     /// The memory budget for request bodies.
     bodies: BodyBudget,
-    governed: RefCell<Rc<Governed>>,
-    journal: Journal,
-    follow: RefCell<Follow>,
-    tasks: Tasks,
+    governed: RefCell<Rc<HubPolicy>>,
+    journal: HubJournal,
+    follow: RefCell<LogCounter>,
+    tasks: ApprovalTasks,
     metrics: RefCell<Metrics>,
     /// Exports telemetry, if the policy enables it.
-    exporter: RefCell<Option<Rc<Exporter>>>,
+    exporter: RefCell<Option<Rc<OtlpExporter>>>,
     /// The faults of the policy that was last loaded, if it had any.
     trouble: RefCell<Vec<String>>,
-    shims: RefCell<Shims>,
-    attempts: Attempts,
+    shims: RefCell<ShimRegistry>,
+    attempts: AttemptLimiter,
     /// The ids of the most recent event batches, to recognise resent ones.
     batches: RefCell<VecDeque<String>>,
     /// What has been logged from the logs of remote shims.
-    shipped: RefCell<Shipped>,
-    pushes: broadcast::Sender<Push>,
+    shipped: RefCell<ShippedPositions>,
+    pushes: broadcast::Sender<HubPush>,
     stopping: watch::Sender<bool>,
     /// Streams end when this becomes true.
     closing: watch::Sender<bool>,
@@ -140,36 +140,36 @@ pub enum StartError {
 
 impl Hub {
     /// The limits on connections and requests.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> HubLimits {
         self.options.limits
     }
 
     /// Loads the policy and opens the log and the approvals. Fails if the policy has faults.
-    pub fn new(options: Options) -> Result<Rc<Self>, StartError> {
+    pub fn new(options: HubOptions) -> Result<Rc<Self>, StartError> {
         let clock = Clock::start();
         let loading = (options.load)();
         if !loading.faults.is_empty() {
             return Err(StartError::Policy(loading.faults));
         }
         for warning in &loading.warnings {
-            (options.notice)(Level::Warn, warning);
+            (options.notice)(NoticeLevel::Warn, warning);
         }
-        let governed = Governed::new(loading, options.profile);
-        let journal = Journal::open(&options.state_folder, governed.policy.as_deref())?;
+        let governed = HubPolicy::new(loading, options.profile);
+        let journal = HubJournal::open(&options.state_folder, governed.policy.as_deref())?;
         let state = &options.state_folder;
-        let shipped = Shipped::open(state)
+        let shipped = ShippedPositions::open(state)
             .map_err(|source| ActivityError::Open { path: state.clone(), source })?;
         let hub = Self {
             bodies: BodyBudget::new(),
             journal,
-            follow: RefCell::new(Follow::new(&options.state_folder)),
-            tasks: Tasks::open(&options.user_state, &options.state_folder)?,
+            follow: RefCell::new(LogCounter::new(&options.state_folder)),
+            tasks: ApprovalTasks::open(&options.user_state, &options.state_folder)?,
             metrics: RefCell::default(),
             exporter: RefCell::default(),
             governed: RefCell::new(Rc::new(governed)),
             trouble: RefCell::default(),
             shims: RefCell::default(),
-            attempts: Attempts::default(),
+            attempts: AttemptLimiter::default(),
             batches: RefCell::default(),
             shipped: RefCell::new(shipped),
             pushes: broadcast::Sender::new(PUSHES_MAX),
@@ -179,44 +179,44 @@ impl Hub {
             options,
             clock,
         };
-        hub.journal.heed(hub.governed().policy.as_deref(), &hub.tasks.key);
-        hub.catch_up_tasks();
-        hub.refit();
+        hub.journal.apply_policy(hub.active_policy().policy.as_deref(), &hub.tasks.key);
+        hub.load_existing_tasks();
+        hub.update_exporter();
         hub.log("info", "hub", "started");
-        hub.loaded("success", "info", &format!("policy {}", hub.governed().name()));
+        hub.report_load("success", "info", &format!("policy {}", hub.active_policy().name()));
         let took = hub.clock.now().mono_ns as f64 / 1e9;
         hub.metrics.borrow_mut().set("thoughtgate_startup_duration_seconds", &[], took);
         Ok(Rc::new(hub))
     }
 
     /// The policy in force.
-    pub fn governed(&self) -> Rc<Governed> {
+    pub fn active_policy(&self) -> Rc<HubPolicy> {
         Rc::clone(&self.governed.borrow())
     }
 
     /// Tells every shim to shut down.
     pub fn stop(&self) {
         if !self.stopping.send_replace(true) {
-            self.push(Push::Shutdown);
+            self.push(HubPush::Shutdown);
         }
     }
 
     /// Waits until a shutdown has been requested.
-    pub async fn stopped(&self) {
+    pub async fn stop_requested(&self) {
         // The sender is a field of `self`, so it cannot be dropped meanwhile.
         self.stopping.subscribe().wait_for(|stopping| *stopping).await.ok();
     }
 
     /// Runs the background work. Never returns.
-    pub async fn work(&self) {
+    pub async fn run_background(&self) {
         tokio::join!(self.watch_tasks(), self.follow_log(), self.export());
     }
 
     /// Reports that shims are still connected at the end of the wait.
-    pub(crate) fn left_behind(&self) {
-        let (count, _) = self.shims.borrow_mut().active(self.clock.now());
-        let words = format!("{count} shims did not shut down within ten seconds");
-        (self.options.notice)(Level::Warn, &words);
+    pub(crate) fn report_remaining_shims(&self) {
+        let (count, _) = self.shims.borrow_mut().count_active(self.clock.now());
+        let message = format!("{count} shims did not shut down within ten seconds");
+        (self.options.notice)(NoticeLevel::Warn, &message);
         self.metrics.borrow_mut().count("thoughtgate_drain_timeout_total", &[]);
     }
 
@@ -225,17 +225,17 @@ impl Hub {
         if self.closing.send_replace(true) {
             return;
         }
-        let open = self.tasks.pending() as u64;
+        let open = self.tasks.pending_count() as u64;
         let name = "thoughtgate_approvals_cancelled_shutdown_total";
         self.metrics.borrow_mut().add(name, &[], open);
         self.log("info", "hub", "ended");
     }
 
     /// Waits until no shim is left.
-    pub async fn deserted(&self) {
-        let mut news = self.shims.borrow().news();
+    pub async fn wait_until_no_shims(&self) {
+        let mut news = self.shims.borrow().subscribe();
         loop {
-            let (left, until) = self.shims.borrow_mut().active(self.clock.now());
+            let (left, until) = self.shims.borrow_mut().count_active(self.clock.now());
             if left == 0 {
                 return;
             }
@@ -250,7 +250,7 @@ impl Hub {
         *self.stopping.borrow()
     }
 
-    fn push(&self, push: Push) {
+    fn push(&self, push: HubPush) {
         // Sending fails only if no stream is open.
         self.pushes.send(push).ok();
     }

@@ -9,11 +9,11 @@ const BYTES: usize = 32;
 
 /// A secret. Its `Debug` output hides it.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct HubToken(String);
 
-impl Token {
+impl HubToken {
     /// Creates a random token.
-    pub fn fresh() -> io::Result<Self> {
+    pub fn generate() -> io::Result<Self> {
         Ok(Self(random_hex(BYTES)?))
     }
 
@@ -30,7 +30,7 @@ impl Token {
     }
 
     /// Whether `other` is the same token. The time it takes reveals only the length.
-    pub fn is(&self, other: &[u8]) -> bool {
+    pub fn matches(&self, other: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differing = own.iter().zip(other).fold(0, |sum, (a, b)| black_box(sum | (a ^ b)));
         own.len() == other.len() && black_box(differing) == 0
@@ -39,36 +39,36 @@ impl Token {
 
 /// The two secrets of a run.
 #[derive(Debug, Clone)]
-pub struct Tokens {
+pub struct HubTokens {
     /// The token that shims present.
-    pub shims: Token,
+    pub shims: HubToken,
     /// The token for approving, denying and shutting down; it allows everything else, too.
-    pub approvers: Token,
+    pub approvers: HubToken,
 }
 
 /// Whose token a caller presents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum TokenRole {
     /// A shim, or any other program with the shims' token.
     Shim,
     /// A caller that may approve, deny and shut down the hub.
     Approver,
 }
 
-impl Tokens {
+impl HubTokens {
     /// Creates two random tokens.
-    pub fn fresh() -> io::Result<Self> {
-        Ok(Self { shims: Token::fresh()?, approvers: Token::fresh()? })
+    pub fn generate() -> io::Result<Self> {
+        Ok(Self { shims: HubToken::generate()?, approvers: HubToken::generate()? })
     }
 
     /// Whose token `shown` is, if it is either.
-    pub fn caller(&self, shown: &[u8]) -> Option<Caller> {
-        let (is_approver, is_shim) = (self.approvers.is(shown), self.shims.is(shown));
-        is_approver.then_some(Caller::Approver).or(is_shim.then_some(Caller::Shim))
+    pub fn caller(&self, shown: &[u8]) -> Option<TokenRole> {
+        let (is_approver, is_shim) = (self.approvers.matches(shown), self.shims.matches(shown));
+        is_approver.then_some(TokenRole::Approver).or(is_shim.then_some(TokenRole::Shim))
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for HubToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
@@ -95,24 +95,24 @@ mod tests {
 
     #[test]
     fn a_token_is_itself_and_nothing_else() {
-        let (token, other) = (Token::fresh().unwrap(), Token::fresh().unwrap());
+        let (token, other) = (HubToken::generate().unwrap(), HubToken::generate().unwrap());
         let text = token.reveal();
         assert_eq!(text.len(), 64);
-        assert!(token.is(text.as_bytes()) && !token.is(other.reveal().as_bytes()));
-        assert!(!token.is(b"") && !token.is(&text.as_bytes()[..63]));
-        assert!(!token.is(format!("{text}0").as_bytes()));
+        assert!(token.matches(text.as_bytes()) && !token.matches(other.reveal().as_bytes()));
+        assert!(!token.matches(b"") && !token.matches(&text.as_bytes()[..63]));
+        assert!(!token.matches(format!("{text}0").as_bytes()));
         assert!(!format!("{token:?}").contains(text));
-        assert!(Token::read(&format!("{text}\n")).unwrap().is(text.as_bytes()));
-        assert!(Token::read(" \n").is_none() && Token::read("a b").is_none());
+        assert!(HubToken::read(&format!("{text}\n")).unwrap().matches(text.as_bytes()));
+        assert!(HubToken::read(" \n").is_none() && HubToken::read("a b").is_none());
     }
 
     #[test]
     fn each_token_tells_who_shows_it() {
-        let tokens = Tokens::fresh().unwrap();
-        let caller = |token: &Token| tokens.caller(token.reveal().as_bytes());
-        assert_eq!(caller(&tokens.shims), Some(Caller::Shim));
-        assert_eq!(caller(&tokens.approvers), Some(Caller::Approver));
-        assert_eq!(caller(&Token::fresh().unwrap()), None);
+        let tokens = HubTokens::generate().unwrap();
+        let caller = |token: &HubToken| tokens.caller(token.reveal().as_bytes());
+        assert_eq!(caller(&tokens.shims), Some(TokenRole::Shim));
+        assert_eq!(caller(&tokens.approvers), Some(TokenRole::Approver));
+        assert_eq!(caller(&HubToken::generate().unwrap()), None);
         assert_eq!(tokens.caller(b""), None);
     }
 }

@@ -13,17 +13,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Topic};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, Topic};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::At;
-use tapegate_policy::decide::{Call, Facts, Principal, decide};
-use tapegate_policy::inspect::{Carrier, inspect};
+use tapegate_core::time::Timestamp;
+use tapegate_policy::approval_channel::{ApprovalChannel, ApprovalRequest};
+use tapegate_policy::decide::{CallFacts, PolicyCall, PolicyPrincipal, decide};
+use tapegate_policy::inspect::{TransportKind, inspect};
 use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
-use tapegate_policy::note::{Note, Notes};
-use tapegate_policy::people::{Asking, People};
-use tapegate_policy::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
-use tapegate_yaml::files::Held;
+use tapegate_policy::note::{Note, NoteSink};
+use tapegate_policy::policy_gate::{
+    ActivePolicy, GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
+};
+use tapegate_yaml::files::MemoryFiles;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":12345,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello there"}}}"#;
 const ANSWER: &str =
@@ -39,18 +41,18 @@ governance:
 ";
 
 /// Takes nothing down and asks nobody.
-struct Nobody;
+struct NullEffects;
 
-impl Notes for Nobody {
+impl NoteSink for NullEffects {
     fn note(&mut self, note: &Note<'_>) {
         black_box(note);
     }
 }
 
-impl People for Nobody {
-    fn ask(&mut self, _: Ticket, _: &Asking<'_>) {}
+impl ApprovalChannel for NullEffects {
+    fn request_approval(&mut self, _: HoldId, _: &ApprovalRequest<'_>) {}
 
-    fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+    fn withdraw_request(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 }
 
 fn policy(rules: usize, act: &str) -> Policy {
@@ -59,12 +61,12 @@ fn policy(rules: usize, act: &str) -> Policy {
         writeln!(text, "    - {{match: 'tool_{number}_*', action: deny}}").unwrap();
     }
     writeln!(text, "    - {{match: 'ec*', {act}}}").unwrap();
-    let loaded = load("p.yaml", &Held::default().with("p.yaml", text));
+    let loaded = load("p.yaml", &MemoryFiles::default().with_file("p.yaml", text));
     loaded.policy.unwrap_or_else(|| panic!("{:#?}", loaded.findings))
 }
 
 fn main() {
-    let principal = Principal { name: "ann".to_owned(), ..Principal::default() };
+    let principal = PolicyPrincipal { name: "ann".to_owned(), ..PolicyPrincipal::default() };
     for (name, rules, act) in [
         ("forward, 1st rule", 0, "action: forward"),
         ("forward, 20th rule", 19, "action: forward"),
@@ -73,13 +75,13 @@ fn main() {
         ("cedar permits", 0, "action: policy, policy_id: p"),
     ] {
         let policy = policy(rules, act);
-        let call = Call {
+        let call = PolicyCall {
             source: "fs",
             method: "tools/call",
             name: "echo",
             arguments: Some(br#"{"text":"hello there"}"#),
         };
-        let facts = Facts { wall_us: 0, principal: Some(&principal), drift: None };
+        let facts = CallFacts { wall_us: 0, principal: Some(&principal), drift: None };
         measure(&format!("decide {name}"), || {
             black_box(decide(black_box(&policy), Profile::Production, black_box(&call), &facts));
         });
@@ -110,11 +112,11 @@ fn main() {
             black_box(Frame::read(black_box(message.as_bytes())));
         });
         measure(&format!("inspect {name}"), || {
-            black_box(inspect(black_box(&frame), from, Carrier::Lines));
+            black_box(inspect(black_box(&frame), from, TransportKind::Lines));
         });
         let mut warden = warden(&policy);
-        let (at, lane, topic) = (At::default(), Lane::ONLY, Some(Topic::Call));
-        let case = Case {
+        let (at, lane, topic) = (Timestamp::default(), Lane::ONLY, Some(Topic::Call));
+        let case = GateInput {
             n: 1,
             at,
             lane,
@@ -131,16 +133,20 @@ fn main() {
     }
 }
 
-fn warden(policy: &Arc<Policy>) -> Warden {
+fn warden(policy: &Arc<Policy>) -> PolicyGate {
     let policy = Some(Arc::clone(policy));
-    let reins = Reins::new(Regime { policy, ..Regime::default() });
-    let hands = Hands {
-        notes: Box::new(Nobody),
-        people: Box::new(Nobody),
-        ids: Ids::new("0123456789abcdef"),
+    let policy_handle = PolicyHandle::new(ActivePolicy { policy, ..ActivePolicy::default() });
+    let hands = GateEffects {
+        notes: Box::new(NullEffects),
+        approval_channel: Box::new(NullEffects),
+        ids: IdGenerator::new("0123456789abcdef"),
         clock: Box::new(|| 0),
     };
-    Warden::new(Settings { source: "fs".to_owned(), ..Settings::default() }, hands, reins)
+    PolicyGate::new(
+        GateSettings { source: "fs".to_owned(), ..GateSettings::default() },
+        hands,
+        policy_handle,
+    )
 }
 
 /// Prints what a call of `work` costs: the best of many rounds.

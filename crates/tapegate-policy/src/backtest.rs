@@ -3,43 +3,48 @@
 //! A [`Trial`] feeds them to the same [`Warden`] that the shim uses, so nothing is decided here. No
 //! approver is asked and nothing is stored: a call that would have been held counts as held.
 
-mod found;
+mod finding;
 mod tally;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
-use tapegate_core::frame::{Frame, Kind};
-use tapegate_core::gate::{Case, Gate, HoldEnd, Ticket, Topic, Verdict};
+use tapegate_core::frame::{Frame, MessageKind};
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, Topic, Verdict};
 use tapegate_core::pending::IdKey;
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::At;
+use tapegate_core::time::Timestamp;
 
-use crate::cases::Fate;
+use crate::approval_channel::{ApprovalChannel, ApprovalRequest};
+use crate::cases::CaseOutcome;
 use crate::model::OnDrift;
-use crate::note::{Note, Notes};
-use crate::people::{Asking, People};
-use crate::warden::{Hands, Ids, Regime, Reins, Settings, Warden};
+use crate::note::{Note, NoteSink};
+use crate::policy_gate::{
+    ActivePolicy, GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
+};
 
-pub use found::{Change, Finding, Group, Place, Sort, Stand, Told, What};
-pub use tally::{Tally, differ, told};
+pub use finding::{
+    BacktestFinding, BacktestItem, FindingDetail, FindingGroup, FindingKind, FindingLocation,
+    PolicyChange, PolicyOutcome,
+};
+pub use tally::{BacktestTally, differ, findings_of};
 
 /// The maximum number of unanswered requests that are tracked.
 const ASKED_MAX: usize = 1 << 20;
 
 /// What messages are judged with.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub struct BacktestConfig {
     /// The policy, its profile and its redactor.
-    pub regime: Regime,
+    pub active_policy: ActivePolicy,
     /// The settings of the session.
-    pub settings: Settings,
+    pub settings: GateSettings,
 }
 
 /// Which earlier messages are needed to judge a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Memory {
+pub enum HistoryScope {
     /// Nothing.
     None,
     /// Those that affect later decisions: see [`sets_scene`].
@@ -50,9 +55,9 @@ pub enum Memory {
 
 /// A policy that is applied to the messages of one tape, in order.
 #[derive(Debug)]
-pub struct Trial {
-    warden: Warden,
-    notes: Kept,
+pub struct PolicyTrial {
+    gate: PolicyGate,
+    notes: NoteBuffer,
     /// An empty vector of notes, reused to save allocations.
     spare: Vec<Note<'static>>,
     sessions: HashMap<Vec<u8>, u32, RandomState>,
@@ -64,7 +69,7 @@ pub struct Trial {
 
 /// A recorded message.
 #[derive(Debug, Clone, Copy)]
-pub struct Said<'a> {
+pub struct TapeMessage<'a> {
     /// When it was sent, in microseconds since 1970.
     pub wall_us: i64,
     /// The side that sent it.
@@ -79,9 +84,9 @@ pub struct Said<'a> {
 
 /// What would have happened to a message.
 #[derive(Debug)]
-pub struct Heard {
+pub struct TrialOutcome {
     /// Whether it would have been sent on, refused or held.
-    pub fate: Fate,
+    pub case_outcome: CaseOutcome,
     /// What would have been sent instead.
     pub rewritten: Option<Vec<u8>>,
     /// The notes that would have been logged.
@@ -92,97 +97,97 @@ pub struct Heard {
 
 /// Collects notes until they are fetched.
 #[derive(Debug, Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Note<'static>>>>);
+struct NoteBuffer(Arc<Mutex<Vec<Note<'static>>>>);
 
-impl Notes for Kept {
+impl NoteSink for NoteBuffer {
     fn note(&mut self, note: &Note<'_>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(note.clone().into_owned());
     }
 }
 
-impl Kept {
+impl NoteBuffer {
     /// Returns the notes so far; the next ones go into `room`.
-    fn swap(&self, room: Vec<Note<'static>>) -> Vec<Note<'static>> {
+    fn take_notes(&self, room: Vec<Note<'static>>) -> Vec<Note<'static>> {
         std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), room)
     }
 }
 
 /// An approval channel that never answers.
-struct Nobody;
+struct BacktestApprovals;
 
-impl People for Nobody {
-    fn ask(&mut self, _: Ticket, _: &Asking<'_>) {}
+impl ApprovalChannel for BacktestApprovals {
+    fn request_approval(&mut self, _: HoldId, _: &ApprovalRequest<'_>) {}
 
-    fn withdraw(&mut self, _: At, _: Ticket, _: HoldEnd) {}
+    fn withdraw_request(&mut self, _: Timestamp, _: HoldId, _: HoldEnd) {}
 }
 
-impl Terms {
+impl BacktestConfig {
     /// Which earlier messages are needed to judge a message as the live gate would have.
-    pub fn memory(&self) -> Memory {
-        let policy = self.regime.policy.as_ref();
+    pub fn memory(&self) -> HistoryScope {
+        let policy = self.active_policy.policy.as_ref();
         let pinned = policy.is_some_and(|policy| {
             policy.pins.on_drift != OnDrift::Ignore && !policy.pins.lock.servers.is_empty()
         });
         // Cedar policies may depend on the client's name.
         let cedar = policy.is_some_and(|policy| policy.cedar.is_some());
-        if self.regime.redactor.is_some() {
-            Memory::All
+        if self.active_policy.redactor.is_some() {
+            HistoryScope::All
         } else if cedar || pinned {
-            Memory::Scene
+            HistoryScope::Scene
         } else {
-            Memory::None
+            HistoryScope::None
         }
     }
 
     /// Starts a trial.
-    pub fn trial(&self) -> Trial {
-        let notes = Kept::default();
-        let hands = Hands {
+    pub fn trial(&self) -> PolicyTrial {
+        let notes = NoteBuffer::default();
+        let effects = GateEffects {
             notes: Box::new(notes.clone()),
-            people: Box::new(Nobody),
-            ids: Ids::default(),
+            approval_channel: Box::new(BacktestApprovals),
+            ids: IdGenerator::default(),
             clock: Box::new(|| 0),
         };
-        let reins = Reins::new(self.regime.clone());
-        let warden = Warden::new(self.settings.clone(), hands, reins);
+        let policy_handle = PolicyHandle::new(self.active_policy.clone());
+        let gate = PolicyGate::new(self.settings.clone(), effects, policy_handle);
         let (sessions, asked) = (HashMap::default(), HashMap::default());
-        let pairing = self.regime.redactor.is_some();
-        Trial { warden, notes, spare: Vec::new(), sessions, asked, pairing }
+        let pairing = self.active_policy.redactor.is_some();
+        PolicyTrial { gate, notes, spare: Vec::new(), sessions, asked, pairing }
     }
 }
 
-impl Trial {
+impl PolicyTrial {
     /// Judges the next message.
-    pub fn hear(&mut self, said: &Said<'_>) -> Heard {
-        let frame = Frame::read(said.bytes);
-        let lane = self.lane(said.session);
-        let case = Case {
+    pub fn judge(&mut self, message: &TapeMessage<'_>) -> TrialOutcome {
+        let frame = Frame::read(message.bytes);
+        let lane = self.lane(message.session);
+        let case = GateInput {
             n: 0,
-            at: At { wall_us: said.wall_us, mono_ns: 0 },
+            at: Timestamp { wall_us: message.wall_us, mono_ns: 0 },
             lane,
-            from: said.from,
+            from: message.from,
             frame: &frame,
-            terminated: said.terminated,
-            topic: if self.pairing { self.topic(&frame, said.from, lane) } else { None },
+            terminated: message.terminated,
+            topic: if self.pairing { self.topic(&frame, message.from, lane) } else { None },
             approved: None,
             listed: None,
         };
-        let (fate, rewritten) = match self.warden.judge(&case) {
-            Verdict::Forward => (Fate::Forward, None),
-            Verdict::Rewrite(text) => (Fate::Forward, Some(text)),
-            Verdict::Refuse(_) => (Fate::Deny, None),
+        let (case_outcome, rewritten) = match self.gate.judge(&case) {
+            Verdict::Forward => (CaseOutcome::Forward, None),
+            Verdict::Rewrite(text) => (CaseOutcome::Forward, Some(text)),
+            Verdict::Refuse(_) => (CaseOutcome::Deny, None),
             // A backtest cannot ask the server for lists, so such a call counts as held.
-            Verdict::Hold(_) | Verdict::ListFirst(_) => (Fate::Approve, None),
+            Verdict::Hold(_) | Verdict::ListFirst(_) => (CaseOutcome::Approve, None),
         };
-        let notes = self.notes.swap(std::mem::take(&mut self.spare));
+        let notes = self.notes.take_notes(std::mem::take(&mut self.spare));
         let method = frame.envelope().and_then(|envelope| envelope.method);
         let passed = method.filter(|_| notes.is_empty()).map(|method| method.decode().into_owned());
-        Heard { fate, rewritten, notes, passed }
+        TrialOutcome { case_outcome, rewritten, notes, passed }
     }
 
     /// Takes back a result to reuse its memory.
-    pub fn done(&mut self, heard: Heard) {
-        self.spare = heard.notes;
+    pub fn recycle(&mut self, outcome: TrialOutcome) {
+        self.spare = outcome.notes;
         self.spare.clear();
     }
 
@@ -194,15 +199,17 @@ impl Trial {
 
     /// For a response, the topic of its request; a request's topic is remembered.
     fn topic(&mut self, frame: &Frame<'_>, from: Side, lane: Lane) -> Option<Topic> {
-        let said = frame.envelope()?;
-        let id = IdKey::new(said.id?);
-        match said.kind() {
-            Kind::Request if self.asked.len() < ASKED_MAX => {
-                let topic = Topic::of(&said.method?.bytes());
+        let msg = frame.envelope()?;
+        let id = IdKey::new(msg.id?);
+        match msg.kind() {
+            MessageKind::Request if self.asked.len() < ASKED_MAX => {
+                let topic = Topic::of(&msg.method?.bytes());
                 self.asked.insert((from, lane.session, id), topic);
                 None
             }
-            Kind::Response | Kind::Error => self.asked.remove(&(from.other(), lane.session, id)),
+            MessageKind::Response | MessageKind::Error => {
+                self.asked.remove(&(from.other(), lane.session, id))
+            }
             _ => None,
         }
     }
@@ -210,7 +217,7 @@ impl Trial {
 
 /// Whether a message may affect decisions about others: a client introduces itself, or a server
 /// lists what it offers.
-pub fn sets_scene(from: Side, bytes: &[u8]) -> bool {
+pub fn affects_later_decisions(from: Side, bytes: &[u8]) -> bool {
     let words: &[&[u8]] = match from {
         Side::Client => &[b"initialize"],
         Side::Server => &[b"tools", b"prompts", b"resource"],
@@ -219,9 +226,9 @@ pub fn sets_scene(from: Side, bytes: &[u8]) -> bool {
     let may = memchr::memchr(b'\\', bytes).is_some()
         || words.iter().any(|word| memchr::memmem::find(bytes, word).is_some());
     let frame = Frame::read(if may { bytes } else { b"" });
-    frame.envelope().is_some_and(|said| match from {
-        Side::Client => said.is_method("initialize"),
-        Side::Server => said.lists,
+    frame.envelope().is_some_and(|msg| match from {
+        Side::Client => msg.is_method("initialize"),
+        Side::Server => msg.lists,
     })
 }
 

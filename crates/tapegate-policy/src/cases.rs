@@ -10,31 +10,31 @@ mod run;
 
 use tapegate_yaml::files::{FileError, Files};
 use tapegate_yaml::finding::{Finding, Findings};
-use tapegate_yaml::node::{Spot, Value};
-use tapegate_yaml::shape::schema::Published;
+use tapegate_yaml::node::{NodeValue, Spot};
+use tapegate_yaml::shape::schema::SchemaInfo;
 use tapegate_yaml::shape::{self, Shape};
 use tapegate_yaml::yaml;
 
-use crate::decide::{GateName, Principal};
+use crate::decide::{GateName, PolicyPrincipal};
 use crate::model::Profile;
 
-pub use run::{Came, Miss, run};
+pub use run::{CaseResult, ExpectationMiss, run};
 
 /// The maximum size of a file of cases.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// A file of cases.
 #[derive(Debug)]
-pub struct Suite {
+pub struct TestSuite {
     /// The policy under test, relative to this file's folder, if the file names one.
     pub config: Option<String>,
     /// The cases, in file order.
-    pub cases: Vec<Case>,
+    pub cases: Vec<TestCase>,
 }
 
 /// A call and the expected decision.
 #[derive(Debug)]
-pub struct Case {
+pub struct TestCase {
     /// Its name.
     pub name: String,
     /// Its position in the file.
@@ -42,20 +42,20 @@ pub struct Case {
     /// The name of the server that is called.
     pub server: String,
     /// The call or message.
-    pub what: What,
+    pub input: CaseInput,
     /// The caller.
-    pub principal: Principal,
+    pub principal: PolicyPrincipal,
     /// The time of the call, in microseconds since 1970; `None` for now.
     pub wall_us: Option<i64>,
     /// The profile it runs under.
     pub profile: Profile,
     /// The expected decision.
-    pub expect: Expect,
+    pub expect: CaseExpectation,
 }
 
 /// The input of a case.
 #[derive(Debug)]
-pub enum What {
+pub enum CaseInput {
     /// A call.
     Call {
         /// Its method.
@@ -71,9 +71,9 @@ pub enum What {
 
 /// The expected decision. A field that is `None` is not compared.
 #[derive(Debug)]
-pub struct Expect {
+pub struct CaseExpectation {
     /// The expected outcome of the call.
-    pub fate: Fate,
+    pub case_outcome: CaseOutcome,
     /// The gate that decides.
     pub gate: Option<GateName>,
     /// The rule that matches.
@@ -86,7 +86,7 @@ pub struct Expect {
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum CaseOutcome {
     /// It is sent on.
     Forward,
     /// It is refused.
@@ -99,14 +99,14 @@ pub enum Fate {
 #[derive(Debug)]
 pub struct LoadedSuite {
     /// The cases, if they can be run.
-    pub suite: Option<Suite>,
+    pub suite: Option<TestSuite>,
     /// All findings, in text order.
     pub findings: Vec<Finding>,
 }
 
-impl Fate {
+impl CaseOutcome {
     /// Its keyword in a file of cases.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Forward => "forward",
             Self::Deny => "deny",
@@ -129,10 +129,10 @@ pub fn schema() -> String {
     let about =
         "Tests of a policy, for `tapegate policy test`. Written from the tables of the language.";
     let top = &language::SUITE;
-    Published { title: "Tapegate policy tests", about, top, elsewhere: false }.write()
+    SchemaInfo { title: "Tapegate policy tests", about, top, elsewhere: false }.write()
 }
 
-fn parse(bytes: &[u8], findings: &mut Findings) -> Option<Suite> {
+fn parse(bytes: &[u8], findings: &mut Findings) -> Option<TestSuite> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -144,7 +144,7 @@ fn parse(bytes: &[u8], findings: &mut Findings) -> Option<Suite> {
         }
     };
     let node = yaml::parse(text, 0, findings)?;
-    if node.value == Value::Null {
+    if node.value == NodeValue::Null {
         findings.error(node.spot, "there is nothing in this file");
         return None;
     }

@@ -6,7 +6,7 @@
 mod cedar;
 mod drift;
 mod gates;
-mod name;
+mod name_reading;
 mod readings;
 mod rules;
 mod steps;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::side::Side;
 
-use crate::methods::{Duty, sender};
+use crate::methods::{MethodTreatment, sender};
 use crate::model::{Policy, Profile};
-use name::NamedCall;
-use steps::Steps;
+use name_reading::NamedCall;
+use steps::StepRecorder;
 
-pub(crate) use name::{Name, shortened};
-pub(crate) use readings::{hidden_reading, shows, url_readings};
+pub(crate) use name_reading::{NameReading, shortened_forms_of};
+pub(crate) use readings::{hidden_reading, is_visible, url_readings};
 
 /// The parts of a call that a decision depends on.
 #[derive(Debug, Clone)]
-pub struct Call<'a> {
+pub struct PolicyCall<'a> {
     /// The server's name in the policy.
     pub source: &'a str,
     /// The method.
@@ -40,18 +40,18 @@ pub struct Call<'a> {
 
 /// What a decision depends on besides the call.
 #[derive(Debug, Clone, Default)]
-pub struct Facts<'a> {
+pub struct CallFacts<'a> {
     /// Microseconds since 1970.
     pub wall_us: i64,
     /// The caller.
-    pub principal: Option<&'a Principal>,
+    pub principal: Option<&'a PolicyPrincipal>,
     /// How the definition of what is called differs from the accepted one, if it does.
     pub drift: Option<&'a str>,
 }
 
 /// The caller of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Principal {
+pub struct PolicyPrincipal {
     /// The name of the application, or of the user.
     pub name: String,
     /// The namespace it runs in.
@@ -81,7 +81,7 @@ pub enum GateName {
 
 /// What to do with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DecisionOutcome {
     /// The call is sent on.
     Forward,
     /// The call is refused.
@@ -97,9 +97,9 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What the production profile would do.
-    pub strict: Outcome,
+    pub strict: DecisionOutcome,
     /// What the active profile does.
-    pub outcome: Outcome,
+    pub outcome: DecisionOutcome,
     /// The gate that decided; for a permitted call, the last gate that was evaluated.
     pub gate: GateName,
     /// Whether the cause is a definition that differs from the accepted one.
@@ -134,7 +134,12 @@ pub struct ApprovalScope<'a> {
 }
 
 /// Decides about a call, assuming the side that normally sends its method.
-pub fn decide(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
+pub fn decide(
+    policy: &Policy,
+    profile: Profile,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
+) -> Decision {
     decide_from(policy, profile, sender(call.method), call, facts)
 }
 
@@ -143,27 +148,32 @@ pub fn decide_from(
     policy: &Policy,
     profile: Profile,
     from: Side,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
 ) -> Decision {
-    under(profile, ask(policy, from, call, facts, &mut ()))
+    apply_profile(profile, decide_strict(policy, from, call, facts, &mut ()))
 }
 
-fn ask(
+fn decide_strict(
     policy: &Policy,
     from: Side,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
-    steps: &mut impl Steps,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
+    steps: &mut impl StepRecorder,
 ) -> Decision {
-    match Duty::of(call.method, from) {
-        Duty::Gated(_) => readings::ask(policy, call, facts, steps),
-        duty => readings::ask_ungated(policy, duty, call, facts, steps),
+    match MethodTreatment::of(call.method, from) {
+        MethodTreatment::Gated(_) => readings::decide_every_reading(policy, call, facts, steps),
+        duty => readings::decide_ungated_every_reading(policy, duty, call, facts, steps),
     }
 }
 
 /// Decides about a call and records every step.
-pub fn explain(policy: &Policy, profile: Profile, call: &Call<'_>, facts: &Facts<'_>) -> Decision {
+pub fn explain(
+    policy: &Policy,
+    profile: Profile,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
+) -> Decision {
     explain_from(policy, profile, sender(call.method), call, facts)
 }
 
@@ -172,61 +182,63 @@ pub fn explain_from(
     policy: &Policy,
     profile: Profile,
     from: Side,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
 ) -> Decision {
-    explained(profile, |steps| ask(policy, from, call, facts, steps))
+    with_steps(profile, |steps| decide_strict(policy, from, call, facts, steps))
 }
 
 /// Decides about a client's request with a gated method that names nothing. Only rules that name
 /// the method apply; the default does not.
-pub(crate) fn decide_nameless(
+pub(crate) fn decide_unnamed(
     policy: &Policy,
     profile: Profile,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
     explains: bool,
 ) -> Decision {
-    let named = NamedCall::written(call, false);
+    let named = NamedCall::as_written(call, false);
     if explains {
-        return explained(profile, |steps| gates::nameless(policy, &named, facts, steps));
+        return with_steps(profile, |steps| gates::decide_unnamed(policy, &named, facts, steps));
     }
-    under(profile, gates::nameless(policy, &named, facts, &mut ()))
+    apply_profile(profile, gates::decide_unnamed(policy, &named, facts, &mut ()))
 }
 
 /// A decision with every step recorded.
-fn explained(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -> Decision {
+fn with_steps(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) -> Decision {
     let mut steps = Vec::new();
-    let mut decision = under(profile, ask(&mut steps));
+    let mut decision = apply_profile(profile, ask(&mut steps));
     let done = match (&decision.strict, &decision.outcome) {
-        (Outcome::Forward, _) => "sent on".to_owned(),
+        (DecisionOutcome::Forward, _) => "sent on".to_owned(),
         (strict, outcome) if strict != outcome => {
             format!("sent on, since the profile is development; production would {}", strict.verb())
         }
-        (Outcome::Deny, _) => "denied".to_owned(),
-        (Outcome::Hold { workflow }, _) => format!("waits for a person (workflow `{workflow}`)"),
+        (DecisionOutcome::Deny, _) => "denied".to_owned(),
+        (DecisionOutcome::Hold { workflow }, _) => {
+            format!("waits for a person (workflow `{workflow}`)")
+        }
     };
-    Steps::add(&mut steps, || format!("outcome: {done}"));
+    StepRecorder::add(&mut steps, || format!("outcome: {done}"));
     decision.steps = steps;
     decision
 }
 
 /// The refusal of a message whose params name `found`, one of Tapegate's own files.
-pub(crate) fn names_own_file(profile: Profile, found: &str) -> Decision {
+pub(crate) fn refuse_own_file(profile: Profile, found: &str) -> Decision {
     let mut steps = Vec::new();
-    let decision = under(profile, gates::names_own_file(found, &mut steps));
+    let decision = apply_profile(profile, gates::refuse_own_file(found, &mut steps));
     Decision { steps, ..decision }
 }
 
 /// Applies a profile: development never blocks and never waits.
-fn under(profile: Profile, mut decision: Decision) -> Decision {
+fn apply_profile(profile: Profile, mut decision: Decision) -> Decision {
     if profile == Profile::Development {
-        decision.outcome = Outcome::Forward;
+        decision.outcome = DecisionOutcome::Forward;
     }
     decision
 }
 
-impl Outcome {
+impl DecisionOutcome {
     fn verb(&self) -> &'static str {
         match self {
             Self::Forward => "send it on",
@@ -240,24 +252,27 @@ impl Decision {
     /// The decision as it is logged: the outcome, or what production would have done.
     pub fn logged(&self) -> LoggedDecision {
         match (&self.strict, &self.outcome) {
-            (Outcome::Forward, _) => LoggedDecision::Forward,
-            (Outcome::Deny, Outcome::Deny) => LoggedDecision::Deny,
-            (Outcome::Deny, _) => LoggedDecision::WouldBlock,
-            (Outcome::Hold { .. }, Outcome::Hold { .. }) => LoggedDecision::PendingApproval,
-            (Outcome::Hold { .. }, _) => LoggedDecision::WouldRequireApproval,
+            (DecisionOutcome::Forward, _) => LoggedDecision::Forward,
+            (DecisionOutcome::Deny, DecisionOutcome::Deny) => LoggedDecision::Deny,
+            (DecisionOutcome::Deny, _) => LoggedDecision::WouldBlock,
+            (DecisionOutcome::Hold { .. }, DecisionOutcome::Hold { .. }) => {
+                LoggedDecision::PendingApproval
+            }
+            (DecisionOutcome::Hold { .. }, _) => LoggedDecision::WouldRequireApproval,
         }
     }
 
     /// What an approval of the call applies to: the workflow, and any drift of the definition.
     /// `None` if the call does not wait for approval.
     pub fn approval_scope(&self) -> Option<ApprovalScope<'_>> {
-        let Outcome::Hold { workflow } = &self.outcome else { return None };
+        let DecisionOutcome::Hold { workflow } = &self.outcome else { return None };
         Some(ApprovalScope { workflow, drift: self.drift.then_some(&*self.reason) })
     }
 
     /// Whether approval was skipped only because of the profile.
-    pub fn auto_approved(&self) -> bool {
-        matches!(self.strict, Outcome::Hold { .. }) && self.outcome == Outcome::Forward
+    pub fn is_auto_approved(&self) -> bool {
+        matches!(self.strict, DecisionOutcome::Hold { .. })
+            && self.outcome == DecisionOutcome::Forward
     }
 }
 

@@ -8,56 +8,56 @@
 
 mod list;
 
-use tapegate_core::json::{Edits, place_of};
+use tapegate_core::json::{JsonEdits, place_of};
 
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 pub(crate) use list::members;
-pub use list::{Item, List, lists};
+pub use list::{ListItem, ResultList, lists};
 
 /// Decides which items of a list are visible.
-pub trait Sight {
+pub trait ListVisibility {
     /// Whether any item of this kind may be hidden.
-    fn limited(&self, offer: Offer) -> bool;
+    fn may_hide(&self, offer: OfferKind) -> bool;
     /// Whether this item is visible.
-    fn shows(&self, offer: Offer, name: &str) -> bool;
+    fn is_visible(&self, offer: OfferKind, name: &str) -> bool;
 }
 
 /// The result of filtering a reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filtered {
+pub struct FilteredReply {
     /// The reply without the hidden items, if there were any.
     pub text: Option<Vec<u8>>,
     /// Each list in it.
-    pub lists: Vec<Shown>,
+    pub lists: Vec<FilteredList>,
 }
 
 /// The result of filtering one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct FilteredList {
     /// The kind of item listed.
-    pub offer: Offer,
+    pub offer: OfferKind,
     /// The number of visible items.
     pub kept: usize,
     /// The names of the hidden items; empty for an item without a name.
     pub hidden: Vec<String>,
 }
 
-impl Filtered {
+impl FilteredReply {
     /// The number of hidden items in all lists.
-    pub fn hidden(&self) -> usize {
+    pub fn hidden_count(&self) -> usize {
         self.lists.iter().map(|list| list.hidden.len()).sum()
     }
 }
 
 /// Removes the hidden items from a reply. `result` must be a slice of `message`.
-pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
+pub fn filter(message: &[u8], result: &[u8], sight: &dyn ListVisibility) -> FilteredReply {
     let members = list::members(result);
-    let mut edits = Edits::new(message);
-    let mut filtered = Filtered::default();
+    let mut edits = JsonEdits::new(message);
+    let mut filtered = FilteredReply::default();
     let mut changed = false;
     for list in lists(result) {
-        let limited = sight.limited(list.offer);
-        let mut shown = Shown { offer: list.offer, kept: 0, hidden: Vec::new() };
+        let limited = sight.may_hide(list.offer);
+        let mut shown = FilteredList { offer: list.offer, kept: 0, hidden: Vec::new() };
         let Some(items) = &list.items else {
             // Not an array, so clients may read anything into it: replace it with an empty list.
             if limited {
@@ -66,7 +66,8 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
             }
             continue;
         };
-        let keep: Vec<bool> = items.iter().map(|item| keeps(sight, list.offer, item)).collect();
+        let keep: Vec<bool> =
+            items.iter().map(|item| is_item_visible(sight, list.offer, item)).collect();
         for (item, kept) in items.iter().zip(&keep) {
             match kept {
                 true => shown.kept += 1,
@@ -75,12 +76,12 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
         }
         changed |= !shown.hidden.is_empty();
         let texts: Vec<&[u8]> = items.iter().map(|item| item.text).collect();
-        cut(message, &texts, &keep, &mut edits);
+        remove_parts(message, &texts, &keep, &mut edits);
         filtered.lists.push(shown);
     }
     if changed {
         for member in &members {
-            if let Some(value) = member.kept_by_nobody() {
+            if let Some(value) = member.uncacheable_value() {
                 edits.replace(member.value, value);
             }
         }
@@ -90,16 +91,16 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn Sight) -> Filtered {
 }
 
 /// Whether an item is visible under every name that some client may read from it.
-fn keeps(sight: &dyn Sight, offer: Offer, item: &Item<'_>) -> bool {
-    if !sight.limited(offer) {
+fn is_item_visible(sight: &dyn ListVisibility, offer: OfferKind, item: &ListItem<'_>) -> bool {
+    if !sight.may_hide(offer) {
         return true;
     }
-    item.named && item.names.iter().all(|name| sight.shows(offer, name))
+    item.named && item.names.iter().all(|name| sight.is_visible(offer, name))
 }
 
 /// Cuts the `parts` that are not kept, with one comma each. The parts follow each other in
 /// `message`, separated by commas.
-fn cut(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut Edits<'_>) {
+fn remove_parts(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut JsonEdits<'_>) {
     let places: Vec<_> = parts.iter().filter_map(|part| place_of(part, message)).collect();
     let mut at = 0;
     while at < places.len() {

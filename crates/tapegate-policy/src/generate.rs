@@ -4,34 +4,34 @@
 //! The generated text is loaded again and checked against every observed call before it is
 //! returned.
 
+mod argument_limit;
 mod cedar;
 mod folders;
 mod key_names;
-mod limit;
+mod literals;
 mod range;
-mod seen;
+mod seen_values;
+mod server_uses;
 mod traffic;
 mod urls;
-mod uses;
-mod words;
 mod yaml;
 
-use tapegate_cedar::{Cedar, Text};
-use tapegate_yaml::files::Held;
+use tapegate_cedar::{CedarPolicies, CedarText};
+use tapegate_yaml::files::MemoryFiles;
 use tapegate_yaml::finding::Severity;
 
-use crate::decide::{Call, Facts, Outcome, decide};
+use crate::decide::{CallFacts, DecisionOutcome, PolicyCall, decide};
 use crate::load::load;
 use crate::model::{Policy, Profile};
 
-pub use traffic::Traffic;
+pub use traffic::RecordedTraffic;
 
 /// The file name of a generated policy while it is checked.
 const TRIED: &str = "tapegate.yaml";
 
 /// Options for generating a policy.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct GenerateOptions {
     /// The comment lines at the top.
     pub head: Vec<String>,
     /// The file name of the Cedar policies; `None` to generate rules instead.
@@ -42,7 +42,7 @@ pub struct Wish {
 
 /// A generated policy, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Generated {
+pub struct GeneratedPolicy {
     /// The policy.
     pub policy: String,
     /// The Cedar policies that it names.
@@ -53,84 +53,90 @@ pub struct Generated {
 }
 
 /// Generates a policy and checks it. The error says why the text cannot be used.
-pub fn generate(traffic: &Traffic, wish: &Wish) -> Result<Generated, String> {
-    let mut servers = uses::uses(traffic, wish.home.as_deref());
+pub fn generate(
+    traffic: &RecordedTraffic,
+    wish: &GenerateOptions,
+) -> Result<GeneratedPolicy, String> {
+    let mut servers = server_uses::collect_usage(traffic, wish.home.as_deref());
     loop {
         let generated = write(&servers, wish);
-        let policy = tried(&generated, wish)?;
-        let Err(failed) = first_stopped(&policy, traffic) else {
+        let policy = reload(&generated, wish)?;
+        let Err(failed) = find_first_stopped(&policy, traffic) else {
             if let Some(text) = &generated.cedar {
-                with_tools(text, traffic)?;
+                check_with_tools(text, traffic)?;
             }
             return Ok(generated);
         };
         // Arguments that readers parse differently fail the very tests generated from their values.
         let opened = servers.iter_mut().any(|server| server.open(failed.source, failed.name));
         if !opened {
-            passes(&policy, traffic)?;
+            check_all_pass(&policy, traffic)?;
         }
     }
 }
 
-fn write(servers: &[uses::Server], wish: &Wish) -> Generated {
+fn write(servers: &[server_uses::ServerUses], wish: &GenerateOptions) -> GeneratedPolicy {
     let cedar = wish.cedar.as_ref().map(|_| cedar::write(servers, &wish.head));
     let (cedar, less) = cedar.unzip();
     let mut warnings = risks(servers);
     warnings.extend(less.unwrap_or_default());
-    Generated { policy: yaml::write(servers, wish), cedar, warnings }
+    GeneratedPolicy { policy: yaml::write(servers, wish), cedar, warnings }
 }
 
 /// Warnings about arguments that are left unrestricted although they can do harm.
-fn risks(servers: &[uses::Server]) -> Vec<String> {
+fn risks(servers: &[server_uses::ServerUses]) -> Vec<String> {
     let tools = servers.iter().flat_map(|server| &server.tools);
     let told = tools.flat_map(|tool| {
         let risks = tool.limits.risks.iter();
-        risks.map(|(path, why)| format!("`{path}` of `{}` may be anything: {why}", tool.name))
+        risks.map(|(path, reason)| format!("`{path}` of `{}` may be anything: {reason}", tool.name))
     });
     told.collect()
 }
 
 /// Loads a generated policy the way its users will.
-fn tried(generated: &Generated, wish: &Wish) -> Result<Policy, String> {
-    let mut files = Held::default().with(TRIED, generated.policy.as_str());
+fn reload(generated: &GeneratedPolicy, wish: &GenerateOptions) -> Result<Policy, String> {
+    let mut files = MemoryFiles::default().with_file(TRIED, generated.policy.as_str());
     if let (Some(name), Some(text)) = (&wish.cedar, &generated.cedar) {
-        files = files.with(name, text.as_str());
+        files = files.with_file(name, text.as_str());
         let folder = tapegate_yaml::files::Files::folder_of(&files, TRIED);
-        files = files.with(&format!("{folder}/{name}"), text.as_str());
+        files = files.with_file(&format!("{folder}/{name}"), text.as_str());
     }
     let loaded = load(TRIED, &files);
     let mut errors = loaded.findings.iter().filter(|one| one.severity == Severity::Error);
     match (loaded.policy, errors.next()) {
         (Some(policy), None) => Ok(policy),
-        (_, Some(error)) => Err(format!("line {}: {}", error.spot.line, error.words)),
+        (_, Some(error)) => Err(format!("line {}: {}", error.spot.line, error.message)),
         (None, None) => Err("it cannot be loaded".to_owned()),
     }
 }
 
 /// Checks that the Cedar policies are also valid once the recorded definitions are accepted.
-fn with_tools(text: &str, traffic: &Traffic) -> Result<(), String> {
-    let text = Text { name: "generated".to_owned(), text: text.to_owned() };
-    let (_, faults) = Cedar::load(&[text], None, &traffic.tools());
+fn check_with_tools(text: &str, traffic: &RecordedTraffic) -> Result<(), String> {
+    let text = CedarText { name: "generated".to_owned(), text: text.to_owned() };
+    let (_, faults) = CedarPolicies::load(&[text], None, &traffic.tools());
     match faults.iter().find(|fault| fault.error) {
-        Some(fault) => Err(format!("Cedar, line {}: {}", fault.line, fault.words)),
+        Some(fault) => Err(format!("Cedar, line {}: {}", fault.line, fault.message)),
         None => Ok(()),
     }
 }
 
 /// Checks that every observed call is permitted.
-pub fn passes(policy: &Policy, traffic: &Traffic) -> Result<(), String> {
-    first_stopped(policy, traffic).map_err(|call| {
-        let decision = decide(policy, Profile::Production, &call, &Facts::default());
+pub fn check_all_pass(policy: &Policy, traffic: &RecordedTraffic) -> Result<(), String> {
+    find_first_stopped(policy, traffic).map_err(|call| {
+        let decision = decide(policy, Profile::Production, &call, &CallFacts::default());
         format!("an observed call of `{}` would not pass: {}", call.name, decision.reason)
     })
 }
 
 /// Returns the first call that is not permitted as the error.
-fn first_stopped<'a>(policy: &Policy, traffic: &'a Traffic) -> Result<(), Call<'a>> {
+fn find_first_stopped<'a>(
+    policy: &Policy,
+    traffic: &'a RecordedTraffic,
+) -> Result<(), PolicyCall<'a>> {
     let stopped = traffic.calls().find_map(|(source, method, name, arguments)| {
-        let call = Call { source, method, name, arguments };
-        let decision = decide(policy, Profile::Production, &call, &Facts::default());
-        (decision.strict != Outcome::Forward).then_some(call)
+        let call = PolicyCall { source, method, name, arguments };
+        let decision = decide(policy, Profile::Production, &call, &CallFacts::default());
+        (decision.strict != DecisionOutcome::Forward).then_some(call)
     });
     stopped.map_or(Ok(()), Err)
 }

@@ -5,31 +5,31 @@
 //! pieces between stars one after the other and never backtracks over a star. Its time is
 //! proportional to the length of the name, times that of the longest piece with a `?` or a class.
 
-mod any_case;
-mod decoded;
+mod case_insensitive;
+mod decoded_glob;
 
 /// A compiled glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
     text: String,
     /// The pieces between stars, in order. A single piece means that there is no star.
-    pieces: Vec<Piece>,
+    pieces: Vec<GlobPiece>,
     /// The same glob with its text decoded like that of names, in each way that makes a difference.
     decoded: Vec<Glob>,
 }
 
 /// The text between two stars.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum GlobPiece {
     /// Literal text.
     Plain(String),
     /// Text with wildcards or classes.
-    Open(Vec<Letter>),
+    Open(Vec<GlobLetter>),
 }
 
 /// A pattern for one character.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Letter {
+enum GlobLetter {
     /// This character.
     Is(char),
     /// Any character.
@@ -39,9 +39,9 @@ enum Letter {
     Class { not: bool, ranges: Vec<(char, char)>, any_case: bool },
 }
 
-impl Piece {
+impl GlobPiece {
     /// The same piece with `text` applied to its literal parts and `open` to the rest.
-    fn map(&self, text: impl Fn(&str) -> String, open: impl Fn(&Letter) -> Letter) -> Self {
+    fn map(&self, text: impl Fn(&str) -> String, open: impl Fn(&GlobLetter) -> GlobLetter) -> Self {
         let letters = match self {
             Self::Plain(plain) => return Self::Plain(text(plain)),
             Self::Open(letters) => letters,
@@ -49,15 +49,15 @@ impl Piece {
         let (mut out, mut run) = (Vec::new(), String::new());
         for letter in letters {
             match letter {
-                Letter::Is(letter) => run.push(*letter),
+                GlobLetter::Is(letter) => run.push(*letter),
                 letter => {
-                    out.extend(text(&run).chars().map(Letter::Is));
+                    out.extend(text(&run).chars().map(GlobLetter::Is));
                     run.clear();
                     out.push(open(letter));
                 }
             }
         }
-        out.extend(text(&run).chars().map(Letter::Is));
+        out.extend(text(&run).chars().map(GlobLetter::Is));
         Self::Open(out)
     }
 }
@@ -75,16 +75,16 @@ impl Glob {
                     }
                     continue;
                 }
-                '?' => Letter::One,
+                '?' => GlobLetter::One,
                 '[' => class(&mut chars)?,
-                letter => Letter::Is(letter),
+                letter => GlobLetter::Is(letter),
             };
             if let Some(piece) = pieces.last_mut() {
                 piece.push(letter);
             }
         }
-        let pieces: Vec<Piece> = pieces.into_iter().map(Piece::new).collect();
-        let decoded = decoded::decoded(&pieces);
+        let pieces: Vec<GlobPiece> = pieces.into_iter().map(GlobPiece::new).collect();
+        let decoded = decoded_glob::decoded(&pieces);
         Ok(Self { text: text.to_owned(), pieces, decoded })
     }
 
@@ -110,7 +110,7 @@ impl Glob {
 
     /// Whether a stopping rule matches more with it than a forwarding one: other spellings of its
     /// text, and URIs with an added query.
-    pub(crate) fn widens(&self) -> bool {
+    pub(crate) fn matches_more_leniently(&self) -> bool {
         let open_end = self.text.ends_with('*');
         !self.decoded.is_empty() || !open_end && self.text.contains([':', '/', '*', '?', '['])
     }
@@ -122,25 +122,25 @@ impl Glob {
 
     /// Whether it matches one name only: its text, apart from single characters in brackets.
     pub fn is_plain(&self) -> bool {
-        matches!(self.pieces.as_slice(), [Piece::Plain(_)])
+        matches!(self.pieces.as_slice(), [GlobPiece::Plain(_)])
     }
 
     /// Whether it matches every name.
     pub fn is_all(&self) -> bool {
-        let empty = |piece: &Piece| matches!(piece, Piece::Plain(text) if text.is_empty());
+        let empty = |piece: &GlobPiece| matches!(piece, GlobPiece::Plain(text) if text.is_empty());
         self.pieces.len() > 1 && self.pieces.iter().all(empty)
     }
 }
 
 /// Parses a class; its opening bracket has been consumed.
-fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter, String> {
+fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<GlobLetter, String> {
     let open = || "a `[` has no `]`; a bracket itself is written as `[[]`".to_owned();
     let not = chars.next_if_eq(&'!').is_some();
     let mut ranges = Vec::new();
     loop {
         let low = chars.next().ok_or_else(open)?;
         if low == ']' && !ranges.is_empty() {
-            return Ok(Letter::Class { not, ranges, any_case: false });
+            return Ok(GlobLetter::Class { not, ranges, any_case: false });
         }
         let mut ahead = chars.clone();
         let is_range = ahead.next() == Some('-') && ahead.next().is_some_and(|next| next != ']');
@@ -152,11 +152,11 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Letter,
     }
 }
 
-impl Piece {
-    fn new(letters: Vec<Letter>) -> Self {
-        let plain = |letter: &Letter| match letter {
-            Letter::Is(letter) => Some(*letter),
-            Letter::Class { not: false, ranges, .. } => match ranges.as_slice() {
+impl GlobPiece {
+    fn new(letters: Vec<GlobLetter>) -> Self {
+        let plain = |letter: &GlobLetter| match letter {
+            GlobLetter::Is(letter) => Some(*letter),
+            GlobLetter::Class { not: false, ranges, .. } => match ranges.as_slice() {
                 [(low, high)] if low == high => Some(*low),
                 _ => None,
             },
@@ -179,7 +179,7 @@ impl Piece {
                 let mut chars = name.chars();
                 letters
                     .iter()
-                    .all(|letter| chars.next().is_some_and(|one| letter.takes(one)))
+                    .all(|letter| chars.next().is_some_and(|one| letter.matches(one)))
                     .then(|| name.len() - chars.as_str().len())
             }
         }
@@ -207,14 +207,14 @@ impl Piece {
                 letters
                     .iter()
                     .rev()
-                    .all(|letter| chars.next_back().is_some_and(|one| letter.takes(one)))
+                    .all(|letter| chars.next_back().is_some_and(|one| letter.matches(one)))
             }
         }
     }
 }
 
-impl Letter {
-    fn takes(&self, one: char) -> bool {
+impl GlobLetter {
+    fn matches(&self, one: char) -> bool {
         match self {
             Self::Is(letter) => *letter == one,
             Self::One => true,

@@ -6,23 +6,23 @@
 //! An ordinary message costs one search over its bytes; only unusual bytes or params are parsed a
 //! second time.
 
+mod duplicate_members;
 mod embedded;
 mod prototype;
-mod repeats;
 mod target;
 
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::frame::{Body, Envelope, Frame, Garbage, Kind, is_long_batch};
+use tapegate_core::frame::{Envelope, Frame, FrameBody, FrameError, MessageKind, is_long_batch};
 use tapegate_core::json;
 use tapegate_core::side::Side;
 
-use crate::gated::Gated;
+use crate::gated_requests::GatedMethod;
 
-pub use target::{Target, targets};
+pub use target::{CallTarget, find_targets};
 
 /// How the messages of one side arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Carrier {
+pub enum TransportKind {
     /// One message per line.
     #[default]
     Lines,
@@ -33,7 +33,7 @@ pub enum Carrier {
 
 /// What is wrong with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fault {
+pub enum MessageFault {
     /// It is not UTF-8.
     NotUtf8,
     /// It is not JSON.
@@ -82,37 +82,39 @@ pub enum Fault {
 
 /// Everything unusual about the form of a message; nearly always empty. The judge decides which of
 /// these faults stop the message.
-pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
+pub fn inspect(frame: &Frame<'_>, from: Side, carrier: TransportKind) -> Vec<MessageFault> {
     let mut faults = Vec::new();
     match frame.body() {
-        Body::Garbage(Garbage::Empty) => {}
-        Body::Garbage(Garbage::NotAnObject) => faults.push(Fault::NotAnObject),
-        Body::Garbage(Garbage::NotJson(fault)) => faults.push(no_json(frame.bytes(), fault)),
-        Body::Batch if carrier == Carrier::Lines => faults.push(Fault::Batch),
-        Body::Batch => {
-            line_ends(frame.bytes(), carrier, &mut faults);
+        FrameBody::Garbage(FrameError::Empty) => {}
+        FrameBody::Garbage(FrameError::NotAnObject) => faults.push(MessageFault::NotAnObject),
+        FrameBody::Garbage(FrameError::NotJson(fault)) => {
+            faults.push(non_json_fault(frame.bytes(), fault))
+        }
+        FrameBody::Batch if carrier == TransportKind::Lines => faults.push(MessageFault::Batch),
+        FrameBody::Batch => {
+            check_line_ends(frame.bytes(), carrier, &mut faults);
             if is_empty_array(frame.text()) {
-                faults.push(Fault::Shapeless);
+                faults.push(MessageFault::Shapeless);
             }
             if is_long_batch(frame.bytes()) {
-                faults.push(Fault::LongBatch);
+                faults.push(MessageFault::LongBatch);
             }
         }
-        Body::Message(said) => {
+        FrameBody::Message(msg) => {
             // Most messages have neither line ends nor escapes; one search rules both out.
             let odd = memchr::memchr2(b'\r', b'\\', frame.bytes()).is_some();
             if odd {
-                line_ends(frame.bytes(), carrier, &mut faults);
+                check_line_ends(frame.bytes(), carrier, &mut faults);
             }
-            envelope(said, &mut faults);
-            if prototype::found(frame.bytes(), odd) {
-                faults.push(Fault::Prototype);
+            check_envelope(msg, &mut faults);
+            if prototype::contains_prototype_key(frame.bytes(), odd) {
+                faults.push(MessageFault::Prototype);
             }
-            if odd && embedded::found(frame.bytes()) {
-                faults.push(Fault::Embedded);
+            if odd && embedded::contains_message(frame.bytes()) {
+                faults.push(MessageFault::Embedded);
             }
             if from == Side::Client {
-                call(said, &mut faults);
+                check_call(msg, &mut faults);
             }
         }
     }
@@ -120,27 +122,31 @@ pub fn inspect(frame: &Frame<'_>, from: Side, carrier: Carrier) -> Vec<Fault> {
 }
 
 /// The faults of arguments that did not arrive in a message.
-pub(crate) fn inspect_arguments(arguments: &[u8]) -> Vec<Fault> {
-    if prototype::found(arguments, true) { vec![Fault::Prototype] } else { Vec::new() }
+pub(crate) fn inspect_arguments(arguments: &[u8]) -> Vec<MessageFault> {
+    if prototype::contains_prototype_key(arguments, true) {
+        vec![MessageFault::Prototype]
+    } else {
+        Vec::new()
+    }
 }
 
-fn no_json(bytes: &[u8], fault: &json::Fault) -> Fault {
+fn non_json_fault(bytes: &[u8], fault: &json::JsonFault) -> MessageFault {
     if memchr::memchr(0, bytes).is_some() {
-        Fault::Nul
+        MessageFault::Nul
     } else if std::str::from_utf8(bytes).is_err() {
-        Fault::NotUtf8
+        MessageFault::NotUtf8
     } else if fault.is_trailing() {
-        Fault::Trailing
+        MessageFault::Trailing
     } else {
-        Fault::NotJson
+        MessageFault::NotJson
     }
 }
 
 /// A carriage return is white space in JSON, but some readers end a line there.
-fn line_ends(bytes: &[u8], carrier: Carrier, faults: &mut Vec<Fault>) {
+fn check_line_ends(bytes: &[u8], carrier: TransportKind, faults: &mut Vec<MessageFault>) {
     let line = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-    if carrier == Carrier::Lines && memchr::memchr(b'\r', line).is_some() {
-        faults.push(Fault::CarriageReturn);
+    if carrier == TransportKind::Lines && memchr::memchr(b'\r', line).is_some() {
+        faults.push(MessageFault::CarriageReturn);
     }
 }
 
@@ -150,22 +156,23 @@ fn is_empty_array(array: &[u8]) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
+fn check_envelope(msg: &Envelope<'_>, faults: &mut Vec<MessageFault>) {
     let there = |value: Option<&[u8]>| value.is_some_and(|value| value != b"null");
-    let answers = there(said.result) || there(said.error);
-    let kind = said.kind();
+    let answers = there(msg.result) || there(msg.error);
+    let kind = msg.kind();
     // Only a request needs an id that can be answered; an error may have the id `null`.
-    let odd_id = said.id.is_some_and(|id| !matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')));
-    let nobody = kind == Kind::Error && said.id == Some(b"null");
-    let odd_method = said.method.is_some_and(|method| method.escaped && target::lone(method));
+    let odd_id = msg.id.is_some_and(|id| !matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')));
+    let nobody = kind == MessageKind::Error && msg.id == Some(b"null");
+    let odd_method =
+        msg.method.is_some_and(|method| method.escaped && target::has_lone_surrogate(method));
     for (fault, is) in [
-        (Fault::Version, !said.version_ok),
-        (Fault::Shapeless, kind == Kind::Other),
-        (Fault::Ambiguous, said.method.is_some() && answers),
-        (Fault::Id, odd_id && !nobody),
-        (Fault::Repeated, said.repeated),
-        (Fault::Twin, said.twisted),
-        (Fault::Surrogate, odd_method),
+        (MessageFault::Version, !msg.version_ok),
+        (MessageFault::Shapeless, kind == MessageKind::Other),
+        (MessageFault::Ambiguous, msg.method.is_some() && answers),
+        (MessageFault::Id, odd_id && !nobody),
+        (MessageFault::Repeated, msg.repeated),
+        (MessageFault::Twin, msg.twisted),
+        (MessageFault::Surrogate, odd_method),
     ] {
         if is {
             faults.push(fault);
@@ -174,12 +181,12 @@ fn envelope(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
 }
 
 /// The faults of a call with a gated method.
-fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
-    let Some(gated) = said.method.and_then(Gated::read) else { return };
-    if said.kind() == Kind::Notification {
-        faults.push(Fault::Notification);
+fn check_call(msg: &Envelope<'_>, faults: &mut Vec<MessageFault>) {
+    let Some(gated) = msg.method.and_then(GatedMethod::read) else { return };
+    if msg.kind() == MessageKind::Notification {
+        faults.push(MessageFault::Notification);
     }
-    if let Err(fault) = repeats::check(said).and_then(|()| named(said, gated))
+    if let Err(fault) = duplicate_members::check(msg).and_then(|()| check_target(msg, gated))
         && !faults.contains(&fault)
     {
         faults.push(fault);
@@ -187,15 +194,15 @@ fn call(said: &Envelope<'_>, faults: &mut Vec<Fault>) {
 }
 
 /// Checks that a call names what it calls, in a form that all readers parse alike.
-fn named(said: &Envelope<'_>, gated: Gated) -> Result<(), Fault> {
-    match (gated, said.name) {
+fn check_target(msg: &Envelope<'_>, gated: GatedMethod) -> Result<(), MessageFault> {
+    match (gated, msg.name) {
         // Without escapes there is only one way to read it.
-        (Gated::Call | Gated::Prompt, Some(name)) if !name.escaped => Ok(()),
-        _ => targets(said, gated).map(drop),
+        (GatedMethod::Call | GatedMethod::Prompt, Some(name)) if !name.escaped => Ok(()),
+        _ => find_targets(msg, gated).map(drop),
     }
 }
 
-impl Fault {
+impl MessageFault {
     /// The JSON-RPC error code sent to the sender.
     pub fn code(self) -> i32 {
         match self {
@@ -239,7 +246,7 @@ impl Fault {
     }
 
     /// What production would do with such a message, as the development profile logs it.
-    pub fn would(self) -> LoggedDecision {
+    pub fn production_outcome(self) -> LoggedDecision {
         match self {
             Self::Shapeless | Self::NotAnObject | Self::Notification => LoggedDecision::WouldDrop,
             _ => LoggedDecision::WouldReject,
@@ -247,7 +254,7 @@ impl Fault {
     }
 
     /// A description of the fault for the sender.
-    pub fn words(self) -> &'static str {
+    pub fn message(self) -> &'static str {
         match self {
             Self::NotUtf8 => "the message is not UTF-8",
             Self::NotJson => "the message is not JSON",

@@ -4,13 +4,13 @@
 //! backtest` and the hub report it. None of them adds steps of its own, so their results cannot
 //! differ.
 
+mod call_decisions;
 mod callers;
 mod completion;
-mod deciding;
-mod hidden;
+mod hidden_requests;
+mod input_requests;
 mod judgement;
 mod lists;
-mod requests;
 mod roots;
 mod state;
 mod visibility;
@@ -18,22 +18,24 @@ mod visibility;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use tapegate_core::frame::{Body, Envelope, Frame, Kind, each_element};
+use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, each_element};
 use tapegate_core::side::Side;
 
-use crate::decide::{Decision, GateName, Outcome};
-use crate::gated::Gated;
-use crate::inspect::{Carrier, Fault, Target, inspect, inspect_arguments, targets};
-use crate::methods::{Duty, sender};
+use crate::decide::{Decision, DecisionOutcome, GateName};
+use crate::gated_requests::GatedMethod;
+use crate::inspect::{
+    CallTarget, MessageFault, TransportKind, find_targets, inspect, inspect_arguments,
+};
+use crate::methods::{MethodTreatment, sender};
 use crate::model::{EmbeddedMessages, Policy, Profile};
 
-pub use judgement::{Calls, JudgedCall, Judgement};
+pub use judgement::{JudgedCall, JudgedCalls, Judgement};
 pub use state::SessionState;
 pub use visibility::hidden_by;
 
 /// Judges the messages of one server.
 #[derive(Debug, Clone, Copy)]
-pub struct Judge<'p> {
+pub struct PolicyJudge<'p> {
     /// The policy; without one, everything passes.
     pub policy: Option<&'p Policy>,
     /// The profile.
@@ -46,11 +48,11 @@ pub struct Judge<'p> {
 
 /// How a message arrived.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrival {
+pub struct MessageArrival {
     /// Who sent it.
     pub from: Side,
     /// How messages of that side arrive.
-    pub carrier: Carrier,
+    pub carrier: TransportKind,
     /// The session it belongs to.
     pub session: u32,
     /// When it came, in microseconds since 1970.
@@ -58,30 +60,30 @@ pub struct Arrival {
 }
 
 /// A message that is being judged.
-struct Judging<'j, 'm> {
+struct JudgedMessage<'j, 'm> {
     envelope: &'j Envelope<'m>,
-    arrival: Arrival,
+    arrival: MessageArrival,
     /// Whether it can wait for approval: only a single request can.
     waits: bool,
 }
 
-impl<'p> Judge<'p> {
+impl<'p> PolicyJudge<'p> {
     /// Judges a message.
     pub fn judge<'m>(
         &self,
         frame: &Frame<'m>,
-        arrival: Arrival,
+        arrival: MessageArrival,
         state: &mut SessionState,
     ) -> Judgement<'m> {
         match frame.body() {
-            Body::Batch => self.batch(frame, arrival, state),
+            FrameBody::Batch => self.judge_batch(frame, arrival, state),
             _ if is_plain_answer(frame, arrival) => Judgement::default(),
             _ => self.message(frame, arrival, false, state),
         }
     }
 
     /// Decides about a call that is given by name, not read from a message.
-    pub fn call<'m>(
+    pub fn judge_call<'m>(
         &self,
         method: &'m str,
         name: &'m str,
@@ -89,36 +91,36 @@ impl<'p> Judge<'p> {
         wall_us: i64,
         state: &mut SessionState,
     ) -> Judgement<'m> {
-        let mut judgement = self.form(arguments.map(inspect_arguments).unwrap_or_default());
-        if self.stops(&judgement.faults) {
+        let mut judgement = self.split_faults(arguments.map(inspect_arguments).unwrap_or_default());
+        if self.is_stopped_by(&judgement.faults) {
             return judgement;
         }
         let envelope = Envelope { arguments, ..Envelope::default() };
-        let (from, carrier) = (sender(method), Carrier::Lines);
-        let arrival = Arrival { from, carrier, session: 0, wall_us };
-        let now = Judging { envelope: &envelope, arrival, waits: true };
-        let gated = Gated::of(method);
+        let (from, carrier) = (sender(method), TransportKind::Lines);
+        let arrival = MessageArrival { from, carrier, session: 0, wall_us };
+        let now = JudgedMessage { envelope: &envelope, arrival, waits: true };
+        let gated = GatedMethod::of(method);
         let decision = match gated {
-            Some(gated) => self.gated_decision(&now, gated, name, state),
+            Some(gated) => self.decide_gated(&now, gated, name, state),
             None => self.decision(&now, method, Some(name), None, state),
         };
         let (method, name) = (Cow::Borrowed(method), Cow::Borrowed(name));
         let offer = gated.map(|gated| gated.offer(&name));
         judgement.calls =
-            Calls::One(JudgedCall { method, offer, name, decision, cannot_wait: false });
+            JudgedCalls::One(JudgedCall { method, offer, name, decision, cannot_wait: false });
         judgement.anomalies.extend(self.mention(&now, &judgement.calls));
         judgement
     }
 
     /// Judges the elements of a batch; each must pass by itself.
-    fn batch<'m>(
+    fn judge_batch<'m>(
         &self,
         frame: &Frame<'m>,
-        arrival: Arrival,
+        arrival: MessageArrival,
         state: &mut SessionState,
     ) -> Judgement<'m> {
-        let mut judgement = self.form(inspect(frame, arrival.from, arrival.carrier));
-        if self.stops(&judgement.faults) {
+        let mut judgement = self.split_faults(inspect(frame, arrival.from, arrival.carrier));
+        if self.is_stopped_by(&judgement.faults) {
             return judgement;
         }
         let judged =
@@ -130,42 +132,43 @@ impl<'p> Judge<'p> {
     fn message<'m>(
         &self,
         frame: &Frame<'m>,
-        arrival: Arrival,
+        arrival: MessageArrival,
         in_batch: bool,
         state: &mut SessionState,
     ) -> Judgement<'m> {
         let envelope = frame.envelope();
-        let mut judgement = self.form(match envelope {
-            None if in_batch => vec![Fault::NotAnObject],
+        let mut judgement = self.split_faults(match envelope {
+            None if in_batch => vec![MessageFault::NotAnObject],
             _ => inspect(frame, arrival.from, arrival.carrier),
         });
-        let stops = self.stops(&judgement.faults);
+        let stops = self.is_stopped_by(&judgement.faults);
         let Some(envelope) = envelope.filter(|_| !stops) else { return judgement };
         let kind = envelope.kind();
-        let now = Judging { envelope, arrival, waits: kind == Kind::Request && !in_batch };
+        let now =
+            JudgedMessage { envelope, arrival, waits: kind == MessageKind::Request && !in_batch };
         match (arrival.from, kind) {
-            (Side::Client, Kind::Request | Kind::Notification) => {
-                let requested = self.requested(&now, state);
-                judgement.calls = requested.and(self.brought_roots(&now));
+            (Side::Client, MessageKind::Request | MessageKind::Notification) => {
+                let requested = self.judge_request(&now, state);
+                judgement.calls = requested.merge(self.judge_carried_roots(&now));
                 judgement.anomalies.extend(self.mention(&now, &judgement.calls));
             }
-            (Side::Client, Kind::Response) => {
-                judgement.calls = self.answered_roots(envelope.result);
+            (Side::Client, MessageKind::Response) => {
+                judgement.calls = self.judge_roots_answer(envelope.result);
             }
             (Side::Server, _) => {
-                let requested = self.requested(&now, state);
-                match hidden::methods(envelope) {
+                let requested = self.judge_request(&now, state);
+                match hidden_requests::methods(envelope) {
                     Ok(methods) => {
-                        let asked = self.asked_first(&now, methods, state);
-                        judgement.calls = requested.and(asked);
+                        let asked = self.judge_input_requests(&now, methods, state);
+                        judgement.calls = requested.merge(asked);
                     }
                     Err(fault) if self.policy.is_some() => judgement.faults.push(fault),
                     Err(fault) => judgement.anomalies.push(fault),
                 }
-                if self.stops(&judgement.faults) {
+                if self.is_stopped_by(&judgement.faults) {
                     return judgement;
                 }
-                if matches!(kind, Kind::Response | Kind::Error) {
+                if matches!(kind, MessageKind::Response | MessageKind::Error) {
                     self.list(frame, &now, &mut judgement, state);
                 }
             }
@@ -175,7 +178,7 @@ impl<'p> Judge<'p> {
     }
 
     /// Separates faults that stop a message from anomalies that are only logged.
-    fn form<'m>(&self, found: Vec<Fault>) -> Judgement<'m> {
+    fn split_faults<'m>(&self, found: Vec<MessageFault>) -> Judgement<'m> {
         let Some(policy) = self.policy else {
             return Judgement { anomalies: found, ..Judgement::default() };
         };
@@ -183,82 +186,86 @@ impl<'p> Judge<'p> {
             return Judgement::default();
         }
         let refuses = policy.embedded_messages == EmbeddedMessages::Refuse;
-        let stops = |fault: &Fault| refuses || *fault != Fault::Embedded;
+        let stops = |fault: &MessageFault| refuses || *fault != MessageFault::Embedded;
         let (faults, anomalies) = found.into_iter().partition(stops);
         Judgement { faults, anomalies, ..Judgement::default() }
     }
 
     /// Whether these faults end the judgement.
-    fn stops(&self, faults: &[Fault]) -> bool {
+    fn is_stopped_by(&self, faults: &[MessageFault]) -> bool {
         !faults.is_empty() && self.profile == Profile::Production
     }
 
     /// Judges a request or a notification.
-    fn requested<'m>(&self, now: &Judging<'_, 'm>, state: &mut SessionState) -> Calls<'m> {
-        let Some(method) = now.envelope.method else { return Calls::None };
+    fn judge_request<'m>(
+        &self,
+        now: &JudgedMessage<'_, 'm>,
+        state: &mut SessionState,
+    ) -> JudgedCalls<'m> {
+        let Some(method) = now.envelope.method else { return JudgedCalls::None };
         let from_client = now.arrival.from == Side::Client;
-        if from_client && let Some(gated) = Gated::read(method) {
-            return self.gated(now, gated, state);
+        if from_client && let Some(gated) = GatedMethod::read(method) {
+            return self.judge_gated(now, gated, state);
         }
         let method = method.decode();
         if from_client && method == "initialize" {
-            state.callers.introduce(now.arrival.session, now.envelope);
+            state.callers.note_initialize(now.arrival.session, now.envelope);
         }
         let name = now.envelope.name.or(now.envelope.uri).map(|name| name.decode());
         let name = name.unwrap_or_default();
-        self.ungated(now, method, name, state).map_or(Calls::None, Calls::One)
+        self.judge_ungated(now, method, name, state).map_or(JudgedCalls::None, JudgedCalls::One)
     }
 
     /// Judges a call of something the server offers; each name in it is decided about.
-    fn gated<'m>(
+    fn judge_gated<'m>(
         &self,
-        now: &Judging<'_, 'm>,
-        gated: Gated,
+        now: &JudgedMessage<'_, 'm>,
+        gated: GatedMethod,
         state: &mut SessionState,
-    ) -> Calls<'m> {
+    ) -> JudgedCalls<'m> {
         let mut judged = |name: Cow<'m, str>| {
-            let mut decision = self.gated_decision(now, gated, &name, state);
-            let cannot_wait = now.settles(&mut decision);
+            let mut decision = self.decide_gated(now, gated, &name, state);
+            let cannot_wait = now.deny_if_cannot_wait(&mut decision);
             let (method, offer) = (Cow::Borrowed(gated.method()), Some(gated.offer(&name)));
             JudgedCall { method, offer, name, decision, cannot_wait }
         };
-        match targets(now.envelope, gated) {
-            Ok(Target::One(name)) => Calls::One(judged(name)),
-            Ok(Target::Each(names)) => {
+        match find_targets(now.envelope, gated) {
+            Ok(CallTarget::One(name)) => JudgedCalls::One(judged(name)),
+            Ok(CallTarget::Each(names)) => {
                 let mut calls: Vec<_> = names.into_iter().map(judged).collect();
                 deny_second_approval(&mut calls);
                 calls.into()
             }
-            Ok(Target::Nothing) => Calls::One(self.nameless(now, gated, state)),
+            Ok(CallTarget::Nothing) => JudgedCalls::One(self.judge_unnamed(now, gated, state)),
             // A call that names nothing gets here only if its fault does not stop it.
-            Err(_) => Calls::None,
+            Err(_) => JudgedCalls::None,
         }
     }
 
     /// Judges a gated method that names nothing: like any other method, by rules that name it.
-    fn nameless<'m>(
+    fn judge_unnamed<'m>(
         &self,
-        now: &Judging<'_, 'm>,
-        gated: Gated,
+        now: &JudgedMessage<'_, 'm>,
+        gated: GatedMethod,
         state: &mut SessionState,
     ) -> JudgedCall<'m> {
         let mut decision = self.decision(now, gated.method(), None, None, state);
-        let cannot_wait = now.settles(&mut decision);
+        let cannot_wait = now.deny_if_cannot_wait(&mut decision);
         let (method, name) = (Cow::Borrowed(gated.method()), Cow::Borrowed(""));
         JudgedCall { method, offer: None, name, decision, cannot_wait }
     }
 
     /// Judges a method that is not gated; returns nothing for housekeeping that no rule names.
-    fn ungated<'m>(
+    fn judge_ungated<'m>(
         &self,
-        now: &Judging<'_, 'm>,
+        now: &JudgedMessage<'_, 'm>,
         method: Cow<'m, str>,
         name: Cow<'m, str>,
         state: &mut SessionState,
     ) -> Option<JudgedCall<'m>> {
-        let is_logged = Duty::of(&method, now.arrival.from).is_logged();
+        let is_logged = MethodTreatment::of(&method, now.arrival.from).is_logged();
         let mut rules = self.policy.iter().flat_map(|policy| &policy.rules);
-        let names_own = || self.own_file(now, &method).is_some();
+        let names_own = || self.find_own_file(now, &method).is_some();
         if !is_logged && !rules.any(|rule| !rule.methods.is_empty()) && !names_own() {
             return None;
         }
@@ -267,31 +274,31 @@ impl<'p> Judge<'p> {
         if !is_logged && !by_rule {
             return None;
         }
-        let cannot_wait = now.settles(&mut decision);
+        let cannot_wait = now.deny_if_cannot_wait(&mut decision);
         Some(JudgedCall { method, offer: None, name, decision, cannot_wait })
     }
 
     /// Judges what a server requests before it responds: each counts as a request of its own.
-    fn asked_first<'m>(
+    fn judge_input_requests<'m>(
         &self,
-        now: &Judging<'_, 'm>,
+        now: &JudgedMessage<'_, 'm>,
         methods: Vec<String>,
         state: &mut SessionState,
-    ) -> Calls<'m> {
-        let calls = methods
-            .into_iter()
-            .filter_map(|method| self.ungated(now, Cow::Owned(method), Cow::Borrowed(""), state));
+    ) -> JudgedCalls<'m> {
+        let calls = methods.into_iter().filter_map(|method| {
+            self.judge_ungated(now, Cow::Owned(method), Cow::Borrowed(""), state)
+        });
         calls.collect::<Vec<_>>().into()
     }
 }
 
 /// Whether a message is a response of the server that every policy passes unchanged: it has no
 /// lists, requests no input, and its form is in order. Half of all messages are such responses.
-pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
-    let is_plain = |said: &Envelope<'_>| {
-        let is_answer = matches!(said.kind(), Kind::Response | Kind::Error);
-        let asks = said.input_requests.is_some() || said.tasks.is_some() || said.error.is_some();
-        is_answer && !said.lists && !asks
+pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: MessageArrival) -> bool {
+    let is_plain = |msg: &Envelope<'_>| {
+        let is_answer = matches!(msg.kind(), MessageKind::Response | MessageKind::Error);
+        let asks = msg.input_requests.is_some() || msg.tasks.is_some() || msg.error.is_some();
+        is_answer && !msg.lists && !asks
     };
     arrival.from == Side::Server
         && frame.envelope().is_some_and(is_plain)
@@ -303,7 +310,7 @@ pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: Arrival) -> bool {
 fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
     let scope = |call: &JudgedCall<'_>| {
         let decision = call.decision.as_deref()?;
-        let Outcome::Hold { workflow } = &decision.strict else { return None };
+        let DecisionOutcome::Hold { workflow } = &decision.strict else { return None };
         Some((workflow.clone(), decision.drift.then(|| Arc::clone(&decision.reason))))
     };
     let Some(first) = calls.iter().find_map(scope) else { return };
@@ -312,9 +319,9 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
             && let Some(decision) = &mut call.decision
         {
             let decision = Arc::make_mut(decision);
-            decision.strict = Outcome::Deny;
-            if decision.outcome != Outcome::Forward {
-                decision.outcome = Outcome::Deny;
+            decision.strict = DecisionOutcome::Deny;
+            if decision.outcome != DecisionOutcome::Forward {
+                decision.outcome = DecisionOutcome::Deny;
             }
             decision.gate = GateName::Governance;
             decision.reason = "the message needs more than one approval".into();
@@ -323,22 +330,22 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
     }
 }
 
-impl Judging<'_, '_> {
+impl JudgedMessage<'_, '_> {
     /// The params, as far as they are known.
     fn params(&self) -> Option<&[u8]> {
         self.envelope.params.or(self.envelope.arguments)
     }
 
     /// Denies a call that needs approval but cannot wait for it. Returns whether it did.
-    fn settles(&self, decision: &mut Option<Arc<Decision>>) -> bool {
+    fn deny_if_cannot_wait(&self, decision: &mut Option<Arc<Decision>>) -> bool {
         let Some(decision) = decision.as_mut().filter(|_| !self.waits) else { return false };
-        if !matches!(decision.strict, Outcome::Hold { .. }) {
+        if !matches!(decision.strict, DecisionOutcome::Hold { .. }) {
             return false;
         }
         let decision = Arc::make_mut(decision);
-        decision.strict = Outcome::Deny;
-        if decision.outcome != Outcome::Forward {
-            decision.outcome = Outcome::Deny;
+        decision.strict = DecisionOutcome::Deny;
+        if decision.outcome != DecisionOutcome::Forward {
+            decision.outcome = DecisionOutcome::Deny;
         }
         true
     }

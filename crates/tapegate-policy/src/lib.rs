@@ -3,6 +3,8 @@
 //! The inputs are policy text and message bytes; the outputs are decisions and redacted text. This
 //! crate reads no clock, no file and no environment.
 
+/// Requests for human approval.
+pub mod approval_channel;
 /// What a policy would have done to recorded messages.
 pub mod backtest;
 /// Test cases that users write for their policies.
@@ -12,7 +14,7 @@ pub mod decide;
 /// Removes hidden items from list replies.
 pub mod filter;
 /// Which requests are gated, and what they name.
-pub mod gated;
+pub mod gated_requests;
 /// Generates a policy from observed traffic.
 pub mod generate;
 /// The glob syntax of policies.
@@ -31,22 +33,20 @@ pub mod model;
 pub mod note;
 /// The built-in rule about Tapegate's own files.
 pub mod own_files;
-/// Requests for human approval.
-pub mod people;
 /// Compares what servers offer with what was accepted.
 pub mod pins;
+/// The gate that combines all of these.
+pub mod policy_gate;
 /// Tests on a call's arguments.
 pub mod predicate;
 /// Removes secrets from what is written to a tape.
 pub mod redact;
+/// What approvers see of a call.
+pub mod redacted_arguments;
 /// The errors returned for refused messages.
 pub mod refuse;
-/// What approvers see of a call.
-pub mod shown;
 /// Checks that a changed policy permits nothing new.
 pub mod tighten;
 /// The trace context of a call.
 pub mod trace;
 mod uri;
-/// The gate that combines all of these.
-pub mod warden;

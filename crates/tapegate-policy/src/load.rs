@@ -7,6 +7,7 @@
 //! its place.
 
 mod cedar;
+mod duration;
 mod env;
 mod expression;
 /// The tables of the language.
@@ -14,23 +15,22 @@ pub mod language;
 mod lock;
 mod read;
 mod telemetry;
-mod time;
-mod unbuilt;
+mod unbuilt_features;
 mod url;
 
 use std::collections::BTreeSet;
 
 use tapegate_yaml::files::{FileError, Files};
 use tapegate_yaml::finding::{Finding, Findings};
-use tapegate_yaml::node::{Node, Spot, Value};
-use tapegate_yaml::shape::schema::Published;
+use tapegate_yaml::node::{Node, NodeValue, Spot};
+use tapegate_yaml::shape::schema::SchemaInfo;
 use tapegate_yaml::shape::{self, Shape, reference as page};
 use tapegate_yaml::yaml;
 
 use crate::model::Policy;
 pub(crate) use env::MARK;
-use env::Variables;
-use telemetry::{Section, TelemetryUse};
+use env::VariableHandling;
+use telemetry::{TelemetrySection, TelemetryUse};
 
 /// The maximum size of a policy.
 const POLICY_BYTES_MAX: usize = 4 << 20;
@@ -50,7 +50,7 @@ A key in **bold** is required. A key with ⁺ is an extension that ThoughtGate d
 
 /// The result of loading a policy.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct PolicyLoadResult {
     /// The policy, if there are no errors.
     pub policy: Option<Policy>,
     /// All findings, in text order.
@@ -65,37 +65,37 @@ pub struct Loaded {
 ///
 /// Files that it names are opened with [`Files::open`]: absolute paths as they are, others relative
 /// to the folder of `main`.
-pub fn load(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true, Variables::Filled, TelemetryUse::Sent)
+pub fn load(main: &str, files: &dyn Files) -> PolicyLoadResult {
+    load_with(main, files, true, VariableHandling::Filled, TelemetryUse::Sent)
 }
 
 /// Like [`load`], where no telemetry is sent: variables in the section `telemetry` are not read,
 /// and of a section with variables only `enabled` is checked.
-pub fn load_without_telemetry(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true, Variables::Filled, TelemetryUse::Withheld)
+pub fn load_without_telemetry(main: &str, files: &dyn Files) -> PolicyLoadResult {
+    load_with(main, files, true, VariableHandling::Filled, TelemetryUse::Withheld)
 }
 
 /// Like [`load`], without the lock file and the Cedar policies, which may not load before there are
 /// pins: for commands that write the pins.
-pub fn load_unpinned(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, false, Variables::Filled, TelemetryUse::Sent)
+pub fn load_unpinned(main: &str, files: &dyn Files) -> PolicyLoadResult {
+    load_with(main, files, false, VariableHandling::Filled, TelemetryUse::Sent)
 }
 
 /// Like [`load`], for [`crate::tighten`]: every variable is replaced by a mark of how it was
 /// written. Such a policy cannot decide, and does not load where only some texts are valid, such as
 /// durations.
-pub fn load_marked(main: &str, files: &dyn Files) -> Loaded {
-    load_with(main, files, true, Variables::Marked, TelemetryUse::Sent)
+pub fn load_marked(main: &str, files: &dyn Files) -> PolicyLoadResult {
+    load_with(main, files, true, VariableHandling::Marked, TelemetryUse::Sent)
 }
 
 fn load_with(
     main: &str,
     files: &dyn Files,
     pinned: bool,
-    put_in: Variables,
+    put_in: VariableHandling,
     telemetry: TelemetryUse,
-) -> Loaded {
-    let mut loader = Loader {
+) -> PolicyLoadResult {
+    let mut loader = PolicyLoader {
         files,
         pinned,
         put_in,
@@ -106,8 +106,8 @@ fn load_with(
         sources: vec![main.to_owned()],
         hasher: blake3::Hasher::new(),
     };
-    let policy = loader.main(main);
-    let Loader { findings, sources, hasher, variables, .. } = loader;
+    let policy = loader.load_main(main);
+    let PolicyLoader { findings, sources, hasher, variables, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|mut policy| {
@@ -118,18 +118,18 @@ fn load_with(
                 "" => Some(path.as_str()),
                 folder => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
             };
-            beside.iter().for_each(|path| policy.own_files.add_beside(path));
+            beside.iter().for_each(|path| policy.own_files.add_policy_file(path));
         }
         Policy { version, ..policy }
     });
-    Loaded { policy, findings: findings.into_list(), sources, variables }
+    PolicyLoadResult { policy, findings: findings.into_list(), sources, variables }
 }
 
 /// The published JSON Schema of a policy.
 pub fn schema() -> String {
     let about = "A policy that `tapegate shim` and `tapegate hub` enforce and `tapegate check` validates. Written from the tables of the language.";
     let top = &language::POLICY;
-    Published { title: "Tapegate policy", about, top, elsewhere: false }.write()
+    SchemaInfo { title: "Tapegate policy", about, top, elsewhere: false }.write()
 }
 
 /// The reference of the language, in Markdown.
@@ -138,11 +138,11 @@ pub fn reference() -> String {
 }
 
 /// The inputs and results of loading.
-struct Loader<'a> {
+struct PolicyLoader<'a> {
     files: &'a dyn Files,
     /// Whether the lock file is used.
     pinned: bool,
-    put_in: Variables,
+    put_in: VariableHandling,
     telemetry: TelemetryUse,
     variables: BTreeSet<String>,
     folder: String,
@@ -152,8 +152,8 @@ struct Loader<'a> {
     hasher: blake3::Hasher,
 }
 
-impl Loader<'_> {
-    fn main(&mut self, main: &str) -> Option<Policy> {
+impl PolicyLoader<'_> {
+    fn load_main(&mut self, main: &str) -> Option<Policy> {
         let opened = match self.files.open(main, POLICY_BYTES_MAX) {
             Ok(opened) => opened,
             Err(error) => {
@@ -163,32 +163,32 @@ impl Loader<'_> {
         };
         self.folder = self.files.folder_of(main);
         let text = self.text(0, &opened.bytes)?;
-        self.note("policy", &text);
+        self.add_to_version("policy", &text);
         let mut node = self.document(&text)?;
         let top = Shape::Table(&language::POLICY);
-        let mut env = env::Env {
+        let mut env = env::EnvExpander {
             files: self.files,
             put_in: self.put_in,
-            asked: env::Asked::new(),
+            asked: env::AskedVariables::new(),
             written: BTreeSet::new(),
             findings: &mut self.findings,
         };
-        let section = Section::take(&mut node);
+        let section = TelemetrySection::take(&mut node);
         env.fill(&mut node, &top);
         let asked = std::mem::take(&mut env.asked);
         let withheld = section.and_then(|section| match self.telemetry {
             TelemetryUse::Withheld if section.has_variables() => Some(section.is_enabled()),
             _ => {
-                section.put_back(&mut node, &mut env, &top);
+                section.restore(&mut node, &mut env, &top);
                 None
             }
         });
         self.variables = env.written;
         for (name, value) in asked {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
-            self.note(&name, &value);
+            self.add_to_version(&name, &value);
         }
-        unbuilt::take_out(&mut node, &mut self.findings);
+        unbuilt_features::remove_unsupported(&mut node, &mut self.findings);
         shape::check(&node, &top, language::STRAYS, &mut self.findings);
         let mut policy = self.policy(&node, &text)?;
         policy.telemetry.enabled |= withheld == Some(true);
@@ -204,7 +204,7 @@ impl Loader<'_> {
             self.findings.warning(Spot::default(), words);
         }
         let node = node?;
-        if node.value == Value::Null {
+        if node.value == NodeValue::Null {
             self.findings.error(node.spot, "there is nothing in this file");
             return None;
         }
@@ -227,7 +227,7 @@ impl Loader<'_> {
     }
 
     /// Reads a file that the policy names: its text, and its index among the sources.
-    fn named(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
+    fn read_named_file(&mut self, path: &str) -> Result<Option<(String, u16)>, FileError> {
         let joined = match path.starts_with('/') {
             false if !matches!(self.folder.as_str(), "" | ".") => format!("{}/{path}", self.folder),
             _ => path.to_owned(),
@@ -238,13 +238,13 @@ impl Loader<'_> {
         self.sources.push(joined);
         let text = self.text(file, &opened.bytes);
         if let Some(text) = &text {
-            self.note(path, text);
+            self.add_to_version(path, text);
         }
         Ok(text.map(|text| (text, file)))
     }
 
     /// Adds something to the hash that is the policy's version.
-    fn note(&mut self, name: &str, text: &str) {
+    fn add_to_version(&mut self, name: &str, text: &str) {
         for part in [name, text] {
             self.hasher.update(&(part.len() as u64).to_le_bytes());
             self.hasher.update(part.as_bytes());

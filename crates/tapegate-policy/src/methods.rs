@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 use tapegate_core::side::Side;
 
-use crate::gated::Gated;
-use Duty::{Conversation, Housekeeping, Logged, Unknown};
+use crate::gated_requests::GatedMethod;
+use MethodTreatment::{Conversation, Housekeeping, Logged, Unknown};
 
 /// How a method is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Duty {
+pub enum MethodTreatment {
     /// It uses something that the server offers: visibility, rules and defaults decide.
-    Gated(Gated),
+    Gated(GatedMethod),
     /// No session works without it: it passes, unless a rule gives its whole name.
     Conversation,
     /// It passes, unless a rule names it.
@@ -31,12 +31,16 @@ pub struct ProtocolMethod {
     /// Its name. A final `*` stands for any single step.
     pub name: &'static str,
     /// How it is treated if the client sends it.
-    pub from_client: Duty,
+    pub from_client: MethodTreatment,
     /// How it is treated if the server sends it.
-    pub from_server: Duty,
+    pub from_server: MethodTreatment,
 }
 
-const fn row(name: &'static str, from_client: Duty, from_server: Duty) -> ProtocolMethod {
+const fn row(
+    name: &'static str,
+    from_client: MethodTreatment,
+    from_server: MethodTreatment,
+) -> ProtocolMethod {
     ProtocolMethod { name, from_client, from_server }
 }
 
@@ -75,18 +79,18 @@ pub const PROTOCOL: &[ProtocolMethod] = &[
     row("roots/list", Unknown, Logged),
 ];
 
-impl Duty {
+impl MethodTreatment {
     /// How a method is treated when `from` sends it.
     ///
     /// Only gated methods are recognised in other spellings, since a server that folds case would
     /// run them. Any other unusual spelling is unknown, which is the stricter treatment.
     pub fn of(method: &str, from: Side) -> Self {
         if from == Side::Client
-            && let Some(gated) = Gated::of(method)
+            && let Some(gated) = GatedMethod::of(method)
         {
             return Self::Gated(gated);
         }
-        let known = PROTOCOL.iter().find(|known| known.is(method));
+        let known = PROTOCOL.iter().find(|known| known.matches(method));
         known.map_or(Unknown, |known| match from {
             Side::Client => known.from_client,
             Side::Server => known.from_server,
@@ -100,7 +104,7 @@ impl Duty {
 }
 
 impl ProtocolMethod {
-    fn is(&self, method: &str) -> bool {
+    fn matches(&self, method: &str) -> bool {
         match self.name.strip_suffix('*') {
             None => self.name == method,
             Some(start) => method.strip_prefix(start).is_some_and(|step| !step.contains('/')),
@@ -110,8 +114,8 @@ impl ProtocolMethod {
 
 /// The side that sends a method; the client if both do or the method is unknown.
 pub fn sender(method: &str) -> Side {
-    let by_server = Duty::of(method, Side::Server) != Unknown;
-    let by_client = Duty::of(method, Side::Client) != Unknown;
+    let by_server = MethodTreatment::of(method, Side::Server) != Unknown;
+    let by_client = MethodTreatment::of(method, Side::Client) != Unknown;
     if by_server && !by_client { Side::Server } else { Side::Client }
 }
 
@@ -135,18 +139,21 @@ mod tests {
     #[test]
     fn what_the_protocol_does_not_have_is_unknown() {
         for method in ["admin/run", "tools/execute", "", "Tools/List", "notifications/tasks/a/b"] {
-            assert_eq!(Duty::of(method, Side::Client), Unknown, "{method}");
-            assert_eq!(Duty::of(method, Side::Server), Unknown, "{method}");
+            assert_eq!(MethodTreatment::of(method, Side::Client), Unknown, "{method}");
+            assert_eq!(MethodTreatment::of(method, Side::Server), Unknown, "{method}");
         }
     }
 
     #[test]
     fn a_method_from_the_wrong_side_is_unknown() {
-        assert_eq!(Duty::of("tools/call", Side::Client), Duty::Gated(Gated::Call));
-        assert_eq!(Duty::of("tools/call", Side::Server), Unknown);
-        assert_eq!(Duty::of("sampling/createMessage", Side::Client), Unknown);
-        assert_eq!(Duty::of("sampling/createMessage", Side::Server), Logged);
-        assert_eq!(Duty::of("notifications/tasks/status", Side::Server), Housekeeping);
+        assert_eq!(
+            MethodTreatment::of("tools/call", Side::Client),
+            MethodTreatment::Gated(GatedMethod::Call)
+        );
+        assert_eq!(MethodTreatment::of("tools/call", Side::Server), Unknown);
+        assert_eq!(MethodTreatment::of("sampling/createMessage", Side::Client), Unknown);
+        assert_eq!(MethodTreatment::of("sampling/createMessage", Side::Server), Logged);
+        assert_eq!(MethodTreatment::of("notifications/tasks/status", Side::Server), Housekeeping);
     }
 
     #[test]

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapegate_cedar::Cedar;
+use tapegate_cedar::CedarPolicies;
 
-use crate::decide::{Name, Principal};
+use crate::decide::{NameReading, PolicyPrincipal};
 use crate::glob::Glob;
 use crate::own_files::OwnFiles;
-use crate::pins::{HintTest, Lock};
+use crate::pins::{HintTest, PinLock};
 use crate::predicate::ArgumentTest;
-pub(crate) use profiles::Settled;
-pub use profiles::{Overrides, Profile};
+pub(crate) use profiles::ProfileSettings;
+pub use profiles::{Profile, ProfileOverrides};
 
 /// A policy.
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub struct Policy {
     /// The policy's version: a hash over everything it was loaded from.
     pub version: String,
     /// The servers it covers. `id: "*"` stands for all others.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ServerSource>,
     /// The rules, in order of evaluation.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
     /// The action when no rule matches.
-    pub default: Act,
+    pub default: RuleAction,
     /// Which files are Tapegate's own, and whether calls that name them are refused.
     pub own_files: OwnFiles,
     /// The action for a message that holds another one in a string.
@@ -37,45 +37,45 @@ pub struct Policy {
     /// The approval workflows, by name.
     pub workflows: BTreeMap<String, Workflow>,
     /// The Cedar policies, if there are any.
-    pub cedar: Option<Cedar>,
+    pub cedar: Option<CedarPolicies>,
     /// What is redacted in tapes, approvals, logs and, if enabled, results.
-    pub redaction: Redaction,
+    pub redaction: RedactionSettings,
     /// How definitions are compared with the accepted ones.
-    pub pins: Pins,
+    pub pins: PinSettings,
     /// What is recorded on tape.
-    pub recording: Recording,
+    pub recording: RecordingSettings,
     /// How the activity log is kept.
-    pub activity: Activity,
+    pub activity: ActivitySettings,
     /// What telemetry is exported.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetrySettings,
     /// The caller, as far as the policy describes it; other fields are empty.
-    pub principal: Principal,
+    pub principal: PolicyPrincipal,
     /// The default profile.
     pub profile: Option<Profile>,
     /// Settings that a profile overrides; see [`Policy::settle`].
-    pub profiles: BTreeMap<Profile, Overrides>,
+    pub profiles: BTreeMap<Profile, ProfileOverrides>,
 }
 
 /// A server.
 #[derive(Debug)]
-pub struct Source {
+pub struct ServerSource {
     /// Its name, or `*`.
     pub id: String,
     /// Whether anything on it may be used.
     pub enabled: bool,
     /// Which tools are visible and callable.
-    pub tools: Expose,
+    pub tools: Exposure,
     /// Which prompts are.
-    pub prompts: Expose,
+    pub prompts: Exposure,
     /// Which resources are, by URI.
-    pub resources: Expose,
+    pub resources: Exposure,
     /// The server's URL, for a shim that is not given one.
     pub url: Option<String>,
 }
 
 /// Which items of a kind are visible and callable.
 #[derive(Debug)]
-pub enum Expose {
+pub enum Exposure {
     /// All items.
     All,
     /// Items that one of these matches.
@@ -86,7 +86,7 @@ pub enum Expose {
 
 /// A rule.
 #[derive(Debug)]
-pub struct Rule {
+pub struct PolicyRule {
     /// Its name in logs and explanations: its `id`, or `rules[3]`.
     pub name: Arc<str>,
     /// The reason logged for a call that this rule decides.
@@ -105,7 +105,7 @@ pub struct Rule {
     /// only.
     pub hints: Vec<HintTest>,
     /// The action.
-    pub act: Act,
+    pub act: RuleAction,
     /// Why the rule exists, for people.
     pub description: Option<String>,
 }
@@ -122,7 +122,7 @@ pub enum EmbeddedMessages {
 
 /// The action for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum RuleAction {
     /// The call is sent on.
     Forward,
     /// The call is refused.
@@ -141,9 +141,9 @@ pub enum Act {
     },
 }
 
-impl Act {
+impl RuleAction {
     /// What it does with a call, as a verb phrase whose subject is the rule or default.
-    pub(crate) fn words(&self) -> &'static str {
+    pub(crate) fn describe(&self) -> &'static str {
         match self {
             Self::Forward => "sends it on",
             Self::Deny => "denies it",
@@ -170,16 +170,16 @@ pub struct Workflow {
 
 /// What is redacted before anything is stored.
 #[derive(Debug, Default)]
-pub struct Redaction {
+pub struct RedactionSettings {
     /// The rules, if redaction is on; shared with `record --redact`.
-    pub rules: Option<crate::redact::Rules>,
+    pub rules: Option<crate::redact::RedactionRules>,
     /// Whether results are redacted on the wire too.
     pub on_wire: bool,
 }
 
 /// How definitions are compared with the accepted ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pins {
+pub struct PinSettings {
     /// Whether pins are checked, and what happens to a call whose definition has drifted.
     pub on_drift: OnDrift,
     /// The approval workflow, if `on_drift` asks for approval.
@@ -187,7 +187,7 @@ pub struct Pins {
     /// The path of the lock file, relative to the policy's folder.
     pub lock_file: String,
     /// The accepted definitions; empty if there is no lock file.
-    pub lock: Lock,
+    pub lock: PinLock,
 }
 
 /// The action for something whose definition has changed.
@@ -206,7 +206,7 @@ pub enum OnDrift {
 
 /// What is recorded on tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recording {
+pub struct RecordingSettings {
     /// Whether sessions are recorded.
     pub enabled: bool,
     /// The folder of the tapes, if not the state folder.
@@ -217,7 +217,7 @@ pub struct Recording {
 
 /// How the activity log is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Activity {
+pub struct ActivitySettings {
     /// The size at which a new file is started.
     pub rotate_bytes: u64,
     /// The age at which full files are deleted.
@@ -226,7 +226,7 @@ pub struct Activity {
 
 /// What telemetry is exported.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Telemetry {
+pub struct TelemetrySettings {
     /// Whether telemetry is exported.
     pub enabled: bool,
     /// The URL of the collector.
@@ -251,7 +251,7 @@ pub struct Telemetry {
 
 impl Policy {
     /// The entry of a server: the one with its name, or else `*`.
-    pub fn source(&self, id: &str) -> Option<&Source> {
+    pub fn source(&self, id: &str) -> Option<&ServerSource> {
         let named = self.sources.iter().find(|source| source.id == id);
         named.or_else(|| self.sources.iter().find(|source| source.id == "*"))
     }
@@ -270,15 +270,15 @@ impl Default for Workflow {
     }
 }
 
-impl Expose {
+impl Exposure {
     /// Whether an item with this name is visible and callable.
-    pub fn shows(&self, name: &str) -> bool {
-        self.exposes(&Name::new(name, name, true))
+    pub fn is_visible(&self, name: &str) -> bool {
+        self.is_name_visible(&NameReading::new(name, name, true))
     }
 
     /// Like [`Self::shows`] for one reading of a name: an allowlist must match it exactly, a
     /// blocklist matches it in any spelling.
-    pub(crate) fn exposes(&self, name: &Name<'_>) -> bool {
+    pub(crate) fn is_name_visible(&self, name: &NameReading<'_>) -> bool {
         match self {
             Self::All => true,
             Self::Only(globs) => globs.iter().any(|glob| name.must_match(glob)),

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use tapegate_core::decision::LoggedDecision;
-use tapegate_core::gate::{HoldEnd, Ticket};
+use tapegate_core::gate::{HoldEnd, HoldId};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
-use tapegate_core::time::At;
+use tapegate_core::time::Timestamp;
 
 use crate::decide::GateName;
-use crate::gated::Offer;
-use crate::inspect::Fault;
+use crate::gated_requests::OfferKind;
+use crate::inspect::MessageFault;
 use crate::model::Profile;
 
 /// How much of an id or a name goes into a note: more than the log stores, because secrets must be
@@ -21,12 +21,12 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 const RAW_BYTES_MAX: usize = 4096;
 
 /// Receives notes.
-pub trait Notes: Send {
+pub trait NoteSink: Send {
     /// Takes one note. It is durable at the latest when [`Notes::commit`] returns.
     fn note(&mut self, note: &Note<'_>);
 
     /// Why notes cannot be stored, if they cannot: production then refuses calls.
-    fn trouble(&self) -> Option<&str> {
+    fn failure(&self) -> Option<&str> {
         None
     }
 
@@ -42,7 +42,7 @@ pub trait Notes: Send {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note<'a> {
     /// When the message came.
-    pub at: At,
+    pub at: Timestamp,
     /// Its session and HTTP exchange.
     pub lane: Lane,
     /// Who sent it.
@@ -89,7 +89,7 @@ pub struct Note<'a> {
 
 impl<'a> Note<'a> {
     /// An otherwise empty note about a message.
-    pub(crate) fn new(at: At, lane: Lane, from: Side) -> Self {
+    pub(crate) fn new(at: Timestamp, lane: Lane, from: Side) -> Self {
         Self {
             at,
             lane,
@@ -146,7 +146,7 @@ impl<'a> Note<'a> {
     }
 
     /// The part of a raw id that goes into a note.
-    pub(crate) fn raw(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
+    pub(crate) fn truncated_id(id: Option<&'a [u8]>) -> Option<Cow<'a, str>> {
         let id = id?;
         Some(String::from_utf8_lossy(&id[..id.len().min(TEXT_BYTES_MAX)]))
     }
@@ -189,7 +189,7 @@ pub enum NoteKind {
     /// It is malformed.
     Framing {
         /// What is wrong with it.
-        faults: Vec<Fault>,
+        faults: Vec<MessageFault>,
     },
     /// It is over the size limit.
     Oversized {
@@ -199,7 +199,7 @@ pub enum NoteKind {
     /// Items were hidden from a list in it.
     Filter {
         /// The kind of item listed.
-        offer: Offer,
+        offer: OfferKind,
         /// The number of visible items.
         kept: usize,
         /// The names of the hidden items, or the first of them if there are many.
@@ -210,7 +210,7 @@ pub enum NoteKind {
     /// It contains a definition that differs from the accepted one.
     Drift {
         /// The kind of item defined.
-        offer: Offer,
+        offer: OfferKind,
     },
     /// It is an HTTP request without a message.
     Http,
@@ -240,19 +240,19 @@ pub enum NoteKind {
         /// How long it may wait.
         timeout_ms: u64,
         /// The ticket of the hold.
-        ticket: Ticket,
+        hold_id: HoldId,
     },
     /// An approver has approved it.
     HoldApproved {
         /// The ticket of the hold.
-        ticket: Ticket,
+        hold_id: HoldId,
         /// The approver.
         by: String,
     },
     /// The hold ended without a decision by an approver.
     HoldEnded {
         /// The ticket of the hold.
-        ticket: Ticket,
+        hold_id: HoldId,
         /// How it ended.
         how: HoldEnd,
         /// The workflow that asked for approval.

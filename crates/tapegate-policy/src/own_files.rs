@@ -7,18 +7,18 @@
 
 mod entities;
 mod listing;
-mod marks;
 mod mentions;
 mod paths;
+mod prefilter;
 mod prose;
 mod roots;
 mod spelling;
 mod strings;
 
-use crate::gated::Gated;
+use crate::gated_requests::GatedMethod;
 use entities::is_bare;
 use listing::is_listing;
-use paths::{around, is_between, known_name, may_lead_to, out_of_proc, steps};
+use paths::{is_between, known_name, may_lead_to, parent_folder, steps, without_proc_prefix};
 use prose::{is_plain_query, is_prose, is_web_address};
 use spelling::any_reading;
 use strings::{TextKind, each_string};
@@ -71,22 +71,22 @@ impl OwnFiles {
             return;
         }
         // The last step, and for a folder of the user's, the one before it.
-        self.note_odd(steps.last());
-        self.note_odd(around(&steps).and_then(<[String]>::last));
+        self.note_unusual_step(steps.last());
+        self.note_unusual_step(parent_folder(&steps).and_then(<[String]>::last));
         self.paths.push(steps);
     }
 
     /// Adds a file of the policy, relative to the policy's folder, where servers usually run.
-    pub(crate) fn add_beside(&mut self, path: &str) {
+    pub(crate) fn add_policy_file(&mut self, path: &str) {
         let steps = owned_steps(path);
         if !path.starts_with('/') && !steps.is_empty() && !self.beside.contains(&steps) {
-            self.note_odd(steps.last());
+            self.note_unusual_step(steps.last());
             self.beside.push(steps);
         }
     }
 
-    fn note_odd(&mut self, step: Option<&String>) {
-        let odd = step.filter(|step| !marks::found(step.as_bytes()));
+    fn note_unusual_step(&mut self, step: Option<&String>) {
+        let odd = step.filter(|step| !prefilter::contains_mark(step.as_bytes()));
         self.odd_steps.extend(odd.filter(|step| !self.odd_steps.contains(step)).cloned());
     }
 
@@ -102,29 +102,30 @@ impl OwnFiles {
 
     /// Whether a text contains a mark of one of the names.
     fn is_marked(&self, text: &[u8]) -> bool {
-        marks::found(text) || self.odd_steps.iter().any(|step| has_word(text, step.as_bytes()))
+        prefilter::contains_mark(text)
+            || self.odd_steps.iter().any(|step| has_word(text, step.as_bytes()))
     }
 
     /// The name by which the URI of a call names one of the files, if it does. Names of tools and
     /// prompts never do.
-    pub(crate) fn named_by(&self, gated: Gated, name: &str) -> Option<String> {
-        let by_uri = !matches!(gated, Gated::Call | Gated::Prompt);
-        (self.refuse && by_uri).then(|| self.named_in(name, TextKind::Other)).flatten()
+    pub(crate) fn file_named_by_uri(&self, gated: GatedMethod, name: &str) -> Option<String> {
+        let by_uri = !matches!(gated, GatedMethod::Call | GatedMethod::Prompt);
+        (self.refuse && by_uri).then(|| self.file_named_in(name, TextKind::Other)).flatten()
     }
 
     /// The name by which any string in these params names one of the files.
-    pub(crate) fn named_in_any(&self, params: Option<&[u8]>) -> Option<String> {
+    pub(crate) fn file_named_in_params(&self, params: Option<&[u8]>) -> Option<String> {
         let arguments = params.filter(|_| self.may_name(params))?;
         let mut found = None;
         each_string(arguments, &mut |text, kind| {
             if found.is_none() {
-                found = self.named_in(text, kind);
+                found = self.file_named_in(text, kind);
             }
         });
         found
     }
 
-    fn named_in(&self, text: &str, kind: TextKind) -> Option<String> {
+    fn file_named_in(&self, text: &str, kind: TextKind) -> Option<String> {
         // Many tools ignore blanks around a path.
         let text = text.trim();
         match kind {
@@ -137,32 +138,36 @@ impl OwnFiles {
             // Folders around ours may be listed, so only their content is compared.
             TextKind::Shell if is_listing(text) => {
                 let mut words = text.split_whitespace();
-                words.find_map(|word| self.named_by_any(&format!("{word}/-")))
+                words.find_map(|word| self.file_named_anywhere_in(&format!("{word}/-")))
             }
             TextKind::Text => {
                 let mut lines = text.lines().filter(|line| !is_prose(line));
-                lines.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))
+                lines
+                    .find_map(|line| self.file_named_anywhere_in(line))
+                    .or_else(|| self.file_named_by_path_text(text))
             }
             TextKind::Other if is_content(text) => {
                 let mut heads =
                     text.lines().map(str::trim_start).filter(|line| is_patch_head(line));
-                heads.find_map(|line| self.named_by_any(line)).or_else(|| self.named_by_whole(text))
+                heads
+                    .find_map(|line| self.file_named_anywhere_in(line))
+                    .or_else(|| self.file_named_by_path_text(text))
             }
-            _ => self.named_by_any(text),
+            _ => self.file_named_anywhere_in(text),
         }
     }
 
     /// Searches a text for names anywhere in it.
-    fn named_by_any(&self, text: &str) -> Option<String> {
+    fn file_named_anywhere_in(&self, text: &str) -> Option<String> {
         any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
-            self.named_by_reading(reading)
+            self.file_named_by_reading(reading)
         })
     }
 
     /// Checks a text as a single path, whatever characters it contains.
-    fn named_by_whole(&self, text: &str) -> Option<String> {
+    fn file_named_by_path_text(&self, text: &str) -> Option<String> {
         any_reading(text, &|text| self.may_be_marked(text), &mut |reading| {
-            self.named_by_path(reading)
+            self.file_named_by_path(reading)
         })
     }
 
@@ -173,7 +178,7 @@ impl OwnFiles {
     }
 
     /// Checks one reading of a text, in lower case.
-    fn named_by_reading(&self, text: &str) -> Option<String> {
+    fn file_named_by_reading(&self, text: &str) -> Option<String> {
         let variable = VARIABLES.iter().find(|name| text.contains(**name));
         if let Some(variable) = variable
             && (text.contains("/tapegate") || *variable == VARIABLES[0])
@@ -183,7 +188,7 @@ impl OwnFiles {
         let text = text.replace("${home}", "$home");
         let tokens = |split: &mut dyn Iterator<Item = &str>| {
             let mut marked = split.filter(|token| self.is_marked(token.as_bytes()));
-            marked.find_map(|token| self.named_by_path(token))
+            marked.find_map(|token| self.file_named_by_path(token))
         };
         // A file name may contain any character, so the whole text and each quoted part may be one
         // path.
@@ -192,16 +197,16 @@ impl OwnFiles {
             .or_else(|| tokens(&mut [text.as_str()].into_iter()))
     }
 
-    fn named_by_path(&self, token: &str) -> Option<String> {
-        let token = out_of_proc(token.trim_end_matches(['.', '!', '~']));
+    fn file_named_by_path(&self, token: &str) -> Option<String> {
+        let token = without_proc_prefix(token.trim_end_matches(['.', '!', '~']));
         let without_query = || {
             let end = token.find(['?', '#'])?;
-            self.named_by_steps(&token[..end])
+            self.file_named_by_steps(&token[..end])
         };
-        self.named_by_steps(token).or_else(without_query)
+        self.file_named_by_steps(token).or_else(without_query)
     }
 
-    fn named_by_steps(&self, path: &str) -> Option<String> {
+    fn file_named_by_steps(&self, path: &str) -> Option<String> {
         let written: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
         let walked = steps(path);
         if let Some(name) = known_name(&written).or_else(|| known_name(&walked)) {
@@ -212,14 +217,14 @@ impl OwnFiles {
         if path.starts_with('/') {
             let mut all = self.paths.iter();
             let hit = |own: &&Vec<String>| {
-                starts_with(rest, own) || around(own).is_some_and(|around| around == rest)
+                starts_with(rest, own) || parent_folder(own).is_some_and(|around| around == rest)
             };
             return all.find(hit).map(|own| format!("/{}", own.join("/")));
         }
         let leads_around = |own: &[String]| {
             from_home
                 && !rest.is_empty()
-                && around(own).is_some_and(|around| ends_with(around, rest))
+                && parent_folder(own).is_some_and(|around| ends_with(around, rest))
         };
         let hit = |own: &&Vec<String>| may_lead_to(rest, own, from_home) || leads_around(own);
         if let Some(own) = self.paths.iter().find(hit) {

@@ -4,17 +4,17 @@
 //! it was pinned. A definition that differs later has drifted: a description that was harmless when
 //! it was reviewed may now contain instructions. A server that was never pinned is not checked.
 
+mod canonical_text;
 mod definition;
 mod drift;
-mod hints;
 mod lock;
 mod shadow;
 mod survey;
-mod text;
+mod tool_hints;
 
-pub use drift::{Drifted, Reader, Watch};
-pub(crate) use drift::{NOT_COMPARED, refusal_words, told};
-pub use hints::{Hint, HintTest, HintValue, Hints};
-pub use lock::{Lock, LockError, Pin, Server};
-pub use shadow::{Shadow, shadows};
-pub use survey::{Difference, Survey};
+pub use drift::{DefinitionWatch, DriftedItem, ListReader};
+pub(crate) use drift::{NOT_COMPARED, drift_message, refusal_message};
+pub use lock::{LockError, Pin, PinLock, PinnedServer};
+pub use shadow::{ShadowedTools, find_shadows};
+pub use survey::{PinDifference, ServerSurvey};
+pub use tool_hints::{Hint, HintTest, HintValue, Hints};

@@ -8,7 +8,7 @@
 
 mod argument_test;
 mod coerce;
-mod joined;
+mod joined_lists;
 mod known_arguments;
 mod lenient;
 mod scalars;
@@ -19,14 +19,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use regex::Regex;
-use tapegate_core::json::path::Path;
+use tapegate_core::json::path::JsonPath;
 use tapegate_core::json::{Number, string};
-use tapegate_core::lenient::folder::{Folder, climbs};
+use tapegate_core::lenient::folder::{FolderPath, has_parent_step};
 use tapegate_core::lenient::numbers;
-use tapegate_core::lenient::reading::Budget;
+use tapegate_core::lenient::reading::ScanBudget;
 
 use crate::glob::Glob;
-use coerce::Coerced;
+use coerce::CoercedTest;
 use lenient::LenientPath;
 
 pub use argument_test::ArgumentTest;
@@ -35,13 +35,13 @@ pub use known_arguments::KnownArguments;
 /// A path into the arguments, and a test of the values there.
 #[derive(Debug)]
 pub struct Predicate {
-    path: Path,
+    path: JsonPath,
     lenient: LenientPath,
     /// The path as it was written.
     path_text: String,
-    test: Test,
+    test: ValueTest,
     /// What the test looks for in the forms into which servers convert a value.
-    coerced: Box<Coerced>,
+    coerced: Box<CoercedTest>,
     /// Whether the test must fail.
     not: bool,
     /// Whether it also holds where the value is missing or `null`.
@@ -50,7 +50,7 @@ pub struct Predicate {
 
 /// A test of the value at a path.
 #[derive(Debug)]
-pub enum Test {
+pub enum ValueTest {
     /// Any value.
     Exists,
     /// A string that the glob matches.
@@ -67,29 +67,29 @@ pub enum Test {
     /// One of these JSON scalars, compared by value.
     OneOf(Vec<String>),
     /// A path inside one of these folders.
-    Under(Vec<Folder>),
+    Under(Vec<FolderPath>),
 }
 
 impl Predicate {
     /// A test of the values at a path; with `not`, it must fail. `path_text` is the path as
     /// written.
-    pub fn new(path: Path, path_text: String, test: Test, not: bool) -> Self {
-        let (lenient, coerced) = (LenientPath::new(&path), Box::new(Coerced::new(&test)));
+    pub fn new(path: JsonPath, path_text: String, test: ValueTest, not: bool) -> Self {
+        let (lenient, coerced) = (LenientPath::new(&path), Box::new(CoercedTest::new(&test)));
         Self { lenient, path, path_text, test, coerced, not, optional: false }
     }
 
     /// The path, parsed and as written.
-    pub fn path(&self) -> (&Path, &str) {
+    pub fn path(&self) -> (&JsonPath, &str) {
         (&self.path, &self.path_text)
     }
 
     /// The test, and whether it must fail.
-    pub fn test(&self) -> (&Test, bool) {
+    pub fn test(&self) -> (&ValueTest, bool) {
         (&self.test, self.not)
     }
 
     /// The same test, which also holds where the value is missing or `null`.
-    pub fn or_left_out(self) -> Self {
+    pub fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
 
@@ -99,16 +99,16 @@ impl Predicate {
     /// Where the path leads nowhere, the predicate fails, even when negated; only [`Test::Exists`]
     /// can hold for a missing value. It always fails for arguments that are not JSON.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
-        let budget = Budget::new(arguments.len());
+        let budget = ScanBudget::new(arguments.len());
         if self.optional && self.is_left_out(arguments, &budget) {
             return true;
         }
         let (mut seen, mut all) = (false, true);
-        let whole = values::at(arguments, &self.path, &mut |value| {
+        let whole = values::visit_values_at(arguments, &self.path, &mut |value| {
             seen = true;
             all = all && self.must_pass(value, &budget);
         });
-        let exists = matches!(self.test, Test::Exists);
+        let exists = matches!(self.test, ValueTest::Exists);
         if !whole || seen == (exists && self.not) || !all {
             return false;
         }
@@ -125,16 +125,16 @@ impl Predicate {
     /// Whether some server could read the arguments so that the predicate holds. Assumed to be so
     /// if the arguments cannot be analysed.
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
-        let budget = Budget::new(arguments.len());
+        let budget = ScanBudget::new(arguments.len());
         let (mut seen, mut hit) = (false, false);
-        let whole = values::at(arguments, &self.path, &mut |value| {
+        let whole = values::visit_values_at(arguments, &self.path, &mut |value| {
             seen |= value != b"null" || !(self.not || self.optional);
-            hit = hit || self.passes(value);
+            hit = hit || self.holds_for(value);
         });
         if self.optional && !seen {
             return true;
         }
-        if let (Test::Exists, true) = (&self.test, self.not) {
+        if let (ValueTest::Exists, true) = (&self.test, self.not) {
             return !whole || !seen;
         }
         let may_pass = &mut |value: &[u8]| self.may_pass(value, &budget);
@@ -143,12 +143,12 @@ impl Predicate {
 
     /// Whether the test also holds for the values that only a lenient reader finds, such as those
     /// in JSON inside a string.
-    fn holds_nested(&self, arguments: &[u8], budget: &Budget) -> bool {
-        self.lenient.walk(arguments, budget, &mut |value| !self.test.holds(value)).is_continue()
+    fn holds_nested(&self, arguments: &[u8], budget: &ScanBudget) -> bool {
+        self.lenient.walk(arguments, budget, &mut |value| !self.test.matches(value)).is_continue()
     }
 
     /// Whether every reader, even one that is lenient about keys, finds nothing or `null` here.
-    fn is_left_out(&self, arguments: &[u8], budget: &Budget) -> bool {
+    fn is_left_out(&self, arguments: &[u8], budget: &ScanBudget) -> bool {
         self.lenient.walk(arguments, budget, &mut |value| value != b"null").is_continue()
     }
 
@@ -161,8 +161,8 @@ impl Predicate {
     /// Whether the value is a relative path although the test is about folders.
     pub fn has_relative_path(&self, arguments: &[u8]) -> bool {
         let mut is_relative = false;
-        if matches!(self.test, Test::Under(_)) {
-            values::at(arguments, &self.path, &mut |value| {
+        if matches!(self.test, ValueTest::Under(_)) {
+            values::visit_values_at(arguments, &self.path, &mut |value| {
                 let text = string(value).unwrap_or_default();
                 is_relative |= !text.is_empty() && !text.starts_with('/') && !text.contains(':');
             });
@@ -172,54 +172,54 @@ impl Predicate {
 
     /// A message that the arguments could be read so that the predicate holds: "`force` could be
     /// read as true".
-    pub fn possible_words(&self) -> String {
-        let words = self.words(self.not);
+    pub fn possible_match_text(&self) -> String {
+        let message = self.describe(self.not);
         let path = &self.path_text;
-        match words.strip_prefix("is ") {
-            Some(rest) if matches!(self.test, Test::Under(_)) => format!(
+        match message.strip_prefix("is ") {
+            Some(rest) if matches!(self.test, ValueTest::Under(_)) => format!(
                 "`{path}` could be read as {rest}; an absolute path without `..` and escapes has only one reading"
             ),
             Some(rest) => format!("`{path}` could be read as {rest}"),
-            None => format!("`{path}` could be read so that it {words}"),
+            None => format!("`{path}` could be read so that it {message}"),
         }
     }
 
     /// Whether the predicate holds for a value as it is written.
-    fn passes(&self, value: &[u8]) -> bool {
-        self.test.holds(value) != self.not
+    fn holds_for(&self, value: &[u8]) -> bool {
+        self.test.matches(value) != self.not
     }
 
-    fn must_pass(&self, value: &[u8], budget: &Budget) -> bool {
-        self.passes(value) && !(self.not && self.reads_as(value, budget))
+    fn must_pass(&self, value: &[u8], budget: &ScanBudget) -> bool {
+        self.holds_for(value) && !(self.not && self.reads_as(value, budget))
     }
 
-    fn may_pass(&self, value: &[u8], budget: &Budget) -> bool {
-        if self.not { !self.test.holds(value) } else { self.reads_as(value, budget) }
+    fn may_pass(&self, value: &[u8], budget: &ScanBudget) -> bool {
+        if self.not { !self.test.matches(value) } else { self.reads_as(value, budget) }
     }
 
     /// Whether some server could read a value so that the test holds; true when the budget is used
     /// up.
-    fn reads_as(&self, value: &[u8], budget: &Budget) -> bool {
-        self.test.holds(value) || self.coerced.may_be(&self.test, value, budget)
+    fn reads_as(&self, value: &[u8], budget: &ScanBudget) -> bool {
+        self.test.matches(value) || self.coerced.may_match(&self.test, value, budget)
     }
 }
 
-impl Test {
+impl ValueTest {
     /// Whether the test holds for a value exactly as written.
-    fn holds(&self, value: &[u8]) -> bool {
+    fn matches(&self, value: &[u8]) -> bool {
         match self {
             Self::Exists => true,
             Self::Glob(glob) => string(value).is_some_and(|text| {
                 // A path with `..` does not lead where its text suggests.
                 let path = glob.text().contains('/') && !glob.text().contains("..");
-                glob.matches(&text) && !(path && climbs(&text))
+                glob.matches(&text) && !(path && has_parent_step(&text))
             }),
             Self::Regex(regex) => string(value).is_some_and(|text| {
                 let path = regex.as_str().contains('/') && !regex.as_str().contains("..");
                 let path = path && !regex.as_str().contains(r"\.\.");
-                regex.is_match(&text) && !(path && climbs(&text))
+                regex.is_match(&text) && !(path && has_parent_step(&text))
             }),
-            Self::OneOf(texts) => texts.iter().any(|text| same(text.as_bytes(), value)),
+            Self::OneOf(texts) => texts.iter().any(|text| equals_scalar(text.as_bytes(), value)),
             Self::Range { min, max } => {
                 is_number(value)
                     && in_range(value, min.as_deref(), max.as_deref()).unwrap_or_default()
@@ -243,28 +243,28 @@ fn in_range(number: &[u8], min: Option<&str>, max: Option<&str>) -> Option<bool>
 
 impl Predicate {
     /// A message for arguments that fail the predicate: "`path` does not match `/data/*`".
-    pub(crate) fn refuted(&self) -> String {
-        format!("`{}` {}", self.path_text, self.words(!self.not))
+    pub(crate) fn mismatch_text(&self) -> String {
+        format!("`{}` {}", self.path_text, self.describe(!self.not))
     }
 
     /// The test or its negation as a verb phrase that follows the path.
-    fn words(&self, not: bool) -> Cow<'_, str> {
+    fn describe(&self, not: bool) -> Cow<'_, str> {
         match (&self.test, not) {
-            (Test::Exists, false) => "exists".into(),
-            (Test::Exists, true) => "does not exist".into(),
-            (Test::Glob(glob), false) => format!("matches `{}`", glob.text()).into(),
-            (Test::Glob(glob), true) => format!("does not match `{}`", glob.text()).into(),
-            (Test::Regex(regex), false) => format!("matches `{regex}`").into(),
-            (Test::Regex(regex), true) => format!("does not match `{regex}`").into(),
-            (Test::OneOf(texts), false) => format!("is {}", texts.join(" or ")).into(),
-            (Test::OneOf(texts), true) => format!("is not {}", texts.join(" or ")).into(),
-            (Test::Under(folders), not) => {
+            (ValueTest::Exists, false) => "exists".into(),
+            (ValueTest::Exists, true) => "does not exist".into(),
+            (ValueTest::Glob(glob), false) => format!("matches `{}`", glob.text()).into(),
+            (ValueTest::Glob(glob), true) => format!("does not match `{}`", glob.text()).into(),
+            (ValueTest::Regex(regex), false) => format!("matches `{regex}`").into(),
+            (ValueTest::Regex(regex), true) => format!("does not match `{regex}`").into(),
+            (ValueTest::OneOf(texts), false) => format!("is {}", texts.join(" or ")).into(),
+            (ValueTest::OneOf(texts), true) => format!("is not {}", texts.join(" or ")).into(),
+            (ValueTest::Under(folders), not) => {
                 let texts: Vec<String> =
                     folders.iter().map(|folder| format!("`{}`", folder.text())).collect();
                 let is = if not { "is not" } else { "is" };
                 format!("{is} under {}", texts.join(" or ")).into()
             }
-            (Test::Range { min, max }, not) => {
+            (ValueTest::Range { min, max }, not) => {
                 let bounds = match (min, max) {
                     (Some(min), Some(max)) => format!("from {min} to {max}"),
                     (Some(min), None) => format!("at least {min}"),
@@ -281,7 +281,7 @@ impl std::fmt::Display for Predicate {
     /// The predicate for people: "`path` matches `/data/*`".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let or = if self.optional { ", or is left out" } else { "" };
-        write!(f, "`{}` {}{or}", self.path_text, self.words(self.not))
+        write!(f, "`{}` {}{or}", self.path_text, self.describe(self.not))
     }
 }
 
@@ -296,7 +296,7 @@ fn is_number(value: &[u8]) -> bool {
 }
 
 /// Whether a JSON scalar equals a JSON value.
-fn same(wanted: &[u8], value: &[u8]) -> bool {
+fn equals_scalar(wanted: &[u8], value: &[u8]) -> bool {
     match (is_number(wanted), is_number(value)) {
         (true, true) => Number::read(wanted) == Number::read(value),
         (false, false) => match (string(wanted), string(value)) {

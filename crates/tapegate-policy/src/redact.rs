@@ -14,31 +14,31 @@
 mod entropy;
 mod field_names;
 mod header;
-mod meaning;
-mod members;
-mod names;
-mod pass;
-mod pattern;
+mod masking_pass;
+mod message_walk;
+mod ordered_members;
+mod pattern_search;
 mod placeholder;
+mod protocol_zone;
 mod rules;
-mod shapes;
+mod secret_names;
+mod secret_patterns;
 mod tape;
 mod text;
 mod upstream;
-mod walk;
-mod zone;
+mod value_hash;
 
 use std::borrow::Cow;
 
-use tapegate_core::tape::{Mask, Masked};
+use tapegate_core::tape::{Mask, MaskedMessage};
 
 pub use header::HeaderError;
-pub use placeholder::Key;
-pub use rules::{RuleError, Rules};
-pub use tape::{Report, Skipped, TapeError, tape};
+pub use placeholder::RedactionKey;
+pub use rules::{RedactionRules, RuleError};
+pub use tape::{RedactionReport, SkippedLine, TapeError, redact_tape};
 pub use upstream::mask_upstream;
 
-use pass::Pass;
+use masking_pass::MaskingPass;
 
 /// Masks messages by rules and a key.
 ///
@@ -46,8 +46,8 @@ use pass::Pass;
 /// of a later pass were made from what the earlier ones had left.
 #[derive(Debug, Clone)]
 pub struct Redactor {
-    passes: Vec<Rules>,
-    key: Key,
+    passes: Vec<RedactionRules>,
+    key: RedactionKey,
 }
 
 /// Masked text.
@@ -61,7 +61,7 @@ pub struct MaskedText {
 
 impl Redactor {
     /// A redactor with one pass. Nothing is compiled until a message needs it.
-    pub fn new(rules: Rules, key: Key) -> Self {
+    pub fn new(rules: RedactionRules, key: RedactionKey) -> Self {
         Self { passes: vec![rules], key }
     }
 
@@ -73,8 +73,8 @@ impl Redactor {
     /// Masks output of the server that is not a message, such as the body of an HTTP error; `None`
     /// if it has no secrets. JSON is masked by the same rules as messages. In other text the
     /// patterns are masked, and all of it is withheld if it may contain a secret field by name.
-    pub fn not_a_message(&self, raw: &[u8]) -> Option<MaskedText> {
-        match self.fold(Cow::Borrowed(raw), |pass, raw| pass.not_a_message(raw)) {
+    pub fn mask_non_message(&self, raw: &[u8]) -> Option<MaskedText> {
+        match self.fold(Cow::Borrowed(raw), |pass, raw| pass.mask_non_message(raw)) {
             Cow::Borrowed(_) => None,
             Cow::Owned(text) => {
                 let count = placeholder::count(&text).saturating_sub(placeholder::count(raw));
@@ -84,27 +84,27 @@ impl Redactor {
     }
 
     /// A JSON value that is not a message, with the secrets that patterns find masked.
-    fn data<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        self.fold(Cow::Borrowed(json), |pass, json| pass.data(json))
+    fn mask_data<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        self.fold(Cow::Borrowed(json), |pass, json| pass.mask_data(json))
     }
 
     fn fold<'a, T: ToOwned + ?Sized>(
         &self,
         start: Cow<'a, T>,
-        mask: impl Fn(Pass<'_>, &T) -> Option<T::Owned>,
+        mask: impl Fn(MaskingPass<'_>, &T) -> Option<T::Owned>,
     ) -> Cow<'a, T> {
         self.passes.iter().fold(start, |so_far, rules| {
-            let masked = mask(Pass { rules, key: &self.key }, &so_far);
+            let masked = mask(MaskingPass { rules, key: &self.key }, &so_far);
             masked.map_or(so_far, Cow::Owned)
         })
     }
 }
 
 impl Mask for Redactor {
-    fn message<'a>(&self, msg: &'a [u8]) -> Masked<'a> {
-        let mut masked = Masked { text: Cow::Borrowed(msg), paths: Vec::new() };
+    fn message<'a>(&self, msg: &'a [u8]) -> MaskedMessage<'a> {
+        let mut masked = MaskedMessage { text: Cow::Borrowed(msg), paths: Vec::new() };
         for rules in &self.passes {
-            if let Some(found) = (Pass { rules, key: &self.key }).message(&masked.text) {
+            if let Some(found) = (MaskingPass { rules, key: &self.key }).message(&masked.text) {
                 let known = std::mem::take(&mut masked.paths);
                 let new = found.pointers.into_iter().filter(|path| !known.contains(path));
                 masked.paths = new.collect();
@@ -115,8 +115,8 @@ impl Mask for Redactor {
         masked
     }
 
-    fn garbage<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]> {
-        self.fold(Cow::Borrowed(raw), |pass, raw| pass.garbage(raw))
+    fn non_message<'a>(&self, raw: &'a [u8]) -> Cow<'a, [u8]> {
+        self.fold(Cow::Borrowed(raw), |pass, raw| pass.mask_bytes(raw))
     }
 }
 

@@ -15,9 +15,10 @@ mod rules;
 use std::fmt::Debug;
 
 use crate::glob::Glob;
-use crate::load::Loaded;
+use crate::load::PolicyLoadResult;
 use crate::model::{
-    Act, EmbeddedMessages, Expose, OnDrift, Pins, Policy, Profile, Redaction, Settled, Source,
+    EmbeddedMessages, Exposure, OnDrift, PinSettings, Policy, Profile, ProfileSettings,
+    RedactionSettings, RuleAction, ServerSource,
 };
 
 /// The change for which tightening could not be proven.
@@ -26,12 +27,12 @@ pub struct MayLoosen(pub String);
 
 /// Proves that `new` permits nothing that `old` did not, or names the first change for which this
 /// cannot be shown. Both must come from [`crate::load::load_marked`].
-pub fn tightens(old: &Loaded, new: &Loaded) -> Result<(), MayLoosen> {
+pub fn tightens(old: &PolicyLoadResult, new: &PolicyLoadResult) -> Result<(), MayLoosen> {
     if let Some(written) = new.variables.difference(&old.variables).next() {
-        return unproven(&format!("the variable `{written}` is new or has changed"));
+        return fail_unproven(&format!("the variable `{written}` is new or has changed"));
     }
     let (Some(old), Some(new)) = (&old.policy, &new.policy) else {
-        return unproven("a variable is used where changes cannot be compared");
+        return fail_unproven("a variable is used where changes cannot be compared");
     };
     policy_tightens(old, new)?;
     // The next start may name a profile, or leave it to the policy.
@@ -72,7 +73,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     let embedded = *embedded_messages == EmbeddedMessages::Log
         || new.embedded_messages == EmbeddedMessages::Refuse;
     check("the action for embedded messages", embedded)?;
-    rules::tighten((rules, default), &new.rules)?;
+    rules::check_rules_tighten((rules, default), &new.rules)?;
     let cedar = match (cedar, &new.cedar) {
         (None, None) => true,
         (Some(old), Some(new)) => new.tightens(old),
@@ -82,24 +83,24 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
     };
     check("the Cedar policies", cedar)?;
     check("the redaction", redaction_tightens(redaction, &new.redaction))?;
-    check("the recording", same(recording, &new.recording))?;
-    check("the activity log", same(activity, &new.activity))?;
-    check("the telemetry", same(telemetry, &new.telemetry))?;
-    check("the principal", same(principal, &new.principal))?;
-    check("the profiles", same(profiles, &new.profiles))
+    check("the recording", is_identical(recording, &new.recording))?;
+    check("the activity log", is_identical(activity, &new.activity))?;
+    check("the telemetry", is_identical(telemetry, &new.telemetry))?;
+    check("the principal", is_identical(principal, &new.principal))?;
+    check("the profiles", is_identical(profiles, &new.profiles))
 }
 
 /// Compares the settings under a profile; the two policies may select different ones.
 fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), MayLoosen> {
     let ((old, old_profile), (new, new_profile)) = (old, new);
     if old_profile != new_profile && new_profile != Profile::Production {
-        return unproven("the profile is no longer production");
+        return fail_unproven("the profile is no longer production");
     }
-    let (was, is) = (old.settled(old_profile), new.settled(new_profile));
-    let Settled { workflows, redact_on_wire, on_drift, recording, telemetry } = was;
+    let (was, is) = (old.settings_for(old_profile), new.settings_for(new_profile));
+    let ProfileSettings { workflows, redact_on_wire, on_drift, recording, telemetry } = was;
     // A workflow with a new name can only apply to calls that were forwarded before.
     for (name, workflow) in &is.workflows {
-        let same = workflows.get(name).is_none_or(|old| same(old, workflow));
+        let same = workflows.get(name).is_none_or(|old| is_identical(old, workflow));
         check(&format!("the approval workflow `{name}`"), same)?;
     }
     check("the redaction", !redact_on_wire || is.redact_on_wire)?;
@@ -113,31 +114,31 @@ fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<
 }
 
 fn check(what: &str, proven: bool) -> Result<(), MayLoosen> {
-    if proven { Ok(()) } else { unproven(&format!("{what} may permit more")) }
+    if proven { Ok(()) } else { fail_unproven(&format!("{what} may permit more")) }
 }
 
-fn unproven(why: &str) -> Result<(), MayLoosen> {
-    Err(MayLoosen(why.to_owned()))
+fn fail_unproven(reason: &str) -> Result<(), MayLoosen> {
+    Err(MayLoosen(reason.to_owned()))
 }
 
 /// Whether two parts of policies are identical. Not all of them implement `PartialEq`, but their
 /// `Debug` output is complete.
-fn same<T: Debug>(old: &T, new: &T) -> bool {
+fn is_identical<T: Debug>(old: &T, new: &T) -> bool {
     format!("{old:?}") == format!("{new:?}")
 }
 
 /// Whether `new` refuses every call that `old` refuses.
-fn act_tightens(old: &Act, new: &Act) -> bool {
-    *old == Act::Forward || *new == Act::Deny || old == new
+fn act_tightens(old: &RuleAction, new: &RuleAction) -> bool {
+    *old == RuleAction::Forward || *new == RuleAction::Deny || old == new
 }
 
 /// Requires the same servers in the same order. A new one could take calls from `*`.
-fn sources_tighten(old: &[Source], new: &[Source]) -> bool {
+fn sources_tighten(old: &[ServerSource], new: &[ServerSource]) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|(old, new)| source_tightens(old, new))
 }
 
-fn source_tightens(old: &Source, new: &Source) -> bool {
-    let Source { id, enabled, tools, prompts, resources, url } = old;
+fn source_tightens(old: &ServerSource, new: &ServerSource) -> bool {
+    let ServerSource { id, enabled, tools, prompts, resources, url } = old;
     *id == new.id
         && (*enabled || !new.enabled)
         && *url == new.url
@@ -146,11 +147,11 @@ fn source_tightens(old: &Source, new: &Source) -> bool {
         && expose_tightens(resources, &new.resources)
 }
 
-fn expose_tightens(old: &Expose, new: &Expose) -> bool {
+fn expose_tightens(old: &Exposure, new: &Exposure) -> bool {
     match (old, new) {
-        (Expose::All, _) => true,
-        (Expose::Only(old), Expose::Only(new)) => contains(old, new),
-        (Expose::Except(old), Expose::Except(new)) => contains(new, old),
+        (Exposure::All, _) => true,
+        (Exposure::Only(old), Exposure::Only(new)) => contains(old, new),
+        (Exposure::Except(old), Exposure::Except(new)) => contains(new, old),
         _ => false,
     }
 }
@@ -160,16 +161,20 @@ fn contains(whole: &[Glob], part: &[Glob]) -> bool {
     part.iter().all(|glob| whole.contains(glob))
 }
 
-fn redaction_tightens(old: &Redaction, new: &Redaction) -> bool {
+fn redaction_tightens(old: &RedactionSettings, new: &RedactionSettings) -> bool {
     // Redaction on the wire is compared under each profile.
-    let Redaction { rules, on_wire: _ } = old;
+    let RedactionSettings { rules, on_wire: _ } = old;
     // A new rule would hide arguments from approvers and tapes.
-    same(rules, &new.rules)
+    is_identical(rules, &new.rules)
 }
 
-fn pins_tighten(old: (&Pins, OnDrift), new: (&Pins, OnDrift), reads_pins: bool) -> bool {
+fn pins_tighten(
+    old: (&PinSettings, OnDrift),
+    new: (&PinSettings, OnDrift),
+    reads_pins: bool,
+) -> bool {
     let ((old, was), (new, is)) = (old, new);
-    let Pins { on_drift: _, workflow, lock_file: _, lock } = old;
+    let PinSettings { on_drift: _, workflow, lock_file: _, lock } = old;
     let drift = match (was, is) {
         (OnDrift::Approve, OnDrift::Approve) => *workflow == new.workflow,
         (OnDrift::Ignore, is) => is == OnDrift::Ignore || !reads_pins,
@@ -178,7 +183,7 @@ fn pins_tighten(old: (&Pins, OnDrift), new: (&Pins, OnDrift), reads_pins: bool) 
         (OnDrift::Approve | OnDrift::Deny, _) => false,
     };
     // Adding a lock where there was none only pins more.
-    let lock = *lock == new.lock || *lock == crate::pins::Lock::default() && !reads_pins;
+    let lock = *lock == new.lock || *lock == crate::pins::PinLock::default() && !reads_pins;
     drift && lock
 }
 

@@ -17,7 +17,7 @@ const SPECIAL: [(&str, u16); 5] =
 
 /// The kind of code that reads a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum UriReader {
     /// A parser that follows the standard.
     Url,
     /// Code that extracts the path of a URI and opens it: it ignores hosts of files and empty
@@ -87,22 +87,22 @@ pub(crate) fn form_decoded(uri: &str) -> Option<String> {
 }
 
 /// A URI as a reader resolves it; `None` if it has no path.
-pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
-    let by_path = reader != Reader::Url;
+pub(crate) fn resolve(uri: &str, reader: UriReader) -> Option<String> {
+    let by_path = reader != UriReader::Url;
     let Some((scheme, rest)) = split_scheme(uri) else {
         return normal_path(uri).filter(|_| by_path);
     };
-    if reader == Reader::Rest {
-        return walked_rest(rest).map(|rest| format!("{scheme}:{rest}"));
+    if reader == UriReader::Rest {
+        return resolve_rest(rest).map(|rest| format!("{scheme}:{rest}"));
     }
     let (place, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
     let is_file = scheme == "file";
     let slashes = is_file || by_path || default_port(&scheme).is_some();
     let place = if slashes { place.replace('\\', "/") } else { place.to_owned() };
-    let (host, path) = located(&scheme, &place, reader);
+    let (host, path) = locate(&scheme, &place, reader);
     let tail = if by_path && is_file { "" } else { tail.trim_end_matches(['?', '#']) };
     let path = match path.starts_with('/') {
-        true => walked(path, by_path),
+        true => resolve_path(path, by_path),
         false if by_path => normal_path(path).unwrap_or_else(|| path.to_owned()),
         false => path.to_owned(),
     };
@@ -112,7 +112,7 @@ pub(crate) fn resolved(uri: &str, reader: Reader) -> Option<String> {
 
 /// The start of a glob with its scheme and host in the form of [`resolved`]. What follows is
 /// unknown, so a host is recognised only if it ends within `start`.
-pub(crate) fn resolved_start(start: &str) -> Option<String> {
+pub(crate) fn resolve_start(start: &str) -> Option<String> {
     let (scheme, rest) = split_scheme(start)?;
     let slashes = rest.bytes().take_while(|byte| *byte == b'/').count();
     if slashes == 2 && !rest[slashes..].contains('/') {
@@ -121,7 +121,7 @@ pub(crate) fn resolved_start(start: &str) -> Option<String> {
     if slashes == 0 {
         return Some(format!("{scheme}:{rest}"));
     }
-    let (host, path) = located(&scheme, rest, Reader::Path);
+    let (host, path) = locate(&scheme, rest, UriReader::Path);
     Some(format!("{scheme}:{host}{path}"))
 }
 
@@ -159,7 +159,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 }
 
 /// The host, including the slashes before it, and the path.
-fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str) {
+fn locate<'p>(scheme: &str, place: &'p str, reader: UriReader) -> (String, &'p str) {
     let split = |after: &'p str| after.split_at(after.find('/').unwrap_or(after.len()));
     if let Some(port) = default_port(scheme) {
         // A host follows, however many slashes there are.
@@ -169,10 +169,12 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
     let is_file = scheme == "file";
     match place.strip_prefix("//").map(split) {
         Some((host, path)) if is_file => {
-            let here = reader != Reader::Url || host.eq_ignore_ascii_case("localhost");
+            let here = reader != UriReader::Url || host.eq_ignore_ascii_case("localhost");
             (format!("//{}", if here { String::new() } else { host.to_lowercase() }), path)
         }
-        Some((host, path)) if reader != Reader::Url => (format!("//{}", host.to_lowercase()), path),
+        Some((host, path)) if reader != UriReader::Url => {
+            (format!("//{}", host.to_lowercase()), path)
+        }
         Some((host, path)) => (format!("//{host}"), path),
         None if is_file && place.starts_with('/') => ("//".to_owned(), place),
         None if is_file => ("///".to_owned(), place),
@@ -182,7 +184,7 @@ fn located<'p>(scheme: &str, place: &'p str, reader: Reader) -> (String, &'p str
 
 /// A path with `.` and `..` resolved. URL parsers also resolve escaped dots; code that opens files
 /// skips empty steps.
-fn walked(path: &str, by_path: bool) -> String {
+fn resolve_path(path: &str, by_path: bool) -> String {
     let mut steps: Vec<&str> = Vec::new();
     let mut ends_open = false;
     for step in path.strip_prefix('/').unwrap_or(path).split('/') {
@@ -205,7 +207,7 @@ fn walked(path: &str, by_path: bool) -> String {
 
 /// The text after a scheme, resolved as one path from the host on. `None` if it has no `.` or `..`:
 /// then the other readers cover it, and a query may contain a URL.
-fn walked_rest(rest: &str) -> Option<String> {
+fn resolve_rest(rest: &str) -> Option<String> {
     let rest = rest.replace('\\', "/");
     if !rest.split('/').any(|step| dots(step).is_some()) {
         return None;

@@ -11,14 +11,14 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use tapegate_core::actor::{Act, Actor, Cue, Seat};
-use tapegate_core::time::At;
-use tapegate_scenario::engine::{Engine, Setup};
-use tapegate_scenario::files::{FileError, Files, Opened};
-use tapegate_scenario::load::{Form, Limits, Loading, load};
+use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
+use tapegate_core::time::Timestamp;
+use tapegate_scenario::engine::{Engine, EngineSetup};
+use tapegate_scenario::files::{FileError, Files, OpenedFile};
+use tapegate_scenario::load::{LoadOptions, ScenarioFileKind, ScenarioLimits, load};
 use tapegate_scenario::model::Scenario;
 
-const SEAT: Seat = Seat(1);
+const SEAT: ActorSessionId = ActorSessionId(1);
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 fn main() {
@@ -76,14 +76,14 @@ baseline:
     text
 }
 
-struct Only(String);
+struct SingleFile(String);
 
-impl Files for Only {
-    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
-        Ok(Opened { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
+impl Files for SingleFile {
+    fn open(&self, path: &str, _: usize) -> Result<OpenedFile, FileError> {
+        Ok(OpenedFile { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
     }
 
-    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<OpenedFile, FileError> {
         Err(FileError::Missing)
     }
 
@@ -97,28 +97,30 @@ impl Files for Only {
 }
 
 fn read(text: &str) -> Rc<Scenario> {
-    let files = Only(text.to_owned());
-    let limits = Limits { tools: 10_000, ..Limits::default() };
-    let loaded =
-        load("s.yaml", &Loading { files: &files, library: None, limits, form: Form::Scenario });
+    let files = SingleFile(text.to_owned());
+    let limits = ScenarioLimits { tools: 10_000, ..ScenarioLimits::default() };
+    let loaded = load(
+        "s.yaml",
+        &LoadOptions { files: &files, library: None, limits, form: ScenarioFileKind::Scenario },
+    );
     Rc::new(loaded.scenario.unwrap())
 }
 
 fn ask(name: &str, scenario: &Rc<Scenario>, method: &str, params: String) {
-    let mut engine = Engine::new(Rc::clone(scenario), Setup::default());
+    let mut engine = Engine::new(Rc::clone(scenario), EngineSetup::default());
     let mut bytes = 0;
-    let mut act = |act: Act<'_>| {
-        if let Act::Say(parts) = act {
+    let mut act = |act: ActorAction<'_>| {
+        if let ActorAction::Say(parts) = act {
             bytes += black_box(parts).iter().map(|part| part.len()).sum::<usize>();
         }
     };
-    let at = At::default();
-    engine.handle(at, SEAT, Cue::Taken { shared: false, streams: false }, &mut act);
+    let at = Timestamp::default();
+    engine.handle(at, SEAT, ActorEvent::Taken { shared: false, streams: false }, &mut act);
     let line =
         format!(r#"{{"jsonrpc":"2.0","id":12345,"method":"{method}","params":{{{params}}}}}"#);
     measure(name, || {
-        engine.handle(at, SEAT, Cue::Said(black_box(line.as_bytes())), &mut act);
-        black_box(engine.due(SEAT));
+        engine.handle(at, SEAT, ActorEvent::Said(black_box(line.as_bytes())), &mut act);
+        black_box(engine.next_wakeup(SEAT));
     });
     assert!(bytes > 0);
 }

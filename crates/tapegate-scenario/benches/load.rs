@@ -8,18 +8,18 @@
 
 use std::time::Instant;
 
-use tapegate_scenario::files::{FileError, Files, Opened};
-use tapegate_scenario::load::{Form, Limits, Loading, load};
+use tapegate_scenario::files::{FileError, Files, OpenedFile};
+use tapegate_scenario::load::{LoadOptions, ScenarioFileKind, ScenarioLimits, load};
 
 /// One file.
-struct One(String);
+struct BenchFile(String);
 
-impl Files for One {
-    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
-        Ok(Opened { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
+impl Files for BenchFile {
+    fn open(&self, path: &str, _: usize) -> Result<OpenedFile, FileError> {
+        Ok(OpenedFile { path: path.to_owned(), bytes: self.0.clone().into_bytes() })
     }
 
-    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<OpenedFile, FileError> {
         Err(FileError::Missing)
     }
 
@@ -50,9 +50,10 @@ fn main() {
         ("a comment of 10 MB", format!("# {}\nserver: {{name: s}}\n", "x".repeat(10_000_000))),
         ("dollars, 9 MB", format!("server: {{name: s}}\n# {}\n", "${A}x".repeat(1_800_000))),
     ] {
-        let files = One(text);
-        let limits = Limits { config_bytes: 20 << 20, ..Limits::default() };
-        let how = Loading { files: &files, library: None, limits, form: Form::Scenario };
+        let files = BenchFile(text);
+        let limits = ScenarioLimits { config_bytes: 20 << 20, ..ScenarioLimits::default() };
+        let how =
+            LoadOptions { files: &files, library: None, limits, form: ScenarioFileKind::Scenario };
         let mut best = f64::INFINITY;
         for _ in 0..5 {
             let start = Instant::now();

@@ -7,34 +7,34 @@
 //! A *use* is one operation of a client: a request, and its retries with the input that the server
 //! asked for. A *listing* is a list with all of its pages.
 
-mod fit;
-mod gather;
-mod hello;
+mod argument_branches;
+mod asset_writer;
 mod items;
-mod listing;
-mod matching;
 mod methods;
 mod phases;
 mod reply;
-mod scene;
+mod schema_fit;
 mod sequence;
-mod spill;
+mod server_actions;
+mod server_hello;
 mod state;
 mod strict;
+mod tape_contents;
+mod tape_listings;
 mod tree;
 
 use std::io;
 
-use tapegate_core::tape::index::{Bodies, Index, Slot};
+use tapegate_core::tape::index::{BodySource, Index, IndexEntry};
 
-use crate::emit::{Document, Entry, Part};
+use crate::emit::{DocumentPart, MapEntry, YamlDocument};
 
-use gather::Gathered;
-use spill::Spiller;
+use asset_writer::AssetWriter;
+use tape_contents::TapeContents;
 
 /// The layout of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Style {
+pub enum ScenarioStyle {
     /// A single state throughout.
     #[default]
     Simple,
@@ -43,9 +43,9 @@ pub enum Style {
 }
 
 /// The settings of a conversion.
-pub struct Options<'a> {
+pub struct ConversionOptions<'a> {
     /// The layout of the scenario.
-    pub style: Style,
+    pub style: ScenarioStyle,
     /// After how many calls the attack begins. By default where the recorded server changes its
     /// tools, otherwise after three.
     pub phase_after: Option<u64>,
@@ -74,23 +74,23 @@ pub struct Options<'a> {
 }
 
 /// Stores texts that are too large for the scenario.
-pub trait Assets {
+pub trait AssetSink {
     /// Stores a file under a name like this one, and returns the path for `$file`.
     fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<String>;
 }
 
 /// A tape converted to a scenario.
 #[derive(Debug)]
-pub struct Converted {
+pub struct ConvertedTape {
     /// The scenario.
-    pub document: Document,
+    pub document: YamlDocument,
     /// Statistics and warnings.
-    pub summary: Summary,
+    pub summary: ConversionSummary,
 }
 
 /// Statistics and warnings of a conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ConversionSummary {
     /// How many tools the scenario has.
     pub tools: usize,
     /// How many resources.
@@ -124,23 +124,25 @@ pub struct Summary {
 /// Converts a tape to a scenario.
 pub fn convert(
     index: &Index,
-    bodies: &mut dyn Bodies,
-    assets: &mut dyn Assets,
-    options: &Options<'_>,
-) -> io::Result<Converted> {
+    bodies: &mut dyn BodySource,
+    assets: &mut dyn AssetSink,
+    options: &ConversionOptions<'_>,
+) -> io::Result<ConvertedTape> {
     let bytes_total = 2 * sizes(index, usize::MAX).0;
-    let mut tape = Tape { index, bodies, progress: options.progress, bytes_done: 0, bytes_total };
-    let mut gathered = gather::gather(&mut tape, options)?;
-    let mut summary = Summary {
+    let mut tape =
+        ConversionInput { index, bodies, progress: options.progress, bytes_done: 0, bytes_total };
+    let mut gathered = tape_contents::collect(&mut tape, options)?;
+    let mut summary = ConversionSummary {
         calls: gathered.calls,
         warnings: std::mem::take(&mut gathered.warnings),
-        ..Summary::default()
+        ..ConversionSummary::default()
     };
-    let spiller = Spiller::new(assets, options);
+    let spiller = AssetWriter::new(assets, options);
     let room = options.bytes_max;
-    let mut work = Work { tape, options, spiller, room, to_edit: false, summary: &mut summary };
+    let mut work =
+        ConversionState { tape, options, spiller, room, to_edit: false, summary: &mut summary };
     let entries = work.scenario(&gathered)?;
-    let spilled = work.spiller.done();
+    let spilled = work.spiller.totals();
     let warning = work.spiller.warning();
     summary.spilled = spilled;
     summary.warnings.extend(warning);
@@ -149,27 +151,27 @@ pub fn convert(
     let mut told = std::collections::HashSet::new();
     summary.warnings.retain(|warning| told.insert(warning.clone()));
     let head = head(index, options, &gathered);
-    Ok(Converted { document: Document { head, entries }, summary })
+    Ok(ConvertedTape { document: YamlDocument { head, entries }, summary })
 }
 
 /// The total size of a tape's messages, and the total with each message capped at `most`.
 pub fn sizes(index: &Index, most: usize) -> (u64, u64) {
-    let lengths = (0..index.len() as u32).map(|slot| u64::from(index.slot(slot).length));
+    let lengths = (0..index.len() as u32).map(|slot| u64::from(index.entry(slot).length));
     lengths.fold((0, 0), |(all, capped), bytes| (all + bytes, capped + bytes.min(most as u64)))
 }
 
 /// The tape being converted.
-struct Tape<'a> {
+struct ConversionInput<'a> {
     index: &'a Index,
-    bodies: &'a mut dyn Bodies,
+    bodies: &'a mut dyn BodySource,
     progress: &'a dyn Fn(u64, u64),
     bytes_done: u64,
     /// The approximate number of bytes to read: most messages once to classify, once to write.
     bytes_total: u64,
 }
 
-impl Tape<'_> {
-    fn text(&mut self, slot: &Slot) -> io::Result<&[u8]> {
+impl ConversionInput<'_> {
+    fn text(&mut self, slot: &IndexEntry) -> io::Result<&[u8]> {
         let all_but_end = self.bytes_total.saturating_sub(1);
         self.bytes_done = (self.bytes_done + u64::from(slot.length)).min(all_but_end);
         (self.progress)(self.bytes_done, self.bytes_total);
@@ -178,48 +180,54 @@ impl Tape<'_> {
 }
 
 /// A conversion in progress.
-struct Work<'a, 'b> {
-    tape: Tape<'a>,
-    options: &'a Options<'a>,
-    spiller: Spiller<'a>,
+struct ConversionState<'a, 'b> {
+    tape: ConversionInput<'a>,
+    options: &'a ConversionOptions<'a>,
+    spiller: AssetWriter<'a>,
     /// How many bytes are left for answers.
     room: usize,
     /// Whether answers get a marker where the user is to insert a payload.
     to_edit: bool,
-    summary: &'b mut Summary,
+    summary: &'b mut ConversionSummary,
 }
 
-impl Work<'_, '_> {
-    fn scenario(&mut self, gathered: &Gathered) -> io::Result<Vec<Entry>> {
+impl ConversionState<'_, '_> {
+    fn scenario(&mut self, gathered: &TapeContents) -> io::Result<Vec<MapEntry>> {
         let mut entries = Vec::new();
         if !self.options.strict {
             let words = "Texts are sent as written: `${…}` is not expanded.";
-            entries.push(Entry::new("interpolate", Part::text("none")).about(words).apart());
+            entries.push(
+                MapEntry::new("interpolate", DocumentPart::text("none"))
+                    .with_comment(words)
+                    .with_blank_line(),
+            );
         }
-        entries.push(Entry::new("server", self.server(gathered)?).apart());
+        entries.push(MapEntry::new("server", self.server(gathered)?).with_blank_line());
         entries.extend(self.states(gathered)?);
         if !self.options.strict {
             let methods = self.methods(gathered)?;
             self.summary.methods = methods.len();
             if !methods.is_empty() {
                 let words = "Answers to other methods, in recorded order.";
-                entries.push(Entry::new("methods", methods).about(words).apart());
+                entries
+                    .push(MapEntry::new("methods", methods).with_comment(words).with_blank_line());
             }
         }
-        entries.push(Entry::new("unknown_methods", Part::text("error")).apart());
+        entries
+            .push(MapEntry::new("unknown_methods", DocumentPart::text("error")).with_blank_line());
         Ok(entries)
     }
 }
 
 /// The comments at the top of the file.
-fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String> {
+fn head(index: &Index, options: &ConversionOptions<'_>, gathered: &TapeContents) -> Vec<String> {
     let mut head = Vec::new();
     if let Some(schema) = options.schema.filter(|_| !options.strict) {
         head.push(format!("yaml-language-server: $schema={schema}"));
     }
     let style = match options.style {
-        Style::Simple => "",
-        Style::Phased => " (phased)",
+        ScenarioStyle::Simple => "",
+        ScenarioStyle::Phased => " (phased)",
     };
     head.push(format!("Made by `tapegate convert` from {}{style}", options.tape));
     if let Some(header) = index.headers().first() {
@@ -228,7 +236,7 @@ fn head(index: &Index, options: &Options<'_>, gathered: &Gathered) -> Vec<String
     }
     head.push(String::new());
     match (options.style, gathered.attack_after(options)) {
-        (Style::Phased, Some(after)) => {
+        (ScenarioStyle::Phased, Some(after)) => {
             let words = format!("Calls 1 to {after} get the recorded answers; the phase");
             head.push(words + " `attack` answers later calls.");
             head.push("Edit that phase to define the attack.".to_owned());

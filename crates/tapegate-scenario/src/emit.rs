@@ -9,23 +9,23 @@ mod scalar;
 mod writer;
 
 use crate::finding::Findings;
-use crate::node::{Key, Node, Value};
+use crate::node::{Node, NodeKey, NodeValue};
 use crate::yaml;
 
-use writer::Writer;
+use writer::YamlWriter;
 
 /// A document to be written: a tree with comments.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
+pub struct YamlDocument {
     /// The comments at the top, line by line.
     pub head: Vec<String>,
     /// The entries of the top-level map.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<MapEntry>,
 }
 
 /// An entry of a map.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct MapEntry {
     /// The comments above it, line by line.
     pub comments: Vec<String>,
     /// Whether an empty line precedes them.
@@ -33,44 +33,44 @@ pub struct Entry {
     /// The key.
     pub key: String,
     /// The value.
-    pub value: Part,
+    pub value: DocumentPart,
 }
 
 /// An element of a list.
 #[derive(Debug, Clone)]
-pub struct Element {
+pub struct ListElement {
     /// The comments above it, line by line.
     pub comments: Vec<String>,
     /// Whether an empty line precedes them.
     pub apart: bool,
     /// The value.
-    pub value: Part,
+    pub value: DocumentPart,
 }
 
 /// A part of a document.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum DocumentPart {
     /// A tree without comments.
     Node(Node),
     /// A map.
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
     /// A list.
-    List(Vec<Element>),
+    List(Vec<ListElement>),
 }
 
 /// Writes a document as YAML.
-pub fn write(document: &Document) -> String {
-    let mut writer = Writer::default();
+pub fn write(document: &YamlDocument) -> String {
+    let mut writer = YamlWriter::default();
     writer.document(document);
     writer.out
 }
 
 /// Checks that loading `text` yields exactly the document; on failure, why not.
-pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
+pub fn check_roundtrip(document: &YamlDocument, text: &str) -> Result<(), String> {
     let mut findings = Findings::default();
     let read = yaml::parse(text, 0, &mut findings);
     if let Some(finding) = findings.into_list().into_iter().next() {
-        return Err(format!("line {}: {}", finding.spot.line, finding.words));
+        return Err(format!("line {}: {}", finding.spot.line, finding.message));
     }
     let (read, meant) = (read.map(|node| as_read(&node)), document.to_node());
     match read == Some(meant) {
@@ -79,53 +79,53 @@ pub fn reads_back(document: &Document, text: &str) -> Result<(), String> {
     }
 }
 
-impl Document {
+impl YamlDocument {
     /// The tree without comments, as a loader sees it.
     pub fn to_node(&self) -> Node {
-        Node::new(Value::Map(self.entries.iter().map(Entry::to_node).collect()))
+        Node::new(NodeValue::Map(self.entries.iter().map(MapEntry::to_node).collect()))
     }
 }
 
-impl Entry {
+impl MapEntry {
     /// Creates an entry without comments.
-    pub fn new(key: impl Into<String>, value: impl Into<Part>) -> Self {
+    pub fn new(key: impl Into<String>, value: impl Into<DocumentPart>) -> Self {
         Self { comments: Vec::new(), apart: false, key: key.into(), value: value.into() }
     }
 
     /// Adds a comment above the entry.
     #[must_use]
-    pub fn about(mut self, comment: impl Into<String>) -> Self {
+    pub fn with_comment(mut self, comment: impl Into<String>) -> Self {
         self.comments.push(comment.into());
         self
     }
 
     /// Adds an empty line above the entry.
     #[must_use]
-    pub fn apart(mut self) -> Self {
+    pub fn with_blank_line(mut self) -> Self {
         self.apart = true;
         self
     }
 
-    fn to_node(&self) -> (Key, Node) {
-        (Key { spot: Default::default(), name: self.key.clone() }, self.value.to_node())
+    fn to_node(&self) -> (NodeKey, Node) {
+        (NodeKey { spot: Default::default(), name: self.key.clone() }, self.value.to_node())
     }
 }
 
-impl Element {
+impl ListElement {
     /// Creates an element without comments.
-    pub fn new(value: impl Into<Part>) -> Self {
+    pub fn new(value: impl Into<DocumentPart>) -> Self {
         Self { comments: Vec::new(), apart: false, value: value.into() }
     }
 
     /// Adds a comment above the element.
     #[must_use]
-    pub fn about(mut self, comment: impl Into<String>) -> Self {
+    pub fn with_comment(mut self, comment: impl Into<String>) -> Self {
         self.comments.push(comment.into());
         self
     }
 }
 
-impl Part {
+impl DocumentPart {
     /// Creates a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Node(Node::text(text))
@@ -136,30 +136,30 @@ impl Part {
         match self {
             Self::Node(node) => as_read(node),
             Self::Map(entries) => {
-                Node::new(Value::Map(entries.iter().map(Entry::to_node).collect()))
+                Node::new(NodeValue::Map(entries.iter().map(MapEntry::to_node).collect()))
             }
             Self::List(elements) => {
                 let elements = elements.iter().map(|element| element.value.to_node());
-                Node::new(Value::List(elements.collect()))
+                Node::new(NodeValue::List(elements.collect()))
             }
         }
     }
 }
 
-impl From<Node> for Part {
+impl From<Node> for DocumentPart {
     fn from(node: Node) -> Self {
         Self::Node(node)
     }
 }
 
-impl From<Vec<Entry>> for Part {
-    fn from(entries: Vec<Entry>) -> Self {
+impl From<Vec<MapEntry>> for DocumentPart {
+    fn from(entries: Vec<MapEntry>) -> Self {
         Self::Map(entries)
     }
 }
 
-impl From<Vec<Element>> for Part {
-    fn from(elements: Vec<Element>) -> Self {
+impl From<Vec<ListElement>> for DocumentPart {
+    fn from(elements: Vec<ListElement>) -> Self {
         Self::List(elements)
     }
 }
@@ -167,13 +167,13 @@ impl From<Vec<Element>> for Part {
 /// Replaces raw JSON by the map that it is written as.
 fn as_read(node: &Node) -> Node {
     Node::new(match &node.value {
-        Value::Raw(text) => raw(text).value,
-        Value::List(elements) => Value::List(elements.iter().map(as_read).collect()),
-        Value::Map(entries) => Value::Map(
+        NodeValue::Raw(text) => raw(text).value,
+        NodeValue::List(elements) => NodeValue::List(elements.iter().map(as_read).collect()),
+        NodeValue::Map(entries) => NodeValue::Map(
             entries
                 .iter()
                 .map(|(key, node)| {
-                    (Key { spot: Default::default(), name: key.name.clone() }, as_read(node))
+                    (NodeKey { spot: Default::default(), name: key.name.clone() }, as_read(node))
                 })
                 .collect(),
         ),
@@ -182,8 +182,8 @@ fn as_read(node: &Node) -> Node {
 }
 
 fn raw(text: &str) -> Node {
-    let key = Key { spot: Default::default(), name: "$json".to_owned() };
-    Node::new(Value::Map(vec![(key, Node::text(text))]))
+    let key = NodeKey { spot: Default::default(), name: "$json".to_owned() };
+    Node::new(NodeValue::Map(vec![(key, Node::text(text))]))
 }
 
 #[cfg(test)]

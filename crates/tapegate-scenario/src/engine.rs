@@ -7,59 +7,59 @@
 //! before the phase changes, and nothing else is answered in between; every queue is bounded.
 
 mod answer;
+mod answer_origin;
 mod batch;
 mod capabilities;
+mod engine_turn;
 mod handlers;
-mod kept;
+mod item_listing;
 mod lifecycle;
-mod listen;
-mod listing;
-mod modern;
 mod note;
+mod owned_request;
+mod phase_progress;
 mod phases;
-mod play;
-mod progress;
+mod prepared_scenario;
 mod reload;
 mod request;
-mod script;
-mod source;
-mod suspend;
-mod tell;
-mod turn;
+mod running_request;
+mod server_messages;
+mod session;
+mod stateless;
+mod subscriptions;
+mod suspended_operation;
 mod uri;
-mod visit;
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use tapegate_core::actor::{Act, Actor, Cue, Seat};
-use tapegate_core::time::At;
+use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
+use tapegate_core::time::Timestamp;
 
-use crate::model::{Delivery, Scenario, Scope};
-pub use note::Note;
-use progress::Progress;
-use script::Script;
-use turn::Turn;
-use visit::Visit;
+use crate::model::{Delivery, Scenario, ScenarioScope};
+use engine_turn::EngineTurn;
+pub use note::EngineNote;
+use phase_progress::PhaseProgress;
+use prepared_scenario::PreparedScenario;
+use session::EngineSession;
 
 /// A map whose hash is randomly seeded, so that clients cannot force collisions.
-type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+type EngineMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How often waiting requests check whether another client has changed the shared phase.
 const POLL_NS: u64 = 5_000_000;
 
 /// Looks up an environment variable.
-pub type Env = Rc<dyn Fn(&str) -> Option<String>>;
+pub type EnvLookup = Rc<dyn Fn(&str) -> Option<String>>;
 /// Called for each event, with its time and the client it concerns.
-pub type Watch = Rc<dyn Fn(At, Seat, Note<'_>)>;
+pub type EngineObserver = Rc<dyn Fn(Timestamp, ActorSessionId, EngineNote<'_>)>;
 
 /// The settings that a scenario runs with.
-pub struct Setup {
+pub struct EngineSetup {
     /// The seed of all random values.
     pub seed: u64,
     /// The environment variables that templates may read.
-    pub env: Env,
+    pub env: EnvLookup,
     /// The delivery of every answer, overriding the scenario's own.
     pub delivery: Option<Delivery>,
     /// Whether programs and other servers may supply answers.
@@ -67,23 +67,26 @@ pub struct Setup {
     /// Whether the scenario may be reloaded; if so, any list may change.
     pub reloads: bool,
     /// Called for each event.
-    pub watch: Watch,
+    pub watch: EngineObserver,
 }
 
-impl Default for Setup {
+impl Default for EngineSetup {
     fn default() -> Self {
-        let (env, watch) = (Rc::new(|_: &str| None), Rc::new(|_: At, _: Seat, _: Note<'_>| ()));
+        let (env, watch) = (
+            Rc::new(|_: &str| None),
+            Rc::new(|_: Timestamp, _: ActorSessionId, _: EngineNote<'_>| ()),
+        );
         Self { seed: 0, env, delivery: None, handlers: false, reloads: false, watch }
     }
 }
 
 /// Plays the server side of a scenario.
 pub struct Engine {
-    script: Rc<Script>,
-    setup: Setup,
-    seats: HashMap<Seat, Table, foldhash::fast::RandomState>,
+    script: Rc<PreparedScenario>,
+    setup: EngineSetup,
+    seats: HashMap<ActorSessionId, ClientState, foldhash::fast::RandomState>,
     /// The progress of all clients, if they share one.
-    global: Progress,
+    global: PhaseProgress,
     /// How many clients have connected.
     visits: u32,
     /// The last ticket number given to an answer.
@@ -92,21 +95,21 @@ pub struct Engine {
 }
 
 /// A client and its progress.
-struct Table {
-    visit: Visit,
-    progress: Progress,
+struct ClientState {
+    engine_session: EngineSession,
+    progress: PhaseProgress,
     /// The state of the random number generator.
     dice: Cell<u64>,
 }
 
 impl Engine {
     /// Creates an engine that runs `scenario`.
-    pub fn new(scenario: Rc<Scenario>, setup: Setup) -> Self {
+    pub fn new(scenario: Rc<Scenario>, setup: EngineSetup) -> Self {
         Self {
-            script: Rc::new(Script::new(scenario, setup.reloads)),
+            script: Rc::new(PreparedScenario::new(scenario, setup.reloads)),
             setup,
             seats: HashMap::default(),
-            global: Progress::default(),
+            global: PhaseProgress::default(),
             visits: 0,
             tickets: 0,
             failure: None,
@@ -119,69 +122,79 @@ impl Engine {
     }
 
     fn is_global(&self) -> bool {
-        self.script.scenario.server.scope == Scope::Global
+        self.script.scenario.server.scope == ScenarioScope::Global
     }
 
     /// The progress that applies to this client: its own or the shared one.
-    fn progress<'a>(&'a self, table: &'a Table) -> &'a Progress {
+    fn progress<'a>(&'a self, table: &'a ClientState) -> &'a PhaseProgress {
         if self.is_global() { &self.global } else { &table.progress }
     }
 }
 
 impl Actor for Engine {
-    fn handle(&mut self, at: At, seat: Seat, cue: Cue<'_>, act: &mut dyn FnMut(Act<'_>)) {
-        if let Cue::Taken { streams, .. } = cue {
+    fn handle(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        event: ActorEvent<'_>,
+        act: &mut dyn FnMut(ActorAction<'_>),
+    ) {
+        if let ActorEvent::Taken { streams, .. } = event {
             self.visits += 1;
-            let visit = Visit::new(self.visits, streams);
+            let engine_session = EngineSession::new(self.visits, streams);
             // The n-th client draws the same random values, whatever the other clients do.
             let others = u64::from(self.visits - 1).wrapping_mul(0xd605_bbb5_8c8a_bbfd);
             let dice = Cell::new(self.setup.seed.wrapping_add(others));
-            self.seats.insert(seat, Table { visit, progress: Progress::default(), dice });
+            self.seats.insert(
+                session,
+                ClientState { engine_session, progress: PhaseProgress::default(), dice },
+            );
             return;
         }
         let global = self.is_global();
         let failed = self.failure.is_some();
-        let Some(table) = self.seats.get_mut(&seat).filter(|_| !failed) else { return };
-        let mut turn = Turn {
+        let Some(table) = self.seats.get_mut(&session).filter(|_| !failed) else { return };
+        let mut turn = EngineTurn {
             script: &self.script,
             setup: &self.setup,
-            visit: &mut table.visit,
+            engine_session: &mut table.engine_session,
             progress: if global { &mut self.global } else { &mut table.progress },
             tickets: &mut self.tickets,
             dice: &table.dice,
             failure: &mut self.failure,
             at,
-            seat,
+            session,
             act,
         };
-        let is_empty = matches!(cue, Cue::Empty);
-        turn.cue(cue);
+        let is_empty = matches!(event, ActorEvent::Empty);
+        turn.handle_event(event);
         if is_empty {
-            self.seats.remove(&seat);
+            self.seats.remove(&session);
         }
     }
 
-    fn due(&self, seat: Seat) -> Option<u64> {
-        let table = self.seats.get(&seat)?;
+    fn next_wakeup(&self, session: ActorSessionId) -> Option<u64> {
+        let table = self.seats.get(&session)?;
         if self.failure.is_some() {
             return None;
         }
         let progress = self.progress(table);
         let held = match &progress.leaving {
-            Some(leaving) if leaving.seat != seat => table.visit.held_since(),
-            None if table.visit.is_holding() => Some(0),
+            Some(leaving) if leaving.session != session => table.engine_session.last_checked(),
+            None if table.engine_session.has_waiting() => Some(0),
             _ => None,
         };
         let poll = held.map(|since| since.saturating_add(POLL_NS));
-        let phase = progress.due(&self.script);
-        table.visit.due().into_iter().chain(poll).chain(phase).min()
+        let phase = progress.next_deadline(&self.script);
+        table.engine_session.next_deadline().into_iter().chain(poll).chain(phase).min()
     }
 
-    fn busy(&self, seat: Seat) -> bool {
-        self.failure.is_none() && self.seats.get(&seat).is_some_and(|table| table.visit.is_busy())
+    fn is_busy(&self, session: ActorSessionId) -> bool {
+        self.failure.is_none()
+            && self.seats.get(&session).is_some_and(|table| table.engine_session.is_busy())
     }
 
-    fn backlog(&self, seat: Seat) -> usize {
-        self.seats.get(&seat).map_or(0, |table| table.visit.backlog())
+    fn backlog_bytes(&self, session: ActorSessionId) -> usize {
+        self.seats.get(&session).map_or(0, |table| table.engine_session.backlog_bytes())
     }
 }

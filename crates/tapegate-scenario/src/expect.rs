@@ -4,13 +4,15 @@
 //! every client message and keeps the evidence for its verdict. It does not affect the protocol: an
 //! agent that falls for a scenario is answered like any other.
 
+mod expectation_test;
 mod judge;
+mod message_pattern;
 mod read;
-mod sighting;
-mod test;
 
-pub use judge::{Judge, Outcome, Ruling, Seen, Verdict};
-pub use sighting::Sighting;
+pub use judge::{
+    ExpectationJudge, ExpectationOutcome, ExpectationReport, ExpectationResult, SeenMessage,
+};
+pub use message_pattern::MessagePattern;
 
 use crate::node::Spot;
 
@@ -24,22 +26,22 @@ pub struct Expectation {
     /// The expectation, in a sentence.
     pub title: String,
     /// How severe a violation is.
-    pub severity: Grade,
+    pub severity: ExpectationSeverity,
     /// How to fix a violation, in a sentence.
     pub help: Option<String>,
     /// Whether the message must come or must not.
-    pub rule: Rule,
+    pub rule: ExpectationRule,
     /// The message.
-    pub sighting: Sighting,
+    pub pattern: MessagePattern,
     /// A message that must have come before; without it, later ones do not count.
-    pub after: Option<Sighting>,
+    pub after: Option<MessagePattern>,
     /// How many such messages decide the outcome.
     pub count: u64,
 }
 
 /// Whether a message must come or must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum ExpectationRule {
     /// Fewer than `count` may come.
     Never,
     /// At least `count` must come.
@@ -48,7 +50,7 @@ pub enum Rule {
 
 /// How severe a violation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Grade {
+pub enum ExpectationSeverity {
     /// A minor flaw.
     Low,
     /// Harmful in combination with other flaws.
@@ -60,12 +62,12 @@ pub enum Grade {
     Critical,
 }
 
-impl Grade {
+impl ExpectationSeverity {
     /// All grades, lowest first.
     pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
 
     /// The name used in scenarios and reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Medium => "medium",

@@ -4,20 +4,20 @@
 //! when it is sent. The size is known in advance, so that no payload over the limits is ever built.
 
 mod json;
-mod odd;
 mod random;
 mod read;
+mod text_payloads;
 
 use tapegate_core::json::write_str;
 use tapegate_core::tape::base64_encode;
 
-use json::{Batch, Nested, RepeatedKeys};
-use odd::{Ansi, Garbage, Spam};
+use json::{NestedValue, NotificationBatch, RepeatedKeys};
+use text_payloads::{AnsiText, GarbageText, UnicodeSpam};
 
 /// Produces a payload, always the same.
 #[derive(Debug)]
 pub struct Generator {
-    kind: Kind,
+    kind: GeneratorKind,
     /// Whether it is written as base64.
     in_base64: bool,
 }
@@ -34,13 +34,13 @@ pub struct GeneratorLimits {
 }
 
 #[derive(Debug)]
-enum Kind {
-    Nested(Nested),
-    Batch(Batch),
-    Garbage(Garbage),
+enum GeneratorKind {
+    Nested(NestedValue),
+    Batch(NotificationBatch),
+    Garbage(GarbageText),
     RepeatedKeys(RepeatedKeys),
-    Spam(Spam),
-    Ansi(Ansi),
+    Spam(UnicodeSpam),
+    Ansi(AnsiText),
 }
 
 impl Default for GeneratorLimits {
@@ -53,12 +53,12 @@ impl Generator {
     /// Appends the payload. All payloads but binary garbage are UTF-8.
     pub fn write(&self, out: &mut Vec<u8>) {
         match &self.kind {
-            Kind::Nested(nested) => nested.write(out),
-            Kind::Batch(batch) => batch.write(out),
-            Kind::Garbage(garbage) => garbage.write(out),
-            Kind::RepeatedKeys(keys) => keys.write(out),
-            Kind::Spam(spam) => spam.write(out),
-            Kind::Ansi(ansi) => ansi.write(out),
+            GeneratorKind::Nested(nested) => nested.write(out),
+            GeneratorKind::Batch(batch) => batch.write(out),
+            GeneratorKind::Garbage(garbage) => garbage.write(out),
+            GeneratorKind::RepeatedKeys(keys) => keys.write(out),
+            GeneratorKind::Spam(spam) => spam.write(out),
+            GeneratorKind::Ansi(ansi) => ansi.write(out),
         }
     }
 
@@ -84,23 +84,26 @@ impl Generator {
 
     /// Whether the payload is JSON, so that it can be used as a value.
     pub fn is_json(&self) -> bool {
-        matches!(self.kind, Kind::Nested(_) | Kind::Batch(_) | Kind::RepeatedKeys(_))
+        matches!(
+            self.kind,
+            GeneratorKind::Nested(_) | GeneratorKind::Batch(_) | GeneratorKind::RepeatedKeys(_)
+        )
     }
 
     /// An upper bound of the payload's size in bytes.
     pub fn bytes_max(&self) -> usize {
         match &self.kind {
-            Kind::Nested(nested) => nested.bytes(),
-            Kind::Batch(batch) => batch.bytes(),
-            Kind::Garbage(garbage) => garbage.bytes,
-            Kind::RepeatedKeys(keys) => keys.bytes(),
-            Kind::Spam(spam) => spam.bytes,
-            Kind::Ansi(ansi) => ansi.bytes_max(),
+            GeneratorKind::Nested(nested) => nested.bytes(),
+            GeneratorKind::Batch(batch) => batch.bytes(),
+            GeneratorKind::Garbage(garbage) => garbage.bytes,
+            GeneratorKind::RepeatedKeys(keys) => keys.bytes(),
+            GeneratorKind::Spam(spam) => spam.bytes,
+            GeneratorKind::Ansi(ansi) => ansi.bytes_max(),
         }
     }
 
     fn is_binary(&self) -> bool {
-        matches!(&self.kind, Kind::Garbage(garbage) if garbage.is_binary())
+        matches!(&self.kind, GeneratorKind::Garbage(garbage) if garbage.is_binary())
     }
 }
 

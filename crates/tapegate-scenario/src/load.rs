@@ -5,7 +5,7 @@
 //! [`Scenario`]. Every step reports all problems it finds; none stops at the first one if it can go
 //! on.
 
-pub(crate) mod assemble;
+pub(crate) mod assembly;
 mod json;
 mod limits;
 mod variables;
@@ -14,31 +14,31 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-pub use limits::Limits;
+pub use limits::ScenarioLimits;
 
-use crate::files::{FileError, Files, Opened};
+use crate::files::{FileError, Files, OpenedFile};
 use crate::finding::{Finding, Findings};
 use crate::model::Scenario;
-use crate::node::{Node, Spot, Value};
+use crate::node::{Node, NodeValue, Spot};
 use crate::read;
 use crate::shape::{self, language};
 use crate::yaml;
 
 /// The settings for loading a scenario.
-pub struct Loading<'a> {
+pub struct LoadOptions<'a> {
     /// The source of files and variables.
     pub files: &'a dyn Files,
     /// The folder that `$include` searches first, and `$file` last.
     pub library: Option<String>,
     /// The limits.
-    pub limits: Limits,
+    pub limits: ScenarioLimits,
     /// The kind of file.
-    pub form: Form,
+    pub form: ScenarioFileKind,
 }
 
 /// The kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum ScenarioFileKind {
     /// A scenario.
     #[default]
     Scenario,
@@ -48,7 +48,7 @@ pub enum Form {
 
 /// The result of loading a scenario.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct ScenarioLoadResult {
     /// The scenario, unless there are errors.
     pub scenario: Option<Scenario>,
     /// The findings, in the order of the text.
@@ -58,17 +58,17 @@ pub struct Loaded {
 }
 
 /// Loads the scenario in the file `main`.
-pub fn load(main: &str, how: &Loading<'_>) -> Loaded {
+pub fn load(main: &str, how: &LoadOptions<'_>) -> ScenarioLoadResult {
     run(main, how, false)
 }
 
 /// Loads a scenario, and reports everything that TJ-SPEC-001 does not have as an error.
-pub fn load_strict_001(main: &str, how: &Loading<'_>) -> Loaded {
+pub fn load_strict_001(main: &str, how: &LoadOptions<'_>) -> ScenarioLoadResult {
     run(main, how, true)
 }
 
-fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
-    let mut loader = Loader {
+fn run(main: &str, how: &LoadOptions<'_>, strict_001: bool) -> ScenarioLoadResult {
+    let mut loader = ScenarioLoader {
         how,
         findings: Findings::default(),
         sources: Vec::new(),
@@ -78,13 +78,13 @@ fn run(main: &str, how: &Loading<'_>, strict_001: bool) -> Loaded {
         bytes_left: COPIED_BYTES_MAX,
         file_bytes_left: FILES_BYTES_MAX,
     };
-    let scenario = loader.main(main, strict_001);
-    let Loader { findings, mut sources, .. } = loader;
+    let scenario = loader.load_main(main, strict_001);
+    let ScenarioLoader { findings, mut sources, .. } = loader;
     if sources.is_empty() {
         sources.push(main.to_owned());
     }
     let scenario = scenario.filter(|_| !findings.has_errors());
-    Loaded { scenario, findings: findings.into_list(), sources }
+    ScenarioLoadResult { scenario, findings: findings.into_list(), sources }
 }
 
 /// The size limit of all copies of included files together.
@@ -94,19 +94,19 @@ const FILES_BYTES_MAX: usize = 4 << 30;
 
 /// The passes over a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passes {
+pub(crate) struct FilePasses {
     /// Environment variables, before the YAML is parsed.
     pub(crate) env: bool,
     /// Templates, when a message is sent.
     pub(crate) templates: bool,
 }
 
-struct Loader<'a> {
-    how: &'a Loading<'a>,
+struct ScenarioLoader<'a> {
+    how: &'a LoadOptions<'a>,
     findings: Findings,
     sources: Vec<String>,
     /// The passes over each source.
-    passes: Vec<Passes>,
+    passes: Vec<FilePasses>,
     /// The included files by canonical path; `None` if one could not be read.
     included: HashMap<String, Option<Node>, RandomState>,
     /// The files being assembled, each included by the previous one.
@@ -115,44 +115,44 @@ struct Loader<'a> {
     file_bytes_left: usize,
 }
 
-impl Loader<'_> {
-    fn main(&mut self, main: &str, strict_001: bool) -> Option<Scenario> {
+impl ScenarioLoader<'_> {
+    fn load_main(&mut self, main: &str, strict_001: bool) -> Option<Scenario> {
         let opened = match self.how.files.open(main, self.how.limits.config_bytes) {
             Ok(opened) => opened,
             Err(error) => {
-                let words = match error {
+                let message = match error {
                     FileError::TooLarge { .. } => {
                         format!("the file cannot be read: {error}; {RAISE}")
                     }
                     _ => format!("the file cannot be read: {error}"),
                 };
-                self.findings.error(Spot::default(), words);
+                self.findings.error(Spot::default(), message);
                 return None;
             }
         };
         self.chain.push(opened.path.clone());
         let folder = self.how.files.folder_of(&opened.path);
         let node = self.document(main.to_owned(), &opened)?;
-        if node.value == Value::Null {
+        if node.value == NodeValue::Null {
             self.findings.error(node.spot, "the file has no content");
             return None;
         }
         let mut node = self.assemble(node, &folder);
-        self.bare_paths(&mut node, &folder);
+        self.read_item_paths(&mut node, &folder);
         let table = match self.how.form {
-            Form::Scenario => &language::SCENARIO,
-            Form::Tool => &language::TOOL_ITEM,
+            ScenarioFileKind::Scenario => &language::SCENARIO,
+            ScenarioFileKind::Tool => &language::TOOL_ITEM,
         };
         shape::check(&node, &shape::Shape::Table(table), &mut self.findings);
         if strict_001 {
-            shape::beyond_001(&node, &shape::Shape::Table(table), &mut self.findings);
+            shape::report_own_keys(&node, &shape::Shape::Table(table), &mut self.findings);
         }
         read::scenario(&node, self.how.form, &self.how.limits, &self.passes, &mut self.findings)
     }
 
     /// Parses a file into a tree, after substituting its variables.
-    fn document(&mut self, name: String, opened: &Opened) -> Option<Node> {
-        let file = self.source(name, Passes { env: true, templates: true })?;
+    fn document(&mut self, name: String, opened: &OpenedFile) -> Option<Node> {
+        let file = self.source(name, FilePasses { env: true, templates: true })?;
         let bytes = opened.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&opened.bytes);
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
@@ -165,11 +165,12 @@ impl Loader<'_> {
             }
         };
         let found = interpolate_line(text);
-        let passes = found.and_then(passes_of).unwrap_or(Passes { env: true, templates: true });
+        let passes =
+            found.and_then(parse_passes).unwrap_or(FilePasses { env: true, templates: true });
         self.passes[usize::from(file)] = passes;
         let (text, origin) = match passes.env {
             true => variables::substitute(text, file, self.how.files, &mut self.findings),
-            false => (text.into(), yaml::Origin::default()),
+            false => (text.into(), yaml::SourceMap::default()),
         };
         let node = match opened.path.ends_with(".json") {
             true => json::read(&text, file, &mut self.findings),
@@ -180,7 +181,7 @@ impl Loader<'_> {
     }
 
     /// Adds a source and returns its number.
-    fn source(&mut self, name: String, passes: Passes) -> Option<u16> {
+    fn source(&mut self, name: String, passes: FilePasses) -> Option<u16> {
         let Ok(file) = u16::try_from(self.sources.len()) else {
             self.findings.error(Spot::default(), "too many files");
             return None;
@@ -192,10 +193,10 @@ impl Loader<'_> {
 
     /// `interpolate` is searched for before the YAML is parsed, so it must start a line.
     fn check_interpolate(&mut self, node: &Node, found: bool) {
-        let Some(said) = node.get("interpolate") else { return };
-        if !found && said.as_text() != Some("all") {
+        let Some(setting) = node.get("interpolate") else { return };
+        if !found && setting.as_text() != Some("all") {
             let words = "`interpolate` must be on a line of its own, without leading spaces";
-            self.findings.error(said.spot, words);
+            self.findings.error(setting.spot, words);
         }
     }
 }
@@ -217,7 +218,7 @@ fn interpolate_line(text: &str) -> Option<&str> {
     }
 }
 
-fn passes_of(word: &str) -> Option<Passes> {
+fn parse_passes(word: &str) -> Option<FilePasses> {
     let (env, templates) = match word {
         "all" => (true, true),
         "env" => (true, false),
@@ -225,7 +226,7 @@ fn passes_of(word: &str) -> Option<Passes> {
         "none" => (false, false),
         _ => return None,
     };
-    Some(Passes { env, templates })
+    Some(FilePasses { env, templates })
 }
 
 /// The hint for exceeding a size limit.

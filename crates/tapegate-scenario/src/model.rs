@@ -10,10 +10,11 @@ mod phase;
 use std::rc::Rc;
 
 pub use answer::{
-    Action, Answer, Branch, Exhausted, Handler, HandlerKind, Outcome, Reply, Response, Sequence,
+    AnswerSource, HandlerKind, ItemResponse, OnSequenceEnd, ReplyOutcome, ReplySequence,
+    ResponseBranch, ResponseHandler, ScenarioAction, ScenarioReply,
 };
-pub use behavior::{Behavior, Delivery, Effect, EffectTrigger, OnCancel, SideEffect};
-pub use phase::{Advance, Event, EventKind, OnTimeout, Phase};
+pub use behavior::{Behavior, Delivery, EffectTrigger, OnCancel, ServerEffect, SideEffect};
+pub use phase::{EventKind, OnTimeout, Phase, PhaseAdvance, PhaseEvent};
 
 use crate::expect::Expectation;
 use crate::node::Node;
@@ -26,26 +27,26 @@ pub const PROTOCOL_VERSIONS: [&str; 5] =
 #[derive(Debug)]
 pub struct Scenario {
     /// The metadata.
-    pub about: About,
+    pub about: ScenarioMetadata,
     /// What the server reports about itself.
-    pub server: Server,
+    pub server: ScenarioServer,
     /// The state before the first phase, and after the last one.
-    pub baseline: State,
+    pub baseline: PhaseState,
     /// The phases, each with its complete state.
     pub phases: Vec<Phase>,
     /// How unknown methods are handled.
     pub unknown_methods: UnknownMethods,
     /// Responses by method name, which take precedence over everything else.
-    pub methods: Vec<(String, Response)>,
+    pub methods: Vec<(String, ItemResponse)>,
     /// The log settings.
-    pub logging: Logging,
+    pub logging: LogSettings,
     /// Expectations of how a safe agent acts.
     pub expect: Vec<Expectation>,
 }
 
 /// Metadata of a scenario: the `metadata` block.
 #[derive(Debug, Default)]
-pub struct About {
+pub struct ScenarioMetadata {
     /// A short name: `rug-pull`.
     pub id: Option<String>,
     /// A title.
@@ -62,13 +63,13 @@ pub struct About {
 
 /// What the server reports about itself.
 #[derive(Debug)]
-pub struct Server {
+pub struct ScenarioServer {
     /// `serverInfo` as it is sent: name, version and any other members given.
     pub info: Node,
     /// The instructions for the model.
     pub instructions: Option<String>,
     /// Which clients share phases and counts.
-    pub scope: Scope,
+    pub scope: ScenarioScope,
     /// The protocol revisions that it speaks, newest first; all known ones if empty.
     pub protocol_versions: Vec<String>,
     /// How many items one page of a list has; by default, all of them.
@@ -77,7 +78,7 @@ pub struct Server {
 
 /// Which clients share phases and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
+pub enum ScenarioScope {
     /// Each client has its own. Sessionless clients of one endpoint share theirs.
     #[default]
     Connection,
@@ -87,15 +88,15 @@ pub enum Scope {
 
 /// What a server offers during a phase.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct PhaseState {
     /// Its tools, in list order. If a name occurs twice, calls go to the last one.
-    pub tools: Vec<Rc<Item>>,
+    pub tools: Vec<Rc<ScenarioItem>>,
     /// Its resources.
-    pub resources: Vec<Rc<Item>>,
+    pub resources: Vec<Rc<ScenarioItem>>,
     /// Its resource templates.
-    pub templates: Vec<Rc<Item>>,
+    pub templates: Vec<Rc<ScenarioItem>>,
     /// Its prompts.
-    pub prompts: Vec<Rc<Item>>,
+    pub prompts: Vec<Rc<ScenarioItem>>,
     /// Its capabilities; inferred from its contents unless given.
     pub capabilities: Option<Node>,
     /// How it behaves where an item has no behavior of its own.
@@ -117,7 +118,7 @@ pub enum ItemKind {
 
 /// A tool, resource, resource template or prompt, and the response to using it.
 #[derive(Debug)]
-pub struct Item {
+pub struct ScenarioItem {
     /// Its kind.
     pub kind: ItemKind,
     /// Its name; for a resource its URI, for a template the template text.
@@ -127,7 +128,7 @@ pub struct Item {
     /// Whether it is listed; an unlisted item can still be used.
     pub listed: bool,
     /// The response to using it.
-    pub response: Response,
+    pub response: ItemResponse,
     /// Its own behavior, if it has one.
     pub behavior: Option<Rc<Behavior>>,
 }
@@ -146,7 +147,7 @@ pub enum UnknownMethods {
 
 /// The log settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logging {
+pub struct LogSettings {
     /// The lowest level that is logged.
     pub level: LogLevel,
     /// Whether phase changes are logged.
@@ -183,7 +184,7 @@ pub enum LogOutput {
     File(String),
 }
 
-impl Default for Logging {
+impl Default for LogSettings {
     fn default() -> Self {
         let (level, output) = Default::default();
         Self { level, on_phase_change: false, on_trigger_match: false, output }

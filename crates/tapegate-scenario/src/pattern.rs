@@ -18,8 +18,8 @@ pub(crate) fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Opti
     let built = RegexBuilder::new(pattern).size_limit(REGEX_BYTES_MAX).build();
     built
         .map_err(|error| {
-            let words = error.to_string();
-            let last = words.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            let message = error.to_string();
+            let last = message.lines().last().unwrap_or_default().trim_start_matches("error: ");
             findings.error(node.spot, format!("not a valid regular expression: {last}"));
         })
         .ok()
@@ -27,35 +27,35 @@ pub(crate) fn regex(pattern: &str, node: &Node, findings: &mut Findings) -> Opti
 
 /// A pattern with `*` for any text and `?` for any character.
 #[derive(Debug, Clone)]
-pub(crate) struct Glob {
-    letters: Vec<Letter>,
+pub(crate) struct SimpleGlob {
+    letters: Vec<PatternLetter>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Letter {
+enum PatternLetter {
     Is(char),
     One,
     Any,
 }
 
-impl Glob {
+impl SimpleGlob {
     /// Parses a pattern; a backslash escapes `*`, `?` and itself.
     pub(crate) fn new(pattern: &str) -> Self {
         let mut letters = Vec::new();
         let mut chars = pattern.chars();
         while let Some(letter) = chars.next() {
             letters.push(match letter {
-                '*' if letters.last() == Some(&Letter::Any) => continue,
-                '*' => Letter::Any,
-                '?' => Letter::One,
+                '*' if letters.last() == Some(&PatternLetter::Any) => continue,
+                '*' => PatternLetter::Any,
+                '?' => PatternLetter::One,
                 '\\' => match chars.clone().next() {
                     Some(plain @ ('*' | '?' | '\\')) => {
                         chars.next();
-                        Letter::Is(plain)
+                        PatternLetter::Is(plain)
                     }
-                    _ => Letter::Is('\\'),
+                    _ => PatternLetter::Is('\\'),
                 },
-                letter => Letter::Is(letter),
+                letter => PatternLetter::Is(letter),
             });
         }
         Self { letters }
@@ -63,7 +63,7 @@ impl Glob {
 
     /// Whether a text matches. Backtracks to the last `*` only, so that the time is bounded by the
     /// product of both lengths.
-    pub(crate) fn fits(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let mut rest = text.chars();
         let mut at = 0;
         let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
@@ -71,13 +71,13 @@ impl Glob {
             let before = rest.clone();
             match (self.letters.get(at), rest.next()) {
                 (None, None) => return true,
-                (Some(Letter::Any), _) => {
+                (Some(PatternLetter::Any), _) => {
                     rest = before;
                     at += 1;
                     retry = Some((at, rest.clone()));
                 }
-                (Some(Letter::One), Some(_)) => at += 1,
-                (Some(Letter::Is(letter)), Some(next)) if *letter == next => at += 1,
+                (Some(PatternLetter::One), Some(_)) => at += 1,
+                (Some(PatternLetter::Is(letter)), Some(next)) if *letter == next => at += 1,
                 _ => {
                     let Some((star, from)) = &mut retry else { return false };
                     if from.next().is_none() {

@@ -17,39 +17,39 @@ use std::rc::Rc;
 use tapegate_core::json::Number;
 
 use crate::amount;
-use crate::behave;
+use crate::behavior;
 use crate::expect::Expectation;
 use crate::finding::Findings;
-use crate::form::{Form, Interpolate};
 use crate::generate::Generator;
-use crate::load::{self, Limits, Passes};
+use crate::load::{self, FilePasses, ScenarioLimits};
 use crate::model::{Behavior, Scenario, UnknownMethods};
-use crate::node::{Key, Node, Value};
+use crate::node::{Node, NodeKey, NodeValue};
 use crate::shape::Table;
 use crate::shape::language;
+use crate::template::{InterpolationMode, JsonTemplate};
 
 /// Reads a scenario; `None` if it is not a map.
 pub(crate) fn scenario(
     node: &Node,
-    form: load::Form,
-    limits: &Limits,
-    passes: &[Passes],
+    form: load::ScenarioFileKind,
+    limits: &ScenarioLimits,
+    passes: &[FilePasses],
     findings: &mut Findings,
 ) -> Option<Scenario> {
     node.as_map()?;
     let payload_bytes_left = limits.generator.payload_bytes;
-    let mut reader = Reader { limits, passes, findings, sequences: 0, payload_bytes_left };
+    let mut reader = ScenarioReader { limits, passes, findings, sequences: 0, payload_bytes_left };
     Some(match form {
-        load::Form::Scenario => reader.scenario(node),
-        load::Form::Tool => reader.tool_alone(node),
+        load::ScenarioFileKind::Scenario => reader.scenario(node),
+        load::ScenarioFileKind::Tool => reader.wrap_single_tool(node),
     })
 }
 
 /// The state of reading a scenario.
-struct Reader<'a> {
-    limits: &'a Limits,
+struct ScenarioReader<'a> {
+    limits: &'a ScenarioLimits,
     /// The passes over each source.
-    passes: &'a [Passes],
+    passes: &'a [FilePasses],
     findings: &'a mut Findings,
     /// How many sequences were read.
     sequences: u32,
@@ -57,9 +57,9 @@ struct Reader<'a> {
     payload_bytes_left: usize,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn scenario(&mut self, node: &Node) -> Scenario {
-        let at = Fields::new(node, &language::SCENARIO);
+        let at = TableFields::new(node, &language::SCENARIO);
         let (server, capabilities) = self.server(&at);
         let (baseline, phases) = self.states(&at, capabilities);
         let unknown_methods = match at.text("unknown_methods") {
@@ -68,114 +68,122 @@ impl Reader<'_> {
             _ => UnknownMethods::Ignore,
         };
         let methods = self.methods(&at);
-        let expect = self.within("expect", |reader| {
+        let expect = self.with_step("expect", |reader| {
             let list = at.list("expect");
             let read = |(index, node)| {
-                reader.within_number(index, |reader| Expectation::read(node, reader.findings))
+                reader.with_index(index, |reader| Expectation::read(node, reader.findings))
             };
             list.iter().enumerate().filter_map(read).collect()
         });
         Scenario {
-            about: server::about(&at),
+            about: server::read_metadata(&at),
             server,
             baseline,
             phases,
             unknown_methods,
             methods,
-            logging: server::logging(&at),
+            logging: server::read_logging(&at),
             expect,
         }
     }
 
     /// Does some work with one more step in the path of findings.
-    fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.findings.enter(step);
+    fn with_step<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.findings.push_step(step);
         let done = work(self);
-        self.findings.leave();
+        self.findings.pop_step();
         done
     }
 
     /// Does some work with the index of a list element as a step in the path.
-    fn within_number<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.within(&format!("[{index}]"), work)
+    fn with_index<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.with_step(&format!("[{index}]"), work)
     }
 
     /// Whether templates are expanded in a node. In nodes from no file, they are.
-    fn interpolate(&self, node: &Node) -> Interpolate {
+    fn interpolate(&self, node: &Node) -> InterpolationMode {
         let passes = self.passes.get(usize::from(node.spot.file));
         match passes {
-            Some(Passes { templates: false, .. }) if node.spot.line > 0 => Interpolate::None,
-            _ => Interpolate::All,
+            Some(FilePasses { templates: false, .. }) if node.spot.line > 0 => {
+                InterpolationMode::None
+            }
+            _ => InterpolationMode::All,
         }
     }
 
     /// Parses a node as a JSON template; only texts from files with templates are expanded.
-    fn form(&mut self, node: &Node) -> Form {
+    fn form(&mut self, node: &Node) -> JsonTemplate {
         let limits = self.limits.generator;
         let mut generate = |node: &Node, findings: &mut Findings| {
             Generator::read(node, &limits, findings).map(Rc::new)
         };
         let mut seen = (false, false);
-        self.see_templates(node, &mut seen);
+        self.find_templates(node, &mut seen);
         let (node, interpolate) = match seen {
-            (true, true) => (Cow::Owned(self.exact(node)), Interpolate::All),
-            (_, true) => (Cow::Borrowed(node), Interpolate::None),
-            _ => (Cow::Borrowed(node), Interpolate::All),
+            (true, true) => (Cow::Owned(self.exact_tree(node)), InterpolationMode::All),
+            (_, true) => (Cow::Borrowed(node), InterpolationMode::None),
+            _ => (Cow::Borrowed(node), InterpolationMode::All),
         };
-        Form::read_with(&node, interpolate, &mut generate, self.findings)
+        JsonTemplate::read_with(&node, interpolate, &mut generate, self.findings)
     }
 
     /// Notes whether there are texts with templates, and texts without.
-    fn see_templates(&self, node: &Node, seen: &mut (bool, bool)) {
+    fn find_templates(&self, node: &Node, seen: &mut (bool, bool)) {
         match &node.value {
-            Value::Text(_) => match self.interpolate(node) {
-                Interpolate::All => seen.0 = true,
-                Interpolate::None => seen.1 = true,
+            NodeValue::Text(_) => match self.interpolate(node) {
+                InterpolationMode::All => seen.0 = true,
+                InterpolationMode::None => seen.1 = true,
             },
-            Value::List(elements) => {
-                elements.iter().for_each(|node| self.see_templates(node, seen))
+            NodeValue::List(elements) => {
+                elements.iter().for_each(|node| self.find_templates(node, seen))
             }
-            Value::Map(entries) => {
-                entries.iter().for_each(|(_, node)| self.see_templates(node, seen))
+            NodeValue::Map(entries) => {
+                entries.iter().for_each(|(_, node)| self.find_templates(node, seen))
             }
             _ => {}
         }
     }
 
     /// A tree in which texts without templates are raw JSON.
-    fn exact(&self, node: &Node) -> Node {
+    fn exact_tree(&self, node: &Node) -> Node {
         let value = match &node.value {
-            Value::Text(_) if self.interpolate(node) == Interpolate::None => {
-                Value::Raw(String::from_utf8_lossy(&node.to_json()).into_owned())
+            NodeValue::Text(_) if self.interpolate(node) == InterpolationMode::None => {
+                NodeValue::Raw(String::from_utf8_lossy(&node.to_json()).into_owned())
             }
-            Value::List(elements) => {
-                Value::List(elements.iter().map(|node| self.exact(node)).collect())
+            NodeValue::List(elements) => {
+                NodeValue::List(elements.iter().map(|node| self.exact_tree(node)).collect())
             }
-            Value::Map(entries) => {
-                let exact = |(key, node): &(Key, Node)| (key.clone(), self.exact(node));
-                Value::Map(entries.iter().map(exact).collect())
+            NodeValue::Map(entries) => {
+                let exact = |(key, node): &(NodeKey, Node)| (key.clone(), self.exact_tree(node));
+                NodeValue::Map(entries.iter().map(exact).collect())
             }
             other => other.clone(),
         };
         Node { spot: node.spot, value }
     }
 
-    fn behavior(&mut self, at: &Fields<'_>) -> Option<Rc<Behavior>> {
+    fn behavior(&mut self, at: &TableFields<'_>) -> Option<Rc<Behavior>> {
         let node = at.get("behavior").filter(|node| node.as_map().is_some())?;
-        let how =
-            behave::Reading { limits: self.limits.generator, interpolate: self.interpolate(node) };
-        Some(self.within("behavior", |reader| Rc::new(behave::read(node, &how, reader.findings))))
+        let how = behavior::BehaviorContext {
+            limits: self.limits.generator,
+            interpolate: self.interpolate(node),
+        };
+        Some(
+            self.with_step("behavior", |reader| {
+                Rc::new(behavior::read(node, &how, reader.findings))
+            }),
+        )
     }
 }
 
 /// A map and the table of its keys.
 #[derive(Clone, Copy)]
-struct Fields<'n> {
+struct TableFields<'n> {
     node: &'n Node,
     table: &'static Table,
 }
 
-impl<'n> Fields<'n> {
+impl<'n> TableFields<'n> {
     fn new(node: &'n Node, table: &'static Table) -> Self {
         Self { node, table }
     }
@@ -187,13 +195,15 @@ impl<'n> Fields<'n> {
         let entries = self.node.as_map()?;
         entries
             .iter()
-            .find(|(key, _)| entry.is_some_and(|entry| entry.is(&key.name)))
+            .find(|(key, _)| entry.is_some_and(|entry| entry.has_name(&key.name)))
             .map(|(_, n)| n)
     }
 
     /// The map under a key.
-    fn map(&self, name: &str, table: &'static Table) -> Option<Fields<'n>> {
-        self.get(name).filter(|node| node.as_map().is_some()).map(|node| Fields::new(node, table))
+    fn map(&self, name: &str, table: &'static Table) -> Option<TableFields<'n>> {
+        self.get(name)
+            .filter(|node| node.as_map().is_some())
+            .map(|node| TableFields::new(node, table))
     }
 
     /// The elements of the list under a key; empty if there is no list.
@@ -207,14 +217,14 @@ impl<'n> Fields<'n> {
 
     fn flag(&self, name: &str) -> Option<bool> {
         match self.get(name)?.value {
-            Value::Bool(yes) => Some(yes),
+            NodeValue::Bool(yes) => Some(yes),
             _ => None,
         }
     }
 
-    fn whole(&self, name: &str) -> Option<u64> {
+    fn whole_number(&self, name: &str) -> Option<u64> {
         match &self.get(name)?.value {
-            Value::Number(text) => Number::read(text.as_bytes()).whole(),
+            NodeValue::Number(text) => Number::read(text.as_bytes()).as_u64(),
             _ => None,
         }
     }

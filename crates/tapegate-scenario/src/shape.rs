@@ -7,17 +7,19 @@
 pub mod language;
 mod strict;
 
-use tapegate_yaml::shape::schema::Published;
-pub use tapegate_yaml::shape::{Entry, Rest, Shape, Table, Word, near, near_within, takes};
-use tapegate_yaml::shape::{Strays, reference as page};
+use tapegate_yaml::shape::schema::SchemaInfo;
+pub use tapegate_yaml::shape::{
+    CheckedWord, Shape, Table, TableEntry, UnknownKeys, accepts, nearest_name, nearest_name_within,
+};
+use tapegate_yaml::shape::{StrayKeys, reference as page};
 
 use crate::finding::Findings;
 use crate::node::Node;
 
-pub use strict::beyond_001;
+pub use strict::report_own_keys;
 
 /// Keys that are valid only next to a directive.
-const STRAYS: Strays = &[("override", "`override` needs `$include`, which is missing")];
+const STRAYS: StrayKeys = &[("override", "`override` needs `$include`, which is missing")];
 
 /// The start of the reference.
 const HEAD: &str = "\
@@ -38,7 +40,7 @@ pub fn check(node: &Node, shape: &Shape, findings: &mut Findings) {
 pub fn schema() -> String {
     let about = "A scenario for `tapegate serve` and `tapegate check`. Generated from the tables of the language.";
     let top = &language::SCENARIO;
-    Published { title: "Tapegate scenario", about, top, elsewhere: true }.write()
+    SchemaInfo { title: "Tapegate scenario", about, top, elsewhere: true }.write()
 }
 
 /// The reference of the language, in Markdown.

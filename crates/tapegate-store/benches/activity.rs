@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_store::activity::{ActivityLog, Event, Options, open_file, verify};
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event, open_file, verify};
 
 const ROUNDS: usize = 5;
 
@@ -40,7 +40,7 @@ fn best(mut round: impl FnMut(usize) -> f64) -> f64 {
 }
 
 fn write(folder: &Path, commits: usize, events: usize) -> f64 {
-    let mut log = ActivityLog::open(folder, Options::default()).expect("a log");
+    let mut log = ActivityLog::open(folder, ActivityLogOptions::default()).expect("a log");
     let event = event();
     let started = cpu_us();
     for _ in 0..commits {
@@ -54,7 +54,7 @@ fn write(folder: &Path, commits: usize, events: usize) -> f64 {
 
 /// What `tapegate check` does, an event.
 fn look_over(folder: &Path, events: usize) -> f64 {
-    let mut log = ActivityLog::open(folder, Options::default()).expect("a log");
+    let mut log = ActivityLog::open(folder, ActivityLogOptions::default()).expect("a log");
     let event = event();
     (0..events).for_each(|_| log.append(&event));
     log.commit().expect("room");

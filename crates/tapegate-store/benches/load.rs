@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use tapegate_core::signature::Signer;
-use tapegate_store::loaded::Loaded;
+use tapegate_store::loaded::LoadedTape;
 
 fn main() {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
@@ -56,8 +56,8 @@ fn main() {
     println!("of all processors {:>7.1} ms {:.0} ns a message", cpu * 1e3, cpu * 1e9 / messages);
 }
 
-fn load(path: &Path) -> Loaded {
-    Loaded::open(path, Signer::default(), Box::new(|_, _| ())).expect("a good tape")
+fn load(path: &Path) -> LoadedTape {
+    LoadedTape::open(path, Signer::default(), Box::new(|_, _| ())).expect("a good tape")
 }
 
 fn best<T>(rounds: u32, mut work: impl FnMut() -> T) -> f64 {

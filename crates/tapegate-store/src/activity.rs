@@ -5,32 +5,32 @@
 //! has grown large is rotated to a numbered name, and the chain continues in a new one.
 
 mod chain;
+mod event_template;
 mod events;
 mod files;
-mod follow;
-mod form;
+mod follower;
 mod line;
 mod log;
 mod notice;
 mod rotation;
-mod shipped;
+mod shipped_positions;
 mod tail;
 mod verify;
 
-pub use chain::Link;
-pub use events::{Events, Logged, NotAnEvent};
-pub use files::{CURRENT, Part, is_line, open_file, parts};
-pub use follow::Follower;
-pub use form::Differing;
+pub use chain::ChainLink;
+pub use event_template::EventValues;
+pub use events::{LoggedEvent, LoggedEvents, NotAnEvent};
+pub use files::{CURRENT, LogFile, is_line, open_file, parts};
+pub use follower::LogFollower;
 pub use line::EXTRA_BYTES_MAX;
-pub use log::{ActivityError, ActivityLog, Options};
-pub(crate) use shipped::new_log_id;
-pub use shipped::{Shipped, is_log_id, log_id};
-pub use verify::{Fault, Found, Report, Verifier, verify};
+pub use log::{ActivityError, ActivityLog, ActivityLogOptions};
+pub(crate) use shipped_positions::new_log_id;
+pub use shipped_positions::{ShippedPositions, is_log_id, log_id};
+pub use verify::{ChainFault, ChainFinding, LogReport, LogVerifier, verify};
 
 use std::borrow::Cow;
 
-use crate::approvals::{Decided, RefusedFile, Request, Ruling};
+use crate::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, RefusedFile};
 use tapegate_core::decision::LoggedDecision;
 
 /// The kinds of events; `log` is for what the log records about itself.
@@ -114,11 +114,11 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// The event for an approval request that has ended.
-    pub fn settled(request: &'a Request, decided: &'a Decided) -> Self {
+    pub fn from_settled(request: &'a ApprovalRecord, decided: &'a ApprovalDecision) -> Self {
         let text = Cow::<'a, str>::Borrowed;
         Self {
             wall_us: decided.at_us,
-            level: if decided.ruling == Ruling::Approved { "info" } else { "warn" },
+            level: if decided.ruling == ApprovalOutcome::Approved { "info" } else { "warn" },
             kind: "approval",
             server_id: text(&request.server_id),
             direction: Some("agent_to_server"),
@@ -137,7 +137,7 @@ impl<'a> Event<'a> {
     }
 
     /// The event for an approval file that was set aside because it is not authentic.
-    pub fn refused(file: &'a RefusedFile, wall_us: i64) -> Self {
+    pub fn from_refused(file: &'a RefusedFile, wall_us: i64) -> Self {
         let reason = format!("refused the approval file `{}`: {}", file.name, file.reason);
         let mut kept = Vec::new();
         tapegate_core::json::write_str(&mut kept, &file.kept.to_string_lossy());

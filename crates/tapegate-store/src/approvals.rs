@@ -19,27 +19,27 @@
 
 mod age;
 mod check;
-mod clean;
+mod cleanup;
 mod error;
 mod folder;
 mod id;
-mod repeats;
-mod seal;
+mod mac;
+mod same_call_requests;
 mod text;
-mod unlogged;
-mod unmasked;
+mod unlogged_decisions;
+mod unmasked_params;
 
 use tapegate_core::decision::LoggedDecision;
 
 pub use error::ApprovalError;
-pub use folder::{Approvals, Entry, RefusedFile};
+pub use folder::{ApprovalEntry, ApprovalStore, RefusedFile};
 pub use id::{is_id, new_id};
-pub use repeats::Asked;
-pub use unmasked::Unmasked;
+pub use same_call_requests::AskOutcome;
+pub use unmasked_params::UnmaskedParams;
 
 /// A call that needs approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct ApprovalRecord {
     /// Its id: `ap_` and 16 characters.
     pub id: String,
     /// Microseconds since 1970.
@@ -86,7 +86,7 @@ pub struct Request {
     pub left_us: Option<i64>,
 }
 
-impl Request {
+impl ApprovalRecord {
     /// The raw JSON of the call's arguments, with secrets masked.
     pub fn arguments(&self) -> Option<&str> {
         let params = self.params.as_deref()?;
@@ -97,7 +97,7 @@ impl Request {
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ruling {
+pub enum ApprovalOutcome {
     /// An approver approved it.
     Approved,
     /// An approver denied it.
@@ -110,9 +110,9 @@ pub enum Ruling {
 
 /// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
+pub struct ApprovalDecision {
     /// What was decided.
-    pub ruling: Ruling,
+    pub ruling: ApprovalOutcome,
     /// Who decided.
     pub by: String,
     /// Microseconds since 1970.
@@ -121,9 +121,9 @@ pub struct Decided {
     pub reason: Option<String>,
 }
 
-impl Ruling {
+impl ApprovalOutcome {
     /// The name used in files and reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.logged().word()
     }
 
@@ -140,6 +140,6 @@ impl Ruling {
     /// The ruling with this name.
     pub fn of(word: &str) -> Option<Self> {
         let all = [Self::Approved, Self::Denied, Self::Cancelled, Self::Expired];
-        all.into_iter().find(|ruling| ruling.word() == word)
+        all.into_iter().find(|ruling| ruling.as_str() == word)
     }
 }

@@ -21,23 +21,23 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Flushes from another thread.
 #[derive(Debug)]
 pub(crate) struct Flusher {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFlusher>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedFlusher {
     /// Messages written since the last flush began.
     unflushed: AtomicU64,
     /// Whether the thread waits without a time limit.
     idle: AtomicBool,
     failed: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<FlusherState>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FlusherState {
     stop: bool,
     due: bool,
     error: Option<io::Error>,
@@ -49,7 +49,7 @@ impl Flusher {
         interval: Duration,
         flush: impl FnMut() -> io::Result<()> + Send + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedFlusher::default());
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("tape-flush".to_owned())
@@ -59,7 +59,7 @@ impl Flusher {
     }
 
     /// Records that messages were written.
-    pub(crate) fn wrote(&self, messages: u64) {
+    pub(crate) fn note_written(&self, messages: u64) {
         let before = self.shared.unflushed.fetch_add(messages, Ordering::SeqCst);
         let full = before < MESSAGES_MAX && before + messages >= MESSAGES_MAX;
         if full || self.shared.idle.load(Ordering::SeqCst) {
@@ -94,7 +94,7 @@ impl Drop for Flusher {
     }
 }
 
-impl Shared {
+impl SharedFlusher {
     fn run(&self, interval: Duration, mut flush: impl FnMut() -> io::Result<()>) {
         while self.wait(interval) {
             if self.unflushed.swap(0, Ordering::SeqCst) == 0 {
@@ -128,7 +128,7 @@ impl Shared {
         !state.stop
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FlusherState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,10 +14,10 @@ const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
 /// A gzip file that two threads write to.
 #[derive(Debug, Clone)]
-pub(crate) struct GzipFile(Arc<Mutex<Waiting>>);
+pub(crate) struct GzipFile(Arc<Mutex<GzipBuffer>>);
 
 #[derive(Debug)]
-struct Waiting {
+struct GzipBuffer {
     text: Vec<u8>,
     /// How much text was accepted, and how much of it is in the file.
     bytes_taken: u64,
@@ -31,7 +31,7 @@ impl GzipFile {
     pub(crate) fn new(file: File) -> Self {
         let (bytes_taken, bytes_written) = (0, 0);
         let text = Vec::new();
-        let waiting = Waiting { text, bytes_taken, bytes_written, file, ended_at: None };
+        let waiting = GzipBuffer { text, bytes_taken, bytes_written, file, ended_at: None };
         Self(Arc::new(Mutex::new(waiting)))
     }
 
@@ -75,7 +75,7 @@ impl GzipFile {
     }
 }
 
-impl Waiting {
+impl GzipBuffer {
     fn write(&mut self) -> io::Result<()> {
         if self.text.is_empty() {
             return Ok(());
@@ -162,16 +162,16 @@ impl<R: io::BufRead> GzipReader<R> {
     fn refuse_bombs(&self) -> io::Result<()> {
         let UnpackLimits { bytes_max, bomb_bytes_min } = self.limits;
         if self.bytes_unpacked > bytes_max {
-            let words = format!("it unpacks to more than {} GiB", bytes_max >> 30);
-            return Err(io::Error::other(words));
+            let message = format!("it unpacks to more than {} GiB", bytes_max >> 30);
+            return Err(io::Error::other(message));
         }
         let expected_max = self.members.get_ref().count.saturating_mul(BOMB_RATIO);
         if self.bytes_unpacked > expected_max.max(bomb_bytes_min) {
-            let words = format!(
+            let message = format!(
                 "it unpacks to more than {BOMB_RATIO} times its size, which tapes do not; unpack \
                  it with `gzip -d` if you trust it"
             );
-            return Err(io::Error::other(words));
+            return Err(io::Error::other(message));
         }
         Ok(())
     }

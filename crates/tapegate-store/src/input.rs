@@ -76,8 +76,8 @@ pub fn read_up_to(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
-        let words = format!("it is larger than {bytes_max} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, words));
+        let message = format!("it is larger than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }

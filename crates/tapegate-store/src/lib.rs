@@ -5,45 +5,45 @@
 //! Readers never modify a file.
 
 /// Accepted policies.
-pub mod accepted;
+pub mod accepted_policies;
 /// The activity log of a project.
 pub mod activity;
 /// Approval requests and their decisions.
 pub mod approvals;
 /// Files other than tapes, such as reports.
-pub mod document;
+pub mod atomic_file;
+/// Reads the message bodies of a tape.
+pub mod body_reader;
 /// Follows a tape while it is being written.
-pub mod followed;
+pub mod followed_tape;
 /// Files and pipes that a user names as input.
 pub mod input;
 /// A tape that is ready to be replayed.
 pub mod loaded;
 /// A log whose lines are sent to a remote hub.
 pub mod outbox;
-/// Reads the message bodies of a tape.
-pub mod reel;
 /// Writes a whole tape, replacing an existing one.
 pub mod replacement;
 /// Reads a tape once, on several threads.
 pub mod sections;
-/// Reads a tape.
-pub mod source;
 /// Checks folders that no other user may write.
 pub mod state_dir;
+/// Reads a tape.
+pub mod tape_source;
+/// Writes a tape.
+pub mod tape_writer;
 /// The user's own state, outside every project: private folders and keys.
 pub mod user_state;
-/// Writes a tape.
-pub mod writer;
 
-mod beside;
-mod file;
+mod anomaly_file;
+mod chunk_reader;
 mod flusher;
+mod folder_watcher;
 mod gzip;
-mod numbering;
-mod private;
-mod stretches;
-mod temporary;
-mod watch;
+mod private_folder;
+mod tape_file;
+mod tape_numbering;
+mod temporary_file;
 
-pub use file::OpenError;
-pub use watch::Watcher;
+pub use folder_watcher::FolderWatcher;
+pub use tape_file::OpenError;

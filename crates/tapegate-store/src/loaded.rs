@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::Finding;
-use tapegate_core::tape::index::{Index, Refusal};
+use tapegate_core::tape::TapeFinding;
+use tapegate_core::tape::index::{Index, TapeRejection};
 
+use crate::body_reader::BodyReader;
+use crate::chunk_reader;
 use crate::gzip::UNPACKED_BYTES_MAX;
 use crate::input;
-use crate::reel::Reel;
-use crate::source::{MARK, Plain, Watch};
-use crate::stretches;
+use crate::tape_source::{MARK, ReadProgress, TapeText};
 
 /// A tape that is ready to be replayed.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedTape {
     /// The index of the tape.
     pub index: Index,
     /// Warnings and notes about oddities that were handled.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TapeFinding>,
     /// Reads its bodies.
-    pub reel: Reel,
+    pub body_reader: BodyReader,
 }
 
 /// Why a tape cannot be loaded.
@@ -62,7 +62,7 @@ pub enum LoadError {
         /// The tape.
         path: PathBuf,
         /// The reason.
-        refusal: Refusal,
+        refusal: TapeRejection,
     },
 }
 
@@ -70,7 +70,7 @@ impl LoadError {
     /// A hint for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Refused { refusal: Refusal::Damage { .. }, .. } => {
+            Self::Refused { refusal: TapeRejection::Damage { .. }, .. } => {
                 Some("`tapegate check` lists everything that is wrong with a tape")
             }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
@@ -84,10 +84,10 @@ impl LoadError {
     }
 }
 
-impl Loaded {
+impl LoadedTape {
     /// Loads the tape at `path`, or from standard input if that is `-`. Requests are signed with
     /// `signer`, and `watch` receives the progress.
-    pub fn open(path: &Path, signer: Signer, watch: Watch) -> Result<Self, LoadError> {
+    pub fn open(path: &Path, signer: Signer, watch: ReadProgress) -> Result<Self, LoadError> {
         Self::load(path, (&signer, false), watch)
     }
 
@@ -95,12 +95,12 @@ impl Loaded {
     pub fn open_without_too_long(
         path: &Path,
         signer: &Signer,
-        watch: Watch,
+        watch: ReadProgress,
     ) -> Result<Self, LoadError> {
         Self::load(path, (signer, true), watch)
     }
 
-    fn load(path: &Path, how: (&Signer, bool), mut watch: Watch) -> Result<Self, LoadError> {
+    fn load(path: &Path, how: (&Signer, bool), mut watch: ReadProgress) -> Result<Self, LoadError> {
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let mut file = match path == Path::new("-") {
             true => input::stdin(),
@@ -109,21 +109,23 @@ impl Loaded {
         .map_err(io)?;
         let mut oddities = Vec::new();
         if !is_plain(&mut file).map_err(io)? {
-            let mut copy = nameless().map_err(io)?;
+            let mut copy = anonymous_file().map_err(io)?;
             let bytes_max = room_for(&copy);
             let copied = copy_up_to(bytes_max, file, &mut copy, watch).map_err(io)?;
             let (path, folder) = (path.to_owned(), std::env::temp_dir());
             oddities = copied.ok_or(LoadError::TooLong { path, bytes_max, folder })?;
             (file, watch) = (copy, Box::new(|_, _| ()));
         }
-        let reel = Reel::new(file.try_clone().map_err(io)?).map_err(io)?;
-        let (index, mut findings) = stretches::index(&file, reel.bytes(), how, &mut watch)
-            .map_err(|refusal| match refusal {
-                Refusal::Io { source, .. } => io(source),
-                refusal => LoadError::Refused { path: path.to_owned(), refusal },
-            })?;
+        let body_reader = BodyReader::new(file.try_clone().map_err(io)?).map_err(io)?;
+        let (index, mut findings) =
+            chunk_reader::index(&file, body_reader.bytes(), how, &mut watch).map_err(
+                |refusal| match refusal {
+                    TapeRejection::Io { source, .. } => io(source),
+                    refusal => LoadError::Refused { path: path.to_owned(), refusal },
+                },
+            )?;
         findings.extend(oddities);
-        Ok(Self { index, findings, reel })
+        Ok(Self { index, findings, body_reader })
     }
 }
 
@@ -149,18 +151,18 @@ fn copy_up_to(
     bytes_max: u64,
     file: File,
     copy: &mut File,
-    watch: Watch,
-) -> io::Result<Option<Vec<Finding>>> {
-    let Plain { mut text, oddities } = Plain::read(file, watch)?;
+    watch: ReadProgress,
+) -> io::Result<Option<Vec<TapeFinding>>> {
+    let TapeText { mut text, oddities } = TapeText::read(file, watch)?;
     io::copy(&mut text.by_ref().take(bytes_max), copy)?;
     Ok(text.fill_buf()?.is_empty().then(|| oddities.findings()))
 }
 
 /// A file that no other process can open and that vanishes with this one.
-fn nameless() -> io::Result<File> {
+fn anonymous_file() -> io::Result<File> {
     const TRIES_MAX: u32 = 100;
     let folder = std::env::temp_dir();
-    if let Some(file) = unnamed(&folder) {
+    if let Some(file) = unlinked_file(&folder) {
         return Ok(file);
     }
     for attempt in 0..TRIES_MAX {
@@ -179,7 +181,7 @@ fn nameless() -> io::Result<File> {
 }
 
 /// A file that never had a name, so nothing is left of it however this process ends.
-fn unnamed(folder: &Path) -> Option<File> {
+fn unlinked_file(folder: &Path) -> Option<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     // Not supported by every file system.
     Some(File::from(openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR).ok()?))

@@ -19,11 +19,11 @@ use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, unlinkat};
 use rustix::io::Errno;
 
 use crate::activity::{
-    ActivityError, ActivityLog, CURRENT, Events, Follower, Logged, Options, is_log_id, new_log_id,
-    open_file, parts,
+    ActivityError, ActivityLog, ActivityLogOptions, CURRENT, LogFollower, LoggedEvent,
+    LoggedEvents, is_log_id, new_log_id, open_file, parts,
 };
-use crate::private::{Folder, Identity};
-use crate::temporary::Temporary;
+use crate::private_folder::{FileIdentity, FolderHandle};
+use crate::temporary_file::TemporaryFile;
 
 const SENT: &str = "sent";
 const LOCK: &str = "lock";
@@ -39,27 +39,27 @@ const LOCK_INTERVAL: Duration = Duration::from_micros(100);
 /// A log whose lines are to be sent.
 #[derive(Debug)]
 pub struct Outbox {
-    folder: Folder,
+    folder: FolderHandle,
 }
 
 /// Sends the lines; holds the lock.
 #[derive(Debug)]
-pub struct Sender {
+pub struct OutboxSender {
     outbox: Outbox,
     id: String,
     /// The last number that the hub has confirmed.
     sent: u64,
     /// The last number that was read.
     read: u64,
-    lines: Follower,
+    lines: LogFollower,
     _lock: File,
 }
 
 impl Outbox {
     /// Opens an outbox, creating it if needed.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let folder = Folder::make(folder)?;
-        folder.own()?;
+        let folder = FolderHandle::create(folder)?;
+        folder.check_ownership()?;
         Ok(Self { folder })
     }
 
@@ -70,44 +70,44 @@ impl Outbox {
 
     /// Opens the log for writing.
     pub fn log(&self) -> Result<ActivityLog, ActivityError> {
-        let options = Options { rotate_bytes: ROTATE_BYTES, retention: None };
+        let options = ActivityLogOptions { rotate_bytes: ROTATE_BYTES, retention: None };
         ActivityLog::open(self.folder.path(), options)
     }
 
     /// The number of the last line.
-    pub fn end(&self) -> Result<u64, ActivityError> {
+    pub fn last_line_number(&self) -> Result<u64, ActivityError> {
         Ok(self.log()?.head().seq)
     }
 
     /// How many of the lines up to this number are not sent yet.
-    pub fn waiting(&self, end: u64) -> u64 {
-        end.saturating_sub(self.sent().map_or(0, |(_, sent)| sent))
+    pub fn waiting_count(&self, end: u64) -> u64 {
+        end.saturating_sub(self.read_sent().map_or(0, |(_, sent)| sent))
     }
 
     /// Starts sending, unless another process does.
-    pub fn sender(&self) -> io::Result<Option<Sender>> {
+    pub fn sender(&self) -> io::Result<Option<OutboxSender>> {
         let lock = self.folder.file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         }
-        let outbox = Self { folder: Folder::open(self.folder.path())? };
-        let end = self.end().map_err(io::Error::other)?;
+        let outbox = Self { folder: FolderHandle::open(self.folder.path())? };
+        let end = self.last_line_number().map_err(io::Error::other)?;
         // A log that ends before the last line sent was restarted, so its numbers belong to a new
         // log.
-        let (id, sent) = match outbox.sent().filter(|(_, sent)| *sent <= end) {
+        let (id, sent) = match outbox.read_sent().filter(|(_, sent)| *sent <= end) {
             Some(found) => found,
             None => (new_log_id()?, 0),
         };
-        let lines = Follower::new(self.folder.path());
-        let sender = Sender { outbox, id, sent, read: sent, lines, _lock: lock };
+        let lines = LogFollower::new(self.folder.path());
+        let sender = OutboxSender { outbox, id, sent, read: sent, lines, _lock: lock };
         // The id must be stored before the first line is sent.
         sender.save()?;
         Ok(Some(sender))
     }
 
-    fn sent(&self) -> Option<(String, u64)> {
+    fn read_sent(&self) -> Option<(String, u64)> {
         let mut text = String::new();
         let file = self.folder.file(SENT, OFlags::RDONLY).ok()?;
         file.take(SENT_BYTES_MAX).read_to_string(&mut text).ok()?;
@@ -117,7 +117,7 @@ impl Outbox {
     }
 }
 
-impl Sender {
+impl OutboxSender {
     /// The id of the log.
     pub fn id(&self) -> &str {
         &self.id
@@ -128,7 +128,7 @@ impl Sender {
         &mut self,
         lines_max: usize,
         bytes_max: usize,
-    ) -> io::Result<Vec<(u64, Logged)>> {
+    ) -> io::Result<Vec<(u64, LoggedEvent)>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         // Under the lock, no line is visible that its writer may still have to truncate.
         let Some(_lock) = self.lock_log()? else { return Ok(found) };
@@ -163,8 +163,9 @@ impl Sender {
         }
         // It may have been rotated before it was locked; then writers use the next one.
         let there = self.outbox.folder.identity(CURRENT)?;
-        let ours = Identity::of(&rustix::fs::fstat(&file)?);
-        let is_current = |there: Identity| (there.device, there.inode) == (ours.device, ours.inode);
+        let ours = FileIdentity::of(&rustix::fs::fstat(&file)?);
+        let is_current =
+            |existing: FileIdentity| (existing.device, existing.inode) == (ours.device, ours.inode);
         Ok(there.is_some_and(is_current).then_some(Some(file)))
     }
 
@@ -177,7 +178,7 @@ impl Sender {
     }
 
     fn save(&self) -> io::Result<()> {
-        let mut temporary = Temporary::inside(&self.outbox.folder, SENT)?;
+        let mut temporary = TemporaryFile::in_folder(&self.outbox.folder, SENT)?;
         temporary.write(format!("{} {}\n", self.id, self.sent).as_bytes())?;
         temporary.replace(SENT)
     }
@@ -189,7 +190,8 @@ impl Sender {
         let aside: Vec<&PathBuf> =
             parts.iter().filter(|part| !part.is_current()).map(|part| &part.path).collect();
         for (part, next) in aside.iter().zip(aside.iter().skip(1)) {
-            let first = open_file(next).ok().and_then(|text| Events::new(text).flatten().next());
+            let first =
+                open_file(next).ok().and_then(|text| LoggedEvents::new(text).flatten().next());
             let first = first.and_then(|line| line.number("seq"));
             if first.is_none_or(|first| first > self.sent.saturating_add(1)) {
                 return;
@@ -214,7 +216,7 @@ mod tests {
         log.commit().unwrap();
     }
 
-    fn next(sender: &mut Sender) -> (u64, Vec<u64>) {
+    fn next(sender: &mut OutboxSender) -> (u64, Vec<u64>) {
         let lines = sender.next_lines(10, usize::MAX).unwrap();
         let last = lines.last().map_or(0, |(seq, _)| *seq);
         (last, lines.iter().filter_map(|(_, line)| line.number("tape_seq")).collect())
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(first, (0..10).collect::<Vec<_>>());
         sender.confirm(last).unwrap();
         assert_eq!(next(&mut sender).1, (10..15).collect::<Vec<_>>());
-        assert_eq!(outbox.waiting(outbox.end().unwrap()), 5);
+        assert_eq!(outbox.waiting_count(outbox.last_line_number().unwrap()), 5);
         let id = sender.id().to_owned();
         drop(sender);
         write(&mut log, 15..17);
@@ -241,7 +243,7 @@ mod tests {
         let (last, rest) = next(&mut sender);
         assert_eq!(rest, (10..17).collect::<Vec<_>>());
         sender.confirm(last).unwrap();
-        assert_eq!((outbox.waiting(last), next(&mut sender).1), (0, vec![]));
+        assert_eq!((outbox.waiting_count(last), next(&mut sender).1), (0, vec![]));
         write(&mut log, 17..18);
         assert_eq!(next(&mut sender).1, [17]);
     }
@@ -250,7 +252,7 @@ mod tests {
     fn files_that_were_sent_are_removed_and_numbers_go_on() {
         let folder = tempfile::tempdir().unwrap();
         let outbox = Outbox::open(folder.path()).unwrap();
-        let options = Options { rotate_bytes: 700, retention: None };
+        let options = ActivityLogOptions { rotate_bytes: 700, retention: None };
         let mut log = ActivityLog::open(folder.path(), options).unwrap();
         let mut sender = outbox.sender().unwrap().unwrap();
         for round in 0..20 {

@@ -5,18 +5,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
-use tapegate_core::tape::Sink;
+use tapegate_core::tape::ByteSink;
 
-use crate::file::{self, OpenError};
 use crate::gzip::GzipFile;
-use crate::temporary::Temporary;
+use crate::tape_file::{self, OpenError};
+use crate::temporary_file::TemporaryFile;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A tape without a name yet. Dropped without [`Replacement::commit`], it leaves nothing behind.
-pub struct Replacement {
+pub struct ReplacementFile {
     path: PathBuf,
-    temporary: Temporary,
+    temporary: TemporaryFile,
     gzip: Option<GzipFile>,
     buffer: Vec<u8>,
     error: Option<io::Error>,
@@ -24,16 +24,16 @@ pub struct Replacement {
     replaced: Option<File>,
 }
 
-impl Replacement {
+impl ReplacementFile {
     /// Creates a tape that will be named `path`; a name that ends in `.gz` makes it compressed. An
     /// existing file is only replaced with `force`.
     pub fn create(path: &Path, force: bool) -> Result<Self, OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
-        let replaced = file::lock_existing(path)?;
+        let replaced = tape_file::lock_existing(path)?;
         if replaced.is_some() && !force {
             return Err(OpenError::Exists { path: path.to_owned() });
         }
-        let temporary = Temporary::beside(path, Mode::RUSR | Mode::WUSR).map_err(io)?;
+        let temporary = TemporaryFile::next_to(path, Mode::RUSR | Mode::WUSR).map_err(io)?;
         let compressed = path.extension().is_some_and(|extension| extension == "gz");
         let gzip = match compressed {
             true => Some(GzipFile::new(temporary.file.try_clone().map_err(io)?)),
@@ -58,7 +58,7 @@ impl Replacement {
         });
         match named {
             Ok(()) => {
-                file::sync_folder(&self.path);
+                tape_file::sync_folder(&self.path);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -80,7 +80,7 @@ impl Replacement {
     }
 }
 
-impl Sink for Replacement {
+impl ByteSink for ReplacementFile {
     fn put(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER_BYTES {
@@ -100,7 +100,7 @@ mod tests {
     fn a_tape_appears_when_it_is_complete_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
-        let mut tape = Replacement::create(&path, false).unwrap();
+        let mut tape = ReplacementFile::create(&path, false).unwrap();
         tape.put(b"one\n");
         assert!(!path.exists());
         tape.commit().unwrap();
@@ -114,12 +114,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
         fs::write(&path, "old").unwrap();
-        assert!(matches!(Replacement::create(&path, false), Err(OpenError::Exists { .. })));
-        let mut tape = Replacement::create(&path, true).unwrap();
+        assert!(matches!(ReplacementFile::create(&path, false), Err(OpenError::Exists { .. })));
+        let mut tape = ReplacementFile::create(&path, true).unwrap();
         tape.put(b"new");
         drop(tape);
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        let mut tape = Replacement::create(&path, true).unwrap();
+        let mut tape = ReplacementFile::create(&path, true).unwrap();
         tape.put(b"new");
         tape.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
@@ -130,7 +130,7 @@ mod tests {
     fn a_name_taken_meanwhile_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
-        let tape = Replacement::create(&path, false).unwrap();
+        let tape = ReplacementFile::create(&path, false).unwrap();
         fs::write(&path, "other").unwrap();
         assert!(matches!(tape.commit(), Err(OpenError::Exists { .. })));
         assert_eq!(fs::read(&path).unwrap(), b"other");
@@ -142,9 +142,9 @@ mod tests {
         let (path, link) = (folder.path().join("t.jsonl"), folder.path().join("l.jsonl"));
         fs::write(&path, "old").unwrap();
         symlink(&path, &link).unwrap();
-        assert!(matches!(Replacement::create(&link, true), Err(OpenError::NotAFile { .. })));
+        assert!(matches!(ReplacementFile::create(&link, true), Err(OpenError::NotAFile { .. })));
         let recorder = File::open(&path).unwrap();
         recorder.lock().unwrap();
-        assert!(matches!(Replacement::create(&path, true), Err(OpenError::Busy { .. })));
+        assert!(matches!(ReplacementFile::create(&path, true), Err(OpenError::Busy { .. })));
     }
 }

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use tapegate_core::tape::{Finding, entry_bytes_max, last_cut};
+use tapegate_core::tape::{TapeFinding, entry_bytes_max, last_line_start};
 
 use crate::input;
-use crate::source::{Plain, Watch};
+use crate::tape_source::{ReadProgress, TapeText};
 
 /// The length of a section, unless its last line is longer.
 const SECTION_BYTES: usize = 512 * 1024;
@@ -28,7 +28,7 @@ const WORKERS_MAX: usize = 4;
 
 /// Some complete lines of a tape.
 #[derive(Debug, Default)]
-pub struct Section {
+pub struct TapeSection {
     /// The lines.
     pub text: Vec<u8>,
     /// Their offset in the tape.
@@ -38,7 +38,7 @@ pub struct Section {
 }
 
 /// Cuts a text into sections.
-struct Cutter {
+struct SectionCutter {
     text: Box<dyn BufRead>,
     /// Bytes read beyond the last section.
     rest: Vec<u8>,
@@ -52,12 +52,12 @@ struct Cutter {
 /// the findings about the file.
 pub fn read<T: Send, E: From<io::Error>>(
     path: &Path,
-    watch: Watch,
-    work: impl Fn(Section) -> T + Sync,
+    watch: ReadProgress,
+    work: impl Fn(TapeSection) -> T + Sync,
     mut take: impl FnMut(T) -> Result<(), E>,
-) -> Result<Vec<Finding>, E> {
-    let Plain { text, oddities } = Plain::read(input::open(path)?, watch)?;
-    let mut cutter = Cutter::new(text);
+) -> Result<Vec<TapeFinding>, E> {
+    let TapeText { text, oddities } = TapeText::read(input::open(path)?, watch)?;
+    let mut cutter = SectionCutter::new(text);
     let first = cutter.next()?;
     if first.last {
         // Starting a thread costs more than reading a small tape.
@@ -68,19 +68,23 @@ pub fn read<T: Send, E: From<io::Error>>(
     thread::scope(|scope| {
         let mut crew = Vec::new();
         for _ in 0..workers {
-            let (give, given) = sync_channel::<Section>(AHEAD_MAX);
+            let (give, given) = sync_channel::<TapeSection>(AHEAD_MAX);
             let (done, result) = sync_channel(AHEAD_MAX);
             let work = &work;
-            scope.spawn(move || labour(&given, &done, work));
+            scope.spawn(move || run_worker(&given, &done, work));
             crew.push((give, result));
         }
-        hand_out(cutter, first, &crew, &mut take)
+        distribute(cutter, first, &crew, &mut take)
     })?;
     Ok(oddities.findings())
 }
 
 /// Processes sections until there are no more, or the results are no longer received.
-fn labour<T>(given: &Receiver<Section>, done: &SyncSender<T>, work: &impl Fn(Section) -> T) {
+fn run_worker<T>(
+    given: &Receiver<TapeSection>,
+    done: &SyncSender<T>,
+    work: &impl Fn(TapeSection) -> T,
+) {
     while let Ok(section) = given.recv() {
         if done.send(work(section)).is_err() {
             return;
@@ -89,10 +93,10 @@ fn labour<T>(given: &Receiver<Section>, done: &SyncSender<T>, work: &impl Fn(Sec
 }
 
 /// Hands out sections round-robin and takes the results in the same order.
-fn hand_out<T, E: From<io::Error>>(
-    mut cutter: Cutter,
-    first: Section,
-    crew: &[(SyncSender<Section>, Receiver<T>)],
+fn distribute<T, E: From<io::Error>>(
+    mut cutter: SectionCutter,
+    first: TapeSection,
+    crew: &[(SyncSender<TapeSection>, Receiver<T>)],
     take: &mut impl FnMut(T) -> Result<(), E>,
 ) -> Result<(), E> {
     let gone = || io::Error::other("a thread that read the tape has ended");
@@ -102,7 +106,7 @@ fn hand_out<T, E: From<io::Error>>(
     let mut next = Some(first);
     while next.is_some() || taken < given {
         let bytes_ahead: usize = ahead.iter().sum();
-        let has_room = |section: &mut Section| {
+        let has_room = |section: &mut TapeSection| {
             let fits = bytes_ahead + section.text.len() <= AHEAD_BYTES_MAX;
             ahead.len() < AHEAD_MAX * crew.len() && (fits || ahead.is_empty())
         };
@@ -121,13 +125,13 @@ fn hand_out<T, E: From<io::Error>>(
     Ok(())
 }
 
-impl Cutter {
+impl SectionCutter {
     fn new(text: Box<dyn BufRead>) -> Self {
         let section_bytes_max = entry_bytes_max() + SURPLUS_BYTES;
         Self { text, rest: Vec::new(), offset: 0, section_bytes_max }
     }
 
-    fn next(&mut self) -> io::Result<Section> {
+    fn next(&mut self) -> io::Result<TapeSection> {
         let mut text = std::mem::take(&mut self.rest);
         let mut wanted = SECTION_BYTES.max(text.len() + SECTION_BYTES / 2);
         loop {
@@ -136,19 +140,19 @@ impl Cutter {
             if count < missing {
                 return Ok(self.section(text, true));
             }
-            if let Some(cut) = last_cut(&text) {
+            if let Some(cut) = last_line_start(&text) {
                 self.rest = text.split_off(cut);
                 return Ok(self.section(text, false));
             }
             if text.len() >= self.section_bytes_max {
-                return self.without_rest_of_line(text);
+                return self.skip_rest_of_line(text);
             }
             wanted = (text.len() * 2).min(self.section_bytes_max);
         }
     }
 
     /// A section with one line that is too long to be read; the rest of the line is skipped.
-    fn without_rest_of_line(&mut self, mut text: Vec<u8>) -> io::Result<Section> {
+    fn skip_rest_of_line(&mut self, mut text: Vec<u8>) -> io::Result<TapeSection> {
         let rest = if text.ends_with(b"\n") { 0 } else { self.text.skip_until(b'\n')? as u64 };
         if rest > 0 {
             text.push(b'\n');
@@ -158,10 +162,10 @@ impl Cutter {
         Ok(section)
     }
 
-    fn section(&mut self, text: Vec<u8>, last: bool) -> Section {
+    fn section(&mut self, text: Vec<u8>, last: bool) -> TapeSection {
         let offset = self.offset;
         self.offset += text.len() as u64;
-        Section { text, offset, last }
+        TapeSection { text, offset, last }
     }
 }
 
@@ -182,7 +186,7 @@ mod tests {
 
     fn ids(path: &Path) -> Vec<usize> {
         let mut found = Vec::new();
-        let work = |section: Section| {
+        let work = |section: TapeSection| {
             let mut ids = Vec::new();
             let mut file = std::fs::File::open(path).unwrap();
             file.seek(io::SeekFrom::Start(section.offset)).unwrap();
@@ -237,7 +241,7 @@ mod tests {
     fn of_a_line_that_is_too_long_no_more_is_kept_than_shows_that() {
         let most = 2 * SECTION_BYTES;
         let text = format!("{}{}{}", line(1, 10), line(2, 9 * SECTION_BYTES), line(3, 10));
-        let mut cutter = Cutter::new(Box::new(io::Cursor::new(text.clone())));
+        let mut cutter = SectionCutter::new(Box::new(io::Cursor::new(text.clone())));
         cutter.section_bytes_max = most;
         let mut sections = Vec::new();
         loop {

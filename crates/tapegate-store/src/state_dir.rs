@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, fchmod, fstat};
 
-use crate::private::Folder;
+use crate::private_folder::FolderHandle;
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ fn secure_mode(path: &Path) -> io::Result<Option<String>> {
     if path.is_symlink() {
         return Err(io::Error::other("it is a symbolic link, not a folder"));
     }
-    let folder = Folder::make(path)?;
+    let folder = FolderHandle::create(path)?;
     let stat = fstat(folder.handle())?;
     let us = rustix::process::geteuid().as_raw();
     if stat.st_uid != us && us != 0 {
@@ -66,8 +66,8 @@ mod tests {
         assert_eq!(mode(), 0o700);
         for open in [0o777, 0o720, 0o702] {
             fs::set_permissions(&path, fs::Permissions::from_mode(open)).unwrap();
-            let words = secure(&path).unwrap().unwrap();
-            assert!(words.contains(&format!("mode {open:o}")) && mode() == 0o700, "{words}");
+            let message = secure(&path).unwrap().unwrap();
+            assert!(message.contains(&format!("mode {open:o}")) && mode() == 0o700, "{message}");
         }
         // Whether it is readable is up to its owner.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

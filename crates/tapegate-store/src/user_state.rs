@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::private::Folder;
+use crate::private_folder::FolderHandle;
 
 pub use key::{KEY_BYTES, ProjectKey};
 pub use project_states::ProjectStates;
@@ -60,7 +60,7 @@ pub enum UserStateError {
 /// The private folder of one project.
 #[derive(Debug)]
 pub struct PrivateDir {
-    folder: Folder,
+    folder: FolderHandle,
 }
 
 impl PrivateDir {
@@ -93,7 +93,7 @@ impl PrivateDir {
 
     /// The file is for people only, so an existing one is left as it is.
     fn write_project(&self, canonical: &Path) -> Result<(), UserStateError> {
-        let io = |source| UserStateError::Io { path: self.folder.at(PROJECT), source };
+        let io = |source| UserStateError::Io { path: self.folder.path_of(PROJECT), source };
         if self.folder.stat(PROJECT).map_err(io)?.is_some() {
             return Ok(());
         }
@@ -106,7 +106,7 @@ impl PrivateDir {
 }
 
 /// Opens a folder that must belong to this user alone, and creates it if it does not exist.
-pub(crate) fn open_private(path: &Path) -> Result<Folder, UserStateError> {
+pub(crate) fn open_private(path: &Path) -> Result<FolderHandle, UserStateError> {
     let io = |source| UserStateError::Io { path: path.to_owned(), source };
     let refuse = |reason: &str| {
         Err(UserStateError::NotPrivate { path: path.to_owned(), reason: reason.to_owned() })
@@ -115,12 +115,12 @@ pub(crate) fn open_private(path: &Path) -> Result<Folder, UserStateError> {
         return refuse("it is a symbolic link");
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    let folder = Folder::open(path).map_err(io)?;
+    let folder = FolderHandle::open(path).map_err(io)?;
     let stat = rustix::fs::fstat(folder.handle()).map_err(|errno| io(errno.into()))?;
     match privacy(stat.st_uid, stat.st_mode) {
         None => Ok(folder),
-        Some(Intrusion::Owner) => refuse("it belongs to another user"),
-        Some(Intrusion::Mode) => {
+        Some(PrivacyFault::Owner) => refuse("it belongs to another user"),
+        Some(PrivacyFault::Mode) => {
             refuse("other users can access it; if its content is yours, run `chmod 700` on it")
         }
     }
@@ -132,8 +132,8 @@ pub(crate) fn check_private(path: &Path, file: &std::fs::File) -> Result<(), Use
     let stat = rustix::fs::fstat(file).map_err(|errno| io(errno.into()))?;
     let reason = match privacy(stat.st_uid, stat.st_mode) {
         None => return Ok(()),
-        Some(Intrusion::Owner) => "it belongs to another user",
-        Some(Intrusion::Mode) => {
+        Some(PrivacyFault::Owner) => "it belongs to another user",
+        Some(PrivacyFault::Mode) => {
             "other users can access it; if its content is yours, run `chmod 600` on it"
         }
     };
@@ -141,19 +141,19 @@ pub(crate) fn check_private(path: &Path, file: &std::fs::File) -> Result<(), Use
 }
 
 /// Why a file or folder is not private.
-enum Intrusion {
+enum PrivacyFault {
     /// Another user owns it.
     Owner,
     /// Its mode lets other users in.
     Mode,
 }
 
-fn privacy(owner: u32, mode: u32) -> Option<Intrusion> {
+fn privacy(owner: u32, mode: u32) -> Option<PrivacyFault> {
     let us = rustix::process::geteuid().as_raw();
     if owner != us && us != 0 {
-        return Some(Intrusion::Owner);
+        return Some(PrivacyFault::Owner);
     }
-    (mode & 0o077 != 0).then_some(Intrusion::Mode)
+    (mode & 0o077 != 0).then_some(PrivacyFault::Mode)
 }
 
 /// The name of a project's private folder: a hash, because the folders of all projects are siblings

@@ -11,9 +11,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tapegate_store::activity::{
-    ActivityLog, Event, Events, Fault, Options, Report, Verifier, open_file, parts,
+    ActivityLog, ActivityLogOptions, ChainFault, Event, LogReport, LogVerifier, LoggedEvents,
+    open_file, parts,
 };
-use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling, new_id};
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore, new_id,
+};
 use tapegate_store::user_state::ProjectKey;
 
 const FOLDER: &str = "TAPEGATE_TEST_FOLDER";
@@ -52,8 +55,8 @@ fn key() -> ProjectKey {
     ProjectKey::new([3; 32])
 }
 
-fn options() -> Options {
-    Options { rotate_bytes: 40_000, retention: None }
+fn options() -> ActivityLogOptions {
+    ActivityLogOptions { rotate_bytes: 40_000, retention: None }
 }
 
 fn event(name: &str, number: u64, padding: usize) -> Event<'_> {
@@ -90,8 +93,8 @@ fn said(folder: &Path, name: &str) -> u64 {
     text.parse().unwrap_or(0)
 }
 
-fn verified(folder: &Path) -> Report {
-    let mut verifier = Verifier::default();
+fn verified(folder: &Path) -> LogReport {
+    let mut verifier = LogVerifier::default();
     for part in parts(folder).unwrap() {
         verifier.file(open_file(&part.path).unwrap()).unwrap();
     }
@@ -102,7 +105,7 @@ fn verified(folder: &Path) -> Report {
 fn written(folder: &Path, name: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
     for part in parts(folder).unwrap() {
-        let events = Events::new(open_file(&part.path).unwrap()).filter_map(Result::ok);
+        let events = LoggedEvents::new(open_file(&part.path).unwrap()).filter_map(Result::ok);
         let theirs = events.filter(|event| event.str("server_id").as_deref() == Some(name));
         numbers.extend(theirs.filter_map(|event| event.number("tape_seq")));
     }
@@ -142,7 +145,11 @@ fn killing_writers_loses_nothing_they_were_told_is_written_and_is_never_called_t
         }
         let report = verified(folder.path());
         assert!(!report.is_bad(), "{:?}", report.found);
-        assert!(report.found.iter().all(|found| found.fault == Fault::Torn), "{:?}", report.found);
+        assert!(
+            report.found.iter().all(|found| found.fault == ChainFault::Torn),
+            "{:?}",
+            report.found
+        );
         names.push(name);
     }
     let mut log = ActivityLog::open(folder.path(), options()).unwrap();
@@ -151,14 +158,18 @@ fn killing_writers_loses_nothing_they_were_told_is_written_and_is_never_called_t
     assert!(!verified(folder.path()).is_bad());
     for name in &names {
         let found = written(folder.path(), name);
-        let said = said(folder.path(), name);
-        assert!(found.len() as u64 >= said, "{name} was told of {said}, {} are there", found.len());
+        let committed = said(folder.path(), name);
+        assert!(
+            found.len() as u64 >= committed,
+            "{name} was told of {committed}, {} are there",
+            found.len()
+        );
         assert!(found.iter().copied().eq(0..found.len() as u64), "{name}");
     }
 }
 
-fn request(name: &str) -> Request {
-    Request {
+fn request(name: &str) -> ApprovalRecord {
+    ApprovalRecord {
         id: new_id().unwrap(),
         created_us: 1,
         // Their age is that of their files, so they must not expire while the test runs.
@@ -166,7 +177,7 @@ fn request(name: &str) -> Request {
         server_id: "files".to_owned(),
         tool: "rm".to_owned(),
         call_hash: name.to_owned(),
-        ..Request::default()
+        ..ApprovalRecord::default()
     }
 }
 
@@ -174,9 +185,9 @@ fn request(name: &str) -> Request {
 #[test]
 fn as_somebody_who_asks() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
-    let approvals = Approvals::open(Path::new(&folder), &key()).unwrap();
+    let approvals = ApprovalStore::open(Path::new(&folder), &key()).unwrap();
     for number in 0..500 {
-        approvals.ask(&request(&format!("{name}-{number}"))).unwrap();
+        approvals.publish_request(&request(&format!("{name}-{number}"))).unwrap();
     }
 }
 
@@ -185,12 +196,12 @@ fn as_somebody_who_asks() {
 #[test]
 fn as_somebody_who_decides() {
     let (Ok(folder), Ok(name)) = (std::env::var(FOLDER), std::env::var(NAME)) else { return };
-    let approvals = Approvals::open(&Path::new(&folder).join("approvals"), &key()).unwrap();
+    let approvals = ApprovalStore::open(&Path::new(&folder).join("approvals"), &key()).unwrap();
     let mut won = String::new();
     for _ in 0..3 {
         for request in approvals.pending(5).unwrap() {
-            let ruling = Ruling::Approved;
-            let decided = Decided { ruling, by: name.clone(), at_us: 5, reason: None };
+            let ruling = ApprovalOutcome::Approved;
+            let decided = ApprovalDecision { ruling, by: name.clone(), at_us: 5, reason: None };
             match approvals.decide(&request.id, &decided) {
                 Ok(()) => won.push_str(&format!("{}\n", request.id)),
                 Err(ApprovalError::AlreadyDecided { .. }) => {}
@@ -204,8 +215,8 @@ fn as_somebody_who_decides() {
 #[test]
 fn of_processes_that_decide_at_once_the_first_one_has_decided() {
     let folder = tempfile::tempdir().unwrap();
-    let approvals = Approvals::open(&folder.path().join("approvals"), &key()).unwrap();
-    (0..300).for_each(|number| approvals.ask(&request(&number.to_string())).unwrap());
+    let approvals = ApprovalStore::open(&folder.path().join("approvals"), &key()).unwrap();
+    (0..300).for_each(|number| approvals.publish_request(&request(&number.to_string())).unwrap());
     let names = ["a", "b", "c"];
     let deciders = names.map(|name| start("as_somebody_who_decides", folder.path(), name));
     for mut decider in deciders {
@@ -226,10 +237,10 @@ fn of_processes_that_decide_at_once_the_first_one_has_decided() {
 fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("approvals");
-    let approvals = Approvals::open(&path, &key()).unwrap();
+    let approvals = ApprovalStore::open(&path, &key()).unwrap();
     for round in 0..20 {
         let mut asker = start("as_somebody_who_asks", &path, &format!("r{round}"));
-        until("a request", || !approvals.all().unwrap().is_empty());
+        until("a request", || !approvals.entries().unwrap().is_empty());
         let mut decider = start("as_somebody_who_decides", folder.path(), "x");
         std::thread::sleep(Duration::from_micros(dice() % 20_000));
         for process in [&mut asker, &mut decider] {
@@ -241,13 +252,13 @@ fn killing_whoever_asks_or_decides_leaves_whole_requests_and_whole_decisions() {
         let left: Vec<_> =
             left.filter(|name| name.to_str().unwrap().starts_with(".tmp-")).collect();
         assert!(left.is_empty(), "{left:?}");
-        approvals.all().unwrap();
+        approvals.entries().unwrap();
         assert_eq!(approvals.take_refused(), []);
         // Others can continue where they were killed.
         if let Some(request) = approvals.pending(5).unwrap().first() {
             approvals.withdraw(&request.id, "test", 6).unwrap();
         }
-        approvals.clean(i64::MAX, Duration::ZERO).unwrap();
-        assert!(approvals.all().unwrap().is_empty());
+        approvals.remove_expired(i64::MAX, Duration::ZERO).unwrap();
+        assert!(approvals.entries().unwrap().is_empty());
     }
 }

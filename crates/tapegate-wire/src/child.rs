@@ -20,9 +20,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::Interest;
 use tokio::process::Command;
 
-use crate::port::Port;
+use crate::port::StreamPort;
 use crate::raw;
-use crate::sentry::Sentry;
+use crate::reaper::Reaper;
 use stderr_tail::StderrTail;
 
 /// The capacity of a pipe to or from the server, so that large messages take few reads.
@@ -30,10 +30,10 @@ const PIPE_BYTES: usize = 256 * 1024;
 
 /// A started server.
 #[derive(Debug)]
-pub struct Child {
+pub struct ServerProcess {
     process: tokio::process::Child,
     group: Option<Pid>,
-    sentry: Option<Sentry>,
+    sentry: Option<Reaper>,
     status: Option<ExitStatus>,
     stderr: Option<StderrTail>,
 }
@@ -50,16 +50,16 @@ pub struct SpawnError {
 
 /// The pipes to a server.
 #[derive(Debug)]
-pub struct Pipes {
+pub struct ServerPipes {
     /// Its standard input.
-    pub input: Port,
+    pub input: StreamPort,
     /// Its standard output.
-    pub output: Port,
+    pub output: StreamPort,
 }
 
 /// How a server is started.
 #[derive(Debug, Clone, Default)]
-pub struct Launch {
+pub struct ServerLaunch {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Environment variables to remove.
@@ -70,7 +70,7 @@ pub struct Launch {
 
 /// The environment in which a program is started.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place<'a> {
+pub struct ProcessContext<'a> {
     /// Additional environment variables.
     pub env: &'a [(String, String)],
     /// Environment variables to remove.
@@ -81,32 +81,36 @@ pub struct Place<'a> {
     pub keeps_stderr: bool,
 }
 
-impl Child {
+impl ServerProcess {
     /// Starts a server, which inherits our standard error.
-    pub fn spawn(argv: &[String]) -> Result<(Self, Pipes), SpawnError> {
-        Self::spawn_in(argv, Place::default()).map(Self::watched)
+    pub fn spawn(argv: &[String]) -> Result<(Self, ServerPipes), SpawnError> {
+        Self::spawn_in(argv, ProcessContext::default()).map(Self::with_reaper)
     }
 
     /// Starts a server as described by `launch`.
-    pub fn launch(launch: &Launch) -> Result<(Self, Pipes), SpawnError> {
+    pub fn launch(launch: &ServerLaunch) -> Result<(Self, ServerPipes), SpawnError> {
         let keeps_stderr = launch.keeps_stderr;
-        let place = Place { without: &launch.without, keeps_stderr, ..Place::default() };
-        Self::spawn_in(&launch.argv, place).map(Self::watched)
+        let context =
+            ProcessContext { without: &launch.without, keeps_stderr, ..ProcessContext::default() };
+        Self::spawn_in(&launch.argv, context).map(Self::with_reaper)
     }
 
-    fn watched((mut child, pipes): (Self, Pipes)) -> (Self, Pipes) {
-        child.sentry = child.group.and_then(Sentry::stand_by);
+    fn with_reaper((mut child, pipes): (Self, ServerPipes)) -> (Self, ServerPipes) {
+        child.sentry = child.group.and_then(Reaper::spawn);
         (child, pipes)
     }
 
     /// Starts a short-lived program in a given environment, without a reaper.
-    pub fn spawn_in(argv: &[String], place: Place<'_>) -> Result<(Self, Pipes), SpawnError> {
+    pub fn spawn_in(
+        argv: &[String],
+        context: ProcessContext<'_>,
+    ) -> Result<(Self, ServerPipes), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
-        Self::try_spawn(argv, place).map_err(|source| SpawnError { program, source })
+        Self::try_spawn(argv, context).map_err(|source| SpawnError { program, source })
     }
 
     /// Checks that a server could be started, so that a misspelt command is reported early.
-    pub fn look_for(argv: &[String]) -> Result<(), SpawnError> {
+    pub fn check_executable(argv: &[String]) -> Result<(), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
         let is_there = |path: &Path| access(path, Access::EXEC_OK).is_ok() && !path.is_dir();
         let found = if program.contains('/') {
@@ -121,21 +125,21 @@ impl Child {
         if found { Ok(()) } else { Err(SpawnError { program, source }) }
     }
 
-    fn try_spawn(argv: &[String], place: Place<'_>) -> io::Result<(Self, Pipes)> {
+    fn try_spawn(argv: &[String], context: ProcessContext<'_>) -> io::Result<(Self, ServerPipes)> {
         let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (theirs_in, ours_in) = pipe()?;
         let (ours_out, theirs_out) = pipe()?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
-        place.without.iter().for_each(|name| _ = command.env_remove(name));
-        command.envs(place.env.iter().map(|(name, value)| (name, value)));
-        if let Some(folder) = place.folder {
+        context.without.iter().for_each(|name| _ = command.env_remove(name));
+        command.envs(context.env.iter().map(|(name, value)| (name, value)));
+        if let Some(folder) = context.folder {
             command.current_dir(folder);
         }
-        let stderr = if place.keeps_stderr { StderrTail::attach(&mut command)? } else { None };
+        let stderr = if context.keeps_stderr { StderrTail::attach(&mut command)? } else { None };
         command.process_group(0).kill_on_drop(true);
-        raw::end_with_us(&mut command);
-        let pipes = Pipes {
+        raw::end_with_parent(&mut command);
+        let pipes = ServerPipes {
             input: port(ours_in, Interest::WRITABLE)?,
             output: port(ours_out, Interest::READABLE)?,
         };
@@ -146,9 +150,9 @@ impl Child {
 
     /// Ensures that the server ends however we end. Call it before passing on any output of the
     /// server, because a client that has seen output may kill us.
-    pub(crate) fn guarded(&mut self) {
+    pub(crate) fn wait_for_reaper(&mut self) {
         if let Some(sentry) = &mut self.sentry {
-            sentry.stands_by();
+            sentry.wait_until_ready();
         }
     }
 
@@ -185,8 +189,12 @@ impl Child {
 
     /// Ends the group: waits `grace`, sends SIGTERM, waits `patience`, kills. Close its input
     /// first.
-    pub async fn end(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
-        let status = self.end_first(grace, patience).await;
+    pub async fn shutdown(
+        &mut self,
+        grace: Duration,
+        patience: Duration,
+    ) -> io::Result<ExitStatus> {
+        let status = self.shutdown_process(grace, patience).await;
         // Also kill the processes that the first one left behind. Afterwards the group id may be
         // reused, and must not be signalled again.
         self.signal(Signal::KILL);
@@ -194,7 +202,11 @@ impl Child {
         status
     }
 
-    async fn end_first(&mut self, grace: Duration, patience: Duration) -> io::Result<ExitStatus> {
+    async fn shutdown_process(
+        &mut self,
+        grace: Duration,
+        patience: Duration,
+    ) -> io::Result<ExitStatus> {
         for (time, signal) in [(grace, Signal::TERM), (patience, Signal::KILL)] {
             if let Ok(status) = tokio::time::timeout(time, self.exited()).await {
                 return status;
@@ -205,7 +217,7 @@ impl Child {
     }
 }
 
-impl Drop for Child {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
@@ -218,8 +230,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-fn port(fd: OwnedFd, interest: Interest) -> io::Result<Port> {
+fn port(fd: OwnedFd, interest: Interest) -> io::Result<StreamPort> {
     // Each end of a pipe has its own flags, and this end is ours alone.
     rustix::io::ioctl_fionbio(&fd, true)?;
-    Port::own(fd, interest)
+    StreamPort::from_own_descriptor(fd, interest)
 }

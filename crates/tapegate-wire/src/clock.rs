@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tapegate_core::time::At;
+use tapegate_core::time::Timestamp;
 
 /// Reads the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +17,7 @@ impl Clock {
     }
 
     /// The instant of a monotonic reading.
-    pub fn moment(&self, mono_ns: u64) -> Instant {
+    pub fn instant_at(&self, mono_ns: u64) -> Instant {
         self.start + Duration::from_nanos(mono_ns)
     }
 
@@ -27,8 +27,8 @@ impl Clock {
     }
 
     /// The current time by both clocks.
-    pub fn now(&self) -> At {
+    pub fn now(&self) -> Timestamp {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        At { wall_us: wall.as_micros() as i64, mono_ns: self.mono_ns() }
+        Timestamp { wall_us: wall.as_micros() as i64, mono_ns: self.mono_ns() }
     }
 }

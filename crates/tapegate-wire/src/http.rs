@@ -8,33 +8,35 @@
 pub mod bridge_in;
 /// Connects a client on pipes to a server over HTTP.
 pub mod bridge_out;
-/// Decides which requests may use a listener.
-pub mod guard;
 /// Accepts and serves client connections.
-pub mod listen;
+pub mod listener;
+/// Decides which requests may use a listener.
+pub mod origin_check;
 /// A transparent HTTP proxy.
 pub mod proxy;
 /// Decides whether a gated listener accepts an HTTP request, by its head and body alone.
 pub mod request_check;
 /// The state shared by all exchanges of one recording.
-pub mod station;
+pub mod shared_session;
 /// The HTTP client for a server.
 pub mod upstream;
 
 pub(crate) mod body;
-mod cord;
-mod field;
+mod connection_handle;
+mod connection_rejection;
+mod header_value;
 mod headers;
-mod intake;
+mod mirrored_params;
 mod outbound;
-mod params;
 mod redirect;
-mod serve;
-mod terms;
-mod turn_away;
+mod request_body;
+mod request_headers;
+mod server;
 
-pub use body::{BrokenBody, Chunk, Collected, Pieces, ReplyBody};
-pub use intake::{BodyBudget, IntakeError, RETRY_AFTER_S, UnreadBody, collect_request, linger};
-pub use outbound::Outbound;
-pub use serve::serve;
-pub use station::{Station, Stopped};
+pub use body::{BrokenBody, Chunk, CollectedBody, PieceStream, ReplyBody};
+pub use outbound::OutboundBytes;
+pub use request_body::{
+    BodyBudget, IntakeError, RETRY_AFTER_S, UnreadBody, collect_request, drain_in_background,
+};
+pub use server::serve;
+pub use shared_session::{SessionStoppedError, SharedSession};

@@ -16,7 +16,7 @@ use crate::raw;
 pub fn release_code() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let Ok(maps) = fs::read_to_string("/proc/self/smaps") else { return };
-    for range in unwritten(&maps, &program.to_string_lossy()) {
+    for range in unmodified_mappings(&maps, &program.to_string_lossy()) {
         raw::release_pages(range);
     }
 }
@@ -36,7 +36,7 @@ fn resident_file_kb(status: &str) -> Option<u64> {
 }
 
 /// The read-only mappings of a file without modified pages.
-fn unwritten(maps: &str, file: &str) -> Vec<Range<usize>> {
+fn unmodified_mappings(maps: &str, file: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut candidate = None;
     for line in maps.lines() {
@@ -87,9 +87,9 @@ Anonymous:             0 kB
 8000-9000 rw-p 00000000 00:00 0                          [heap]
 Anonymous:             4 kB
 ";
-        assert_eq!(unwritten(maps, "/bin/x y"), [0x1000..0x2000, 0x2000..0x5000]);
-        assert_eq!(unwritten("", "/bin/x"), []);
-        assert_eq!(unwritten("no maps\nAnonymous: 0 kB\n", "/bin/x"), []);
+        assert_eq!(unmodified_mappings(maps, "/bin/x y"), [0x1000..0x2000, 0x2000..0x5000]);
+        assert_eq!(unmodified_mappings("", "/bin/x"), []);
+        assert_eq!(unmodified_mappings("no maps\nAnonymous: 0 kB\n", "/bin/x"), []);
     }
 
     #[test]

@@ -8,8 +8,8 @@
 //!
 //! Both ends may also be in the same process; then there is no descriptor.
 
-mod inside;
-mod unread;
+mod in_process_pipe;
+mod read_status;
 mod writable;
 
 use std::fs::{File, OpenOptions};
@@ -24,8 +24,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::raw;
-use inside::{Reader, Writer};
-pub use writable::{Originated, Writable};
+use in_process_pipe::{InProcessReader, InProcessWriter};
+pub use writable::{OriginatedBytes, WritableBytes};
 
 /// How much a blocking pipe certainly accepts after `poll` reported it writable.
 const SURE_BYTES: usize = 4096;
@@ -38,28 +38,28 @@ const PEER_SHUT: PollFlags = PollFlags::empty();
 
 /// One direction of a stream.
 #[derive(Debug)]
-pub struct Port(End);
+pub struct StreamPort(PortEnd);
 
 #[derive(Debug)]
-enum End {
-    Outside(Outside),
-    Reads(Reader),
-    Writes(Writer),
+enum PortEnd {
+    Outside(DescriptorPort),
+    Reads(InProcessReader),
+    Writes(InProcessWriter),
 }
 
 /// A descriptor.
 #[derive(Debug)]
-struct Outside {
-    how: How,
+struct DescriptorPort {
+    how: AccessMode,
     /// Whether a short read means that it is empty. A terminal returns one line at a time.
     gives_all: bool,
     /// Whether it is a pipe.
     is_pipe: bool,
-    fd: Fd,
+    fd: PortDescriptor,
 }
 
 #[derive(Debug)]
-enum Fd {
+enum PortDescriptor {
     /// The runtime reports when it is ready.
     Watched(AsyncFd<OwnedFd>),
     /// A regular file or the like, which is always ready.
@@ -67,7 +67,7 @@ enum Fd {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum AccessMode {
     /// Our own non-blocking file description, or a file.
     Own,
     /// A socket, used with per-call non-blocking flags.
@@ -76,72 +76,78 @@ enum How {
     Shared,
 }
 
-impl Port {
+impl StreamPort {
     /// A port for reading from a descriptor that may be shared.
     pub fn reader(fd: OwnedFd) -> io::Result<Self> {
-        Outside::shared(fd, Interest::READABLE, OpenOptions::new().read(true)).map(Self::outside)
+        DescriptorPort::from_shared(fd, Interest::READABLE, OpenOptions::new().read(true))
+            .map(Self::from_outside)
     }
 
     /// A port for writing to a descriptor that may be shared.
     pub fn writer(fd: OwnedFd) -> io::Result<Self> {
-        Outside::shared(fd, Interest::WRITABLE, OpenOptions::new().write(true)).map(Self::outside)
+        DescriptorPort::from_shared(fd, Interest::WRITABLE, OpenOptions::new().write(true))
+            .map(Self::from_outside)
     }
 
     /// A port for a non-blocking descriptor that is ours alone.
-    pub fn own(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
+    pub fn from_own_descriptor(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let ready = raw::watch(fd, interest).map_err(|(_, error)| error)?;
-        let port =
-            Outside { how: How::Own, gives_all: true, is_pipe: false, fd: Fd::Watched(ready) };
-        Ok(Self::outside(port))
+        let port = DescriptorPort {
+            how: AccessMode::Own,
+            gives_all: true,
+            is_pipe: false,
+            fd: PortDescriptor::Watched(ready),
+        };
+        Ok(Self::from_outside(port))
     }
 
     /// A stream within the process: bytes written to the second port are read from the first.
     pub fn pair() -> (Self, Self) {
-        let (reader, writer) = inside::pipe();
-        (Self(End::Reads(reader)), Self(End::Writes(writer)))
+        let (reader, writer) = in_process_pipe::pipe();
+        (Self(PortEnd::Reads(reader)), Self(PortEnd::Writes(writer)))
     }
 
-    fn outside(outside: Outside) -> Self {
-        Self(End::Outside(outside))
+    fn from_outside(outside: DescriptorPort) -> Self {
+        Self(PortEnd::Outside(outside))
     }
 
     /// Reads once there is something to read. 0 means the end.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match &self.0 {
-            End::Outside(port) => port.read(buffer).await,
-            End::Reads(port) => Ok(port.read(buffer).await),
-            End::Writes(_) => Err(wrong_way()),
+            PortEnd::Outside(port) => port.read(buffer).await,
+            PortEnd::Reads(port) => Ok(port.read(buffer).await),
+            PortEnd::Writes(_) => Err(wrong_direction()),
         }
     }
 
     /// Writes some of `bytes` without waiting; 0 means that there is no room.
-    pub fn write_now<'a>(&self, bytes: impl Into<Writable<'a>>) -> io::Result<usize> {
+    pub fn write_now<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
         let bytes = bytes.into().bytes();
         match &self.0 {
-            End::Outside(port) => port.write_now(bytes),
-            End::Reads(_) => Err(wrong_way()),
-            End::Writes(port) => port.write_now(bytes),
+            PortEnd::Outside(port) => port.write_now(bytes),
+            PortEnd::Reads(_) => Err(wrong_direction()),
+            PortEnd::Writes(port) => port.write_now(bytes),
         }
     }
 
     /// Writes some of `bytes` once there is room.
-    pub async fn write<'a>(&self, bytes: impl Into<Writable<'a>>) -> io::Result<usize> {
+    pub async fn write<'a>(&self, bytes: impl Into<WritableBytes<'a>>) -> io::Result<usize> {
         let bytes = bytes.into().bytes();
         match &self.0 {
-            End::Outside(port) => port.write(bytes).await,
-            End::Reads(_) => Err(wrong_way()),
-            End::Writes(port) => port.write(bytes).await,
+            PortEnd::Outside(port) => port.write(bytes).await,
+            PortEnd::Reads(_) => Err(wrong_direction()),
+            PortEnd::Writes(port) => port.write(bytes).await,
         }
     }
 
     /// Whether a read would return at once.
     pub fn is_readable(&self) -> bool {
         match &self.0 {
-            End::Outside(port) => {
+            PortEnd::Outside(port) => {
                 port.poll(PollFlags::IN).is_ok_and(|flags| flags.contains(PollFlags::IN))
             }
-            End::Reads(port) => port.is_readable(),
-            End::Writes(_) => false,
+            PortEnd::Reads(port) => port.is_readable(),
+            PortEnd::Writes(_) => false,
         }
     }
 
@@ -149,9 +155,9 @@ impl Port {
     /// Unread bytes may remain.
     pub fn has_ended(&self) -> bool {
         match &self.0 {
-            End::Outside(port) => port.has_ended(),
-            End::Reads(port) => port.has_ended(),
-            End::Writes(_) => false,
+            PortEnd::Outside(port) => port.has_ended(),
+            PortEnd::Reads(port) => port.has_ended(),
+            PortEnd::Writes(_) => false,
         }
     }
 
@@ -159,23 +165,23 @@ impl Port {
     pub fn has_hung_up(&self) -> bool {
         let gone = PollFlags::ERR | PollFlags::HUP;
         match &self.0 {
-            End::Outside(port) => {
+            PortEnd::Outside(port) => {
                 port.poll(PollFlags::empty()).is_ok_and(|flags| flags.intersects(gone))
             }
-            End::Reads(_) => false,
-            End::Writes(port) => port.has_hung_up(),
+            PortEnd::Reads(_) => false,
+            PortEnd::Writes(port) => port.has_hung_up(),
         }
     }
 }
 
-impl Outside {
-    fn shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
+impl DescriptorPort {
+    fn from_shared(fd: OwnedFd, interest: Interest, options: &OpenOptions) -> io::Result<Self> {
         let sort = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let (how, fd) = match sort {
-            FileType::Socket => (How::Socket, fd),
+            FileType::Socket => (AccessMode::Socket, fd),
             FileType::Fifo | FileType::CharacterDevice => match reopen(&fd, options.clone()) {
-                Ok(own) => (How::Own, own),
-                Err(_) => (How::Shared, fd),
+                Ok(own) => (AccessMode::Own, own),
+                Err(_) => (AccessMode::Shared, fd),
             },
             _ => return Ok(Self::file(fd)),
         };
@@ -184,7 +190,7 @@ impl Outside {
             Ok(ready) => {
                 let gives_all = sort != FileType::CharacterDevice;
                 let is_pipe = sort == FileType::Fifo;
-                Ok(Self { how, gives_all, is_pipe, fd: Fd::Watched(ready) })
+                Ok(Self { how, gives_all, is_pipe, fd: PortDescriptor::Watched(ready) })
             }
             Err((fd, error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Ok(Self::file(fd))
@@ -194,11 +200,16 @@ impl Outside {
     }
 
     fn file(fd: OwnedFd) -> Self {
-        Self { how: How::Own, gives_all: true, is_pipe: false, fd: Fd::Ready(fd) }
+        Self {
+            how: AccessMode::Own,
+            gives_all: true,
+            is_pipe: false,
+            fd: PortDescriptor::Ready(fd),
+        }
     }
 
     async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Fd::Watched(ready) = &self.fd else { return self.try_read(buffer) };
+        let PortDescriptor::Watched(ready) = &self.fd else { return self.try_read(buffer) };
         loop {
             let mut guard = ready.readable().await?;
             match guard.try_io(|_| self.try_read(buffer)) {
@@ -228,7 +239,7 @@ impl Outside {
     }
 
     async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let Fd::Watched(ready) = &self.fd else { return self.try_write(bytes) };
+        let PortDescriptor::Watched(ready) = &self.fd else { return self.try_write(bytes) };
         loop {
             let mut guard = ready.writable().await?;
             match guard.try_io(|_| self.try_write(bytes)) {
@@ -241,30 +252,32 @@ impl Outside {
 
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.how {
-            How::Socket => Ok(rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT)?.0),
-            How::Shared if self.poll(PollFlags::IN)?.is_empty() => {
+            AccessMode::Socket => Ok(rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT)?.0),
+            AccessMode::Shared if self.poll(PollFlags::IN)?.is_empty() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            How::Own | How::Shared => Ok(rustix::io::read(self.fd(), buffer)?),
+            AccessMode::Own | AccessMode::Shared => Ok(rustix::io::read(self.fd(), buffer)?),
         }
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self.how {
-            How::Socket => {
+            AccessMode::Socket => {
                 let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
                 Ok(rustix::net::send(self.fd(), bytes, flags)?)
             }
-            How::Shared if self.poll(PollFlags::OUT)?.is_empty() => {
+            AccessMode::Shared if self.poll(PollFlags::OUT)?.is_empty() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            How::Shared => Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?),
-            How::Own => Ok(rustix::io::write(self.fd(), bytes)?),
+            AccessMode::Shared => {
+                Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?)
+            }
+            AccessMode::Own => Ok(rustix::io::write(self.fd(), bytes)?),
         }
     }
 
     fn has_ended(&self) -> bool {
-        if let Fd::Ready(_) = self.fd {
+        if let PortDescriptor::Ready(_) = self.fd {
             return true;
         }
         let ended = PollFlags::HUP | PollFlags::ERR | PEER_SHUT;
@@ -280,13 +293,13 @@ impl Outside {
 
     fn fd(&self) -> impl AsFd {
         match &self.fd {
-            Fd::Watched(ready) => ready.get_ref().as_fd(),
-            Fd::Ready(fd) => fd.as_fd(),
+            PortDescriptor::Watched(ready) => ready.get_ref().as_fd(),
+            PortDescriptor::Ready(fd) => fd.as_fd(),
         }
     }
 }
 
-fn wrong_way() -> io::Error {
+fn wrong_direction() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 

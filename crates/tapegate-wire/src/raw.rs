@@ -24,7 +24,7 @@ pub(crate) fn watch(
 ///
 /// The signal is sent when the thread that spawned the child ends, so children are spawned on the
 /// thread that runs the session.
-pub(crate) fn end_with_us(command: &mut Command) {
+pub(crate) fn end_with_parent(command: &mut Command) {
     let us = rustix::process::getpid();
     let set = move || {
         set_parent_process_death_signal(Some(Signal::TERM))?;

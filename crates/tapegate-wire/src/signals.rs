@@ -13,10 +13,10 @@ pub const ASKED: i32 = 0;
 
 /// The signals that ask us to end.
 #[derive(Debug)]
-pub struct Signals(Option<Heard>);
+pub struct Signals(Option<SignalStreams>);
 
 #[derive(Debug)]
-struct Heard {
+struct SignalStreams {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -32,7 +32,7 @@ struct Heard {
 impl Signals {
     /// Starts listening.
     pub fn listen() -> io::Result<Self> {
-        Ok(Self(Some(Heard {
+        Ok(Self(Some(SignalStreams {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
@@ -44,16 +44,16 @@ impl Signals {
 
     /// Makes SIGHUP notify `reload` instead of ending the session.
     pub fn with_reload(mut self, reload: Arc<Notify>) -> Self {
-        if let Some(heard) = &mut self.0 {
-            heard.reload = Some(reload);
+        if let Some(streams) = &mut self.0 {
+            streams.reload = Some(reload);
         }
         self
     }
 
     /// Also listens to `stop`, reported as the signal [`ASKED`].
     pub fn with_stop(mut self, stop: Receiver<()>) -> Self {
-        if let Some(heard) = &mut self.0 {
-            heard.stop = Some(stop);
+        if let Some(streams) = &mut self.0 {
+            streams.stop = Some(stop);
         }
         self
     }
@@ -65,19 +65,19 @@ impl Signals {
 
     /// Waits for the next signal that asks us to end, and returns its number.
     pub async fn next(&mut self) -> i32 {
-        let Some(heard) = &mut self.0 else { return std::future::pending().await };
+        let Some(streams) = &mut self.0 else { return std::future::pending().await };
         loop {
             let number = tokio::select! {
-                _ = heard.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
-                _ = heard.terminate.recv() => SignalKind::terminate().as_raw_value(),
-                _ = heard.hang_up.recv() => match &heard.reload {
+                _ = streams.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+                _ = streams.terminate.recv() => SignalKind::terminate().as_raw_value(),
+                _ = streams.hang_up.recv() => match &streams.reload {
                     Some(reload) => {
                         reload.notify_one();
                         continue;
                     }
                     None => SignalKind::hangup().as_raw_value(),
                 },
-                () = asked_by(&mut heard.stop) => ASKED,
+                () = stop_requested(&mut streams.stop) => ASKED,
             };
             return number;
         }
@@ -85,7 +85,7 @@ impl Signals {
 }
 
 /// Waits for a request to end; never returns if the sender is gone.
-async fn asked_by(stop: &mut Option<Receiver<()>>) {
+async fn stop_requested(stop: &mut Option<Receiver<()>>) {
     let asked = match stop {
         Some(stop) => stop.recv().await,
         None => None,

@@ -4,37 +4,37 @@
 //! forwards it, before it handles anything else. Neither direction waits for the other, and a side
 //! that does not read is not read from, so only one read is buffered in memory.
 
-mod answered;
-mod cause;
-mod ending;
+mod answered_ids;
+mod end_cause;
 mod pump;
+mod session_ending;
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, Permitted};
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
 use tapegate_core::side::{Lane, Side};
 
-use crate::child::{Child, Pipes};
-use crate::deck::Deck;
-use crate::port::Port;
+use crate::child::{ServerPipes, ServerProcess};
+use crate::port::StreamPort;
+use crate::recorded_session::RecordedSession;
 use crate::signals::Signals;
-pub(crate) use answered::answered;
-pub use cause::{Cause, Outcome, Patience};
-use ending::Ending;
-pub(crate) use ending::{SERVER_ENDED, server_ended};
-use pump::{Pump, Turn};
+pub(crate) use answered_ids::collect_answered_ids;
+pub use end_cause::{EndCause, SessionOutcome, ShutdownTimeouts};
+use pump::{Pump, PumpEvent};
+use session_ending::SessionEnding;
+pub(crate) use session_ending::{SERVER_ENDED, server_end_message};
 
 /// Receives our own messages for the side that a line came from.
-type Answer<'a> = dyn FnMut(Permitted<'_>) + 'a;
+type AnswerSink<'a> = dyn FnMut(PermittedMessage<'_>) + 'a;
 
 /// The client's ports.
 #[derive(Debug)]
 pub struct ClientPorts {
     /// The client's output, from which we read.
-    pub input: Port,
+    pub input: StreamPort,
     /// The client's input, to which we write.
-    pub output: Port,
+    pub output: StreamPort,
 }
 
 /// How long a server that exited may keep its output open through other processes.
@@ -50,152 +50,153 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Runs a session until it ends, and leaves no process behind.
 pub async fn run(
-    deck: &mut Deck,
+    recording: &mut RecordedSession,
     client: ClientPorts,
-    server: (Child, Pipes),
+    server: (ServerProcess, ServerPipes),
     mut signals: Signals,
     message_bytes_max: usize,
-    patience: Patience,
-) -> Outcome {
+    patience: ShutdownTimeouts,
+) -> SessionOutcome {
     let (mut child, pipes) = server;
-    let mut session = Session {
+    let mut session = StdioSession {
         up: Pump::new(Side::Client, client.input, pipes.input, message_bytes_max),
         down: Pump::new(Side::Server, pipes.output, client.output, message_bytes_max),
-        deck,
-        ending: Ending::new(patience),
+        recording,
+        ending: SessionEnding::new(patience),
     };
-    while !session.is_over() {
-        session.turn(&mut child, &mut signals).await;
+    while !session.is_finished() {
+        session.step(&mut child, &mut signals).await;
     }
     // If the server exits right after closing its output, its status makes a better reason.
     drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-    let unanswered = session.deck.wanted(Side::Client);
-    session.last_words(child.status()).await;
-    let (grace, after_term) = session.ending.rest();
+    let unanswered = session.recording.wanted(Side::Client);
+    session.answer_unanswered(child.status()).await;
+    let (grace, after_term) = session.ending.remaining_times();
     let cause = session.ending.cause();
-    session.deck.close_books(&cause);
+    session.recording.end_session(&cause);
     drop((session.up, session.down));
     let status = tokio::select! {
-        status = child.end(grace, after_term) => status,
-        _ = signals.next() => child.end(Duration::ZERO, after_term).await,
+        status = child.shutdown(grace, after_term) => status,
+        _ = signals.next() => child.shutdown(Duration::ZERO, after_term).await,
     };
     let stderr_tail = child.stderr_tail().await;
-    Outcome { cause, status: status.ok(), unanswered, stderr_tail }
+    SessionOutcome { cause, status: status.ok(), unanswered, stderr_tail }
 }
 
 /// A running session.
-struct Session<'d> {
+struct StdioSession<'d> {
     /// From the client to the server.
     up: Pump,
     /// From the server to the client.
     down: Pump,
-    deck: &'d mut Deck,
-    ending: Ending,
+    recording: &'d mut RecordedSession,
+    ending: SessionEnding,
 }
 
-impl Session<'_> {
-    fn is_over(&self) -> bool {
+impl StdioSession<'_> {
+    fn is_finished(&self) -> bool {
         self.down.is_finished() || self.ending.is_abrupt()
     }
 
     /// Waits for the next event and handles it.
-    async fn turn(&mut self, child: &mut Child, signals: &mut Signals) {
+    async fn step(&mut self, child: &mut ServerProcess, signals: &mut Signals) {
         // While the server does not read, neither do we, and may miss that the client has left.
-        let deaf = self.up.is_ended() || self.up.is_stuck() || self.up.waits();
-        let look_round = deaf || self.down.owes_much();
-        let (down_moves, up_moves) = (self.down.moves(&self.up), self.up.moves(&self.down));
-        let governed = self.deck.is_governed();
+        let deaf = self.up.is_ended() || self.up.has_unwritten() || self.up.has_waiting_lines();
+        let look_round = deaf || self.down.has_large_backlog();
+        let (down_moves, up_moves) =
+            (self.down.can_progress(&self.up), self.up.can_progress(&self.down));
+        let governed = self.recording.is_governed();
         tokio::select! {
-            turn = self.down.turn(), if down_moves => {
-                child.guarded();
-                self.moved(Side::Server, turn);
+            turn = self.down.step(), if down_moves => {
+                child.wait_for_reaper();
+                self.handle_pump_event(Side::Server, turn);
             }
-            turn = self.up.turn(), if up_moves => self.moved(Side::Client, turn),
+            turn = self.up.step(), if up_moves => self.handle_pump_event(Side::Client, turn),
             number = signals.next() => {
                 self.up.stop_reading();
-                let why = Cause::Signal(number).words();
-                self.unhold(&why, false);
-                self.turn_away(&why);
-                if self.ending.signalled(number, self.deck.wanted(Side::Client), child) {
-                    self.let_go();
+                let reason = EndCause::Signal(number).client_message();
+                self.end_holds(&reason, false);
+                self.refuse_waiting_lines(&reason);
+                if self.ending.signal_received(number, self.recording.wanted(Side::Client), child) {
+                    self.stop_waiting_for_server();
                 }
             }
-            _ = child.exited(), if !self.ending.child_exited() => self.ending.exited(LINGER),
-            () = self.ending.deadline() => self.late(child),
-            event = self.deck.stirred(), if governed => self.stir(event),
+            _ = child.exited(), if !self.ending.child_exited() => self.ending.server_exited(LINGER),
+            () = self.ending.deadline() => self.handle_deadline(child),
+            event = self.recording.next_hold_event(), if governed => self.handle_hold_event(event),
             () = tokio::time::sleep(LOOK_ROUND), if look_round => {
-                if self.down.is_abandoned() {
-                    self.moved(Side::Server, Turn::Broken);
-                } else if self.up.waits() && self.up.is_left() {
+                if self.down.has_lost_reader() {
+                    self.handle_pump_event(Side::Server, PumpEvent::Broken);
+                } else if self.up.has_waiting_lines() && self.up.has_lost_writer() {
                     // End of input follows lines that stay unread while this many calls are held.
-                    self.unhold(LEFT, true);
-                    self.pass(Side::Client, Pump::pass);
+                    self.end_holds(LEFT, true);
+                    self.process_lines(Side::Client, Pump::process_lines);
                 }
             }
         }
         if self.up.is_ended() {
             // Calls must not be approved and run for a client that has left. Calls that wait for a
             // tool list need no approver unless the list shows otherwise.
-            self.unhold(LEFT, true);
+            self.end_holds(LEFT, true);
         }
-        if self.deck.held() == 0 {
+        if self.recording.held_calls() == 0 {
             self.up.close_if_done();
         }
         if self.up.is_ended() && self.ending.may_change() {
-            self.ending.client_left(self.deck.wanted(Side::Client));
+            self.ending.client_left(self.recording.wanted(Side::Client));
         }
-        self.close_books();
+        self.checkpoint_on_end();
     }
 
     /// Completes the tape and the log as soon as the session begins to end: some clients kill us 40
     /// ms after they have closed our input, and a server may take longer to exit.
-    fn close_books(&mut self) {
-        match self.ending.begun() {
+    fn checkpoint_on_end(&mut self) {
+        match self.ending.cause_so_far() {
             Some(cause) if self.ending.is_signalled() || !self.ending.may_change() => {
-                self.deck.close_books(cause);
+                self.recording.end_session(cause);
             }
             // Answers are still expected, and are recorded when they arrive.
-            Some(_) => self.deck.settle(),
+            Some(_) => self.recording.checkpoint(),
             None => {}
         }
     }
 
     /// Handles a step of the shutdown that took too long.
-    fn late(&mut self, child: &Child) {
-        if self.down.is_stuck() && self.ending.wait_on(LINGER) {
+    fn handle_deadline(&mut self, child: &ServerProcess) {
+        if self.down.has_unwritten() && self.ending.extend_deadline(LINGER) {
             // The client is slow to read; the server cannot exit before its output is read.
             return;
         }
         self.up.close();
         if self.ending.deadline_passed(child) {
-            self.let_go();
+            self.stop_waiting_for_server();
         }
     }
 
     /// Stops waiting for the server, but not for a slow client to read what is already there.
-    fn let_go(&mut self) {
-        if !self.down.has_more() || !self.ending.wait_on(LINGER) {
+    fn stop_waiting_for_server(&mut self) {
+        if !self.down.has_more() || !self.ending.extend_deadline(LINGER) {
             self.down.stop_reading();
         }
     }
 
     /// Handles what the pump of `side` has done.
-    fn moved(&mut self, side: Side, turn: Turn) {
+    fn handle_pump_event(&mut self, side: Side, turn: PumpEvent) {
         match (turn, side) {
-            (Turn::Wrote, _) => {}
-            (Turn::Read, _) => self.pass(side, Pump::pass),
-            (Turn::Ended, Side::Server) => self.pass(side, Pump::finish),
-            (Turn::Ended, Side::Client) => {
-                self.pass(side, Pump::finish);
-                self.unhold(LEFT, true);
+            (PumpEvent::Wrote, _) => {}
+            (PumpEvent::Read, _) => self.process_lines(side, Pump::process_lines),
+            (PumpEvent::Ended, Side::Server) => self.process_lines(side, Pump::process_rest),
+            (PumpEvent::Ended, Side::Client) => {
+                self.process_lines(side, Pump::process_rest);
+                self.end_holds(LEFT, true);
             }
-            (Turn::Broken, Side::Server) => {
+            (PumpEvent::Broken, Side::Server) => {
                 // The server's output has no reader: the client is gone.
                 self.down.close();
                 self.up.stop_reading();
                 self.ending.client_left(0);
             }
-            (Turn::Broken, Side::Client) => {
+            (PumpEvent::Broken, Side::Client) => {
                 self.up.close();
                 self.ending.server_left();
             }
@@ -203,12 +204,16 @@ impl Session<'_> {
     }
 
     /// Records what a side has sent, and only then forwards it.
-    fn pass(&mut self, side: Side, cut: fn(&mut Pump, &mut Deck, &mut Answer<'_>)) {
+    fn process_lines(
+        &mut self,
+        side: Side,
+        cut: fn(&mut Pump, &mut RecordedSession, &mut AnswerSink<'_>),
+    ) {
         let (pump, other) = match side {
             Side::Client => (&mut self.up, &mut self.down),
             Side::Server => (&mut self.down, &mut self.up),
         };
-        cut(pump, self.deck, &mut |answer| other.say(answer));
+        cut(pump, self.recording, &mut |answer| other.enqueue(answer));
         self.send(side);
     }
 
@@ -218,49 +223,50 @@ impl Session<'_> {
             Side::Client => &mut self.up,
             Side::Server => &mut self.down,
         };
-        if let Err(error) = self.deck.commit() {
+        if let Err(error) = self.recording.commit() {
             let unsent = pump.drop_unsent();
             self.up.stop_reading();
             self.ending.tape_failed(error);
             if side == Side::Server {
-                self.owe(&unsent);
+                self.answer_unsent(&unsent);
             }
-        } else if pump.write_now() == Turn::Broken {
-            self.moved(side, Turn::Broken);
+        } else if pump.write_now() == PumpEvent::Broken {
+            self.handle_pump_event(side, PumpEvent::Broken);
         }
     }
 
     /// Handles an event about held calls.
-    fn stir(&mut self, event: Event<'_>) {
+    fn handle_hold_event(&mut self, event: Event<'_>) {
         self.feed(event);
-        if !self.ending.is_abrupt() && self.up.waits() {
-            self.pass(Side::Client, Pump::pass);
+        if !self.ending.is_abrupt() && self.up.has_waiting_lines() {
+            self.process_lines(Side::Client, Pump::process_lines);
         }
     }
 
     /// Answers held calls, because their decisions are no longer awaited.
-    fn unhold(&mut self, why: &str, keeps_lists: bool) {
-        if self.deck.held() > 0 {
-            self.feed(Event::Unheld { lane: None, why, keeps_lists });
+    fn end_holds(&mut self, reason: &str, keeps_lists: bool) {
+        if self.recording.held_calls() > 0 {
+            self.feed(Event::Unheld { lane: None, reason, keeps_lists });
         }
     }
 
     /// Answers lines that wait for fewer calls to be held, because they will not be sent.
-    fn turn_away(&mut self, why: &str) {
-        if self.up.waits() {
+    fn refuse_waiting_lines(&mut self, reason: &str) {
+        if self.up.has_waiting_lines() {
             let down = &mut self.down;
-            self.up.turn_away(self.deck, why, &mut |answer| down.say(answer));
+            self.up
+                .refuse_waiting_lines(self.recording, reason, &mut |answer| down.enqueue(answer));
             self.send(Side::Client);
         }
     }
 
     /// Feeds an event that is not a message, and sends the resulting messages.
     fn feed(&mut self, event: Event<'_>) {
-        let at = self.deck.now();
+        let at = self.recording.now();
         let (up, down) = (&mut self.up, &mut self.down);
-        self.deck.feed(at, event, &mut |outgoing| match outgoing.to {
-            Side::Client => down.say(outgoing.message),
-            Side::Server => up.say(outgoing.message),
+        self.recording.feed(at, event, &mut |outgoing| match outgoing.to {
+            Side::Client => down.enqueue(outgoing.message),
+            Side::Server => up.enqueue(outgoing.message),
         });
         self.send(Side::Client);
         if !self.ending.is_abrupt() {
@@ -269,46 +275,46 @@ impl Session<'_> {
     }
 
     /// Sends errors in place of server answers that were not recorded and so may not be sent.
-    fn owe(&mut self, unsent: &[Vec<u8>]) {
-        let why = self.ending.words(None);
+    fn answer_unsent(&mut self, unsent: &[Vec<u8>]) {
+        let reason = self.ending.client_message(None);
         for id in unsent {
-            self.down.say(OwnMessage::error(id, CODE_GONE, &why).into());
+            self.down.enqueue(OwnMessage::error(id, CODE_GONE, &reason).into());
         }
     }
 
     /// Sends a client that still reads an error for each unanswered request, if there is a gate or
     /// the tape failed. A mere recorder does not invent answers.
-    async fn last_words(&mut self, status: Option<ExitStatus>) {
-        self.turn_away(&self.ending.words(status));
-        if !self.down.is_heard() {
-            if self.deck.held() > 0 {
+    async fn answer_unanswered(&mut self, status: Option<ExitStatus>) {
+        self.refuse_waiting_lines(&self.ending.client_message(status));
+        if !self.down.has_reader() {
+            if self.recording.held_calls() > 0 {
                 // The client is not told, but approvers no longer need to decide.
                 let (lane, asker) = (Lane::ONLY, Side::Client);
-                let event = Event::Dismissed { lane, asker, bytes: None, why: None };
-                self.deck.feed(self.deck.now(), event, &mut |_| {});
-                drop(self.deck.commit());
+                let event = Event::Dismissed { lane, asker, bytes: None, reason: None };
+                self.recording.feed(self.recording.now(), event, &mut |_| {});
+                drop(self.recording.commit());
             }
             return;
         }
-        if !self.deck.is_governed() && !self.ending.is_ours() {
+        if !self.recording.is_governed() && !self.ending.is_tape_failure() {
             // Without us, the client would see only the end of its input.
-            return self.write_last().await;
+            return self.write_final().await;
         }
-        let why = self.ending.words(status);
+        let reason = self.ending.client_message(status);
         let error_type = self.ending.error_type();
         let event =
-            Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, why: &why, error_type };
-        let at = self.deck.now();
+            Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, reason: &reason, error_type };
+        let at = self.recording.now();
         let mut answers = Vec::new();
-        self.deck.feed(at, event, &mut |outgoing| answers.push(outgoing.message));
+        self.recording.feed(at, event, &mut |outgoing| answers.push(outgoing.message));
         // Even if the tape is what failed, the client gets its errors.
-        drop(self.deck.commit());
-        answers.into_iter().for_each(|message| self.down.say(message));
-        self.write_last().await;
+        drop(self.recording.commit());
+        answers.into_iter().for_each(|message| self.down.enqueue(message));
+        self.write_final().await;
     }
 
     /// Writes queued messages to a client that still reads.
-    async fn write_last(&mut self) {
+    async fn write_final(&mut self) {
         let written = self.down.write_all();
         drop(tokio::time::timeout(LAST_WORDS, written).await);
     }

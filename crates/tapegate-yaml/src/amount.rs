@@ -2,13 +2,13 @@
 
 use tapegate_core::json::Number;
 
-use crate::node::{Node, Value};
+use crate::node::{Node, NodeValue};
 
 /// A duration in nanoseconds: a whole number with `ms`, `s`, `m` or `h`.
 pub fn duration_ns(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
-        Value::Text(text) => text.trim(),
-        Value::Number(text) => {
+        NodeValue::Text(text) => text.trim(),
+        NodeValue::Number(text) => {
             return Err(format!(
                 "a time needs a unit: `{text}ms`, `{text}s`, `{text}m` or `{text}h`"
             ));
@@ -34,9 +34,9 @@ pub fn duration_ns(node: &Node) -> Result<u64, String> {
 /// A number of bytes: a whole number, optionally with `b`, `kb` or `mb`.
 pub fn bytes(node: &Node) -> Result<u64, String> {
     let text = match &node.value {
-        Value::Text(text) => text.trim().to_ascii_lowercase(),
-        Value::Number(text) => {
-            let whole = Number::read(text.as_bytes()).whole();
+        NodeValue::Text(text) => text.trim().to_ascii_lowercase(),
+        NodeValue::Number(text) => {
+            let whole = Number::read(text.as_bytes()).as_u64();
             return whole.ok_or_else(|| format!("`{text}` is not a number of bytes"));
         }
         _ => return Err(format!("this must be a number of bytes, but it is {}", node.kind())),
@@ -77,7 +77,7 @@ mod tests {
         ] {
             assert_eq!(duration_ns(&Node::text(text)).ok(), ns, "{text}");
         }
-        let five = Node::new(Value::Number("5".to_owned()));
+        let five = Node::new(NodeValue::Number("5".to_owned()));
         assert!(duration_ns(&five).unwrap_err().contains("`5s`"));
     }
 
@@ -100,7 +100,7 @@ mod tests {
         ] {
             assert_eq!(bytes(&Node::text(text)).ok(), size, "{text}");
         }
-        assert_eq!(bytes(&Node::new(Value::Number("12".to_owned()))), Ok(12));
-        assert!(bytes(&Node::new(Value::Number("-12".to_owned()))).is_err());
+        assert_eq!(bytes(&Node::new(NodeValue::Number("12".to_owned()))), Ok(12));
+        assert!(bytes(&Node::new(NodeValue::Number("-12".to_owned()))).is_err());
     }
 }

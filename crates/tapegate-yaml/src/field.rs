@@ -5,14 +5,14 @@
 use tapegate_core::json::Number;
 
 use crate::finding::Findings;
-use crate::node::{Node, Value};
+use crate::node::{Node, NodeValue};
 
 /// A map whose fields are read one by one.
-pub struct Fields<'a> {
+pub struct MapFields<'a> {
     node: &'a Node,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MapFields<'a> {
     /// The fields of `node`; none if it is not a map.
     pub fn of(node: &'a Node) -> Self {
         Self { node }
@@ -20,11 +20,11 @@ impl<'a> Fields<'a> {
 
     /// The value of `name`, if it is present and not null.
     pub fn get(&self, name: &str) -> Option<&'a Node> {
-        self.node.get(name).filter(|node| node.value != Value::Null)
+        self.node.get(name).filter(|node| node.value != NodeValue::Null)
     }
 
     /// A required field.
-    pub fn need(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
+    pub fn required(&self, name: &str, findings: &mut Findings) -> Option<&'a Node> {
         let found = self.get(name);
         if found.is_none() && !findings.has_error_at(self.node.spot) {
             findings.error(self.node.spot, format!("`{name}` is missing"));
@@ -33,23 +33,27 @@ impl<'a> Fields<'a> {
     }
 
     /// A non-negative whole number.
-    pub fn whole(&self, name: &str, findings: &mut Findings) -> Option<u64> {
+    pub fn whole_number(&self, name: &str, findings: &mut Findings) -> Option<u64> {
         let node = self.get(name)?;
-        findings.within(name, |findings| whole(node, findings))
+        findings.with_step(name, |findings| read_whole_number(node, findings))
     }
 
     /// A number of bytes: `1024`, `64kb`, `1mb`.
     pub fn bytes(&self, name: &str, findings: &mut Findings) -> Option<usize> {
         let node = self.get(name)?;
-        findings.within(name, |findings| match node.as_text() {
+        findings.with_step(name, |findings| match node.as_text() {
             Some(text) => {
                 let size = read_bytes(text);
                 if size.is_none() {
-                    wrong(node, format!("`{text}` is not a size such as 1024 or 64kb"), findings);
+                    report_wrong(
+                        node,
+                        format!("`{text}` is not a size such as 1024 or 64kb"),
+                        findings,
+                    );
                 }
                 size
             }
-            None => whole(node, findings).map(to_usize),
+            None => read_whole_number(node, findings).map(to_usize),
         })
     }
 
@@ -58,7 +62,7 @@ impl<'a> Fields<'a> {
         let node = self.get(name)?;
         let text = node.as_text();
         if text.is_none() {
-            findings.within(name, |findings| expected(node, "text", findings));
+            findings.with_step(name, |findings| report_expected(node, "text", findings));
         }
         text
     }
@@ -66,10 +70,10 @@ impl<'a> Fields<'a> {
     /// A boolean.
     pub fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
         let node = self.get(name)?;
-        if let Value::Bool(yes) = node.value {
+        if let NodeValue::Bool(yes) = node.value {
             return Some(yes);
         }
-        findings.within(name, |findings| expected(node, "true or false", findings));
+        findings.with_step(name, |findings| report_expected(node, "true or false", findings));
         None
     }
 
@@ -81,7 +85,7 @@ impl<'a> Fields<'a> {
         findings: &mut Findings,
     ) -> Option<T> {
         let node = self.get(name)?;
-        findings.within(name, |findings| choose(node, choices, findings))
+        findings.with_step(name, |findings| choose(node, choices, findings))
     }
 }
 
@@ -91,19 +95,19 @@ pub fn choose<T: Copy>(node: &Node, choices: &[(&str, T)], findings: &mut Findin
     if found.is_none() {
         let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
         let got = node.as_text().map_or_else(|| node.kind().to_owned(), |text| format!("`{text}`"));
-        wrong(node, format!("{got} is not one of {}", words.join(", ")), findings);
+        report_wrong(node, format!("{got} is not one of {}", words.join(", ")), findings);
     }
     found.map(|(_, choice)| *choice)
 }
 
 /// Reports that something else was expected.
-pub fn expected(node: &Node, what: &str, findings: &mut Findings) {
-    wrong(node, format!("expected {what}, found {}", node.kind()), findings);
+pub fn report_expected(node: &Node, what: &str, findings: &mut Findings) {
+    report_wrong(node, format!("expected {what}, found {}", node.kind()), findings);
 }
 
-fn wrong(node: &Node, words: String, findings: &mut Findings) {
+fn report_wrong(node: &Node, message: String, findings: &mut Findings) {
     if !findings.has_error_at(node.spot) {
-        findings.error(node.spot, words);
+        findings.error(node.spot, message);
     }
 }
 
@@ -112,16 +116,16 @@ pub fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn whole(node: &Node, findings: &mut Findings) -> Option<u64> {
-    let Value::Number(text) = &node.value else {
-        expected(node, "a whole number", findings);
+fn read_whole_number(node: &Node, findings: &mut Findings) -> Option<u64> {
+    let NodeValue::Number(text) = &node.value else {
+        report_expected(node, "a whole number", findings);
         return None;
     };
     let number = Number::read(text.as_bytes());
-    let whole = number.whole().filter(|whole| !number.is_negative() || *whole == 0);
+    let whole = number.as_u64().filter(|whole| !number.is_negative() || *whole == 0);
     if whole.is_none() {
         let why = if number.is_negative() { "is negative" } else { "is not a whole number" };
-        wrong(node, format!("`{text}` {why}"), findings);
+        report_wrong(node, format!("`{text}` {why}"), findings);
     }
     whole
 }

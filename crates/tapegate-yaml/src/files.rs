@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A file that was read.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// Its canonical path, however it was named.
     pub path: String,
     /// Its contents.
@@ -34,10 +34,15 @@ pub enum FileError {
 /// Access to files and environment variables.
 pub trait Files {
     /// Reads a file that the user has named.
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError>;
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError>;
 
     /// Reads a file named by another file, by a path relative to `folder` that may not leave it.
-    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError>;
+    fn open_within(
+        &self,
+        folder: &str,
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<OpenedFile, FileError>;
 
     /// The folder that contains a file.
     fn folder_of(&self, path: &str) -> String;
@@ -48,17 +53,17 @@ pub trait Files {
 
 /// Files and variables in memory, read earlier or made up by a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct MemoryFiles {
     /// The files by path, without a leading `./`.
     pub files: BTreeMap<String, Vec<u8>>,
     /// The variables by name.
     pub variables: BTreeMap<String, String>,
 }
 
-impl Held {
+impl MemoryFiles {
     /// Adds a file.
-    pub fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
-        self.files.insert(plain(path).to_owned(), content.into());
+    pub fn with_file(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.insert(normalized_path(path).to_owned(), content.into());
         self
     }
 
@@ -69,21 +74,26 @@ impl Held {
     }
 }
 
-impl Files for Held {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        let path = plain(path);
+impl Files for MemoryFiles {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
+        let path = normalized_path(path);
         let bytes = self.files.get(path).ok_or(FileError::Missing)?;
         if bytes.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        Ok(Opened { path: path.to_owned(), bytes: bytes.clone() })
+        Ok(OpenedFile { path: path.to_owned(), bytes: bytes.clone() })
     }
 
-    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+    fn open_within(
+        &self,
+        folder: &str,
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<OpenedFile, FileError> {
         if path.starts_with('/') || path.split('/').any(|step| step == "..") {
             return Err(FileError::Outside);
         }
-        self.open(&format!("{folder}/{}", plain(path)), bytes_max)
+        self.open(&format!("{folder}/{}", normalized_path(path)), bytes_max)
     }
 
     fn folder_of(&self, path: &str) -> String {
@@ -95,6 +105,6 @@ impl Files for Held {
     }
 }
 
-fn plain(path: &str) -> &str {
+fn normalized_path(path: &str) -> &str {
     path.trim_start_matches("./")
 }

@@ -23,7 +23,7 @@ pub struct Finding {
     /// The path from the root: `phases[0].advance.on`; empty for the whole file.
     pub path: String,
     /// The message: the problem, and how to fix it.
-    pub words: String,
+    pub message: String,
 }
 
 /// The findings of one parse, in the order in which they were made.
@@ -44,7 +44,7 @@ impl Finding {
     /// Formats it on one line: position, severity, path, message. `sources` are the files by
     /// number; the first one is not named.
     pub fn line(&self, sources: &[String]) -> String {
-        let Self { severity, spot, path, words } = self;
+        let Self { severity, spot, path, message: words } = self;
         let severity = if *severity == Severity::Error { "error" } else { "warning" };
         let file = match spot.file {
             0 => String::new(),
@@ -59,30 +59,30 @@ impl Finding {
 
 impl Findings {
     /// Reports an error, which makes the text unusable.
-    pub fn error(&mut self, spot: Spot, words: impl Into<String>) {
-        self.add(Severity::Error, spot, words.into());
+    pub fn error(&mut self, spot: Spot, message: impl Into<String>) {
+        self.add(Severity::Error, spot, message.into());
     }
 
     /// Reports a warning.
-    pub fn warning(&mut self, spot: Spot, words: impl Into<String>) {
-        self.add(Severity::Warning, spot, words.into());
+    pub fn warning(&mut self, spot: Spot, message: impl Into<String>) {
+        self.add(Severity::Warning, spot, message.into());
     }
 
     /// Adds a step to the path while `work` runs: `advance`, or `[0]`.
-    pub fn within<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        self.enter(step);
+    pub fn with_step<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.push_step(step);
         let done = work(self);
-        self.leave();
+        self.pop_step();
         done
     }
 
     /// Adds a step to the path.
-    pub fn enter(&mut self, step: &str) {
+    pub fn push_step(&mut self, step: &str) {
         self.path.push(step.to_owned());
     }
 
     /// Removes the last step from the path.
-    pub fn leave(&mut self) {
+    pub fn pop_step(&mut self) {
         self.path.pop();
     }
 
@@ -107,14 +107,14 @@ impl Findings {
         self.list.sort_by_key(|finding| finding.spot);
         let more = self.errors.saturating_sub(LISTED_MAX);
         if more > 0 {
-            let words = format!("there are {more} more errors, which are not listed");
+            let message = format!("there are {more} more errors, which are not listed");
             let (spot, path) = (Spot::default(), String::new());
-            self.list.push(Finding { severity: Severity::Error, spot, path, words });
+            self.list.push(Finding { severity: Severity::Error, spot, path, message });
         }
         self.list
     }
 
-    fn add(&mut self, severity: Severity, spot: Spot, mut words: String) {
+    fn add(&mut self, severity: Severity, spot: Spot, mut message: String) {
         let count = match severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
@@ -130,14 +130,14 @@ impl Findings {
             }
             path.push_str(step);
         }
-        cut(&mut path);
-        cut(&mut words);
-        self.list.push(Finding { severity, spot, path, words });
+        truncate(&mut path);
+        truncate(&mut message);
+        self.list.push(Finding { severity, spot, path, message });
     }
 }
 
 /// Truncates a text that is too long to be read.
-fn cut(text: &mut String) {
+fn truncate(text: &mut String) {
     if text.len() > WORDS_BYTES_MAX {
         text.truncate(text.floor_char_boundary(WORDS_BYTES_MAX));
         text.push('…');
@@ -159,7 +159,7 @@ mod tests {
         assert!(findings.has_errors() && findings.is_full());
         let list = findings.into_list();
         assert_eq!(list.len(), 2_001);
-        assert_eq!(list[2_000].words, "there are 4000 more errors, which are not listed");
-        assert!(list.iter().all(|finding| finding.words.len() <= 1_003));
+        assert_eq!(list[2_000].message, "there are 4000 more errors, which are not listed");
+        assert!(list.iter().all(|finding| finding.message.len() <= 1_003));
     }
 }

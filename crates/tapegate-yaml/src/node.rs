@@ -21,12 +21,12 @@ pub struct Node {
     /// Where it begins.
     pub spot: Spot,
     /// The value.
-    pub value: Value,
+    pub value: NodeValue,
 }
 
 /// A key of a map and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Key {
+pub struct NodeKey {
     /// Where it begins.
     pub spot: Spot,
     /// The key itself.
@@ -35,7 +35,7 @@ pub struct Key {
 
 /// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum NodeValue {
     /// Null.
     Null,
     /// A boolean.
@@ -47,20 +47,20 @@ pub enum Value {
     /// A list.
     List(Vec<Node>),
     /// A map, in order, without duplicate keys.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(NodeKey, Node)>),
     /// JSON that is sent as it is, because a tree cannot hold it exactly: `$json`.
     Raw(String),
 }
 
 impl Node {
     /// Creates a node that is in no file.
-    pub fn new(value: Value) -> Self {
+    pub fn new(value: NodeValue) -> Self {
         Self { spot: Spot::default(), value }
     }
 
     /// Creates a text node that is in no file.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new(Value::Text(text.into()))
+        Self::new(NodeValue::Text(text.into()))
     }
 
     /// The value of a key, if it is a map.
@@ -70,9 +70,9 @@ impl Node {
     }
 
     /// The entries, if it is a map.
-    pub fn as_map(&self) -> Option<&[(Key, Node)]> {
+    pub fn as_map(&self) -> Option<&[(NodeKey, Node)]> {
         match &self.value {
-            Value::Map(entries) => Some(entries),
+            NodeValue::Map(entries) => Some(entries),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl Node {
     /// The elements, if it is a list.
     pub fn as_list(&self) -> Option<&[Node]> {
         match &self.value {
-            Value::List(elements) => Some(elements),
+            NodeValue::List(elements) => Some(elements),
             _ => None,
         }
     }
@@ -88,7 +88,7 @@ impl Node {
     /// The text, if it is text.
     pub fn as_text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) => Some(text),
+            NodeValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -96,25 +96,25 @@ impl Node {
     /// The kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Null => "nothing",
-            Value::Bool(_) => "true or false",
-            Value::Number(_) => "a number",
-            Value::Text(_) => "text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
-            Value::Raw(_) => "JSON",
+            NodeValue::Null => "nothing",
+            NodeValue::Bool(_) => "true or false",
+            NodeValue::Number(_) => "a number",
+            NodeValue::Text(_) => "text",
+            NodeValue::List(_) => "a list",
+            NodeValue::Map(_) => "a map",
+            NodeValue::Raw(_) => "JSON",
         }
     }
 
     /// Appends the node as JSON, on one line.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.value {
-            Value::Null => out.extend_from_slice(b"null"),
-            Value::Bool(yes) => out.extend_from_slice(if *yes { b"true" } else { b"false" }),
-            Value::Number(text) => out.extend_from_slice(text.as_bytes()),
-            Value::Raw(text) => out.extend_from_slice(&json::compact(text.as_bytes())),
-            Value::Text(text) => json::write_str(out, text),
-            Value::List(elements) => {
+            NodeValue::Null => out.extend_from_slice(b"null"),
+            NodeValue::Bool(yes) => out.extend_from_slice(if *yes { b"true" } else { b"false" }),
+            NodeValue::Number(text) => out.extend_from_slice(text.as_bytes()),
+            NodeValue::Raw(text) => out.extend_from_slice(&json::compact(text.as_bytes())),
+            NodeValue::Text(text) => json::write_str(out, text),
+            NodeValue::List(elements) => {
                 out.push(b'[');
                 for (index, element) in elements.iter().enumerate() {
                     if index > 0 {
@@ -124,7 +124,7 @@ impl Node {
                 }
                 out.push(b']');
             }
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 out.push(b'{');
                 for (index, (key, node)) in entries.iter().enumerate() {
                     if index > 0 {
@@ -149,11 +149,11 @@ impl Node {
     /// Changes every text in the node; the result is in no file.
     pub fn map_text(self, change: fn(&str) -> String) -> Self {
         Self::new(match self.value {
-            Value::Text(text) => Value::Text(change(&text)),
-            Value::List(elements) => {
-                Value::List(elements.into_iter().map(|node| node.map_text(change)).collect())
+            NodeValue::Text(text) => NodeValue::Text(change(&text)),
+            NodeValue::List(elements) => {
+                NodeValue::List(elements.into_iter().map(|node| node.map_text(change)).collect())
             }
-            Value::Map(entries) => Value::Map(
+            NodeValue::Map(entries) => NodeValue::Map(
                 entries.into_iter().map(|(key, node)| (key, node.map_text(change))).collect(),
             ),
             other => other,

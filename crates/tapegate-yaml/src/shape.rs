@@ -4,14 +4,14 @@
 //! JSON Schema and the reference are generated from them.
 
 mod check;
-mod near;
 /// Writes the tables as a reference page.
 pub mod reference;
 /// Writes the tables as a JSON Schema.
 pub mod schema;
+mod suggestion;
 
-pub use check::{Strays, check, takes};
-pub use near::{near, near_within};
+pub use check::{StrayKeys, accepts, check};
+pub use suggestion::{nearest_name, nearest_name_within};
 
 /// The values that are valid in a place.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub enum Shape {
     /// One of these words.
     Choice(&'static [&'static str]),
     /// A word that is checked by a function.
-    Word(&'static Word),
+    Word(&'static CheckedWord),
     /// A list of these.
     List(&'static Shape),
     /// A map from any key to these.
@@ -52,7 +52,7 @@ pub enum Shape {
 
 /// A word that is checked by a function.
 #[derive(Debug)]
-pub struct Word {
+pub struct CheckedWord {
     /// The name for messages: "an event, such as `tools/call`".
     pub name: &'static str,
     /// Whether unquoted numbers are checked too; otherwise they are reported as not text.
@@ -71,14 +71,14 @@ pub struct Table {
     /// Its description.
     pub about: &'static str,
     /// Its keys, in groups that tables may share.
-    pub groups: &'static [&'static [Entry]],
+    pub groups: &'static [&'static [TableEntry]],
     /// How other keys are handled.
-    pub rest: Rest,
+    pub rest: UnknownKeys,
 }
 
 /// How keys are handled that a table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rest {
+pub enum UnknownKeys {
     /// They are errors.
     Refuse,
     /// They are accepted unchecked.
@@ -90,7 +90,7 @@ pub enum Rest {
 
 /// A key and its value.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct TableEntry {
     /// The key.
     pub name: &'static str,
     /// Alternative spellings.
@@ -107,7 +107,7 @@ pub struct Entry {
     pub about: &'static str,
 }
 
-impl Entry {
+impl TableEntry {
     /// Creates an optional key.
     pub const fn new(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self { name, aliases: &[], shape, required: false, ours: false, only: &[], about }
@@ -119,34 +119,34 @@ impl Entry {
     }
 
     /// Marks it as an extension of ours.
-    pub const fn ours(self) -> Self {
+    pub const fn own_extension(self) -> Self {
         Self { ours: true, ..self }
     }
 
     /// Adds alternative spellings.
-    pub const fn or(self, aliases: &'static [&'static str]) -> Self {
+    pub const fn with_aliases(self, aliases: &'static [&'static str]) -> Self {
         Self { aliases, ..self }
     }
 
     /// Limits it to maps of these types.
-    pub const fn only(self, only: &'static [&'static str]) -> Self {
+    pub const fn only_for(self, only: &'static [&'static str]) -> Self {
         Self { only, ..self }
     }
 
     /// Whether `name` is one of its spellings.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 }
 
 impl Table {
     /// Its keys.
-    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+    pub fn entries(&self) -> impl Iterator<Item = &'static TableEntry> {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
     /// The key with this spelling.
-    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
-        self.entries().find(|entry| entry.is(name))
+    pub fn entry(&self, name: &str) -> Option<&'static TableEntry> {
+        self.entries().find(|entry| entry.has_name(name))
     }
 }

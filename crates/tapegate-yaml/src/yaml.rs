@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
-pub use origin::Origin;
+pub use origin::SourceMap;
 
 use crate::finding::{Findings, Severity};
-use crate::node::{Key, Node, Spot, Value};
+use crate::node::{Node, NodeKey, NodeValue, Spot};
 
 /// How deeply lists and maps may be nested.
 pub const NESTING_MAX: usize = 64;
@@ -27,33 +27,38 @@ const ALIASED_BYTES_MAX: usize = 64 << 20;
 /// Parses a text that is one document; if it cannot be parsed, reports why and returns `None`. An
 /// empty text is null.
 pub fn parse(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
-    parse_from(text, file, &Origin::default(), findings)
+    parse_from(text, file, &SourceMap::default(), findings)
 }
 
 /// Like `parse`, but a duplicate key is an error: in a policy, the one that is ignored may be the
 /// one meant to protect.
 pub fn parse_strict(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
-    run(text, file, &Origin::default(), Severity::Error, findings)
+    run(text, file, &SourceMap::default(), Severity::Error, findings)
 }
 
 /// Parses an unquoted scalar: text, a number, a boolean or null; on failure, the error message.
-pub fn word(text: &str) -> Result<Value, String> {
-    scalar::plain(text.into())
+pub fn parse_word(text: &str) -> Result<NodeValue, String> {
+    scalar::parse_plain(text.into())
 }
 
 /// Parses a text in which parts were substituted; positions refer to the original.
-pub fn parse_from(text: &str, file: u16, origin: &Origin, findings: &mut Findings) -> Option<Node> {
+pub fn parse_from(
+    text: &str,
+    file: u16,
+    origin: &SourceMap,
+    findings: &mut Findings,
+) -> Option<Node> {
     run(text, file, origin, Severity::Warning, findings)
 }
 
 fn run(
     text: &str,
     file: u16,
-    origin: &Origin,
+    origin: &SourceMap,
     twice: Severity,
     findings: &mut Findings,
 ) -> Option<Node> {
-    let mut builder = Builder {
+    let mut builder = NodeBuilder {
         file,
         origin,
         twice,
@@ -78,45 +83,45 @@ fn run(
     Some(
         builder
             .done
-            .unwrap_or(Node { spot: Spot { file, line: 1, column: 1 }, value: Value::Null }),
+            .unwrap_or(Node { spot: Spot { file, line: 1, column: 1 }, value: NodeValue::Null }),
     )
 }
 
 /// Builds a tree from the parser's events.
-struct Builder<'f> {
+struct NodeBuilder<'f> {
     file: u16,
-    origin: &'f Origin,
+    origin: &'f SourceMap,
     /// The severity of a duplicate key.
     twice: Severity,
     findings: &'f mut Findings,
     anchors: HashMap<usize, Node, RandomState>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     aliased_bytes: usize,
     done: Option<Node>,
 }
 
 /// A list or a map that is not complete yet.
-struct Open {
+struct OpenNode {
     spot: Spot,
     anchor: usize,
-    inside: Inside,
+    inside: OpenContent,
 }
 
-enum Inside {
+enum OpenContent {
     List(Vec<Node>),
-    Map { entries: Vec<(Key, Node)>, merges: Vec<merge::Merge>, slot: Slot },
+    Map { entries: Vec<(NodeKey, Node)>, merges: Vec<merge::MergeKey>, slot: MapSlot },
 }
 
 /// What a map expects next.
-enum Slot {
+enum MapSlot {
     Key,
-    Value(Key),
+    Value(NodeKey),
     Merge(Spot),
     /// A value whose key was invalid.
     Nothing,
 }
 
-impl Builder<'_> {
+impl NodeBuilder<'_> {
     fn event(&mut self, event: Event<'_>, spot: Spot) -> Option<()> {
         match event {
             Event::DocumentStart(_) if self.done.is_some() => {
@@ -128,20 +133,23 @@ impl Builder<'_> {
             }
             Event::SequenceStart(anchor, tag) => {
                 self.known_tag(tag.as_deref(), "seq", spot);
-                self.begin(Open { spot, anchor, inside: Inside::List(Vec::new()) })
+                self.begin(OpenNode { spot, anchor, inside: OpenContent::List(Vec::new()) })
             }
             Event::MappingStart(anchor, tag) => {
                 self.known_tag(tag.as_deref(), "map", spot);
-                let inside =
-                    Inside::Map { entries: Vec::new(), merges: Vec::new(), slot: Slot::Key };
-                self.begin(Open { spot, anchor, inside })
+                let inside = OpenContent::Map {
+                    entries: Vec::new(),
+                    merges: Vec::new(),
+                    slot: MapSlot::Key,
+                };
+                self.begin(OpenNode { spot, anchor, inside })
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                let Open { spot, anchor, inside } = self.open.pop()?;
+                let OpenNode { spot, anchor, inside } = self.open.pop()?;
                 let value = match inside {
-                    Inside::List(elements) => Value::List(elements),
-                    Inside::Map { entries, merges, .. } => {
-                        Value::Map(merge::settle(entries, merges, self.twice, self.findings))
+                    OpenContent::List(elements) => NodeValue::List(elements),
+                    OpenContent::Map { entries, merges, .. } => {
+                        NodeValue::Map(merge::settle(entries, merges, self.twice, self.findings))
                     }
                 };
                 self.finish(Node { spot, value }, anchor)
@@ -157,7 +165,7 @@ impl Builder<'_> {
         Spot { file: self.file, line, column }
     }
 
-    fn begin(&mut self, open: Open) -> Option<()> {
+    fn begin(&mut self, open: OpenNode) -> Option<()> {
         if self.open.len() == NESTING_MAX {
             let words = format!("lists and maps are nested more than {NESTING_MAX} levels deep");
             self.findings.error(open.spot, words);
@@ -175,27 +183,28 @@ impl Builder<'_> {
         tag: Option<&Tag>,
         spot: Spot,
     ) -> Option<()> {
-        if let Some(Open { inside: Inside::Map { slot: slot @ Slot::Key, .. }, .. }) =
-            self.open.last_mut()
+        if let Some(OpenNode {
+            inside: OpenContent::Map { slot: slot @ MapSlot::Key, .. }, ..
+        }) = self.open.last_mut()
         {
             let plain = style == ScalarStyle::Plain;
             *slot = if plain && text == "<<" {
-                Slot::Merge(spot)
+                MapSlot::Merge(spot)
             } else {
-                Slot::Value(Key { spot, name: text.clone().into_owned() })
+                MapSlot::Value(NodeKey { spot, name: text.clone().into_owned() })
             };
             if plain && text.is_empty() {
                 self.findings.error(spot, "a key is missing");
             }
             if anchor != 0 {
-                let value = Value::Text(text.into_owned());
+                let value = NodeValue::Text(text.into_owned());
                 self.anchors.insert(anchor, Node { spot, value });
             }
             return Some(());
         }
-        let value = scalar::read(text, style, tag).unwrap_or_else(|words| {
-            self.findings.error(spot, words);
-            Value::Null
+        let value = scalar::read(text, style, tag).unwrap_or_else(|message| {
+            self.findings.error(spot, message);
+            NodeValue::Null
         });
         self.finish(Node { spot, value }, anchor)
     }
@@ -217,19 +226,21 @@ impl Builder<'_> {
             return Some(());
         };
         match &mut open.inside {
-            Inside::List(elements) => elements.push(node),
-            Inside::Map { entries, merges, slot } => match std::mem::replace(slot, Slot::Key) {
-                Slot::Value(key) => entries.push((key, node)),
-                Slot::Merge(spot) => {
-                    merges.push(merge::Merge { at: entries.len(), spot, node });
+            OpenContent::List(elements) => elements.push(node),
+            OpenContent::Map { entries, merges, slot } => {
+                match std::mem::replace(slot, MapSlot::Key) {
+                    MapSlot::Value(key) => entries.push((key, node)),
+                    MapSlot::Merge(spot) => {
+                        merges.push(merge::MergeKey { at: entries.len(), spot, node });
+                    }
+                    MapSlot::Nothing => {}
+                    MapSlot::Key => {
+                        let message = format!("a key must be text, but this is {}", node.kind());
+                        self.findings.error(node.spot, message);
+                        *slot = MapSlot::Nothing;
+                    }
                 }
-                Slot::Nothing => {}
-                Slot::Key => {
-                    let words = format!("a key must be text, but this is {}", node.kind());
-                    self.findings.error(node.spot, words);
-                    *slot = Slot::Nothing;
-                }
-            },
+            }
         }
         Some(())
     }
@@ -248,11 +259,11 @@ impl Builder<'_> {
         };
         self.aliased_bytes += cost;
         let node = Node { spot, ..node.clone() };
-        if let Some(Open { inside: Inside::Map { slot: slot @ Slot::Key, .. }, .. }) =
+        if let Some(OpenNode { inside: OpenContent::Map { slot: slot @ MapSlot::Key, .. }, .. }) =
             self.open.last_mut()
-            && let Value::Text(name) = node.value
+            && let NodeValue::Text(name) = node.value
         {
-            *slot = Slot::Value(Key { spot, name });
+            *slot = MapSlot::Value(NodeKey { spot, name });
             return Some(());
         }
         self.finish(node, 0)
@@ -266,15 +277,17 @@ impl Node {
         let own = size_of::<Self>();
         let mut cost = own;
         match &self.value {
-            Value::Null | Value::Bool(_) => {}
-            Value::Number(text) | Value::Text(text) | Value::Raw(text) => cost += text.len(),
-            Value::List(elements) => {
+            NodeValue::Null | NodeValue::Bool(_) => {}
+            NodeValue::Number(text) | NodeValue::Text(text) | NodeValue::Raw(text) => {
+                cost += text.len()
+            }
+            NodeValue::List(elements) => {
                 let depth_max = depth_max.checked_sub(1)?;
                 for element in elements {
                     cost += element.cost(depth_max, bytes_max.checked_sub(cost)?)?;
                 }
             }
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 let depth_max = depth_max.checked_sub(1)?;
                 for (key, node) in entries {
                     cost += key.name.len() + own;

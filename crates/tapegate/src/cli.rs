@@ -12,16 +12,16 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::called;
 use crate::cmd::{
     approvals, check, completions, convert, demo, hub, init, log, man, policy, record, redact,
     replay, serve, shim, show, stats, verify,
 };
 use crate::environment;
 use crate::exit::{self, Exit, Failure};
-use crate::talk;
+use crate::program_name;
+use crate::terminal_output;
 use crate::verbosity::{self, VerbosityArgs};
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// Records, replays and gates the traffic between an AI agent and its MCP servers.
 ///
@@ -83,16 +83,16 @@ enum Command {
 /// Runs the command that `argv` names.
 pub(crate) fn run(argv: Vec<OsString>) -> Exit {
     let started = Instant::now();
-    called::remember(&argv);
-    if called::is_missing() {
-        return exit::explain(&not_here().into());
+    program_name::set_name(&argv);
+    if program_name::is_unknown_command_name() {
+        return exit::explain(&unavailable_command().into());
     }
-    let argv = as_serve(command_first(by_link(argv)));
+    let argv = as_serve(move_command_first(insert_link_command(argv)));
     let done = match argv.get(1).and_then(|word| word.to_str()) {
-        Some("record") => alone::<record::RecordArgs>("record", &argv, record::record),
-        Some("tape") => alone::<record::TapeArgs>("tape", &argv, record::tape),
-        Some("shim") => alone::<shim::Args>("shim", &argv, shim::run),
-        word => whole(word.unwrap_or_default(), &argv),
+        Some("record") => run_single_command::<record::RecordArgs>("record", &argv, record::record),
+        Some("tape") => run_single_command::<record::TapeArgs>("tape", &argv, record::tape),
+        Some("shim") => run_single_command::<shim::Args>("shim", &argv, shim::run),
+        word => run_parsed(word.unwrap_or_default(), &argv),
     };
     let exit = match done {
         Ok(Ok(exit)) => exit,
@@ -100,18 +100,18 @@ pub(crate) fn run(argv: Vec<OsString>) -> Exit {
         Err(error) => {
             let exit = usage(&error, &argv);
             if argv.get(1).is_some_and(|word| word == "shim") {
-                shim::answer_misuse(&error, &argv);
+                shim::answer_usage_error(&error, &argv);
             }
             exit
         }
     };
     let millis = started.elapsed().as_millis();
-    talk::detail(&format!("ended with exit code {} after {millis} ms", exit.code()));
+    terminal_output::detail(&format!("ended with exit code {} after {millis} ms", exit.code()));
     exit
 }
 
 /// Parses the full command line and runs the command it names.
-fn whole(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Exit>> {
+fn run_parsed(word: &str, argv: &[OsString]) -> clap::error::Result<anyhow::Result<Exit>> {
     let matches = command().try_get_matches_from(argv)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let chosen = verbosity::choose(cli.verbosity, word);
@@ -149,20 +149,21 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
 
 /// Builds the full command line, from which help, completions and man pages are generated.
 pub(crate) fn command() -> clap::Command {
-    called::named(Cli::command().name(called::name()))
+    program_name::rename_command(Cli::command().name(program_name::name()))
 }
 
 /// Parses and runs a single command without building the full command line.
-fn alone<A: clap::Args + FromArgMatches>(
+fn run_single_command<A: clap::Args + FromArgMatches>(
     name: &'static str,
     argv: &[OsString],
     run: fn(A) -> anyhow::Result<Exit>,
 ) -> clap::error::Result<anyhow::Result<Exit>> {
     let command = clap::Command::new(name)
-        .bin_name(called::command(name))
+        .bin_name(program_name::command(name))
         .version(env!("CARGO_PKG_VERSION"))
         .max_term_width(100);
-    let command = called::named(A::augment_args(VerbosityArgs::augment_args(command)));
+    let command =
+        program_name::rename_command(A::augment_args(VerbosityArgs::augment_args(command)));
     let matches = command.try_get_matches_from(&argv[1..])?;
     let (args, verbosity) =
         (A::from_arg_matches(&matches)?, VerbosityArgs::from_arg_matches(&matches)?);
@@ -182,15 +183,15 @@ fn warn_of_variables(command: &str) {
 }
 
 /// Inserts `tape` when the binary was started through the link of that name.
-fn by_link(mut argv: Vec<OsString>) -> Vec<OsString> {
-    if called::is_tape() {
+fn insert_link_command(mut argv: Vec<OsString>) -> Vec<OsString> {
+    if program_name::is_tape() {
         argv.insert(1, OsString::from("tape"));
     }
     argv
 }
 
 /// Moves the command's name in front of any global flags that precede it.
-fn command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
+fn move_command_first(mut argv: Vec<OsString>) -> Vec<OsString> {
     let mut at = 1;
     while let Some(word) = argv.get(at).and_then(|word| word.to_str()) {
         at += match word {
@@ -217,11 +218,12 @@ fn is_short_flags(word: &str) -> bool {
 }
 
 /// The error for a name that the binary answers to but does not implement yet.
-fn not_here() -> Failure {
-    let name = called::name();
-    let words = format!("`{name}` is not part of this version: it does not record shell sessions");
-    let product = called::PRODUCT;
-    Failure::new(Exit::Usage, words).hint(format!(
+fn unavailable_command() -> Failure {
+    let name = program_name::name();
+    let message =
+        format!("`{name}` is not part of this version: it does not record shell sessions");
+    let product = program_name::PRODUCT;
+    Failure::new(Exit::Usage, message).hint(format!(
         "`{product} --help` lists the commands; `{product} show` reads the recordings of {name}"
     ))
 }
@@ -253,14 +255,16 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
     let words: Vec<&str> = argv.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     verbosity::choose_unparsed(&words);
     let hint = usage_hint(error, argv);
-    match misread(argv) {
-        Some(shown) => talk::misuse(&shown.render().to_string(), hint.as_deref()),
+    match find_lookalike_characters(argv) {
+        Some(display_text) => {
+            terminal_output::usage_error(&display_text.render().to_string(), hint.as_deref())
+        }
         None if verbosity::is_json() => {
-            talk::misuse(&error.render().to_string(), hint.as_deref());
+            terminal_output::usage_error(&error.render().to_string(), hint.as_deref());
         }
         None => {
             error.print().unwrap_or_default();
-            hint.iter().for_each(|hint| talk::hint(hint));
+            hint.iter().for_each(|hint| terminal_output::hint(hint));
         }
     }
     Exit::Usage
@@ -268,10 +272,10 @@ fn usage(error: &clap::Error, argv: &[OsString]) -> Exit {
 
 /// The version line, with the name the binary was started by.
 fn version() -> String {
-    let (name, version) = (called::name(), env!("CARGO_PKG_VERSION"));
-    match name == called::PRODUCT {
+    let (name, version) = (program_name::name(), env!("CARGO_PKG_VERSION"));
+    match name == program_name::PRODUCT {
         true => format!("{name} {version}"),
-        false => format!("{name} {version} ({})", called::PRODUCT),
+        false => format!("{name} {version} ({})", program_name::PRODUCT),
     }
 }
 
@@ -291,7 +295,7 @@ fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
             "a server's command line goes after `--`".to_owned()
         }
         (Some("policy"), None) if argv[2..].iter().any(|word| word == "check") => {
-            format!("policies are checked by `{}`", called::command("check tapegate.yaml"))
+            format!("policies are checked by `{}`", program_name::command("check tapegate.yaml"))
         }
         _ => return None,
     };
@@ -300,10 +304,10 @@ fn usage_hint(error: &clap::Error, argv: &[OsString]) -> Option<String> {
 
 /// Parses a command line that contains terminal control characters again with those escaped,
 /// because clap quotes the misspelt word in its error.
-fn misread(argv: &[OsString]) -> Option<clap::Error> {
-    let shown =
-        |word: &OsString| OsString::from(visible::inline(&word.to_string_lossy(), usize::MAX));
-    let shown: Vec<OsString> = argv.iter().map(shown).collect();
+fn find_lookalike_characters(argv: &[OsString]) -> Option<clap::Error> {
+    let display_text =
+        |word: &OsString| OsString::from(visible_text::inline(&word.to_string_lossy(), usize::MAX));
+    let shown: Vec<OsString> = argv.iter().map(display_text).collect();
     if shown == argv { None } else { command().try_get_matches_from(shown).err() }
 }
 

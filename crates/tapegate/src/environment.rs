@@ -3,11 +3,11 @@
 
 use std::ffi::OsString;
 
-use tapegate_yaml::shape::near_within;
+use tapegate_yaml::shape::nearest_name_within;
 
 use crate::exit::{Exit, Failure};
-use crate::talk;
-use crate::views::visible;
+use crate::terminal_output;
+use crate::views::visible_text;
 
 /// The part of the help that lists variables.
 pub(crate) const HELP: &str = "\
@@ -76,8 +76,8 @@ impl UnknownVariable {
     }
 
     /// The warning about it.
-    pub(crate) fn words(&self) -> String {
-        let name = visible::inline(&self.name, 100);
+    pub(crate) fn warning_text(&self) -> String {
+        let name = visible_text::inline(&self.name, 100);
         match self.meant {
             Some(meant) => {
                 format!("the variable `{name}` is not known; did you mean `{meant}`?")
@@ -91,7 +91,7 @@ impl UnknownVariable {
     }
 
     fn failure(&self) -> Failure {
-        Failure::new(Exit::Usage, self.words())
+        Failure::new(Exit::Usage, self.warning_text())
             .hint("correct it, or unset it; a session does not start with an unknown setting")
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn unknown(
 ) -> Vec<UnknownVariable> {
     let named = variables.filter(|(_, value)| !value.is_empty());
     let mut found: Vec<UnknownVariable> =
-        named.filter_map(|(name, _)| misspelt(&name.to_string_lossy())).collect();
+        named.filter_map(|(name, _)| find_misspelled(&name.to_string_lossy())).collect();
     found.sort_by(|one, two| one.name.cmp(&two.name));
     found
 }
@@ -110,7 +110,7 @@ pub(crate) fn unknown(
 /// Warns of unknown variables on standard error.
 pub(crate) fn warn_of_unknown() {
     for variable in unknown(std::env::vars_os()) {
-        talk::warn(&variable.words());
+        terminal_output::warn(&variable.warning_text());
     }
 }
 
@@ -122,15 +122,15 @@ pub(crate) fn require_known(unknown: &[UnknownVariable]) -> Result<(), Failure> 
     }
 }
 
-fn misspelt(name: &str) -> Option<UnknownVariable> {
+fn find_misspelled(name: &str) -> Option<UnknownVariable> {
     let known = || GOVERNING.iter().chain(&OTHERS).copied();
     if known().any(|known| known == name) {
         return None;
     }
-    let meant = near_within(DISTANCE_MAX, name, known()).or_else(|| {
+    let meant = nearest_name_within(DISTANCE_MAX, name, known()).or_else(|| {
         // The same words in another order: `TAPEGATE_POLICY_REQUIRED`.
         let words = sorted(name);
-        known().find(|known| near_within(DISTANCE_MAX, &words, [&*sorted(known)]).is_some())
+        known().find(|known| nearest_name_within(DISTANCE_MAX, &words, [&*sorted(known)]).is_some())
     });
     let is_ours = name.to_ascii_uppercase().starts_with(PREFIX);
     (is_ours || meant.is_some()).then(|| UnknownVariable { name: name.to_owned(), meant })

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::process::{ExitCode, ExitStatus};
 
-use crate::talk;
+use crate::terminal_output;
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,18 +32,18 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The code that passes on how a child process ended.
-    pub(crate) fn of_child(status: Option<ExitStatus>) -> Self {
+    pub(crate) fn from_child_status(status: Option<ExitStatus>) -> Self {
         use std::os::unix::process::ExitStatusExt;
         match status.map(|status| (status.code(), status.signal())) {
             Some((Some(0), _)) => Self::Ok,
             Some((Some(code), _)) => Self::Code(code as u8),
-            Some((None, Some(signal))) => Self::of_signal(signal),
+            Some((None, Some(signal))) => Self::from_signal(signal),
             _ => Self::Transport,
         }
     }
 
     /// The code for a process ended by a signal.
-    pub(crate) fn of_signal(signal: i32) -> Self {
+    pub(crate) fn from_signal(signal: i32) -> Self {
         Self::Code(128 + signal as u8)
     }
 }
@@ -75,13 +75,13 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
-    pub(crate) words: String,
+    pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, words: impl fmt::Display) -> Self {
-        Self { exit, words: words.to_string(), hint: None }
+    pub(crate) fn new(exit: Exit, message: impl fmt::Display) -> Self {
+        Self { exit, message: message.to_string(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
@@ -92,7 +92,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        f.write_str(&self.message)
     }
 }
 
@@ -101,7 +101,7 @@ impl Error for Failure {}
 /// Prints an error and returns its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
     if let Some(failure) = error.downcast_ref::<Failure>() {
-        talk::error(&failure.words, failure.hint.as_deref());
+        terminal_output::error(&failure.message, failure.hint.as_deref());
         return failure.exit;
     }
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
@@ -109,6 +109,6 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
         // The reader of our output has closed it, which is not an error.
         return Exit::Ok;
     }
-    talk::error(&format!("{error:#}"), None);
+    terminal_output::error(&format!("{error:#}"), None);
     if io.is_some() { Exit::Io } else { Exit::Findings }
 }

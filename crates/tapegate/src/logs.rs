@@ -4,41 +4,41 @@
 use tapegate_core::json::write_str;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use crate::called;
 use crate::exit::Failure;
-use crate::talk;
+use crate::program_name;
+use crate::terminal_output;
 use crate::verbosity;
-pub(crate) use crate::verbosity::Level;
+pub(crate) use crate::verbosity::VerbosityLevel;
 
 /// Prints log lines to standard error.
 #[derive(Debug, Clone)]
-pub(crate) struct Log {
+pub(crate) struct Logger {
     json: bool,
     /// The least severe level that is printed.
-    least: Level,
+    least: VerbosityLevel,
     component: &'static str,
     server_id: String,
 }
 
-impl Log {
+impl Logger {
     /// The log with the requested level; fails if the environment names an invalid one.
     pub(crate) fn new(component: &'static str, server_id: &str) -> Result<Self, Failure> {
         verbosity::level_in_environment()?;
-        Ok(Self::unset(component, server_id))
+        Ok(Self::ignoring_environment(component, server_id))
     }
 
     /// The same, ignoring an invalid level in the environment.
-    pub(crate) fn unset(component: &'static str, server_id: &str) -> Self {
+    pub(crate) fn ignoring_environment(component: &'static str, server_id: &str) -> Self {
         Self {
             json: verbosity::is_log_json(),
-            least: verbosity::chosen_level().unwrap_or(Level::Warn),
+            least: verbosity::chosen_level().unwrap_or(VerbosityLevel::Warn),
             component,
             server_id: server_id.to_owned(),
         }
     }
 
     /// Whether this level is printed.
-    pub(crate) fn says(&self, level: Level) -> bool {
+    pub(crate) fn is_enabled(&self, level: VerbosityLevel) -> bool {
         level <= self.least
     }
 
@@ -48,39 +48,45 @@ impl Log {
     }
 
     /// Prints a message.
-    pub(crate) fn say(&self, level: Level, words: &str) {
-        if !self.says(level) {
+    pub(crate) fn log(&self, level: VerbosityLevel, text: &str) {
+        if !self.is_enabled(level) {
             return;
         }
         if self.json {
-            return talk::line(&self.object(level, words));
+            return terminal_output::line(&self.object(level, text));
         }
-        let words = talk::shown(words);
-        talk::line(&match level {
-            Level::Error => format!("error: {words}"),
-            Level::Warn => format!("{}: warning: {words}", called::name()),
-            Level::Info | Level::Debug => format!("{}: {words}", called::name()),
+        let text = terminal_output::sanitize(text);
+        terminal_output::line(&match level {
+            VerbosityLevel::Error => format!("error: {text}"),
+            VerbosityLevel::Warn => format!("{}: warning: {text}", program_name::name()),
+            VerbosityLevel::Info | VerbosityLevel::Debug => {
+                format!("{}: {text}", program_name::name())
+            }
         });
     }
 
     /// Prints a message at any level except with --quiet.
-    pub(crate) fn announce(&self, words: &str) {
+    pub(crate) fn log_always(&self, text: &str) {
         match (self.least, self.json) {
-            (Level::Error, _) => {}
-            (_, true) => talk::line(&self.object(Level::Info, words)),
-            (_, false) => talk::line(&format!("{}: {}", called::name(), talk::shown(words))),
+            (VerbosityLevel::Error, _) => {}
+            (_, true) => terminal_output::line(&self.object(VerbosityLevel::Info, text)),
+            (_, false) => terminal_output::line(&format!(
+                "{}: {}",
+                program_name::name(),
+                terminal_output::sanitize(text)
+            )),
         }
     }
 
-    fn object(&self, level: Level, words: &str) -> String {
+    fn object(&self, level: VerbosityLevel, text: &str) -> String {
         let server_id = Some(self.server_id.as_str());
-        LogLine { level, component: self.component, server_id, message: words, hint: None }.json()
+        LogLine { level, component: self.component, server_id, message: text, hint: None }.json()
     }
 }
 
 /// One line of a JSON log.
 pub(crate) struct LogLine<'l> {
-    pub(crate) level: Level,
+    pub(crate) level: VerbosityLevel,
     pub(crate) component: &'l str,
     /// The server concerned, in a process that runs in front of one.
     pub(crate) server_id: Option<&'l str>,

@@ -1,46 +1,46 @@
 //! The `tapegate` command.
 
-mod called;
+mod approver_check;
 mod cli;
+mod client_transport;
 mod cmd;
-mod disk;
-mod entries;
+mod entry_limit;
 mod environment;
 mod exit;
-mod loading;
+mod file_type;
+mod file_watch;
+mod local_files;
 mod logs;
 mod output_file;
-mod person;
-mod reading;
+mod program_name;
 mod redaction;
-mod reporting;
+mod report_files;
 mod runtime;
 mod screen;
 mod session;
 mod settings;
-mod sizes;
-mod sniff;
-mod state;
-mod talk;
-mod taping;
+mod state_folder;
+mod tape_loader;
+mod tape_rows;
+mod tape_writer;
+mod terminal_output;
 mod trust;
+mod units;
 mod upstream;
 mod verbosity;
 mod views;
-mod watching;
-mod wiring;
 mod zone;
 
 use std::process::ExitCode;
 
-use tapegate_wire::sentry;
+use tapegate_wire::reaper;
 
 fn main() -> ExitCode {
-    if let Some(duty) = sentry::duty(std::env::args_os()) {
-        duty.keep();
+    if let Some(duty) = reaper::parse_duty(std::env::args_os()) {
+        duty.run();
         return ExitCode::SUCCESS;
     }
-    tapegate_store::input::on_wait(talk::waiting_for);
-    tapegate_store::input::on_open(talk::reading);
+    tapegate_store::input::on_wait(terminal_output::report_waiting);
+    tapegate_store::input::on_open(terminal_output::report_reading);
     cli::run(std::env::args_os().collect()).into()
 }

@@ -11,7 +11,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 pub(crate) const CLIENTS: &str = "standard output belongs to the client; name a file";
 
 /// Parses an output file that must not be standard output, for the given reason.
-pub(crate) fn never_stdout(reason: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+pub(crate) fn file_only_parser(reason: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| match path == Path::new("-") {
         true => Err(reason),
         false => Ok(path),

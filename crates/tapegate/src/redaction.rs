@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use tapegate_policy::redact::{Key, Redactor, Rules};
+use tapegate_policy::redact::{RedactionKey, RedactionRules, Redactor};
 use tapegate_store::input;
 
 use crate::exit::{Exit, Failure};
@@ -32,7 +32,7 @@ pub(crate) struct RedactArgs {
 impl RedactArgs {
     /// The redactor that the arguments ask for, if any.
     pub(crate) fn redactor(&self) -> anyhow::Result<Option<Redactor>> {
-        let rules = Rules::parse(&self.redact).map_err(|error| {
+        let rules = RedactionRules::parse(&self.redact).map_err(|error| {
             let hint = error.hint();
             Failure::new(Exit::Usage, error).hint(hint)
         })?;
@@ -41,25 +41,25 @@ impl RedactArgs {
         }
         let key = match self.own_key()? {
             Some(own) => own,
-            None => Key::on_tape(random().context("cannot read `/dev/urandom`")?),
+            None => RedactionKey::for_tape(random().context("cannot read `/dev/urandom`")?),
         };
         Ok(Some(Redactor::new(rules, key)))
     }
 
     /// The user's own key, if a key file is named.
-    pub(crate) fn own_key(&self) -> anyhow::Result<Option<Key>> {
+    pub(crate) fn own_key(&self) -> anyhow::Result<Option<RedactionKey>> {
         let Some(path) = &self.redact_key_file else { return Ok(None) };
         let name = path.display();
         let read = input::read(path, SECRET_BYTES_MAX);
         let secret = read.with_context(|| format!("cannot read `{name}`"))?;
         let secret = secret.trim_ascii();
         if secret.len() < SECRET_BYTES_MIN {
-            let words = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
+            let message = format!("`{name}` holds fewer than {SECRET_BYTES_MIN} bytes");
             // Not into the file that was named: it may have been named by mistake.
             let hint = "make a key with `openssl rand -hex 32 > tape.key`, and name that file";
-            return Err(Failure::new(Exit::Usage, words).hint(hint).into());
+            return Err(Failure::new(Exit::Usage, message).hint(hint).into());
         }
-        Ok(Some(Key::from_secret(secret)))
+        Ok(Some(RedactionKey::from_secret(secret)))
     }
 }
 

@@ -12,12 +12,12 @@ const DESCRIPTORS_MIN: usize = 16;
 /// Starts a runtime on this thread. Too few descriptors are an error here, with a hint; later, a
 /// library would panic for lack of one.
 pub(crate) fn start() -> anyhow::Result<Runtime> {
-    if let Err(free) = free_descriptors() {
+    if let Err(free) = check_free_descriptors() {
         let limit = getrlimit(Resource::Nofile)
             .current
             .map_or(String::new(), |limit| format!(": the limit is {limit}, and {free} are free"));
-        let words = format!("too few file descriptors{limit}; a session needs {DESCRIPTORS_MIN}");
-        return Err(Failure::new(Exit::Io, words)
+        let message = format!("too few file descriptors{limit}; a session needs {DESCRIPTORS_MIN}");
+        return Err(Failure::new(Exit::Io, message)
             .hint("raise the limit, for example with `ulimit -n 256`, or in the client's settings")
             .into());
     }
@@ -25,7 +25,7 @@ pub(crate) fn start() -> anyhow::Result<Runtime> {
 }
 
 /// Checks that there are enough descriptors by opening them; the error is how many are free.
-fn free_descriptors() -> Result<(), usize> {
+fn check_free_descriptors() -> Result<(), usize> {
     let mut opened = Vec::with_capacity(DESCRIPTORS_MIN);
     let errors = rustix::stdio::stderr();
     while opened.len() < DESCRIPTORS_MIN {

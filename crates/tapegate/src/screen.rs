@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::{Child, Command, Stdio};
 
-use crate::talk;
+use crate::terminal_output;
 use crate::views::palette::Palette;
 
 /// Narrower terminals are treated as this wide.
@@ -14,14 +14,14 @@ const COLUMNS_MIN: usize = 40;
 pub(crate) struct ScreenArgs {
     /// When to use colours
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    color: ColorWord,
+    color: ColorArg,
     /// Do not use a pager; by default, output to a terminal goes through $PAGER or `less -FRX`
     #[arg(long)]
     no_pager: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-enum ColorWord {
+enum ColorArg {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
@@ -33,14 +33,14 @@ impl ScreenArgs {
     /// Whether output is in colour.
     pub(crate) fn palette(&self) -> Palette {
         match self.color {
-            ColorWord::Auto => talk::palette_of_output(),
-            ColorWord::Always => Palette::Colour,
-            ColorWord::Never => Palette::Plain,
+            ColorArg::Auto => terminal_output::palette_of_output(),
+            ColorArg::Always => Palette::Colour,
+            ColorArg::Never => Palette::Plain,
         }
     }
 
     /// The same without a pager.
-    pub(crate) fn unpaged(mut self) -> Self {
+    pub(crate) fn without_pager(mut self) -> Self {
         self.no_pager = true;
         self
     }

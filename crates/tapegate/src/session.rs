@@ -4,24 +4,24 @@
 use std::ffi::OsString;
 use std::rc::Rc;
 
-use tapegate_wire::child::{Child, Launch, SpawnError};
-use tapegate_wire::deck::Deck;
-use tapegate_wire::http::bridge_in::{Bridge, OnServerEnd, Servers};
+use tapegate_wire::child::{ServerLaunch, ServerProcess, SpawnError};
+use tapegate_wire::http::bridge_in::{InboundBridge, OnServerEnd, ServerProvider};
 use tapegate_wire::http::proxy::Proxy;
-use tapegate_wire::http::{self, Station, bridge_out};
+use tapegate_wire::http::{self, SharedSession, bridge_out};
 use tapegate_wire::memory;
+use tapegate_wire::recorded_session::RecordedSession;
 use tapegate_wire::signals::{ASKED, Signals};
-use tapegate_wire::stdio::{self, Cause, Outcome, Patience};
+use tapegate_wire::stdio::{self, EndCause, SessionOutcome, ShutdownTimeouts};
 use tokio::task::LocalSet;
 
+use crate::client_transport::{client_ports, listen, print_address, release_stdout};
 use crate::exit::Exit;
-use crate::talk;
-use crate::upstream::Upstream;
-use crate::wiring::{announce, client_ports, listen, release_stdout};
+use crate::terminal_output;
+use crate::upstream::UpstreamTarget;
 
 /// How to reach the two ends of a session.
-pub(crate) struct Route<'a> {
-    pub(crate) upstream: &'a Upstream,
+pub(crate) struct SessionRoute<'a> {
+    pub(crate) upstream: &'a UpstreamTarget,
     /// Headers for a server reached over HTTP.
     pub(crate) headers: &'a [String],
     /// The address to listen on; `None` for one client on standard input and output.
@@ -29,16 +29,16 @@ pub(crate) struct Route<'a> {
     /// Variables removed from the environment of a server that is started.
     pub(crate) without: Vec<OsString>,
     pub(crate) message_bytes_max: usize,
-    pub(crate) patience: Patience,
+    pub(crate) patience: ShutdownTimeouts,
     /// Whether the last lines of the server's standard error are kept.
     pub(crate) keeps_stderr: bool,
     pub(crate) quiet: bool,
 }
 
 /// The parts of a session that depend on the command.
-pub(crate) trait Keeper {
+pub(crate) trait SessionHandler {
     /// Opens the recording of the session. Clients can be served from then on.
-    fn open(&mut self) -> anyhow::Result<Deck>;
+    fn open(&mut self) -> anyhow::Result<RecordedSession>;
 
     /// Called if the session does not take place because the server cannot be started.
     fn discard(&mut self);
@@ -49,11 +49,11 @@ pub(crate) trait Keeper {
     }
 
     /// Called when the session is over; returns the exit code.
-    fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit;
+    fn finish(&mut self, recording: &mut RecordedSession, outcome: SessionOutcome) -> Exit;
 }
 
 /// How a session ended.
-pub(crate) enum Ended {
+pub(crate) enum SessionEnd {
     /// With this exit code.
     Exit(Exit),
     /// The server could not be started. The signals are returned so that the caller can go on with
@@ -63,127 +63,132 @@ pub(crate) enum Ended {
 
 /// Runs a session to its end. Must be called inside a single-threaded runtime.
 pub(crate) async fn run(
-    route: &Route<'_>,
+    route: &SessionRoute<'_>,
     signals: Signals,
-    keeper: &mut dyn Keeper,
-) -> anyhow::Result<Ended> {
-    if let Upstream::Command(argv) = route.upstream
-        && let Err(error) = Child::look_for(argv)
+    handler: &mut dyn SessionHandler,
+) -> anyhow::Result<SessionEnd> {
+    if let UpstreamTarget::Command(argv) = route.upstream
+        && let Err(error) = ServerProcess::check_executable(argv)
     {
-        return Ok(Ended::NoServer(error, signals));
+        return Ok(SessionEnd::NoServer(error, signals));
     }
     match (route.http, route.upstream) {
-        (None, Upstream::Command(argv)) => {
-            return on_stdio(route, argv, signals, keeper).await;
+        (None, UpstreamTarget::Command(argv)) => {
+            return run_stdio(route, argv, signals, handler).await;
         }
-        (Some(address), Upstream::Http(url)) => proxy(route, address, url, signals, keeper).await,
-        (Some(address), Upstream::Command(argv)) => {
-            bridge_in(route, address, argv, signals, keeper).await
+        (Some(address), UpstreamTarget::Http(url)) => {
+            proxy(route, address, url, signals, handler).await
         }
-        (None, Upstream::Http(url)) => bridge_out(route, url, signals, keeper).await,
+        (Some(address), UpstreamTarget::Command(argv)) => {
+            bridge_in(route, address, argv, signals, handler).await
+        }
+        (None, UpstreamTarget::Http(url)) => bridge_out(route, url, signals, handler).await,
     }
-    .map(Ended::Exit)
+    .map(SessionEnd::Exit)
 }
 
 /// Opens the recording of a session, as the last step before its first message.
-fn open(keeper: &mut dyn Keeper) -> anyhow::Result<Deck> {
-    let deck = keeper.open()?;
+fn open(handler: &mut dyn SessionHandler) -> anyhow::Result<RecordedSession> {
+    let recording = handler.open()?;
     // Most of the code that has run until now is not needed again: the command line, settings and
     // the policy have been read. There may be a dozen such processes beside each agent.
     memory::release_code();
-    Ok(deck)
+    Ok(recording)
 }
 
-async fn on_stdio(
-    route: &Route<'_>,
+async fn run_stdio(
+    route: &SessionRoute<'_>,
     argv: &[String],
     signals: Signals,
-    keeper: &mut dyn Keeper,
-) -> anyhow::Result<Ended> {
+    handler: &mut dyn SessionHandler,
+) -> anyhow::Result<SessionEnd> {
     let client = client_ports()?;
-    let mut deck = open(keeper)?;
-    if !deck.is_governed() {
+    let mut recording = open(handler)?;
+    if !recording.is_governed() {
         release_stdout()?;
     }
-    let launch = Launch { keeps_stderr: route.keeps_stderr, ..launch(route, argv) };
-    let server = match Child::launch(&launch) {
+    let launch = ServerLaunch { keeps_stderr: route.keeps_stderr, ..launch_options(route, argv) };
+    let server = match ServerProcess::launch(&launch) {
         Ok(server) => server,
         Err(error) => {
-            drop(deck);
-            keeper.discard();
-            return Ok(Ended::NoServer(error, signals));
+            drop(recording);
+            handler.discard();
+            return Ok(SessionEnd::NoServer(error, signals));
         }
     };
     let (bytes_max, patience) = (route.message_bytes_max, route.patience);
-    let outcome = stdio::run(&mut deck, client, server, signals, bytes_max, patience).await;
-    Ok(Ended::Exit(keeper.conclude(&mut deck, outcome)))
+    let outcome = stdio::run(&mut recording, client, server, signals, bytes_max, patience).await;
+    Ok(SessionEnd::Exit(handler.finish(&mut recording, outcome)))
 }
 
 async fn proxy(
-    route: &Route<'_>,
+    route: &SessionRoute<'_>,
     address: &str,
     url: &str,
     signals: Signals,
-    keeper: &mut dyn Keeper,
+    handler: &mut dyn SessionHandler,
 ) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, route.headers)?;
+    let upstream = UpstreamTarget::connect(url, route.headers)?;
     let listener = listen(address).await?;
-    let station = Station::new(open(keeper)?, route.message_bytes_max);
-    let proxy = Proxy::new(Rc::clone(&station), upstream);
-    announce(&listener, route.quiet)?;
-    let cause = http::serve(listener, proxy, &station, signals).await;
-    Ok(keeper.conclude(&mut station.deck(), Outcome::new(cause)))
+    let shared_session = SharedSession::new(open(handler)?, route.message_bytes_max);
+    let proxy = Proxy::new(Rc::clone(&shared_session), upstream);
+    print_address(&listener, route.quiet)?;
+    let cause = http::serve(listener, proxy, &shared_session, signals).await;
+    Ok(handler.finish(&mut shared_session.recorded_session(), SessionOutcome::new(cause)))
 }
 
 async fn bridge_in(
-    route: &Route<'_>,
+    route: &SessionRoute<'_>,
     address: &str,
     argv: &[String],
     signals: Signals,
-    keeper: &mut dyn Keeper,
+    handler: &mut dyn SessionHandler,
 ) -> anyhow::Result<Exit> {
     let listener = listen(address).await?;
-    let station = Station::new(open(keeper)?, route.message_bytes_max);
-    let launch = Launch { keeps_stderr: route.keeps_stderr, ..launch(route, argv) };
-    let servers = Servers::Processes(launch, keeper.on_server_end());
-    let bridge = Bridge::new(Rc::clone(&station), servers, route.patience);
-    announce(&listener, route.quiet)?;
-    let cause = http::serve(listener, bridge, &station, signals).await;
-    Ok(keeper.conclude(&mut station.deck(), Outcome::new(cause)))
+    let shared_session = SharedSession::new(open(handler)?, route.message_bytes_max);
+    let launch = ServerLaunch { keeps_stderr: route.keeps_stderr, ..launch_options(route, argv) };
+    let servers = ServerProvider::Processes(launch, handler.on_server_end());
+    let bridge = InboundBridge::new(Rc::clone(&shared_session), servers, route.patience);
+    print_address(&listener, route.quiet)?;
+    let cause = http::serve(listener, bridge, &shared_session, signals).await;
+    Ok(handler.finish(&mut shared_session.recorded_session(), SessionOutcome::new(cause)))
 }
 
 async fn bridge_out(
-    route: &Route<'_>,
+    route: &SessionRoute<'_>,
     url: &str,
     signals: Signals,
-    keeper: &mut dyn Keeper,
+    handler: &mut dyn SessionHandler,
 ) -> anyhow::Result<Exit> {
-    let upstream = Upstream::connect(url, route.headers)?;
+    let upstream = UpstreamTarget::connect(url, route.headers)?;
     let client = client_ports()?;
-    let station = Station::new(open(keeper)?, route.message_bytes_max);
-    let (notice, patience) = (Box::new(talk::warn), route.patience);
-    let session = bridge_out::run(Rc::clone(&station), client, upstream, signals, patience, notice);
+    let shared_session = SharedSession::new(open(handler)?, route.message_bytes_max);
+    let (notice, patience) = (Box::new(terminal_output::warn), route.patience);
+    let session =
+        bridge_out::run(Rc::clone(&shared_session), client, upstream, signals, patience, notice);
     let outcome = LocalSet::new().run_until(session).await;
-    Ok(keeper.conclude(&mut station.deck(), outcome))
+    Ok(handler.finish(&mut shared_session.recorded_session(), outcome))
 }
 
 /// The exit code for the outcome of a session.
-pub(crate) fn exit_of(outcome: &Outcome) -> Exit {
+pub(crate) fn exit_of(outcome: &SessionOutcome) -> Exit {
     match &outcome.cause {
-        Cause::Tape(_) => Exit::Io,
+        EndCause::Tape(_) => Exit::Io,
         // An orderly end on request is a success.
-        Cause::Signal(ASKED) => Exit::Ok,
-        Cause::Signal(signal) => Exit::of_signal(*signal),
-        Cause::Unreachable(why) => {
-            talk::error(why, None);
+        EndCause::Signal(ASKED) => Exit::Ok,
+        EndCause::Signal(signal) => Exit::from_signal(*signal),
+        EndCause::Unreachable(reason) => {
+            terminal_output::error(reason, None);
             Exit::Transport
         }
         // Without a child process there is no exit code to pass on when the client leaves.
-        Cause::Client if outcome.status.is_none() => Exit::Ok,
-        Cause::Server | Cause::Actor | Cause::Client => Exit::of_child(outcome.status),
+        EndCause::Client if outcome.status.is_none() => Exit::Ok,
+        EndCause::Server | EndCause::Actor | EndCause::Client => {
+            Exit::from_child_status(outcome.status)
+        }
     }
 }
 
-fn launch(route: &Route<'_>, argv: &[String]) -> Launch {
-    Launch { argv: argv.to_vec(), without: route.without.clone(), keeps_stderr: false }
+fn launch_options(route: &SessionRoute<'_>, argv: &[String]) -> ServerLaunch {
+    ServerLaunch { argv: argv.to_vec(), without: route.without.clone(), keeps_stderr: false }
 }

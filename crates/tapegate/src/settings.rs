@@ -35,12 +35,12 @@ pub(crate) struct ProjectArgs {
     /// Enforce the policy, or only log what it would do [default: as set in the policy, or
     /// production]
     #[arg(long, value_enum)]
-    pub(crate) profile: Option<ProfileWord>,
+    pub(crate) profile: Option<ProfileArg>,
 }
 
 /// A profile as a command line says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ProfileWord {
+pub(crate) enum ProfileArg {
     /// Refused messages are not forwarded
     Production,
     /// Messages that would be refused are logged and forwarded
@@ -48,7 +48,7 @@ pub(crate) enum ProfileWord {
 }
 
 /// The context in which paths are looked up.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct SearchContext<'a> {
     /// The current folder.
     pub(crate) folder: PathBuf,
     /// Looks up an environment variable.
@@ -59,14 +59,14 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) const HUB_VARIABLES: [&str; 2] =
     ["TAPEGATE_GOVERNANCE_ENDPOINT", "THOUGHTGATE_GOVERNANCE_ENDPOINT"];
 
-impl Surroundings<'static> {
+impl SearchContext<'static> {
     /// The surroundings of this process.
-    pub(crate) fn ours() -> io::Result<Self> {
+    pub(crate) fn current() -> io::Result<Self> {
         Ok(Self { folder: std::env::current_dir()?, variable: &|name| std::env::var_os(name) })
     }
 }
 
-impl Surroundings<'_> {
+impl SearchContext<'_> {
     /// The value of the first of these variables that is set and not empty.
     pub(crate) fn first(&self, names: &[&str]) -> Option<OsString> {
         names.iter().find_map(|name| (self.variable)(name).filter(|value| !value.is_empty()))
@@ -122,14 +122,14 @@ impl Surroundings<'_> {
             "1" | "true" | "yes" => Ok(true),
             "0" | "false" | "no" => Ok(flag),
             _ => {
-                let words = format!("{REQUIRE_POLICY} is `{}`", value.display());
-                Err(Failure::new(Exit::Usage, words).hint("set it to `1` or `0`"))
+                let message = format!("{REQUIRE_POLICY} is `{}`", value.display());
+                Err(Failure::new(Exit::Usage, message).hint("set it to `1` or `0`"))
             }
         }
     }
 
     /// The profile that was given; `None` if the config decides.
-    pub(crate) fn profile(&self, named: Option<ProfileWord>) -> Result<Option<Profile>, Failure> {
+    pub(crate) fn profile(&self, named: Option<ProfileArg>) -> Result<Option<Profile>, Failure> {
         if let Some(word) = named {
             return Ok(Some(word.into()));
         }
@@ -139,37 +139,37 @@ impl Surroundings<'_> {
             Some("production") => Ok(Some(Profile::Production)),
             Some("development") => Ok(Some(Profile::Development)),
             _ => {
-                let words = format!("the profile `{}` is unknown", value.display());
+                let message = format!("the profile `{}` is unknown", value.display());
                 let hint = "TAPEGATE_PROFILE is `production` or `development`";
-                Err(Failure::new(Exit::Usage, words).hint(hint))
+                Err(Failure::new(Exit::Usage, message).hint(hint))
             }
         }
     }
 }
 
-impl From<ProfileWord> for Profile {
-    fn from(word: ProfileWord) -> Self {
+impl From<ProfileArg> for Profile {
+    fn from(word: ProfileArg) -> Self {
         match word {
-            ProfileWord::Production => Self::Production,
-            ProfileWord::Development => Self::Development,
+            ProfileArg::Production => Self::Production,
+            ProfileArg::Development => Self::Development,
         }
     }
 }
 
-impl Surroundings<'_> {
+impl SearchContext<'_> {
     /// Whether there is a trustworthy config at this path.
     pub(crate) fn is_config(path: &Path) -> Result<bool, Failure> {
-        found(path)
+        check_config(path)
     }
 }
 
 /// Tapegate's own folders and files on this machine, for the built-in rule that protects them.
 pub(crate) fn own_places(policy: &Path) -> Vec<PathBuf> {
-    let Ok(around) = Surroundings::ours() else { return Vec::new() };
-    let config = around.user_config().and_then(|path| path.parent().map(Path::to_owned));
-    let of_policy = around.state_folder(Some(policy)).ok();
-    let state = [around.user_state_dir().ok(), around.state_folder(None).ok(), of_policy, config];
-    let tokens = [around.token_file(None), around.approver_token_file(None)];
+    let Ok(search) = SearchContext::current() else { return Vec::new() };
+    let config = search.user_config().and_then(|path| path.parent().map(Path::to_owned));
+    let of_policy = search.state_folder(Some(policy)).ok();
+    let state = [search.user_state_dir().ok(), search.state_folder(None).ok(), of_policy, config];
+    let tokens = [search.token_file(None), search.approver_token_file(None)];
     state.into_iter().chain(tokens).flatten().flat_map(spellings).collect()
 }
 
@@ -187,14 +187,14 @@ pub(crate) fn spellings(path: PathBuf) -> impl Iterator<Item = PathBuf> {
 
 /// Whether there is a trustworthy config here. Something there that is not a config, such as a
 /// dangling link or a folder, is an error: skipping it would leave the session ungoverned.
-fn found(path: &Path) -> Result<bool, Failure> {
+fn check_config(path: &Path) -> Result<bool, Failure> {
     let absent = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     };
-    let unusable = |exit: Exit, why: &str| {
+    let unusable = |exit: Exit, reason: &str| {
         let name = path.display();
         let hint = "an unreadable policy is not skipped; remove it, or pass another with --config";
-        Err(Failure::new(exit, format!("cannot use `{name}` as a policy: {why}")).hint(hint))
+        Err(Failure::new(exit, format!("cannot use `{name}` as a policy: {reason}")).hint(hint))
     };
     match path.symlink_metadata() {
         Err(error) if absent(&error) => return Ok(false),
@@ -205,7 +205,7 @@ fn found(path: &Path) -> Result<bool, Failure> {
         Err(error) if absent(&error) => unusable(Exit::Invalid, "it is a dangling link"),
         Err(error) => unusable(Exit::Io, &error.to_string()),
         Ok(file) if !file.is_file() => unusable(Exit::Invalid, "it is not a regular file"),
-        Ok(file) if !is_trusted(file.uid()) => Err(foreign(path)),
+        Ok(file) if !is_trusted(file.uid()) => Err(foreign_config_failure(path)),
         Ok(_) => Ok(true),
     }
 }
@@ -216,7 +216,7 @@ fn is_trusted(owner: u32) -> bool {
     us == 0 || owner == us || owner == 0
 }
 
-fn foreign(path: &Path) -> Failure {
+fn foreign_config_failure(path: &Path) -> Failure {
     let name = path.display();
     Failure::new(Exit::Invalid, format!("`{name}` belongs to another user"))
         .hint(format!("to use it, pass --config {name}; otherwise name another policy"))

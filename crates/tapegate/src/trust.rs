@@ -4,12 +4,12 @@
 //! is therefore kept as a copy in the user's state folder and stays in force. A changed file takes
 //! effect only after `tapegate policy accept` by a person, or if it provably permits nothing more.
 
-mod accepting;
-mod files;
-mod find;
+mod acceptance;
+mod acceptance_notice;
 mod first_use;
-mod loaded;
-mod notice;
+mod loaded_policy;
+mod policy_files;
+mod policy_lookup;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,25 +17,27 @@ use std::path::{Path, PathBuf};
 
 use tapegate_policy::load::load_marked;
 use tapegate_policy::model::Profile;
-use tapegate_policy::redact::Key;
+use tapegate_policy::redact::RedactionKey;
 use tapegate_policy::tighten::{MayLoosen, tightens};
-use tapegate_store::accepted::{Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths};
+use tapegate_store::accepted_policies::{
+    Acceptance, AcceptedPolicies, AcceptedPolicy, PolicyPaths,
+};
 
-use crate::called;
-use crate::cmd::shim::rulebook::Found;
+use crate::cmd::shim::shim_policy::ShimPolicyLoad;
 use crate::exit::{Exit, Failure};
+use crate::program_name;
 use crate::settings::user_state::user_state_dir;
-use accepting::paths;
-pub(crate) use files::PolicyFiles;
+use acceptance::paths;
+pub(crate) use acceptance_notice::PolicyNotice;
 pub(crate) use first_use::warn_if_not_in_force;
-use loaded::{Audience, LoadedTexts, Loader};
-pub(crate) use notice::PolicyNotice;
+use loaded_policy::{Audience, LoadedTexts, TrustLoader};
+pub(crate) use policy_files::PolicyFiles;
 
 /// The texts that make up a policy, by name.
-type Texts = BTreeMap<String, String>;
+type PolicyTexts = BTreeMap<String, String>;
 
 /// Stores accepted policies and compares files with them.
-pub(crate) struct Trust {
+pub(crate) struct PolicyTrust {
     accepted: Option<AcceptedPolicies>,
     /// An accepted policy that could not be stored, so that at least this process remembers it.
     unkept: RefCell<Option<(PolicyPaths, AcceptedPolicy)>>,
@@ -46,14 +48,14 @@ pub(crate) struct Trust {
 
 /// When a policy is loaded. At the start there is no policy in force to fall back on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum LoadTrigger {
     Start,
     Reload,
 }
 
 /// How the policy file relates to the policy in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TrustStatus {
     /// The file has the accepted content.
     Accepted,
     /// The file has just been accepted, for this reason.
@@ -72,10 +74,10 @@ pub(crate) enum Standing {
 }
 
 /// A loaded policy, and how the file relates to it.
-pub(crate) struct Governing {
+pub(crate) struct TrustedPolicy {
     /// The policy in force; with the file's faults if the file does not load.
-    pub(crate) found: Found,
-    pub(crate) standing: Standing,
+    pub(crate) policy_load: ShimPolicyLoad,
+    pub(crate) standing: TrustStatus,
     /// The hash of the texts in force.
     pub(crate) hash: String,
     /// The texts in force by path, as the loader requested them.
@@ -86,7 +88,7 @@ pub(crate) struct Governing {
     pub(crate) unkept: Option<String>,
 }
 
-impl Trust {
+impl PolicyTrust {
     /// Uses the accepted policies in the user's state folder.
     pub(crate) fn new() -> Self {
         let accepted = user_state_dir().ok().map(|folder| AcceptedPolicies::new(&folder));
@@ -103,55 +105,59 @@ impl Trust {
         &self,
         path: &Path,
         wanted: Option<Profile>,
-        key: &Key,
-        moment: Moment,
-    ) -> Governing {
-        let loader = Loader { path, wanted, key, own_files: &self.own_files, is_hub: self.is_hub };
+        key: &RedactionKey,
+        moment: LoadTrigger,
+    ) -> TrustedPolicy {
+        let loader =
+            TrustLoader { path, wanted, key, own_files: &self.own_files, is_hub: self.is_hub };
         let accepted = self.accepted(path);
         let audience = Audience::Session(accepted.as_ref().ok().and_then(Option::as_ref));
-        let mut file = loader.load(PolicyFiles::on_disk(path), audience);
+        let mut file = loader.load(PolicyFiles::from_disk(path), audience);
         let copies = self.accepted.iter().flat_map(|all| all.copy_paths(&paths(path)));
-        file.found.files.extend(copies);
+        file.policy_load.files.extend(copies);
         let accepted = match accepted {
             Ok(accepted) => accepted,
-            Err(why) => return file.refused(why),
+            Err(reason) => return file.into_refused(reason),
         };
-        let Some(accepted) = accepted else { return self.first_use(path, file) };
+        let Some(accepted) = accepted else { return self.load_first_use(path, file) };
         let unkept = self.note_path(path, &accepted).err();
-        let mut governing = self.by_content(&loader, accepted, file, moment);
-        governing.found.warnings.extend(unkept.iter().map(|why| not_kept(why)));
-        Governing { unkept, ..governing }
+        let mut governing = self.load_by_content(&loader, accepted, file, moment);
+        governing
+            .policy_load
+            .warnings
+            .extend(unkept.iter().map(|reason| not_stored_warning(reason)));
+        TrustedPolicy { unkept, ..governing }
     }
 
     /// Loads a policy that has an accepted copy.
-    fn by_content(
+    fn load_by_content(
         &self,
-        loader: &Loader<'_>,
+        loader: &TrustLoader<'_>,
         accepted: AcceptedPolicy,
         mut file: LoadedTexts,
-        moment: Moment,
-    ) -> Governing {
+        moment: LoadTrigger,
+    ) -> TrustedPolicy {
         let path = loader.path;
         if accepted.texts == file.by_name {
-            let standing = match file.found.rule.is_some() {
-                true => Standing::Accepted,
-                false => Standing::Unloadable,
+            let standing = match file.policy_load.rule.is_some() {
+                true => TrustStatus::Accepted,
+                false => TrustStatus::Unloadable,
             };
-            return file.governing(standing);
+            return file.into_governing(standing);
         }
-        let vanished = file.main_missing && moment == Moment::Start;
-        if file.found.rule.is_none() && !vanished {
-            return file.governing(Standing::Unloadable);
+        let vanished = file.main_missing && moment == LoadTrigger::Start;
+        if file.policy_load.rule.is_none() && !vanished {
+            return file.into_governing(TrustStatus::Unloadable);
         }
-        let cut = cut_short(&accepted.texts, &file.by_name);
-        let copy = PolicyFiles::accepted(path, accepted.texts.clone());
+        let cut = find_truncated(&accepted.texts, &file.by_name);
+        let copy = PolicyFiles::from_accepted(path, accepted.texts.clone());
         let mut copy = loader.load(copy, Audience::Session(Some(&accepted)));
-        copy.found.files = std::mem::take(&mut file.found.files);
-        let why = match (&copy.found.rule, &file.found.rule) {
+        copy.policy_load.files = std::mem::take(&mut file.policy_load.files);
+        let reason = match (&copy.policy_load.rule, &file.policy_load.rule) {
             (None, _) => {
-                return copy.refused(format!(
+                return copy.into_refused(format!(
                     "the accepted copy of the policy no longer loads; `{}` accepts the file",
-                    called::command("policy accept")
+                    program_name::command("policy accept")
                 ));
             }
             (Some(_), None) => "the file is gone".to_owned(),
@@ -159,55 +165,62 @@ impl Trust {
                 let compared = || compare((path, &accepted.texts), (path, &file.by_name));
                 match cut.map_or_else(compared, Err) {
                     Ok(()) => {
-                        let standing = Standing::Adopted(Acceptance::Tighter);
-                        return self.adopt(path, file, standing, Some(&accepted));
+                        let standing = TrustStatus::Adopted(Acceptance::Tighter);
+                        return self.accept_texts(path, file, standing, Some(&accepted));
                     }
-                    Err(MayLoosen(why)) => why,
+                    Err(MayLoosen(reason)) => reason,
                 }
             }
         };
         let hash = hash_of(path, &file.by_name);
-        copy.governing(Standing::Differs { why, hash })
+        copy.into_governing(TrustStatus::Differs { why: reason, hash })
     }
 }
 
 /// Whether a change is accepted without a person: it is complete and provably permits nothing more.
-pub(crate) fn is_taken_unasked(path: &Path, old: &Texts, new: &Texts) -> bool {
-    cut_short(old, new).is_none() && compare((path, old), (path, new)).is_ok()
+pub(crate) fn is_accepted_automatically(path: &Path, old: &PolicyTexts, new: &PolicyTexts) -> bool {
+    find_truncated(old, new).is_none() && compare((path, old), (path, new)).is_ok()
 }
 
 /// The policy in a file as it is on disk, with the texts that it consists of.
-pub(crate) fn read_file(path: &Path, wanted: Option<Profile>) -> (Found, BTreeMap<String, String>) {
-    let key = Key::on_tape([0; 32]);
-    let loader = Loader { path, wanted, key: &key, own_files: &[], is_hub: false };
-    let loaded = loader.load(PolicyFiles::on_disk(path), Audience::Person);
-    (loaded.found, loaded.by_name)
+pub(crate) fn read_file(
+    path: &Path,
+    wanted: Option<Profile>,
+) -> (ShimPolicyLoad, BTreeMap<String, String>) {
+    let key = RedactionKey::for_tape([0; 32]);
+    let loader = TrustLoader { path, wanted, key: &key, own_files: &[], is_hub: false };
+    let loaded = loader.load(PolicyFiles::from_disk(path), Audience::Person);
+    (loaded.policy_load, loaded.by_name)
 }
 
 /// The policy that accepted texts make up.
-pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> Found {
-    let key = Key::on_tape([0; 32]);
-    let files = PolicyFiles::accepted(&accepted.path, accepted.texts.clone());
-    let loader = Loader { path: &accepted.path, wanted, key: &key, own_files: &[], is_hub: false };
-    loader.load(files, Audience::Person).found
+pub(crate) fn read_accepted(accepted: &AcceptedPolicy, wanted: Option<Profile>) -> ShimPolicyLoad {
+    let key = RedactionKey::for_tape([0; 32]);
+    let files = PolicyFiles::from_accepted(&accepted.path, accepted.texts.clone());
+    let loader =
+        TrustLoader { path: &accepted.path, wanted, key: &key, own_files: &[], is_hub: false };
+    loader.load(files, Audience::Person).policy_load
 }
 
-impl Governing {
+impl TrustedPolicy {
     /// Fails if the acceptance could not be stored, for use where a policy is required.
-    pub(crate) fn require_kept(&self) -> Result<(), Failure> {
-        let Some(why) = &self.unkept else { return Ok(()) };
-        let words = format!(
-            "a policy is required, but what is accepted cannot be kept ({why}): the next start \
+    pub(crate) fn require_stored(&self) -> Result<(), Failure> {
+        let Some(reason) = &self.unkept else { return Ok(()) };
+        let message = format!(
+            "a policy is required, but what is accepted cannot be kept ({reason}): the next start \
              would trust the file as it is then"
         );
         let hint = "point TAPEGATE_HOME to a folder that can be written";
-        Err(Failure::new(Exit::Invalid, words).hint(hint))
+        Err(Failure::new(Exit::Invalid, message).hint(hint))
     }
 }
 
 /// A file that is missing, empty or truncated is probably half written, even if it would permit
 /// less. If it were accepted, its final content would need acceptance by a person.
-fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<MayLoosen> {
+fn find_truncated(
+    old: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+) -> Option<MayLoosen> {
     old.iter().find_map(|(name, old)| match new.get(name) {
         None => Some(MayLoosen(format!("`{name}` is gone"))),
         Some(new) if new == old => None,
@@ -221,17 +234,17 @@ fn cut_short(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> 
 
 /// Checks that a policy permits nothing that another did not, whatever the environment and the
 /// profile of the next start.
-fn compare(old: (&Path, &Texts), new: (&Path, &Texts)) -> Result<(), MayLoosen> {
-    let load = |(path, texts): (&Path, &Texts)| {
-        load_marked(&path.to_string_lossy(), &PolicyFiles::accepted(path, texts.clone()))
+fn compare(old: (&Path, &PolicyTexts), new: (&Path, &PolicyTexts)) -> Result<(), MayLoosen> {
+    let load = |(path, texts): (&Path, &PolicyTexts)| {
+        load_marked(&path.to_string_lossy(), &PolicyFiles::from_accepted(path, texts.clone()))
     };
     tightens(&load(old), &load(new))
 }
 
 /// The warning that an acceptance could not be stored.
-fn not_kept(why: &str) -> String {
+fn not_stored_warning(reason: &str) -> String {
     format!(
-        "the accepted policy cannot be kept ({why}), so the next start trusts the file as it \
+        "the accepted policy cannot be kept ({reason}), so the next start trusts the file as it \
          is then; point TAPEGATE_HOME to a folder that can be written"
     )
 }

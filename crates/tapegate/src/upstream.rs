@@ -36,15 +36,15 @@ fn header_of_variable(text: &str) -> Result<String, String> {
 
 /// How the server is reached.
 #[derive(Debug, Clone)]
-pub(crate) enum Upstream {
+pub(crate) enum UpstreamTarget {
     Command(Vec<String>),
     Http(String),
 }
 
 impl UpstreamArgs {
     /// The server that was named, or an error.
-    pub(crate) fn wanted(&self, purpose: &str) -> Result<Upstream, Failure> {
-        self.named()?.ok_or_else(|| {
+    pub(crate) fn required(&self, purpose: &str) -> Result<UpstreamTarget, Failure> {
+        self.optional()?.ok_or_else(|| {
             Failure::new(Exit::Usage, format!("no MCP server {purpose}"))
                 .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`")
         })
@@ -56,20 +56,20 @@ impl UpstreamArgs {
     }
 
     /// The server that was named, if any.
-    pub(crate) fn named(&self) -> Result<Option<Upstream>, Failure> {
+    pub(crate) fn optional(&self) -> Result<Option<UpstreamTarget>, Failure> {
         if !self.headers().is_empty() && self.upstream_http.is_none() {
             return Err(Failure::new(Exit::Usage, "--header needs a server reached by HTTP")
                 .hint("name the server with --upstream-http URL"));
         }
         if let Some(url) = &self.upstream_http {
-            return Ok(Some(Upstream::Http(url.clone())));
+            return Ok(Some(UpstreamTarget::Http(url.clone())));
         }
         if !self.command.is_empty() {
-            return Ok(Some(Upstream::Command(self.command.clone())));
+            return Ok(Some(UpstreamTarget::Command(self.command.clone())));
         }
         let Some(line) = &self.upstream else { return Ok(None) };
         match shlex::split(line) {
-            Some(words) if !words.is_empty() => Ok(Some(Upstream::Command(words))),
+            Some(words) if !words.is_empty() => Ok(Some(UpstreamTarget::Command(words))),
             _ => {
                 Err(Failure::new(Exit::Usage, format!("`--upstream {line}` is not a command line"))
                     .hint("check its quotes, or give the words after `--`"))
@@ -78,22 +78,25 @@ impl UpstreamArgs {
     }
 }
 
-impl Upstream {
+impl UpstreamTarget {
     /// A client for the server at `url`.
-    pub(crate) fn connect(url: &str, headers: &[String]) -> Result<upstream::Upstream, Failure> {
-        upstream::Upstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
+    pub(crate) fn connect(
+        url: &str,
+        headers: &[String],
+    ) -> Result<upstream::HttpUpstream, Failure> {
+        upstream::HttpUpstream::new(url, headers).map_err(|error| Failure::new(Exit::Usage, error))
     }
 
     /// The server in the form that the wire takes.
-    pub(crate) fn link(self, headers: Vec<String>) -> link::Upstream {
+    pub(crate) fn link(self, headers: Vec<String>) -> link::LinkTarget {
         match self {
-            Self::Command(argv) => link::Upstream::Command(argv),
-            Self::Http(url) => link::Upstream::Http { url, headers },
+            Self::Command(argv) => link::LinkTarget::Command(argv),
+            Self::Http(url) => link::LinkTarget::Http { url, headers },
         }
     }
 
     /// The server as it is named in a tape's header.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn header_text(&self) -> String {
         match self {
             Self::Command(argv) => {
                 let words = argv.iter().map(String::as_str);

@@ -18,14 +18,14 @@ pub(crate) struct VerbosityArgs {
     /// The format of messages on standard error [default: human; for logs of shim and hub, json
     /// unless standard error is a terminal]
     #[arg(long, value_enum, value_name = "FORM", global = true, help_heading = HEADING)]
-    log_format: Option<FormatWord>,
+    log_format: Option<LogFormatArg>,
 }
 
 const HEADING: &str = "Global options";
 
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FormatWord {
+pub(crate) enum LogFormatArg {
     /// Text for people
     #[value(alias = "text")]
     Human,
@@ -35,7 +35,7 @@ pub(crate) enum FormatWord {
 
 /// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
+pub(crate) enum VerbosityLevel {
     Error,
     Warn,
     Info,
@@ -46,8 +46,8 @@ pub(crate) enum Level {
 #[derive(Debug, Clone)]
 struct Verbosity {
     /// The least severe level that is printed, if it was chosen.
-    least: Option<Level>,
-    format: Option<FormatWord>,
+    least: Option<VerbosityLevel>,
+    format: Option<LogFormatArg>,
     /// The command being run.
     component: String,
 }
@@ -61,8 +61,8 @@ pub(crate) fn choose(args: VerbosityArgs, component: &str) -> Result<(), Failure
     }
     let named = level_in_environment();
     let least = match (args.quiet, args.verbose, &named) {
-        (true, ..) => Some(Level::Error),
-        (_, true, _) => Some(Level::Debug),
+        (true, ..) => Some(VerbosityLevel::Error),
+        (_, true, _) => Some(VerbosityLevel::Debug),
         (_, _, named) => named.as_ref().ok().copied().flatten(),
     };
     let format = args.log_format;
@@ -77,40 +77,40 @@ pub(crate) fn choose_unparsed(words: &[&str]) {
     let values = own().skip(1);
     let is_json = own().any(|word| *word == "--log-format=json")
         || own().zip(values).any(|pair| pair == (&"--log-format", &"json"));
-    let format = is_json.then_some(FormatWord::Json);
+    let format = is_json.then_some(LogFormatArg::Json);
     let component = words.get(1).filter(|word| !word.starts_with('-')).unwrap_or(&"").to_string();
     CHOSEN.set(Verbosity { least: None, format, component }).ok();
 }
 
 /// Whether this level is printed; by default, everything but details is.
-pub(crate) fn says(level: Level) -> bool {
-    level <= chosen_level().unwrap_or(Level::Info)
+pub(crate) fn is_enabled(level: VerbosityLevel) -> bool {
+    level <= chosen_level().unwrap_or(VerbosityLevel::Info)
 }
 
 /// Whether only errors are printed.
 pub(crate) fn is_quiet() -> bool {
-    !says(Level::Warn)
+    !is_enabled(VerbosityLevel::Warn)
 }
 
 /// Whether details are printed.
 pub(crate) fn is_verbose() -> bool {
-    says(Level::Debug)
+    is_enabled(VerbosityLevel::Debug)
 }
 
 /// The least severe level that is printed, if it was chosen.
-pub(crate) fn chosen_level() -> Option<Level> {
+pub(crate) fn chosen_level() -> Option<VerbosityLevel> {
     CHOSEN.get().and_then(|chosen| chosen.least)
 }
 
 /// Whether messages are JSON.
 pub(crate) fn is_json() -> bool {
-    CHOSEN.get().and_then(|chosen| chosen.format) == Some(FormatWord::Json)
+    CHOSEN.get().and_then(|chosen| chosen.format) == Some(LogFormatArg::Json)
 }
 
 /// Whether the lines of a log are JSON: a log usually goes to a file or a collector.
 pub(crate) fn is_log_json() -> bool {
     match CHOSEN.get().and_then(|chosen| chosen.format) {
-        Some(word) => word == FormatWord::Json,
+        Some(word) => word == LogFormatArg::Json,
         None => !std::io::stderr().is_terminal(),
     }
 }
@@ -120,7 +120,7 @@ pub(crate) fn component() -> &'static str {
     CHOSEN.get().map_or("", |chosen| chosen.component.as_str())
 }
 
-impl Level {
+impl VerbosityLevel {
     /// The level's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -133,10 +133,11 @@ impl Level {
 }
 
 /// The least severe level that is printed, from the environment.
-pub(crate) fn level_in_environment() -> Result<Option<Level>, Failure> {
+pub(crate) fn level_in_environment() -> Result<Option<VerbosityLevel>, Failure> {
     let value = std::env::var_os("TAPEGATE_LOG").filter(|value| !value.is_empty());
     let Some(value) = value else { return Ok(None) };
-    let known = [Level::Error, Level::Warn, Level::Info, Level::Debug];
+    let known =
+        [VerbosityLevel::Error, VerbosityLevel::Warn, VerbosityLevel::Info, VerbosityLevel::Debug];
     let found = known.into_iter().find(|level| value.eq_ignore_ascii_case(level.name()));
     found.map(Some).ok_or_else(|| {
         Failure::new(Exit::Usage, format!("the log level `{}` is unknown", value.display()))

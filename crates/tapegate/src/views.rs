@@ -8,9 +8,9 @@ pub(crate) mod activity;
 /// Approval requests.
 pub(crate) mod approvals;
 /// The result of a backtest.
-pub(crate) mod backtested;
-/// Changes of a live server.
-pub(crate) mod change;
+pub(crate) mod backtest;
+/// Replies of a client that differ from the recorded ones.
+pub(crate) mod client_reply;
 /// Text that fits the columns of a terminal.
 pub(crate) mod columns;
 /// Differences between two values, as lines.
@@ -18,7 +18,7 @@ pub(crate) mod diff;
 /// A request that the tape has no answer to.
 pub(crate) mod divergence;
 /// Why a call is decided as it is.
-pub(crate) mod explained;
+pub(crate) mod explanation;
 /// Writes JSON member by member.
 pub(crate) mod json;
 /// JSON objects as one document, or one per line.
@@ -29,41 +29,41 @@ pub(crate) mod json_report;
 pub(crate) mod junit;
 /// Events of the activity log, for security systems.
 pub(crate) mod ocsf;
+/// Words for decisions, durations and sizes.
+pub(crate) mod outcome_labels;
 /// Colours or none.
 pub(crate) mod palette;
 /// Differences between what servers offer and what was accepted.
-pub(crate) mod pinned;
+pub(crate) mod pins;
+/// The result of policy tests.
+pub(crate) mod policy_tests;
 /// JSON in readable form.
-pub(crate) mod readable;
-/// Replies of a client that differ from the recorded ones.
-pub(crate) mod replied;
+pub(crate) mod readable_json;
 /// The result of a run, for machines.
 pub(crate) mod report;
 /// The report for code scanning.
 pub(crate) mod sarif;
+/// Changes of a live server.
+pub(crate) mod server_change;
 /// Statistics of tapes.
 pub(crate) mod stats;
 /// The result of a replay.
 pub(crate) mod summary;
-/// The result of policy tests.
-pub(crate) mod tested;
 /// A tape as a timeline, for people.
 pub(crate) mod timeline;
 /// A tape as a timeline, for programs.
 pub(crate) mod timeline_json;
 /// A unified diff.
-pub(crate) mod unified;
+pub(crate) mod unified_diff;
 /// The result of a scenario's expectations.
 pub(crate) mod verdict;
 /// The result of a verification.
-pub(crate) mod verified;
+pub(crate) mod verification;
 /// Text with invisible and control characters escaped.
-pub(crate) mod visible;
-/// Words for decisions, durations and sizes.
-pub(crate) mod words;
+pub(crate) mod visible_text;
 
-mod lines;
-mod tame;
+mod json_sanitizer;
+mod line_diff;
 
 /// A number with its noun: `1 request`, `2 requests`.
 pub(crate) fn plural(count: u64, noun: &str) -> String {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use posix::Rule;
+use posix::ZoneRule;
 
 /// Where time zone files are installed.
 const FOLDERS: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo"];
@@ -18,23 +18,23 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// The offsets of local time from UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Zone {
+pub(crate) struct TimeZone {
     /// The start of each offset and the offset itself, in seconds.
     changes: Vec<(i64, i32)>,
     /// The offset before the first change.
     before_s: i32,
     /// The rule after the last change.
-    rule: Option<Rule>,
+    rule: Option<ZoneRule>,
 }
 
-impl Zone {
+impl TimeZone {
     /// The time zone of this process.
-    pub(crate) fn ours() -> Self {
+    pub(crate) fn system() -> Self {
         let named = std::env::var("TZ").ok();
-        Self::named(named.as_deref()).unwrap_or_default()
+        Self::from_name(named.as_deref()).unwrap_or_default()
     }
 
-    fn named(name: Option<&str>) -> Option<Self> {
+    fn from_name(name: Option<&str>) -> Option<Self> {
         let Some(name) = name else { return Self::from_file(Path::new("/etc/localtime")) };
         let name = name.strip_prefix(':').unwrap_or(name);
         if name.starts_with('/') {
@@ -43,7 +43,7 @@ impl Zone {
         let inside = !name.is_empty() && !name.contains("..");
         let files = FOLDERS.iter().map(|folder| PathBuf::from(folder).join(name));
         let from_file = files.filter(|_| inside).find_map(|file| Self::from_file(&file));
-        from_file.or_else(|| Some(Self { rule: Some(Rule::parse(name)?), ..Self::default() }))
+        from_file.or_else(|| Some(Self { rule: Some(ZoneRule::parse(name)?), ..Self::default() }))
     }
 
     fn from_file(path: &Path) -> Option<Self> {
@@ -55,16 +55,16 @@ impl Zone {
 
     /// Parses a TZif file.
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let first = Counts::read(bytes)?;
+        let first = TzifCounts::read(bytes)?;
         if first.version < b'2' {
             return first.zone(bytes.get(44..)?, 4, None);
         }
         let second = bytes.get(44 + first.length(4)..)?;
-        let counts = Counts::read(second)?;
+        let counts = TzifCounts::read(second)?;
         let data = second.get(44..)?;
         let rule = data.get(counts.length(8)..)?;
         let rule = std::str::from_utf8(rule).ok()?.trim_matches('\n');
-        counts.zone(data, 8, Rule::parse(rule))
+        counts.zone(data, 8, ZoneRule::parse(rule))
     }
 
     /// The offset at a point in time, in seconds.
@@ -97,13 +97,13 @@ impl Zone {
 }
 
 /// The number of items in each part of a TZif block.
-struct Counts {
+struct TzifCounts {
     version: u8,
     /// Two kinds of indicators, leap seconds, changes, types, characters.
     counts: [usize; 6],
 }
 
-impl Counts {
+impl TzifCounts {
     fn read(bytes: &[u8]) -> Option<Self> {
         if !bytes.starts_with(b"TZif") {
             return None;
@@ -125,7 +125,7 @@ impl Counts {
         changes * (size + 1) + types * 6 + letters + leaps * (size + 4) + standard + utc
     }
 
-    fn zone(&self, data: &[u8], size: usize, rule: Option<Rule>) -> Option<Zone> {
+    fn zone(&self, data: &[u8], size: usize, rule: Option<ZoneRule>) -> Option<TimeZone> {
         let [_, _, _, changes, types, _] = self.counts;
         let kinds = data.get(changes * (size + 1)..)?;
         let offset = |kind: usize| -> Option<i32> {
@@ -144,7 +144,7 @@ impl Counts {
             Some((moment(at)?, offset(kind)?))
         };
         let changes = (0..changes).map(change).collect::<Option<Vec<_>>>()?;
-        Some(Zone { changes, before_s: offset(0)?, rule })
+        Some(TimeZone { changes, before_s: offset(0)?, rule })
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn rules_and_files_give_local_time() {
         for name in ["CET-1CEST,M3.5.0,M10.5.0/3", "Europe/Berlin"] {
-            let Some(zone) = Zone::named(Some(name)) else {
+            let Some(zone) = TimeZone::from_name(Some(name)) else {
                 // Not every machine has the files.
                 assert_eq!(name, "Europe/Berlin");
                 continue;
@@ -167,14 +167,14 @@ mod tests {
             assert_eq!(zone.offset(WINTER_US), "UTC+01:00");
             assert_eq!(zone.offset(SUMMER_US), "UTC+02:00");
         }
-        let utc = Zone::named(Some("UTC0")).unwrap();
+        let utc = TimeZone::from_name(Some("UTC0")).unwrap();
         assert_eq!(
             (utc.local(WINTER_US), utc.offset(0)),
             ("2026-03-20T14:22:11.804".into(), "UTC".into())
         );
-        let india = Zone::named(Some("<+0530>-5:30")).unwrap();
+        let india = TimeZone::from_name(Some("<+0530>-5:30")).unwrap();
         assert_eq!(india.local(WINTER_US), "2026-03-20T19:52:11.804");
-        assert_eq!(Zone::named(Some("../../etc/passwd")), None);
+        assert_eq!(TimeZone::from_name(Some("../../etc/passwd")), None);
     }
 
     #[test]
@@ -196,13 +196,13 @@ mod tests {
             out.extend(b"abc\0");
             out
         };
-        let old = Zone::parse(&block(4, 0)).unwrap();
+        let old = TimeZone::parse(&block(4, 0)).unwrap();
         assert_eq!((old.offset_s(999), old.offset_s(1000)), (0, 3600));
         let new = [block(4, b'2'), block(8, b'2'), b"\nX-2\n".to_vec()].concat();
-        let zone = Zone::parse(&new).unwrap();
+        let zone = TimeZone::parse(&new).unwrap();
         assert_eq!((zone.offset_s(999), zone.offset_s(1000)), (0, 7200));
         for length in 0..new.len() - 6 {
-            let cut = Zone::parse(&new[..length]);
+            let cut = TimeZone::parse(&new[..length]);
             assert!(cut.is_none_or(|zone| zone.rule.is_none()), "{length}");
         }
     }

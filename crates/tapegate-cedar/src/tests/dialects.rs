@@ -89,22 +89,23 @@ fn a_schema_of_the_users_own_is_taken_instead() {
             policy_id: String, source_id: String } };
         action \"mcp/method\" appliesTo { principal: App, resource: McpMethod, context: {} };
     }";
-    let text = Text {
+    let text = CedarText {
         name: "p".to_owned(),
         text: "permit(principal, action == ThoughtGate::Action::\"tools/call\", resource) \
                when { resource.arguments.amount.lessThan(decimal(\"5.0\")) };"
             .to_owned(),
     };
-    let own = Text { name: "s".to_owned(), text: schema.to_owned() };
-    let (cedar, faults) = Cedar::load(std::slice::from_ref(&text), Some(&own), &[]);
+    let own = CedarText { name: "s".to_owned(), text: schema.to_owned() };
+    let (cedar, faults) = CedarPolicies::load(std::slice::from_ref(&text), Some(&own), &[]);
     assert!(faults.is_empty(), "{faults:?}");
     let cedar = cedar.unwrap();
     assert!(call(&cedar, "pay", r#"{"amount":4}"#).permit);
     assert!(!call(&cedar, "pay", r#"{"amount":5}"#).permit);
     assert!(!call(&cedar, "pay", r#"{"amount":"4"}"#).permit);
 
-    let broken = Text { name: "s".to_owned(), text: "namespace ThoughtGate {\n entity".to_owned() };
-    let (cedar, faults) = Cedar::load(&[text], Some(&broken), &[]);
+    let broken =
+        CedarText { name: "s".to_owned(), text: "namespace ThoughtGate {\n entity".to_owned() };
+    let (cedar, faults) = CedarPolicies::load(&[text], Some(&broken), &[]);
     assert!(cedar.is_none());
     assert_eq!((faults[0].text, faults[0].line), (1, 2), "{faults:?}");
 }

@@ -14,7 +14,7 @@ const READ: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"n
     "paths":{"type":"array","items":{"type":"string"}},
     "o":{"type":"object","properties":{"dir":{"type":"string"}}}}}"#;
 
-fn pins() -> Vec<Tool> {
+fn pins() -> Vec<ToolDefinition> {
     vec![tool("files", "read", READ)]
 }
 

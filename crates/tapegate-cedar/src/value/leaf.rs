@@ -1,43 +1,49 @@
 //! The other readings of a value, and the folders it is in.
 
 use cedar_policy::RestrictedExpression;
-use tapegate_core::json::{Cursor, Fault, Kind};
-use tapegate_core::lenient::folder::climbs;
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
+use tapegate_core::lenient::folder::has_parent_step;
 
-use super::{Alternatives, FolderFacts, Maker, Misfit, exact, number};
-use crate::tree::Tree;
-use crate::types::Type;
-use crate::wanted::{Wanted, is_plain};
+use super::{AlternativeReadings, FolderFacts, MisfitArgument, ValueBuilder, exact_text, number};
+use crate::attribute_tree::AttributeTree;
+use crate::compared_values::{ComparedValues, is_plain};
+use crate::types::CedarType;
 
-impl Maker {
+impl ValueBuilder {
     pub(super) fn alternatives(&mut self, readings: Vec<(String, RestrictedExpression)>) {
         if !readings.is_empty() {
-            self.made.alternatives.push(Alternatives { path: self.path.clone(), readings });
+            self.made.alternatives.push(AlternativeReadings { path: self.path.clone(), readings });
         }
     }
 
     /// A null may be read as false, as zero or as an empty text.
-    pub(super) fn null(&mut self, tree: Option<&Tree>, kind: &Type) {
+    pub(super) fn null(&mut self, tree: Option<&AttributeTree>, kind: &CedarType) {
         let Some(wanted) = tree.and_then(|tree| tree.wanted.as_ref()) else { return };
         let value = match kind {
-            Type::Bool => RestrictedExpression::new_bool(false),
-            Type::Long => RestrictedExpression::new_long(0),
-            Type::Decimal => RestrictedExpression::new_decimal("0.0"),
-            Type::String if wanted.takes_empty() => RestrictedExpression::new_string(String::new()),
+            CedarType::Bool => RestrictedExpression::new_bool(false),
+            CedarType::Long => RestrictedExpression::new_long(0),
+            CedarType::Decimal => RestrictedExpression::new_decimal("0.0"),
+            CedarType::String if wanted.takes_empty() => {
+                RestrictedExpression::new_string(String::new())
+            }
             _ => return,
         };
         self.alternatives(vec![("nothing".to_owned(), value)]);
     }
 
     /// Examines a text that policies read.
-    pub(super) fn text(&mut self, text: &str, tree: Option<&Tree>) {
+    pub(super) fn text(&mut self, text: &str, tree: Option<&AttributeTree>) {
         if self.plain_only && !is_plain(text) {
-            self.misfit("it contains text that can be read in several ways");
+            self.add_misfit("it contains text that can be read in several ways");
         }
         let Some(tree) = tree else { return };
-        if tree.path_pattern && climbs(text) {
-            let why = "it leaves the folder that it starts with".to_owned();
-            self.made.misfits.push(Misfit { path: self.path.clone(), why, climbs: true });
+        if tree.path_pattern && has_parent_step(text) {
+            let reason = "it leaves the folder that it starts with".to_owned();
+            self.made.misfits.push(MisfitArgument {
+                path: self.path.clone(),
+                reason,
+                climbs: true,
+            });
         }
         if !tree.folders.is_empty() {
             self.folders(&[text.to_owned()], tree);
@@ -53,9 +59,9 @@ impl Maker {
         &mut self,
         raw: &[u8],
         elements: &[RestrictedExpression],
-        tree: &Tree,
-        of: &Type,
-    ) -> Result<(), Fault> {
+        tree: &AttributeTree,
+        of: &CedarType,
+    ) -> Result<(), JsonFault> {
         if tree.folders.is_empty() && tree.wanted.is_none() {
             return Ok(());
         }
@@ -66,27 +72,27 @@ impl Maker {
         let mut cursor = Cursor::new(raw)?;
         let mut first = true;
         cursor.open()?;
-        while cursor.element(&mut first)? {
+        while cursor.next_element(&mut first)? {
             let (kind, value) = (cursor.kind()?, cursor.value()?);
             let mut others = Vec::new();
             let mut own = None;
             match kind {
-                Kind::String => {
+                JsonKind::String => {
                     let text = Cursor::new(value)?.string()?;
-                    let Some(text) = exact(text) else { continue };
+                    let Some(text) = exact_text(text) else { continue };
                     let read = self.readings(&text, tree.wanted.as_ref()).unwrap_or_default();
                     others.extend(read.into_iter().map(RestrictedExpression::new_string));
                     own = Some(RestrictedExpression::new_string(text.clone()));
                     texts.push(text);
                 }
-                Kind::Number if tree.wanted.is_some() => {
+                JsonKind::Number if tree.wanted.is_some() => {
                     others.extend(number::readings(value, of).into_iter().map(|(_, value)| value));
                     own = number::number(value, of);
                 }
                 _ => {}
             }
-            if kind != Kind::String && kind != Kind::Null && !tree.folders.is_empty() {
-                self.misfit("it contains a value that is not a path");
+            if kind != JsonKind::String && kind != JsonKind::Null && !tree.folders.is_empty() {
+                self.add_misfit("it contains a value that is not a path");
             }
             differs |= !others.is_empty();
             first_readings.extend(others.first().cloned().or(own));
@@ -103,17 +109,17 @@ impl Maker {
     }
 
     /// The readings of a text that make a difference to tests that stop.
-    fn readings(&mut self, text: &str, wanted: Option<&Wanted>) -> Option<Vec<String>> {
+    fn readings(&mut self, text: &str, wanted: Option<&ComparedValues>) -> Option<Vec<String>> {
         let wanted = wanted?;
         let found = wanted.readings(text, self.url_reader);
         if found.is_err() {
-            self.misfit("it can be read in too many ways");
+            self.add_misfit("it can be read in too many ways");
         }
         found.ok()
     }
 
     /// The folders that contain all paths for certain, and those that may contain one of them.
-    fn folders(&mut self, paths: &[String], tree: &Tree) {
+    fn folders(&mut self, paths: &[String], tree: &AttributeTree) {
         let mut facts =
             FolderFacts { path: self.path.clone(), sure: Vec::new(), possible: Vec::new() };
         for folder in &tree.folders {

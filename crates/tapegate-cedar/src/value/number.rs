@@ -4,13 +4,13 @@ use cedar_policy::RestrictedExpression;
 use tapegate_core::json::Number;
 use tapegate_core::lenient::numbers;
 
-use crate::types::Type;
+use crate::types::CedarType;
 
 /// The number of decimal places of a Cedar decimal.
 const DECIMAL_DIGITS: i64 = 4;
 
 /// The other readings of a number: in floating point, truncated, in 32 bits.
-pub(super) fn readings(text: &[u8], kind: &Type) -> Vec<(String, RestrictedExpression)> {
+pub(super) fn readings(text: &[u8], kind: &CedarType) -> Vec<(String, RestrictedExpression)> {
     let own = Number::read(text);
     let others = numbers::of_number(text).numbers.into_iter();
     let others = others.filter(|other| Number::read(other.as_bytes()) != own);
@@ -19,12 +19,12 @@ pub(super) fn readings(text: &[u8], kind: &Type) -> Vec<(String, RestrictedExpre
 
 /// A number as the given type. If the type is not known, it is a `Long` if whole, a decimal if that
 /// can hold it, and otherwise text.
-pub(super) fn number(text: &[u8], kind: &Type) -> Option<RestrictedExpression> {
+pub(super) fn number(text: &[u8], kind: &CedarType) -> Option<RestrictedExpression> {
     let long = || scaled(text, 0).map(RestrictedExpression::new_long);
     let decimal = || scaled(text, DECIMAL_DIGITS).map(decimal);
     match kind {
-        Type::Long => long(),
-        Type::Decimal => decimal(),
+        CedarType::Long => long(),
+        CedarType::Decimal => decimal(),
         _ => long().or_else(decimal).or_else(|| {
             Some(RestrictedExpression::new_string(String::from_utf8_lossy(text).into_owned()))
         }),

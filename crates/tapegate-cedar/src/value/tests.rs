@@ -5,7 +5,7 @@ use cedar_policy::Context;
 
 /// The arguments as Cedar sees them, without any known type.
 fn shown(json: &str) -> (serde_json::Value, usize) {
-    let whole = Tree { whole: true, ..Tree::default() };
+    let whole = AttributeTree { whole: true, ..AttributeTree::default() };
     let made = arguments(Some(json.as_bytes()), &whole, MemberTypes::default(), None);
     let pairs = [("all".to_owned(), record(made.members).unwrap())];
     let context = Context::from_pairs(pairs).unwrap();
@@ -32,8 +32,8 @@ fn values_are_what_they_look_like() {
 #[test]
 fn depth_is_bounded_and_no_error() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    let whole = Tree { whole: true, ..Tree::default() };
+    let whole = AttributeTree { whole: true, ..AttributeTree::default() };
     let made = arguments(Some(deep.as_bytes()), &whole, MemberTypes::default(), None);
     assert_eq!(made.misfits.len(), 1);
-    assert_eq!(made.misfits[0].why, "it is nested too deeply");
+    assert_eq!(made.misfits[0].reason, "it is nested too deeply");
 }

@@ -1,7 +1,7 @@
 //! The envelope of a message, read in one pass over its text.
 
-use super::fold::careless;
-use crate::json::{Cursor, Fault, Kind as JsonKind, Str};
+use super::key_folding::lenient_key_match;
+use crate::json::{Cursor, JsonFault, JsonKind, JsonStr};
 
 /// The members of a message.
 const MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
@@ -12,7 +12,7 @@ const RESULTS: &[&str] =
 
 /// The kind of a message, by the members it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// A method and an id: it expects an answer.
     Request,
     /// A method without an id.
@@ -33,7 +33,7 @@ pub struct Envelope<'a> {
     /// The id exactly as written: `1`, `1.0` and `"1"` are three ids.
     pub id: Option<&'a [u8]>,
     /// The method, if it is a string.
-    pub method: Option<Str<'a>>,
+    pub method: Option<JsonStr<'a>>,
     /// The raw text of `params`.
     pub params: Option<&'a [u8]>,
     /// The raw text of `result`.
@@ -41,9 +41,9 @@ pub struct Envelope<'a> {
     /// The raw text of `error`.
     pub error: Option<&'a [u8]>,
     /// `params.name`, if it is a string: a tool or a prompt.
-    pub name: Option<Str<'a>>,
+    pub name: Option<JsonStr<'a>>,
     /// `params.uri`, if it is a string: a resource.
-    pub uri: Option<Str<'a>>,
+    pub uri: Option<JsonStr<'a>>,
     /// The raw text of `params.arguments`.
     pub arguments: Option<&'a [u8]>,
     /// The progress token: in `params._meta` of a request, in `params` of a progress notification.
@@ -77,47 +77,47 @@ pub struct Envelope<'a> {
 }
 
 /// Observes the params of a message while they are scanned.
-pub(crate) trait Along<'a> {
+pub(crate) trait ScanObserver<'a> {
     /// Whether to compute what only a gate needs.
     const CLOSELY: bool = true;
 
     /// Params begin. If they began before, the earlier ones do not count.
-    fn begin(&mut self) {}
+    fn params_begin(&mut self) {}
 
     /// A member of params is a string: its key and value.
-    fn string(&mut self, _: Str<'a>, _: Str<'a>) {}
+    fn string(&mut self, _: JsonStr<'a>, _: JsonStr<'a>) {}
 
     /// Moves over the value of a member of params and returns its text.
-    fn member(&mut self, _: Str<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+    fn member(&mut self, _: JsonStr<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], JsonFault> {
         cursor.value()
     }
 
     /// Called with the cursor before a `_meta` that is an object.
-    fn meta(&mut self, _: Str<'a>, _: &Cursor<'a>) {}
+    fn meta(&mut self, _: JsonStr<'a>, _: &Cursor<'a>) {}
 
     /// Moves over params that are not an object and returns their text.
-    fn whole(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+    fn scan_non_object(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], JsonFault> {
         cursor.value()
     }
 }
 
 /// Observes nothing.
-impl Along<'_> for () {}
+impl ScanObserver<'_> for () {}
 
 /// Observes nothing, and skips what only a gate needs.
-pub(crate) struct Glance;
+pub(crate) struct NoObserver;
 
-impl Along<'_> for Glance {
+impl ScanObserver<'_> for NoObserver {
     const CLOSELY: bool = false;
 }
 
 impl<'a> Envelope<'a> {
     /// Scans the object at the cursor and moves over it.
-    pub(crate) fn scan<A: Along<'a>>(
+    pub(crate) fn scan<A: ScanObserver<'a>>(
         &mut self,
         cursor: &mut Cursor<'a>,
         along: &mut A,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), JsonFault> {
         let (mut jsonrpc, mut method) = (None, false);
         cursor.open()?;
         let mut first = true;
@@ -146,7 +146,7 @@ impl<'a> Envelope<'a> {
                 b"error" => &mut self.error,
                 b"jsonrpc" => &mut jsonrpc,
                 _ => {
-                    self.twisted |= A::CLOSELY && careless(key, MEMBERS).is_some();
+                    self.twisted |= A::CLOSELY && lenient_key_match(key, MEMBERS).is_some();
                     cursor.value()?;
                     continue;
                 }
@@ -160,11 +160,11 @@ impl<'a> Envelope<'a> {
     fn scan_params(
         &mut self,
         cursor: &mut Cursor<'a>,
-        along: &mut impl Along<'a>,
-    ) -> Result<&'a [u8], Fault> {
-        along.begin();
+        along: &mut impl ScanObserver<'a>,
+    ) -> Result<&'a [u8], JsonFault> {
+        along.params_begin();
         if cursor.kind()? != JsonKind::Object {
-            return along.whole(cursor);
+            return along.scan_non_object(cursor);
         }
         let start = cursor.position();
         cursor.open()?;
@@ -199,7 +199,7 @@ impl<'a> Envelope<'a> {
         Ok(cursor.slice(start, cursor.position()))
     }
 
-    fn scan_result(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], Fault> {
+    fn scan_result(&mut self, cursor: &mut Cursor<'a>) -> Result<&'a [u8], JsonFault> {
         if cursor.kind()? != JsonKind::Object {
             return cursor.value();
         }
@@ -208,7 +208,7 @@ impl<'a> Envelope<'a> {
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
             let value = cursor.value()?;
-            match careless(key, RESULTS) {
+            match lenient_key_match(key, RESULTS) {
                 Some(0) => self.repeated |= self.input_requests.replace(value).is_some(),
                 Some(1 | 2) => self.repeated |= self.tasks.replace(value).is_some(),
                 list => self.lists |= list.is_some(),
@@ -217,7 +217,7 @@ impl<'a> Envelope<'a> {
         Ok(cursor.slice(start, cursor.position()))
     }
 
-    fn scan_meta(&mut self, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+    fn scan_meta(&mut self, cursor: &mut Cursor<'a>) -> Result<(), JsonFault> {
         cursor.open()?;
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
@@ -235,13 +235,13 @@ impl<'a> Envelope<'a> {
     }
 
     /// The kind of the message.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MessageKind {
         match (self.method, self.id) {
-            (Some(_), Some(_)) => Kind::Request,
-            (Some(_), None) => Kind::Notification,
-            (None, _) if self.error.is_some() => Kind::Error,
-            (None, Some(_)) if self.result.is_some() => Kind::Response,
-            _ => Kind::Other,
+            (Some(_), Some(_)) => MessageKind::Request,
+            (Some(_), None) => MessageKind::Notification,
+            (None, _) if self.error.is_some() => MessageKind::Error,
+            (None, Some(_)) if self.result.is_some() => MessageKind::Response,
+            _ => MessageKind::Other,
         }
     }
 
@@ -253,10 +253,10 @@ impl<'a> Envelope<'a> {
 
 /// Moves over a member of params and returns it if it is a string.
 fn scan_string<'a>(
-    key: Str<'a>,
+    key: JsonStr<'a>,
     cursor: &mut Cursor<'a>,
-    along: &mut impl Along<'a>,
-) -> Result<Option<Str<'a>>, Fault> {
+    along: &mut impl ScanObserver<'a>,
+) -> Result<Option<JsonStr<'a>>, JsonFault> {
     if cursor.kind()? != JsonKind::String {
         along.member(key, cursor)?;
         return Ok(None);
@@ -280,7 +280,7 @@ mod tests {
         let call = envelope(
             r#"{"method":"tools/call","params":{"_meta":{"progressToken":7},"name":"x","arguments":{"name":"y"}},"jsonrpc":"2.0","id":"a"}"#,
         );
-        assert_eq!(call.kind(), Kind::Request);
+        assert_eq!(call.kind(), MessageKind::Request);
         assert_eq!(call.id, Some(&b"\"a\""[..]));
         assert!(call.is_method("tools/call") && call.name.unwrap().is("x"));
         assert_eq!(call.progress_token, Some(&b"7"[..]));
@@ -293,7 +293,7 @@ mod tests {
         let call =
             envelope(r#"{"\u006dethod":"tools\/call","i\u0064":1,"params":{"n\u0061me":"x"}}"#);
         assert!(call.is_method("tools/call") && call.name.unwrap().is("x"));
-        assert_eq!(call.kind(), Kind::Request);
+        assert_eq!(call.kind(), MessageKind::Request);
     }
 
     #[test]
@@ -347,12 +347,12 @@ mod tests {
 
     #[test]
     fn kinds_follow_the_members() {
-        assert_eq!(envelope(r#"{"method":"x"}"#).kind(), Kind::Notification);
-        assert_eq!(envelope(r#"{"method":"x","id":null}"#).kind(), Kind::Request);
-        assert_eq!(envelope(r#"{"id":1,"result":null}"#).kind(), Kind::Response);
-        assert_eq!(envelope(r#"{"id":null,"error":{}}"#).kind(), Kind::Error);
-        assert_eq!(envelope(r#"{"id":1}"#).kind(), Kind::Other);
-        assert_eq!(envelope(r#"{"method":3,"id":1}"#).kind(), Kind::Other);
-        assert_eq!(envelope("{}").kind(), Kind::Other);
+        assert_eq!(envelope(r#"{"method":"x"}"#).kind(), MessageKind::Notification);
+        assert_eq!(envelope(r#"{"method":"x","id":null}"#).kind(), MessageKind::Request);
+        assert_eq!(envelope(r#"{"id":1,"result":null}"#).kind(), MessageKind::Response);
+        assert_eq!(envelope(r#"{"id":null,"error":{}}"#).kind(), MessageKind::Error);
+        assert_eq!(envelope(r#"{"id":1}"#).kind(), MessageKind::Other);
+        assert_eq!(envelope(r#"{"method":3,"id":1}"#).kind(), MessageKind::Other);
+        assert_eq!(envelope("{}").kind(), MessageKind::Other);
     }
 }

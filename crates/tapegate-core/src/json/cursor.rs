@@ -1,11 +1,11 @@
 //! A cursor over JSON text that validates as it moves.
 
-use super::runs::{Depth, is_ascii, plain_run};
-use super::{Fault, Str};
+use super::byte_runs::{BracketStack, is_ascii, plain_run};
+use super::{JsonFault, JsonStr};
 
 /// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum JsonKind {
     /// `{…}`
     Object,
     /// `[…]`
@@ -34,27 +34,27 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `text`, which must be UTF-8.
-    pub fn new(text: &'a [u8]) -> Result<Self, Fault> {
+    pub fn new(text: &'a [u8]) -> Result<Self, JsonFault> {
         if text.starts_with(b"\xef\xbb\xbf") {
-            return Err(Fault { at: 0, what: "a byte order mark" });
+            return Err(JsonFault { at: 0, what: "a byte order mark" });
         }
         // Most texts are ASCII, which is faster to check.
         if is_ascii(text) {
-            return Ok(Self::checked(text));
+            return Ok(Self::from_utf8(text));
         }
         match std::str::from_utf8(text) {
             Ok(_) => Ok(Self { text, at: 0, key_end: 0 }),
-            Err(error) => Err(Fault { at: error.valid_up_to(), what: "not UTF-8" }),
+            Err(error) => Err(JsonFault { at: error.valid_up_to(), what: "not UTF-8" }),
         }
     }
 
     /// A cursor at the start of text that is known to be UTF-8.
-    pub(super) fn checked(text: &'a [u8]) -> Self {
+    pub(super) fn from_utf8(text: &'a [u8]) -> Self {
         Self { text, at: 0, key_end: 0 }
     }
 
     /// A cursor at a position in text that is known to be UTF-8.
-    pub(crate) fn trusted(text: &'a [u8], at: usize) -> Self {
+    pub(crate) fn from_utf8_at(text: &'a [u8], at: usize) -> Self {
         Self { text, at, key_end: 0 }
     }
 
@@ -70,37 +70,37 @@ impl<'a> Cursor<'a> {
 
     /// The type of the next value, by its first byte.
     #[inline]
-    pub fn kind(&mut self) -> Result<Kind, Fault> {
-        self.space();
+    pub fn kind(&mut self) -> Result<JsonKind, JsonFault> {
+        self.skip_space();
         match self.byte() {
-            b'{' => Ok(Kind::Object),
-            b'[' => Ok(Kind::Array),
-            b'"' => Ok(Kind::String),
-            b'-' | b'0'..=b'9' => Ok(Kind::Number),
-            b't' | b'f' => Ok(Kind::Bool),
-            b'n' => Ok(Kind::Null),
+            b'{' => Ok(JsonKind::Object),
+            b'[' => Ok(JsonKind::Array),
+            b'"' => Ok(JsonKind::String),
+            b'-' | b'0'..=b'9' => Ok(JsonKind::Number),
+            b't' | b'f' => Ok(JsonKind::Bool),
+            b'n' => Ok(JsonKind::Null),
             _ => Err(self.fault("no JSON value")),
         }
     }
 
     /// Moves over one whole value and returns its text.
     #[inline(always)]
-    pub fn value(&mut self) -> Result<&'a [u8], Fault> {
-        self.space();
+    pub fn value(&mut self) -> Result<&'a [u8], JsonFault> {
+        self.skip_space();
         let start = self.at;
         match self.byte() {
             b'"' => drop(self.quoted()?),
-            b'{' | b'[' => self.nested()?,
-            _ => self.plain()?,
+            b'{' | b'[' => self.skip_nested()?,
+            _ => self.skip_scalar()?,
         }
         Ok(&self.text[start..self.at])
     }
 
     /// Enters the next object or array.
-    pub fn open(&mut self) -> Result<Kind, Fault> {
+    pub fn open(&mut self) -> Result<JsonKind, JsonFault> {
         let kind = self.kind()?;
         match kind {
-            Kind::Object | Kind::Array => self.at += 1,
+            JsonKind::Object | JsonKind::Array => self.at += 1,
             _ => return Err(self.fault("no object or array")),
         }
         Ok(kind)
@@ -109,8 +109,8 @@ impl<'a> Cursor<'a> {
     /// The next key of the object the cursor is in, or `None` at its end. `first` must be true
     /// before the first key and is cleared.
     #[inline(always)]
-    pub fn key(&mut self, first: &mut bool) -> Result<Option<Str<'a>>, Fault> {
-        self.space();
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<JsonStr<'a>>, JsonFault> {
+        self.skip_space();
         match self.byte() {
             b'}' => {
                 self.at += 1;
@@ -121,17 +121,17 @@ impl<'a> Cursor<'a> {
             _ => {}
         }
         *first = false;
-        self.space();
+        self.skip_space();
         let start = self.at + 1;
         let escaped = self.member_key()?;
         // The closing quote is the last one before the colon.
         let raw = &self.text[start..self.key_end];
-        Ok(Some(Str { raw, escaped }))
+        Ok(Some(JsonStr { raw, escaped }))
     }
 
     /// Whether the current array has another element; if not, the cursor leaves it.
-    pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        self.space();
+    pub fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonFault> {
+        self.skip_space();
         match self.byte() {
             b']' => {
                 self.at += 1;
@@ -142,43 +142,43 @@ impl<'a> Cursor<'a> {
             _ => {}
         }
         *first = false;
-        self.space();
+        self.skip_space();
         if self.byte() == b']' { Err(self.fault("no JSON value")) } else { Ok(true) }
     }
 
     /// Moves over a string and returns it.
     #[inline(always)]
-    pub fn string(&mut self) -> Result<Str<'a>, Fault> {
-        self.space();
+    pub fn string(&mut self) -> Result<JsonStr<'a>, JsonFault> {
+        self.skip_space();
         if self.byte() != b'"' {
             return Err(self.fault("no string"));
         }
         let start = self.at + 1;
         let escaped = self.quoted()?;
-        Ok(Str { raw: &self.text[start..self.at - 1], escaped })
+        Ok(JsonStr { raw: &self.text[start..self.at - 1], escaped })
     }
 
     /// Checks that only white space is left.
-    pub fn end(&mut self) -> Result<(), Fault> {
-        self.space();
+    pub fn expect_end(&mut self) -> Result<(), JsonFault> {
+        self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { Err(self.fault(super::TRAILING)) }
     }
 
     /// Moves over a number or a literal.
     #[inline(never)]
-    fn plain(&mut self) -> Result<(), Fault> {
+    fn skip_scalar(&mut self) -> Result<(), JsonFault> {
         self.scalar()
     }
 
     /// Moves over an object or array, however deep.
     #[inline(never)]
-    fn nested(&mut self) -> Result<(), Fault> {
-        let mut depth = Depth::default();
+    fn skip_nested(&mut self) -> Result<(), JsonFault> {
+        let mut depth = BracketStack::default();
         loop {
             match self.byte() {
                 open @ (b'{' | b'[') => {
                     self.at += 1;
-                    self.space();
+                    self.skip_space();
                     if self.byte() == open + 2 {
                         self.at += 1;
                     } else {
@@ -186,7 +186,7 @@ impl<'a> Cursor<'a> {
                         if open == b'{' {
                             self.member_key()?;
                         }
-                        self.space();
+                        self.skip_space();
                         continue;
                     }
                 }
@@ -201,16 +201,16 @@ impl<'a> Cursor<'a> {
     /// Moves from the end of a value to the next one; returns true when the outermost value is
     /// complete.
     #[inline]
-    fn close(&mut self, depth: &mut Depth) -> Result<bool, Fault> {
+    fn close(&mut self, depth: &mut BracketStack) -> Result<bool, JsonFault> {
         while let Some(object) = depth.top() {
-            self.space();
+            self.skip_space();
             match (self.byte(), object) {
                 (b',', object) => {
                     self.at += 1;
-                    self.space();
+                    self.skip_space();
                     if object {
                         self.member_key()?;
-                        self.space();
+                        self.skip_space();
                     }
                     return Ok(false);
                 }
@@ -226,13 +226,13 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline(always)]
-    fn scalar(&mut self) -> Result<(), Fault> {
+    fn scalar(&mut self) -> Result<(), JsonFault> {
         match self.byte() {
             b'"' => self.quoted().map(drop),
             b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.word(b"true"),
-            b'f' => self.word(b"false"),
-            b'n' => self.word(b"null"),
+            b't' => self.skip_word(b"true"),
+            b'f' => self.skip_word(b"false"),
+            b'n' => self.skip_word(b"null"),
             _ => Err(self.fault("no JSON value")),
         }
     }
@@ -240,13 +240,13 @@ impl<'a> Cursor<'a> {
     /// Moves over a key and its colon; returns whether the key is escaped, and sets `key_end` to the
     /// position of its closing quote.
     #[inline(always)]
-    fn member_key(&mut self) -> Result<bool, Fault> {
+    fn member_key(&mut self) -> Result<bool, JsonFault> {
         if self.byte() != b'"' {
             return Err(self.fault("no key"));
         }
         let escaped = self.quoted()?;
         self.key_end = self.at - 1;
-        self.space();
+        self.skip_space();
         if self.byte() != b':' {
             return Err(self.fault("no colon"));
         }
@@ -256,7 +256,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves over the string at the cursor; returns whether it is escaped.
     #[inline(always)]
-    fn quoted(&mut self) -> Result<bool, Fault> {
+    fn quoted(&mut self) -> Result<bool, JsonFault> {
         let mut escaped = false;
         self.at += 1;
         loop {
@@ -275,7 +275,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), Fault> {
+    fn escape(&mut self) -> Result<(), JsonFault> {
         self.at += 1;
         match self.byte() {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
@@ -294,7 +294,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn number(&mut self) -> Result<(), Fault> {
+    fn number(&mut self) -> Result<(), JsonFault> {
         if self.byte() == b'-' {
             self.at += 1;
         }
@@ -317,7 +317,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn digits(&mut self) -> Result<(), Fault> {
+    fn digits(&mut self) -> Result<(), JsonFault> {
         if !self.byte().is_ascii_digit() {
             return Err(self.fault("no digit"));
         }
@@ -327,16 +327,16 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
+    fn skip_word(&mut self, word: &[u8]) -> Result<(), JsonFault> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(Fault { at: self.at, what: "no JSON value" });
+            return Err(JsonFault { at: self.at, what: "no JSON value" });
         }
         self.at += word.len();
         Ok(())
     }
 
     #[inline(always)]
-    fn space(&mut self) {
+    fn skip_space(&mut self) {
         // There is nearly always none, and one comparison shows it.
         while self.text.get(self.at).is_some_and(|byte| *byte <= b' ') {
             if !matches!(self.text[self.at], b' ' | b'\t' | b'\r' | b'\n') {
@@ -353,8 +353,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    fn fault(&self, what: &'static str) -> Fault {
+    fn fault(&self, what: &'static str) -> JsonFault {
         let early = self.at >= self.text.len();
-        Fault { at: self.at, what: if early { "the text ends too early" } else { what } }
+        JsonFault { at: self.at, what: if early { "the text ends too early" } else { what } }
     }
 }

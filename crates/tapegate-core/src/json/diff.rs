@@ -5,10 +5,10 @@
 //! both texts and are bounded in number; work and memory are bounded by the size of the texts, not
 //! by their depth or width.
 
-use super::likeness::Likeness;
-use super::path::Path;
-use super::{Cursor, Fault, Hop, Kind, Number, Place, Str};
-use crate::align::{Row, align};
+use super::likeness::ElementLikeness;
+use super::path::JsonPath;
+use super::{Cursor, JsonFault, JsonKind, JsonLocation, JsonStr, LocationStep, Number};
+use crate::alignment::{AlignedRow, align};
 
 /// Values nested deeper than this are compared as a whole, by their text.
 pub(super) const DEPTH_MAX: usize = 64;
@@ -24,36 +24,36 @@ const ALIGN_BUDGET: usize = 16 << 20;
 
 /// What to compare, and how many differences to list.
 #[derive(Debug, Clone)]
-pub struct Terms<'p> {
+pub struct DiffOptions<'p> {
     /// The location of the two values in the message.
-    pub root: Place,
+    pub root: JsonLocation,
     /// Paths that are not compared.
-    pub ignored: &'p [Path],
+    pub ignored: &'p [JsonPath],
     /// How many differences are listed; the rest are only counted.
     pub listed_max: usize,
 }
 
 /// The differences between two texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Differences<'a> {
+pub struct JsonDifferences<'a> {
     /// The first ones, in the order of the texts.
-    pub listed: Vec<Difference<'a>>,
+    pub listed: Vec<JsonDifference<'a>>,
     /// How many more there are.
     pub more: usize,
 }
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference<'a> {
+pub struct JsonDifference<'a> {
     /// Its location. Array indices are those of the new text, except for removed elements.
-    pub place: Place,
+    pub location: JsonLocation,
     /// What it is.
-    pub change: Change<'a>,
+    pub change: ValueChange<'a>,
 }
 
 /// How a value changed, with its raw text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change<'a> {
+pub enum ValueChange<'a> {
     /// Only the new text has it.
     Added(&'a [u8]),
     /// Only the old text has it.
@@ -75,17 +75,21 @@ pub enum Change<'a> {
 }
 
 /// Compares two texts, each of which is one JSON value.
-pub fn diff<'a>(old: &'a [u8], new: &'a [u8], terms: &Terms<'_>) -> Result<Differences<'a>, Fault> {
+pub fn diff<'a>(
+    old: &'a [u8],
+    new: &'a [u8],
+    terms: &DiffOptions<'_>,
+) -> Result<JsonDifferences<'a>, JsonFault> {
     let (old, new) = (super::check(old)?, super::check(new)?);
-    let found = Differences::default();
+    let found = JsonDifferences::default();
     let bytes = (old.len() + new.len()) * PASSES_MAX + BYTES_MIN;
     let place = terms.root.clone();
-    let mut walk = Walk { terms, place, found, bytes, align: ALIGN_BUDGET, depth: 0 };
+    let mut walk = DiffWalk { terms, location: place, found, bytes, align: ALIGN_BUDGET, depth: 0 };
     walk.compare(old, new)?;
     Ok(walk.found)
 }
 
-impl Differences<'_> {
+impl JsonDifferences<'_> {
     /// Whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.more == 0
@@ -97,10 +101,10 @@ impl Differences<'_> {
     }
 }
 
-struct Walk<'a, 't> {
-    terms: &'t Terms<'t>,
-    place: Place,
-    found: Differences<'a>,
+struct DiffWalk<'a, 't> {
+    terms: &'t DiffOptions<'t>,
+    location: JsonLocation,
+    found: JsonDifferences<'a>,
     /// How many bytes may still be scanned.
     bytes: usize,
     /// The remaining budget for pairing elements.
@@ -108,8 +112,8 @@ struct Walk<'a, 't> {
     depth: usize,
 }
 
-impl<'a> Walk<'a, '_> {
-    fn compare(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+impl<'a> DiffWalk<'a, '_> {
+    fn compare(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), JsonFault> {
         // Most of two messages is identical text, which needs no closer look.
         if old == new || self.is_ignored() {
             return Ok(());
@@ -120,43 +124,46 @@ impl<'a> Walk<'a, '_> {
         self.bytes = self.bytes.saturating_sub(bytes);
         self.depth += 1;
         match kinds {
-            (Kind::Object, Kind::Object) if deeper => self.objects(old, new)?,
-            (Kind::Array, Kind::Array) if deeper => self.arrays(old, new)?,
-            (Kind::String, Kind::String) if string(old)?.means(&string(new)?) => {}
-            (Kind::Number, Kind::Number) if Number::read(old) == Number::read(new) => {}
-            (one, two) if one == two => self.note(Change::Value { old, new }),
-            _ => self.note(Change::Kind { old, new }),
+            (JsonKind::Object, JsonKind::Object) if deeper => self.objects(old, new)?,
+            (JsonKind::Array, JsonKind::Array) if deeper => self.arrays(old, new)?,
+            (JsonKind::String, JsonKind::String) if string(old)?.has_same_value(&string(new)?) => {}
+            (JsonKind::Number, JsonKind::Number) if Number::read(old) == Number::read(new) => {}
+            (one, two) if one == two => self.note(ValueChange::Value { old, new }),
+            _ => self.note(ValueChange::Kind { old, new }),
         }
         self.depth -= 1;
         Ok(())
     }
 
-    fn objects(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
-        let (old, new) = (Members::read(old)?, Members::read(new)?);
-        for Member { key, value, .. } in old.iter() {
+    fn objects(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), JsonFault> {
+        let (old, new) = (ObjectMembers::read(old)?, ObjectMembers::read(new)?);
+        for ObjectMember { key, value, .. } in old.iter() {
             let there = new.find(key);
-            self.at(Hop::Key(key.decode().into_owned()), |walk| match there {
+            self.with_step(LocationStep::Key(key.decode().into_owned()), |walk| match there {
                 Some(there) => walk.compare(value, there),
-                None => walk.alone(Change::Removed(value)),
+                None => walk.note_unpaired(ValueChange::Removed(value)),
             })?;
         }
-        for Member { key, value, .. } in new.iter().filter(|new| old.find(&new.key).is_none()) {
-            self.at(Hop::Key(key.decode().into_owned()), |walk| walk.alone(Change::Added(value)))?;
+        for ObjectMember { key, value, .. } in new.iter().filter(|new| old.find(&new.key).is_none())
+        {
+            self.with_step(LocationStep::Key(key.decode().into_owned()), |walk| {
+                walk.note_unpaired(ValueChange::Added(value))
+            })?;
         }
         Ok(())
     }
 
-    fn arrays(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
+    fn arrays(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), JsonFault> {
         let bytes = old.len() + new.len();
         if self.align < bytes {
-            return self.by_number(old, new);
+            return self.compare_by_index(old, new);
         }
         self.align -= bytes;
         let (Some(olds), Some(news)) = (elements(old)?, elements(new)?) else {
-            return self.by_number(old, new);
+            return self.compare_by_index(old, new);
         };
-        let alike = |items: &[&[u8]]| -> Result<Vec<Likeness>, Fault> {
-            items.iter().map(|item| Likeness::of(item)).collect()
+        let alike = |items: &[&[u8]]| -> Result<Vec<ElementLikeness>, JsonFault> {
+            items.iter().map(|item| ElementLikeness::of(item)).collect()
         };
         let (before, after) = (alike(&olds)?, alike(&news)?);
         let weight = |one: usize, two: usize| before[one].weight(&after[two]);
@@ -167,21 +174,21 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Compares arrays by index, holding only two elements at a time.
-    fn by_number(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), Fault> {
-        let (mut olds, mut news) = (Cursor::checked(old), Cursor::checked(new));
+    fn compare_by_index(&mut self, old: &'a [u8], new: &'a [u8]) -> Result<(), JsonFault> {
+        let (mut olds, mut news) = (Cursor::from_utf8(old), Cursor::from_utf8(new));
         let (mut first_old, mut first_new) = (true, true);
         olds.open()?;
         news.open()?;
         let (mut old_left, mut new_left) = (true, true);
         for at in 0.. {
-            old_left = old_left && olds.element(&mut first_old)?;
-            new_left = new_left && news.element(&mut first_new)?;
+            old_left = old_left && olds.next_element(&mut first_old)?;
+            new_left = new_left && news.next_element(&mut first_new)?;
             let before = if old_left { olds.value()? } else { &[] };
             let after = if new_left { news.value()? } else { &[] };
             let row = match (old_left, new_left) {
-                (true, true) => Row::Both(at, at),
-                (true, false) => Row::Old(at),
-                (false, true) => Row::New(at),
+                (true, true) => AlignedRow::Both(at, at),
+                (true, false) => AlignedRow::Old(at),
+                (false, true) => AlignedRow::New(at),
                 (false, false) => break,
             };
             self.row(row, |_| before, |_| after)?;
@@ -191,32 +198,36 @@ impl<'a> Walk<'a, '_> {
 
     fn row(
         &mut self,
-        row: Row,
+        row: AlignedRow,
         old: impl Fn(usize) -> &'a [u8],
         new: impl Fn(usize) -> &'a [u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), JsonFault> {
         match row {
-            Row::Both(one, two) => {
-                self.at(Hop::Index(two), |walk| walk.compare(old(one), new(two)))
+            AlignedRow::Both(one, two) => {
+                self.with_step(LocationStep::Index(two), |walk| walk.compare(old(one), new(two)))
             }
-            Row::Old(at) => self.at(Hop::Index(at), |walk| walk.alone(Change::Removed(old(at)))),
-            Row::New(at) => self.at(Hop::Index(at), |walk| walk.alone(Change::Added(new(at)))),
+            AlignedRow::Old(at) => self.with_step(LocationStep::Index(at), |walk| {
+                walk.note_unpaired(ValueChange::Removed(old(at)))
+            }),
+            AlignedRow::New(at) => self.with_step(LocationStep::Index(at), |walk| {
+                walk.note_unpaired(ValueChange::Added(new(at)))
+            }),
         }
     }
 
-    fn at(
+    fn with_step(
         &mut self,
-        hop: Hop,
-        then: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        self.place.steps.push(hop);
+        hop: LocationStep,
+        then: impl FnOnce(&mut Self) -> Result<(), JsonFault>,
+    ) -> Result<(), JsonFault> {
+        self.location.steps.push(hop);
         let done = then(self);
-        self.place.steps.pop();
+        self.location.steps.pop();
         done
     }
 
     /// Notes a value that only one text has, unless it is ignored.
-    fn alone(&mut self, change: Change<'a>) -> Result<(), Fault> {
+    fn note_unpaired(&mut self, change: ValueChange<'a>) -> Result<(), JsonFault> {
         if !self.is_ignored() {
             self.note(change);
         }
@@ -224,12 +235,12 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn is_ignored(&self) -> bool {
-        self.terms.ignored.iter().any(|path| self.place.is_at(path))
+        self.terms.ignored.iter().any(|path| self.location.is_at(path))
     }
 
-    fn note(&mut self, change: Change<'a>) {
+    fn note(&mut self, change: ValueChange<'a>) {
         if self.found.listed.len() < self.terms.listed_max {
-            self.found.listed.push(Difference { place: self.place.clone(), change });
+            self.found.listed.push(JsonDifference { location: self.location.clone(), change });
         } else {
             self.found.more += 1;
         }
@@ -237,51 +248,51 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// The members of an object; of a repeated key, the last.
-struct Members<'a> {
-    by_key: Vec<Member<'a>>,
+struct ObjectMembers<'a> {
+    by_key: Vec<ObjectMember<'a>>,
     /// Their indices in `by_key`, in the order of the text.
     in_order: Vec<usize>,
 }
 
-struct Member<'a> {
+struct ObjectMember<'a> {
     at: usize,
-    key: Str<'a>,
+    key: JsonStr<'a>,
     value: &'a [u8],
 }
 
-impl<'a> Members<'a> {
-    fn read(text: &'a [u8]) -> Result<Self, Fault> {
-        let mut cursor = Cursor::checked(text);
+impl<'a> ObjectMembers<'a> {
+    fn read(text: &'a [u8]) -> Result<Self, JsonFault> {
+        let mut cursor = Cursor::from_utf8(text);
         let mut by_key = Vec::new();
         let mut first = true;
         cursor.open()?;
         while let Some(key) = cursor.key(&mut first)? {
-            by_key.push(Member { at: by_key.len(), key, value: cursor.value()? });
+            by_key.push(ObjectMember { at: by_key.len(), key, value: cursor.value()? });
         }
-        by_key.sort_by(|one, two| one.key.order(&two.key).then(two.at.cmp(&one.at)));
-        by_key.dedup_by(|one, two| one.key.means(&two.key));
+        by_key.sort_by(|one, two| one.key.compare_value(&two.key).then(two.at.cmp(&one.at)));
+        by_key.dedup_by(|one, two| one.key.has_same_value(&two.key));
         let mut in_order: Vec<usize> = (0..by_key.len()).collect();
         in_order.sort_unstable_by_key(|number| by_key[*number].at);
         Ok(Self { by_key, in_order })
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Member<'a>> {
+    fn iter(&self) -> impl Iterator<Item = &ObjectMember<'a>> {
         self.in_order.iter().map(|number| &self.by_key[*number])
     }
 
-    fn find(&self, key: &Str<'_>) -> Option<&'a [u8]> {
-        let found = self.by_key.binary_search_by(|member| member.key.order(key)).ok()?;
+    fn find(&self, key: &JsonStr<'_>) -> Option<&'a [u8]> {
+        let found = self.by_key.binary_search_by(|member| member.key.compare_value(key)).ok()?;
         Some(self.by_key[found].value)
     }
 }
 
 /// The elements of an array, unless there are very many.
-fn elements(text: &[u8]) -> Result<Option<Vec<&[u8]>>, Fault> {
-    let mut cursor = Cursor::checked(text);
+fn elements(text: &[u8]) -> Result<Option<Vec<&[u8]>>, JsonFault> {
+    let mut cursor = Cursor::from_utf8(text);
     let mut all = Vec::new();
     let mut first = true;
     cursor.open()?;
-    while cursor.element(&mut first)? {
+    while cursor.next_element(&mut first)? {
         if all.len() == ELEMENTS_MAX {
             return Ok(None);
         }
@@ -290,12 +301,12 @@ fn elements(text: &[u8]) -> Result<Option<Vec<&[u8]>>, Fault> {
     Ok(Some(all))
 }
 
-fn kind(text: &[u8]) -> Result<Kind, Fault> {
-    Cursor::checked(text).kind()
+fn kind(text: &[u8]) -> Result<JsonKind, JsonFault> {
+    Cursor::from_utf8(text).kind()
 }
 
-fn string(text: &[u8]) -> Result<Str<'_>, Fault> {
-    Cursor::checked(text).string()
+fn string(text: &[u8]) -> Result<JsonStr<'_>, JsonFault> {
+    Cursor::from_utf8(text).string()
 }
 
 #[cfg(test)]

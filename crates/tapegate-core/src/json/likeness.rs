@@ -5,8 +5,8 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use super::diff::DEPTH_MAX;
-use super::{Cursor, Fault, Kind, Number, Str};
-use crate::align::WEIGHT_MAX;
+use super::{Cursor, JsonFault, JsonKind, JsonStr, Number};
+use crate::alignment::WEIGHT_MAX;
 
 /// The members that identify an object; the first one present counts.
 const LABELS: [&str; 4] = ["name", "uri", "uriTemplate", "id"];
@@ -14,20 +14,20 @@ const LABELS: [&str; 4] = ["name", "uri", "uriTemplate", "id"];
 /// The features an element is compared by. Elements that agree in all of them are almost certainly
 /// equal.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Likeness {
-    kind: Kind,
+pub(super) struct ElementLikeness {
+    kind: JsonKind,
     /// The hash of the whole value.
     whole: u64,
     /// The hash of the member that identifies it.
     label: Option<u64>,
 }
 
-impl Likeness {
+impl ElementLikeness {
     /// Computes the features of an element, whose text must be valid.
-    pub(super) fn of(text: &[u8]) -> Result<Self, Fault> {
-        let mut cursor = Cursor::checked(text);
+    pub(super) fn of(text: &[u8]) -> Result<Self, JsonFault> {
+        let mut cursor = Cursor::from_utf8(text);
         let kind = cursor.kind()?;
-        let label = if kind == Kind::Object { label(text)? } else { None };
+        let label = if kind == JsonKind::Object { label(text)? } else { None };
         let whole = hash(&mut cursor, DEPTH_MAX)?;
         Ok(Self { kind, whole, label })
     }
@@ -46,11 +46,11 @@ impl Likeness {
 }
 
 /// A hash of the value at the cursor that ignores key order and spelling.
-fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
+fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, JsonFault> {
     let hasher = FixedState::default();
     let kind = cursor.kind()?;
     let inner = match kind {
-        Kind::Object if depth > 0 => {
+        JsonKind::Object if depth > 0 => {
             cursor.open()?;
             let (mut members, mut first) = (Vec::new(), true);
             while let Some(key) = cursor.key(&mut first)? {
@@ -62,16 +62,16 @@ fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
             members.dedup_by_key(|(key, _)| *key);
             hasher.hash_one(members)
         }
-        Kind::Array if depth > 0 => {
+        JsonKind::Array if depth > 0 => {
             cursor.open()?;
             let (mut row, mut first) = (0u64, true);
-            while cursor.element(&mut first)? {
+            while cursor.next_element(&mut first)? {
                 row = hasher.hash_one((row, hash(cursor, depth - 1)?));
             }
             row
         }
-        Kind::String => string(cursor.string()?),
-        Kind::Number => {
+        JsonKind::String => string(cursor.string()?),
+        JsonKind::Number => {
             let number = Number::read(cursor.value()?);
             let digits = number.digits().fold(0, |row: u64, digit| hasher.hash_one((row, digit)));
             hasher.hash_one((number.is_negative(), number.power(), digits))
@@ -81,18 +81,18 @@ fn hash(cursor: &mut Cursor<'_>, depth: usize) -> Result<u64, Fault> {
     Ok(hasher.hash_one((kind as u8, inner)))
 }
 
-fn string(string: Str<'_>) -> u64 {
+fn string(string: JsonStr<'_>) -> u64 {
     FixedState::default().hash_one(string.decode())
 }
 
-fn label(text: &[u8]) -> Result<Option<u64>, Fault> {
-    let mut cursor = Cursor::checked(text);
+fn label(text: &[u8]) -> Result<Option<u64>, JsonFault> {
+    let mut cursor = Cursor::from_utf8(text);
     let mut found = [None; LABELS.len()];
     cursor.open()?;
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
         let rank = LABELS.iter().position(|label| key.is(label));
-        let labels = matches!(cursor.kind()?, Kind::String | Kind::Number);
+        let labels = matches!(cursor.kind()?, JsonKind::String | JsonKind::Number);
         let value = hash(&mut cursor, 0)?;
         if let Some(rank) = rank {
             found[rank] = labels.then_some(value);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn weight(one: &str, two: &str) -> u32 {
-        let likeness = |text: &str| Likeness::of(text.as_bytes()).unwrap();
+        let likeness = |text: &str| ElementLikeness::of(text.as_bytes()).unwrap();
         likeness(one).weight(&likeness(two))
     }
 

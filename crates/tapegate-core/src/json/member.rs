@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cursor, Fault, Kind};
+use super::{Cursor, JsonFault, JsonKind};
 
 /// The raw text of the member `name` of the object `text`; the last one if it is repeated.
 pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
@@ -11,9 +11,9 @@ pub fn member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 /// The raw text of the first member `name` of the object `text`. The rest is not read.
 pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let mut cursor = Cursor::checked(text);
+    let mut cursor = Cursor::from_utf8(text);
     let mut first = true;
-    cursor.open().ok().filter(|kind| *kind == Kind::Object)?;
+    cursor.open().ok().filter(|kind| *kind == JsonKind::Object)?;
     while let Some(key) = cursor.key(&mut first).ok()? {
         let value = cursor.value().ok()?;
         if key.is(name) {
@@ -27,15 +27,15 @@ pub fn first_member<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
 pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
     let mut cursor = Cursor::new(text).ok()?;
     match cursor.kind().ok()? {
-        Kind::String => cursor.string().ok().map(|string| string.decode()),
+        JsonKind::String => cursor.string().ok().map(|string| string.decode()),
         _ => None,
     }
 }
 
-fn last_member<'a>(text: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, Fault> {
+fn last_member<'a>(text: &'a [u8], name: &str) -> Result<Option<&'a [u8]>, JsonFault> {
     let mut cursor = Cursor::new(text)?;
     let mut found = None;
-    if cursor.kind()? != Kind::Object {
+    if cursor.kind()? != JsonKind::Object {
         return Ok(found);
     }
     cursor.open()?;

@@ -63,7 +63,7 @@ impl<'a> Number<'a> {
     }
 
     /// The value, if it is a non-negative integer of at most 18 digits.
-    pub fn whole(&self) -> Option<u64> {
+    pub fn as_u64(&self) -> Option<u64> {
         const DIGITS_MAX: usize = 18;
         let power = usize::try_from(self.power().ok()?).ok()?;
         let count = self.whole.len() + self.fraction.len();

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
+pub struct JsonPath {
     /// At least one step.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// A key that a text must contain for the path to match; only keys that no escape other than
     /// `\u` can hide.
     pub needle: Option<String>,
@@ -17,16 +17,16 @@ pub struct Path {
 
 /// One step from a value to its children.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PathStep {
     /// Whether any number of levels may be skipped before it.
     pub anywhere: bool,
     /// Which children it selects.
-    pub select: Select,
+    pub select: StepSelector,
 }
 
 /// Which children a step selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Select {
+pub enum StepSelector {
     /// The member of an object.
     Key(String),
     /// The element of an array.
@@ -37,7 +37,7 @@ pub enum Select {
 
 /// The position of a child in its parent.
 #[derive(Debug, Clone, Copy)]
-pub enum Child<'a> {
+pub enum ChildPosition<'a> {
     /// Under a key.
     Key(&'a str),
     /// In an array.
@@ -49,13 +49,13 @@ pub enum Child<'a> {
 /// Each open value owns a range of the states: the paths that continue in it. [`Descent::step`]
 /// appends the range when the value is entered; it is truncated when the value is left.
 #[derive(Debug, Default)]
-pub struct Descent {
-    states: Vec<State>,
+pub struct PathDescent {
+    states: Vec<DescentState>,
 }
 
 /// A path and the index of its next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct DescentState {
     path: usize,
     step: usize,
 }
@@ -69,48 +69,53 @@ pub struct PathFault {
     pub what: String,
 }
 
-impl Select {
+impl StepSelector {
     /// Whether the step selects `child`.
-    pub fn takes(&self, child: Child<'_>) -> bool {
+    pub fn matches(&self, child: ChildPosition<'_>) -> bool {
         match (self, child) {
             (Self::All, _) => true,
-            (Self::Key(key), Child::Key(name)) => key == name,
-            (Self::Index(index), Child::Index(place)) => *index == place,
+            (Self::Key(key), ChildPosition::Key(name)) => key == name,
+            (Self::Index(index), ChildPosition::Index(place)) => *index == place,
             _ => false,
         }
     }
 }
 
-impl Path {
+impl JsonPath {
     /// Reads a path.
     pub fn read(text: &str) -> Result<Self, PathFault> {
-        let mut scan = Scan { chars: text.chars().collect(), at: 0 };
+        let mut scan = PathScanner { chars: text.chars().collect(), at: 0 };
         if scan.peek() == Some('$') {
             scan.at += 1;
         } else if !matches!(scan.peek(), Some('.' | '[')) {
             let select = scan.name()?;
-            return scan.rest(vec![Step { anywhere: false, select }]);
+            return scan.rest(vec![PathStep { anywhere: false, select }]);
         }
         scan.rest(Vec::new())
     }
 }
 
-impl Descent {
+impl PathDescent {
     /// Starts the paths with these indices at the outermost value.
     pub fn new(paths: impl IntoIterator<Item = usize>) -> Self {
-        Self { states: paths.into_iter().map(|path| State { path, step: 0 }).collect() }
+        Self { states: paths.into_iter().map(|path| DescentState { path, step: 0 }).collect() }
     }
 
     /// Advances every path of a parent to `child`; returns true if one of them ends there. The
     /// paths that continue in the child are appended.
-    pub fn step(&mut self, paths: &[Path], parent: Range<usize>, child: Child<'_>) -> bool {
+    pub fn descend(
+        &mut self,
+        paths: &[JsonPath],
+        parent: Range<usize>,
+        child: ChildPosition<'_>,
+    ) -> bool {
         let before = self.states.len();
         let mut reached = false;
         for index in parent {
             let state = self.states[index];
             let steps = &paths[state.path].steps;
-            let next = State { step: state.step + 1, ..state };
-            let taken = steps[state.step].select.takes(child);
+            let next = DescentState { step: state.step + 1, ..state };
+            let taken = steps[state.step].select.matches(child);
             reached |= taken && next.step == steps.len();
             let goes_on = taken && next.step < steps.len();
             for kept in [steps[state.step].anywhere.then_some(state), goes_on.then_some(next)] {
@@ -128,19 +133,19 @@ impl Descent {
     }
 
     /// Removes the ranges from `start` on.
-    pub fn leave(&mut self, start: usize) {
+    pub fn truncate(&mut self, start: usize) {
         self.states.truncate(start);
     }
 }
 
 /// Reads a path by characters, so that positions are counted as a person counts them.
-struct Scan {
+struct PathScanner {
     chars: Vec<char>,
     at: usize,
 }
 
-impl Scan {
-    fn rest(mut self, mut steps: Vec<Step>) -> Result<Path, PathFault> {
+impl PathScanner {
+    fn rest(mut self, mut steps: Vec<PathStep>) -> Result<JsonPath, PathFault> {
         while let Some(next) = self.peek() {
             let dots = self.chars[self.at..].iter().take_while(|&&dot| dot == '.').count();
             let bracket = self.chars.get(self.at + dots) == Some(&'[');
@@ -158,16 +163,16 @@ impl Scan {
                 }
             }
             let select = if bracket { self.bracket()? } else { self.name()? };
-            steps.push(Step { anywhere: dots == 2, select });
+            steps.push(PathStep { anywhere: dots == 2, select });
         }
         if steps.is_empty() {
             return self.fault("the path ends where a key must follow".to_owned());
         }
         let needle = steps.iter().filter_map(plain_key).max_by_key(|key| key.len());
-        Ok(Path { needle: needle.map(str::to_owned), steps })
+        Ok(JsonPath { needle: needle.map(str::to_owned), steps })
     }
 
-    fn name(&mut self) -> Result<Select, PathFault> {
+    fn name(&mut self) -> Result<StepSelector, PathFault> {
         let ends = |letter: &char| matches!(letter, '.' | '[' | ']' | '\'' | '"' | '*' | '(' | '?');
         let rest = &self.chars[self.at..];
         let length = rest.iter().position(ends).unwrap_or(rest.len());
@@ -176,25 +181,25 @@ impl Scan {
         match self.peek() {
             Some('*') if length == 0 => {
                 self.at += 1;
-                Ok(Select::All)
+                Ok(StepSelector::All)
             }
             Some(odd @ (']' | '\'' | '"' | '*' | '(' | '?')) => {
                 self.fault(format!("a key that contains `{odd}` must be quoted: `['key']`"))
             }
             None if length == 0 => self.fault("the path ends where a key must follow".to_owned()),
             _ if length == 0 => self.fault("a key is missing".to_owned()),
-            _ => Ok(Select::Key(name)),
+            _ => Ok(StepSelector::Key(name)),
         }
     }
 
-    fn bracket(&mut self) -> Result<Select, PathFault> {
+    fn bracket(&mut self) -> Result<StepSelector, PathFault> {
         self.at += 1;
         let select = match self.peek() {
             Some('*') => {
                 self.at += 1;
-                Select::All
+                StepSelector::All
             }
-            Some(quote @ ('\'' | '"')) => Select::Key(self.quoted(quote)?),
+            Some(quote @ ('\'' | '"')) => StepSelector::Key(self.quoted(quote)?),
             Some('0'..='9') => self.index()?,
             Some('-' | ':' | '?' | '(') => {
                 return self.fault("expected `[*]`, `[0]` or `['key']`".to_owned());
@@ -228,14 +233,14 @@ impl Scan {
         self.fault("the quoted key is not closed".to_owned())
     }
 
-    fn index(&mut self) -> Result<Select, PathFault> {
+    fn index(&mut self) -> Result<StepSelector, PathFault> {
         let start = self.at;
         while self.peek().is_some_and(|digit| digit.is_ascii_digit()) {
             self.at += 1;
         }
         let digits: String = self.chars[start..self.at].iter().collect();
         match digits.parse() {
-            Ok(index) => Ok(Select::Index(index)),
+            Ok(index) => Ok(StepSelector::Index(index)),
             Err(_) => Err(PathFault { at: start, what: "the number is too large".to_owned() }),
         }
     }
@@ -249,9 +254,9 @@ impl Scan {
     }
 }
 
-fn plain_key(step: &Step) -> Option<&str> {
+fn plain_key(step: &PathStep) -> Option<&str> {
     match &step.select {
-        Select::Key(key) if !key.is_empty() && !key.contains(['"', '\\', '/']) => {
+        StepSelector::Key(key) if !key.is_empty() && !key.contains(['"', '\\', '/']) => {
             let plain = key.chars().all(|letter| !letter.is_control());
             plain.then_some(key)
         }
@@ -264,13 +269,13 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let path = Path::read(text).unwrap();
-        let step = |step: &Step| {
+        let path = JsonPath::read(text).unwrap();
+        let step = |step: &PathStep| {
             let dots = if step.anywhere { "..".to_owned() } else { String::new() };
             match &step.select {
-                Select::Key(key) => format!("{dots}<{key}>"),
-                Select::Index(index) => format!("{dots}{index}"),
-                Select::All => format!("{dots}*"),
+                StepSelector::Key(key) => format!("{dots}<{key}>"),
+                StepSelector::Index(index) => format!("{dots}{index}"),
+                StepSelector::All => format!("{dots}*"),
             }
         };
         path.steps.iter().map(step).collect::<Vec<_>>().join(" ")
@@ -315,14 +320,14 @@ mod tests {
             ("a.b*", 3, "a key that contains `*` must be quoted: `['key']`"),
             ("a[99999999999999999999]", 2, "the number is too large"),
         ] {
-            let fault = Path::read(text).unwrap_err();
+            let fault = JsonPath::read(text).unwrap_err();
             assert_eq!((fault.at, fault.what.as_str()), (at, what), "{text}");
         }
     }
 
     #[test]
     fn the_needle_is_the_longest_key_that_cannot_hide() {
-        let needle = |text| Path::read(text).unwrap().needle;
+        let needle = |text| JsonPath::read(text).unwrap().needle;
         assert_eq!(needle("params..password").as_deref(), Some("password"));
         assert_eq!(needle("a['x/y-long']").as_deref(), Some("a"));
         assert_eq!(needle("*[0]"), None);

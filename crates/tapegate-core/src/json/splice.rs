@@ -11,12 +11,12 @@ pub fn place_of(part: &[u8], text: &[u8]) -> Option<Range<usize>> {
 }
 
 /// A text and the replacements to make in it.
-pub struct Edits<'a> {
+pub struct JsonEdits<'a> {
     text: &'a [u8],
     parts: Vec<(usize, usize, Vec<u8>)>,
 }
 
-impl<'a> Edits<'a> {
+impl<'a> JsonEdits<'a> {
     /// A text without replacements.
     pub fn new(text: &'a [u8]) -> Self {
         Self { text, parts: Vec::new() }
@@ -54,17 +54,17 @@ mod tests {
     #[test]
     fn only_what_is_named_changes() {
         let text = br#"{"id": 1,"x":[1, 1],"t":"a"}"#;
-        let mut edits = Edits::new(text);
+        let mut edits = JsonEdits::new(text);
         edits.replace(&text[24..27], b"22");
         edits.replace(&text[7..8], b"\"new\"");
         assert_eq!(edits.finish().as_ref(), br#"{"id": "new","x":[1, 1],"t":22}"#);
-        assert!(matches!(Edits::new(text).finish(), Cow::Borrowed(_)));
+        assert!(matches!(JsonEdits::new(text).finish(), Cow::Borrowed(_)));
     }
 
     #[test]
     fn a_slice_of_something_else_is_left_alone() {
         let text = b"abc".to_vec();
-        let mut edits = Edits::new(&text);
+        let mut edits = JsonEdits::new(&text);
         edits.replace(&[1, 2, 3, 4], b"x");
         assert_eq!(edits.finish().as_ref(), b"abc");
     }

@@ -2,21 +2,21 @@
 
 use std::borrow::Cow;
 
-use super::runs::is_plain;
+use super::byte_runs::is_plain;
 
 /// A string as written in the text, without its quotes.
 ///
 /// `escaped` is true if it contains an escape; only then does comparing or decoding cost more than
 /// comparing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Str<'a> {
+pub struct JsonStr<'a> {
     /// The bytes between the quotes; valid UTF-8 and a legal JSON string body.
     pub raw: &'a [u8],
     /// Whether `raw` contains a backslash.
     pub escaped: bool,
 }
 
-impl<'a> Str<'a> {
+impl<'a> JsonStr<'a> {
     /// Whether the decoded string is `text`: `"\u006dethod"` is `method`.
     pub fn is(&self, text: &str) -> bool {
         if self.escaped { self.decode() == text } else { self.raw == text.as_bytes() }
@@ -51,7 +51,7 @@ impl<'a> Str<'a> {
 
     /// Appends the decoded string as bytes that are unique to its value: a lone surrogate is
     /// written as if it were a character (WTF-8), which is never valid UTF-8.
-    pub fn exact(&self, out: &mut Vec<u8>) {
+    pub fn write_value_bytes(&self, out: &mut Vec<u8>) {
         let mut rest = self.text();
         let mut one = String::new();
         while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -164,8 +164,8 @@ pub fn write_exact(out: &mut Vec<u8>, exact: &[u8]) {
 mod tests {
     use super::*;
 
-    fn string(raw: &str) -> Str<'_> {
-        Str { raw: raw.as_bytes(), escaped: raw.contains('\\') }
+    fn string(raw: &str) -> JsonStr<'_> {
+        JsonStr { raw: raw.as_bytes(), escaped: raw.contains('\\') }
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
     fn exact_meanings_are_told_apart_and_written_back() {
         let exact = |raw: &str| {
             let mut out = Vec::new();
-            string(raw).exact(&mut out);
+            string(raw).write_value_bytes(&mut out);
             out
         };
         assert_eq!(exact(r"a\ud83d\ude00\/b\n"), "a😀/b\n".as_bytes());

@@ -17,7 +17,7 @@ pub use escapes::unescaped;
 
 /// What a string holds.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Embedded<'t> {
+pub enum EmbeddedJson<'t> {
     /// No list or object.
     Nothing,
     /// A list, an object or a string, as JSON text from the string or converted to JSON.
@@ -27,12 +27,12 @@ pub enum Embedded<'t> {
 }
 
 /// The list, object or string that some parser would read from `text`.
-pub fn embedded(text: &str) -> Embedded<'_> {
+pub fn parse_embedded(text: &str) -> EmbeddedJson<'_> {
     let bare = trimmed(text);
     if bare.starts_with(['{', '[', '"'])
         && let Ok(json) = json::check(bare.as_bytes())
     {
-        return Embedded::Json(Cow::Borrowed(json));
+        return EmbeddedJson::Json(Cow::Borrowed(json));
     }
     if looks_nested(bare) {
         return read(bare);
@@ -41,19 +41,20 @@ pub fn embedded(text: &str) -> Embedded<'_> {
     let decoded = bare.starts_with('%').then(|| percent_decode(bare)).flatten();
     match decoded.as_deref().map(trimmed) {
         Some(inner) if inner.starts_with(['{', '[', '"']) => match json::check(inner.as_bytes()) {
-            Ok(json) => Embedded::Json(Cow::Owned(json.to_vec())),
+            Ok(json) => EmbeddedJson::Json(Cow::Owned(json.to_vec())),
             Err(_) if looks_nested(inner) => match read(inner) {
-                Embedded::Json(json) => Embedded::Json(Cow::Owned(json.into_owned())),
-                _ => Embedded::Unclear,
+                EmbeddedJson::Json(json) => EmbeddedJson::Json(Cow::Owned(json.into_owned())),
+                _ => EmbeddedJson::Unclear,
             },
-            Err(_) => Embedded::Nothing,
+            Err(_) => EmbeddedJson::Nothing,
         },
-        _ => Embedded::Nothing,
+        _ => EmbeddedJson::Nothing,
     }
 }
 
-fn read(text: &str) -> Embedded<'_> {
-    tolerant::to_json(text).map_or(Embedded::Unclear, |json| Embedded::Json(Cow::Owned(json)))
+fn read(text: &str) -> EmbeddedJson<'_> {
+    tolerant::to_json(text)
+        .map_or(EmbeddedJson::Unclear, |json| EmbeddedJson::Json(Cow::Owned(json)))
 }
 
 /// Whether a text begins like a list or an object, possibly after comments, or with a quoted key.
@@ -84,8 +85,8 @@ mod tests {
     use super::*;
 
     fn read_as(text: &str) -> Option<String> {
-        match embedded(text) {
-            Embedded::Json(json) => Some(String::from_utf8(json.into_owned()).unwrap()),
+        match parse_embedded(text) {
+            EmbeddedJson::Json(json) => Some(String::from_utf8(json.into_owned()).unwrap()),
             _ => None,
         }
     }
@@ -125,10 +126,10 @@ mod tests {
     #[test]
     fn prose_holds_nothing_and_what_is_too_deep_is_unclear() {
         for text in ["", "a", "a: b", "/etc/passwd", "# x\nb", "'a' b", "100%", "%41", "5"] {
-            assert_eq!(embedded(text), Embedded::Nothing, "{text}");
+            assert_eq!(parse_embedded(text), EmbeddedJson::Nothing, "{text}");
         }
-        assert_eq!(embedded(&"[".repeat(100_000)), Embedded::Unclear);
-        assert_eq!(embedded("{'a', 'b'}"), Embedded::Unclear);
+        assert_eq!(parse_embedded(&"[".repeat(100_000)), EmbeddedJson::Unclear);
+        assert_eq!(parse_embedded("{'a', 'b'}"), EmbeddedJson::Unclear);
     }
 
     #[test]
@@ -136,9 +137,9 @@ mod tests {
         let parts =
             ["{", "}", "[", "]", "\"", "'", "\\", ":", ",", "//", "/*", "#", "a", "(", ")", "\n"];
         for one in 0..parts.len().pow(4) {
-            let pick = |place: u32| parts[one / parts.len().pow(place) % parts.len()];
+            let pick = |index: u32| parts[one / parts.len().pow(index) % parts.len()];
             let text = format!("[{}{}{}{}", pick(0), pick(1), pick(2), pick(3));
-            if let Embedded::Json(json) = embedded(&text) {
+            if let EmbeddedJson::Json(json) = parse_embedded(&text) {
                 assert!(json::check(&json).is_ok(), "{text}");
             }
         }

@@ -11,11 +11,11 @@ mod path_text;
 mod readings;
 
 use super::spelling::{form_decode, percent_decode};
-use expansion::{may_lead_into, may_stray};
+use expansion::{may_lead_elsewhere, may_lead_into};
 use path_text::{is_unambiguous, resolved, stays_in};
 use readings::after_scheme;
 
-pub use path_text::{climbs, normal_path};
+pub use path_text::{has_parent_step, normal_path};
 pub use readings::{ReadingsEnd, each_document_reading, each_reading};
 
 /// The prefix of a folder that is written as a URI.
@@ -23,7 +23,7 @@ const URI_START: &str = "file://";
 
 /// An absolute folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folder {
+pub struct FolderPath {
     text: String,
     /// Whether it was written as a `file:` URI.
     is_uri: bool,
@@ -32,7 +32,7 @@ pub struct Folder {
     folded: Vec<String>,
 }
 
-impl Folder {
+impl FolderPath {
     /// Parses a folder; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('~') {
@@ -98,7 +98,7 @@ impl Folder {
             let steps = resolved(path);
             let steps: Vec<String> =
                 steps.iter().take(self.folded.len()).map(|step| folded(step)).collect();
-            may_stray(path) || may_lead_into(&self.folded, &steps)
+            may_lead_elsewhere(path) || may_lead_into(&self.folded, &steps)
         };
         // Form decoders turn `+` into a space, before or after other decoding.
         let either =

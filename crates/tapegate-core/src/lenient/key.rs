@@ -1,13 +1,13 @@
 //! Keys of objects that some readers treat as equal.
 
 use crate::frame;
-use crate::json::{Str, write_str};
+use crate::json::{JsonStr, write_str};
 
 use super::spelling::{is_invisible, nfkc, trimmed};
 
 /// A form that is the same for all keys that lenient readers treat as equal: regardless of case, spaces,
 /// `_`, `-` and compatibility forms of the same letters.
-pub fn fold(key: Str<'_>) -> String {
+pub fn fold(key: JsonStr<'_>) -> String {
     fold_text(&String::from_utf8_lossy(&frame::fold(key)))
 }
 
@@ -16,7 +16,7 @@ pub fn fold_name(name: &str) -> String {
     let mut raw = Vec::new();
     write_str(&mut raw, name);
     let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
-    fold(Str { raw: inner, escaped: inner.contains(&b'\\') })
+    fold(JsonStr { raw: inner, escaped: inner.contains(&b'\\') })
 }
 
 /// The same for a part of a text.
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn keys_fold_as_lenient_readers_fold_them() {
-        let folded = |raw: &str| fold(Str { raw: raw.as_bytes(), escaped: raw.contains('\\') });
+        let folded = |raw: &str| fold(JsonStr { raw: raw.as_bytes(), escaped: raw.contains('\\') });
         for key in [
             "file_path",
             "filePath",

@@ -32,7 +32,7 @@ fn size(number: &Number<'_>) -> Option<i128> {
 
 /// The numbers that servers may read.
 #[derive(Debug, Default)]
-pub struct Readings {
+pub struct NumberReadings {
     /// Each as the text of a number, possibly with leading zeros.
     pub numbers: Vec<String>,
     /// Whether it may be another number, or not a number.
@@ -41,9 +41,9 @@ pub struct Readings {
     pub odd_digits: bool,
 }
 
-impl Readings {
+impl NumberReadings {
     /// Whether one of them is this number.
-    pub fn any_is(&self, number: &[u8]) -> bool {
+    pub fn contains(&self, number: &[u8]) -> bool {
         let mut wanted = vec![Number::read(number)];
         let close = nearest(number);
         wanted.extend(close.iter().map(|close| Number::read(close.as_bytes())));
@@ -75,7 +75,7 @@ impl Readings {
             self.unclear = true;
             return;
         };
-        if Number::read(number.as_bytes()).whole().is_some_and(|whole| whole < 1 << 31) {
+        if Number::read(number.as_bytes()).as_u64().is_some_and(|whole| whole < 1 << 31) {
             return;
         }
         self.push(float.to_string());
@@ -98,15 +98,15 @@ fn nearest(number: &[u8]) -> Option<String> {
 }
 
 /// The numbers that a JSON number may be read as.
-pub fn of_number(number: &[u8]) -> Readings {
-    let mut readings = Readings::default();
+pub fn of_number(number: &[u8]) -> NumberReadings {
+    let mut readings = NumberReadings::default();
     readings.add(&String::from_utf8_lossy(number));
     readings
 }
 
 /// The numbers that a text may be read as.
-pub fn of_text(text: &str) -> Readings {
-    let mut readings = Readings::default();
+pub fn of_text(text: &str) -> NumberReadings {
+    let mut readings = NumberReadings::default();
     let normal = nfkc(trimmed(text));
     let text = normal.trim();
     if text.is_empty() {
@@ -223,7 +223,7 @@ mod tests {
             ("", "0"),
             ("  ", "0"),
         ] {
-            assert!(of_text(text).any_is(number.as_bytes()), "{text}: {:?}", readings(text));
+            assert!(of_text(text).contains(number.as_bytes()), "{text}: {:?}", readings(text));
         }
         for text in [
             "five",
@@ -256,7 +256,10 @@ mod tests {
             ("4294967295", "-1"),
             ("1e-400", "0"),
         ] {
-            assert!(of_number(number.as_bytes()).any_is(reading.as_bytes()), "{number} {reading}");
+            assert!(
+                of_number(number.as_bytes()).contains(reading.as_bytes()),
+                "{number} {reading}"
+            );
         }
         assert!(of_number(b"1e30").unclear && of_number(b"18446744073709551621").unclear);
         assert!(!of_number(b"5").unclear && of_number(b"5").numbers.len() == 1);

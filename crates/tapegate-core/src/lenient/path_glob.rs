@@ -22,7 +22,7 @@ const PATH_WORDS: [&str; 13] = [
 
 /// The folder that a glob was meant to cover.
 #[derive(Debug, PartialEq, Eq)]
-pub enum MeantFolder {
+pub enum GlobFolder {
     /// An absolute path; a URI if the glob is one.
     Absolute(String),
     /// The part after `~`.
@@ -33,7 +33,7 @@ pub enum MeantFolder {
 
 /// If a glob on the argument `key` is about a path: the folder that it was meant to cover, and a path that
 /// would bypass it.
-pub fn meant_folder(key: &str, glob: &str) -> Option<(MeantFolder, String)> {
+pub fn meant_folder(key: &str, glob: &str) -> Option<(GlobFolder, String)> {
     let start = glob.split(['*', '?', '[']).next().unwrap_or_default();
     if start.len() == glob.len() || !glob.ends_with('*') {
         return None;
@@ -50,11 +50,11 @@ pub fn meant_folder(key: &str, glob: &str) -> Option<(MeantFolder, String)> {
         None => path,
     };
     let meant = match folder.strip_prefix('~') {
-        Some(rest) => MeantFolder::Home(rest.to_owned()),
+        Some(rest) => GlobFolder::Home(rest.to_owned()),
         None if absolute => {
-            MeantFolder::Absolute(format!("{}{folder}", &start[..start.len() - path.len()]))
+            GlobFolder::Absolute(format!("{}{folder}", &start[..start.len() - path.len()]))
         }
-        None => MeantFolder::Relative(folder.to_owned()),
+        None => GlobFolder::Relative(folder.to_owned()),
     };
     Some((meant, format!("{}/../etc/passwd", folder.trim_end_matches('/'))))
 }
@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn the_folder_of_a_glob_on_a_path_is_found() {
-        let absolute = |folder: &str| MeantFolder::Absolute(folder.to_owned());
+        let absolute = |folder: &str| GlobFolder::Absolute(folder.to_owned());
         for (key, glob, folder) in [
             ("path", "/data/*", absolute("/data")),
             ("x", "/data*", absolute("/")),
             ("uri", "file:///data/*", absolute("file:///data")),
-            ("file", "~/code/*", MeantFolder::Home("/code".to_owned())),
-            ("targetDir", "src/*", MeantFolder::Relative("src".to_owned())),
+            ("file", "~/code/*", GlobFolder::Home("/code".to_owned())),
+            ("targetDir", "src/*", GlobFolder::Relative("src".to_owned())),
         ] {
             assert_eq!(meant_folder(key, glob).map(|(folder, _)| folder), Some(folder), "{glob}");
         }

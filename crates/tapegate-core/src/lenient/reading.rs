@@ -26,11 +26,11 @@ const READING_COST: usize = 32;
 
 /// How many more bytes may be inspected for one test. A test that exceeds it is undecided.
 #[derive(Debug)]
-pub struct Budget {
+pub struct ScanBudget {
     left: Cell<usize>,
 }
 
-impl Budget {
+impl ScanBudget {
     /// The budget for a test that inspects `bytes` bytes of input.
     pub fn new(bytes: usize) -> Self {
         let left = WORK_MIN.saturating_add(bytes.saturating_mul(WORK_FACTOR));
@@ -45,14 +45,14 @@ impl Budget {
     }
 
     /// How many bytes are left.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.left.get()
     }
 }
 
 /// Whether `is` accepts some reading of a text. A text with too many readings, or more than the budget
 /// covers, is crafted to be misread and counts as accepted.
-pub fn any_reading(text: &str, budget: &Budget, mut is: impl FnMut(&str) -> bool) -> bool {
+pub fn any_reading(text: &str, budget: &ScanBudget, mut is: impl FnMut(&str) -> bool) -> bool {
     let is_empty = trimmed(text).is_empty();
     let mut seen = |reading: &str| {
         if !budget.spend(reading.len() + READING_COST) {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn reads(text: &str, wanted: &str) -> bool {
-        any_reading(text, &Budget::new(text.len()), |reading| reading == wanted)
+        any_reading(text, &ScanBudget::new(text.len()), |reading| reading == wanted)
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         for count in [5, 60, 600, 6_000] {
             let text = format!("//! A file.\n{}", line.repeat(count));
             let asks = |wanted: &str| {
-                let budget = Budget::new(text.len());
+                let budget = ScanBudget::new(text.len());
                 any_reading(&text, &budget, |reading| reading.contains(wanted))
             };
             assert!(!asks("DROP TABLE"), "{count}");
@@ -191,10 +191,10 @@ mod tests {
 
     #[test]
     fn what_costs_too_much_counts_as_read() {
-        let budget = Budget::new(0);
+        let budget = ScanBudget::new(0);
         assert!(!any_reading("a", &budget, |_| false));
         budget.spend(WORK_MIN);
-        assert!(any_reading("a", &budget, |_| false) && budget.left() == 0);
+        assert!(any_reading("a", &budget, |_| false) && budget.remaining() == 0);
     }
 
     #[test]

@@ -10,13 +10,13 @@ fn play(answer: impl Fn(&str, &str) -> Result<String, String>) -> (Vec<String>, 
     while let Some(line) = queue.pop() {
         let text = String::from_utf8(line.clone()).unwrap();
         let frame = Frame::read(&line);
-        let said = frame.envelope().unwrap();
-        assert!(said.version_ok && !said.repeated, "{text}");
-        let method = said.method.unwrap().decode().into_owned();
-        let cursor = said.params.and_then(|params| json::member(params, "cursor"));
+        let envelope = frame.envelope().unwrap();
+        assert!(envelope.version_ok && !envelope.repeated, "{text}");
+        let method = envelope.method.unwrap().decode().into_owned();
+        let cursor = envelope.params.and_then(|params| json::member(params, "cursor"));
         let cursor = cursor.and_then(json::string).unwrap_or_default().into_owned();
         asked.push(format!("{method} {cursor}").trim().to_owned());
-        let Some(id) = said.id.map(String::from_utf8_lossy) else { continue };
+        let Some(id) = envelope.id.map(String::from_utf8_lossy) else { continue };
         let reply = match answer(&method, &cursor) {
             Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
             Err(message) => format!(
@@ -24,7 +24,7 @@ fn play(answer: impl Fn(&str, &str) -> Result<String, String>) -> (Vec<String>, 
             ),
         };
         assert!(asked.len() < 3000, "it never ends");
-        let mut more = lister.hear(reply.as_bytes());
+        let mut more = lister.receive(reply.as_bytes());
         more.reverse();
         queue.extend(more);
     }
@@ -53,7 +53,7 @@ fn every_page_of_every_list_is_asked_for() {
             "prompts/list"
         ]
     );
-    assert!(lister.is_over());
+    assert!(lister.is_finished());
     let listed = lister.finish().unwrap();
     assert_eq!((listed.pages.len(), listed.missing.len()), (5, 0));
     assert_eq!(listed.pages[1].topic, Topic::Tools);
@@ -85,8 +85,8 @@ fn a_server_without_sessions_is_discovered_and_told_the_version_each_time() {
 #[test]
 fn what_is_no_server_says_why() {
     let (_, lister) = play(|_, _| Err("go away".to_owned()));
-    assert!(lister.is_over());
-    let refused = |why: &str| ListingFailure::Refused(why.to_owned());
+    assert!(lister.is_finished());
+    let refused = |reason: &str| ListingFailure::Refused(reason.to_owned());
     assert_eq!(lister.finish().unwrap_err(), refused("go away"));
     assert_eq!(Lister::default().finish().unwrap_err(), refused("it did not answer"));
 }
@@ -95,8 +95,8 @@ fn what_is_no_server_says_why() {
 fn a_process_that_sends_back_what_it_is_sent_is_told_from_a_server_that_refuses() {
     let mut lister = Lister::default();
     let first = lister.start();
-    assert_eq!(lister.hear(&first), Vec::<Vec<u8>>::new(), "an answer would come back, too");
-    assert!(lister.is_over());
+    assert_eq!(lister.receive(&first), Vec::<Vec<u8>>::new(), "an answer would come back, too");
+    assert!(lister.is_finished());
     assert_eq!(lister.finish().unwrap_err(), ListingFailure::Echo);
 }
 
@@ -109,7 +109,8 @@ fn a_list_that_fails_or_never_ends_is_named_and_the_others_are_asked_for() {
         _ => Ok("{}".to_owned()),
     });
     let listed = lister.finish().unwrap();
-    let missing: Vec<_> = listed.missing.iter().map(|one| (one.method, one.why.as_str())).collect();
+    let missing: Vec<_> =
+        listed.missing.iter().map(|one| (one.method, one.reason.as_str())).collect();
     let endless = ("tools/list", "the list does not come to an end");
     assert_eq!(missing, [endless, ("resources/list", "broken")]);
 }
@@ -128,9 +129,9 @@ fn a_list_of_ever_new_pages_is_left_at_some_point() {
 fn what_the_server_asks_is_answered_and_strangers_are_not_heard() {
     let mut lister = Lister::default();
     lister.start();
-    let ping = lister.hear(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
+    let ping = lister.receive(br#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
     assert_eq!(ping, [br#"{"jsonrpc":"2.0","id":"p","result":{}}"#.to_vec()]);
-    let other = lister.hear(br#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
+    let other = lister.receive(br#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
     assert!(String::from_utf8_lossy(&other[0]).contains("-32601"));
     for stranger in [
         r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
@@ -138,9 +139,9 @@ fn what_the_server_asks_is_answered_and_strangers_are_not_heard() {
         "noise",
         "[]",
     ] {
-        assert!(lister.hear(stranger.as_bytes()).is_empty(), "{stranger}");
+        assert!(lister.receive(stranger.as_bytes()).is_empty(), "{stranger}");
     }
-    assert!(!lister.is_over());
+    assert!(!lister.is_finished());
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn what_depends_on_the_client_is_listed_too_and_nothing_is_given_for_it() {
     }
     let mut answer = |method: &str| {
         let line = format!(r#"{{"jsonrpc":"2.0","id":"s-1","method":"{method}"}}"#);
-        String::from_utf8(lister.hear(line.as_bytes()).concat()).unwrap()
+        String::from_utf8(lister.receive(line.as_bytes()).concat()).unwrap()
     };
     assert_eq!(answer("roots/list"), r#"{"jsonrpc":"2.0","id":"s-1","result":{"roots":[]}}"#);
     assert!(answer("sampling/createMessage").contains("-32601"));

@@ -2,26 +2,26 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::json::{Cursor, Kind};
+use crate::json::{Cursor, JsonKind};
 
 /// An id as a map key: strings by value, everything else by spelling.
 ///
 /// A server may spell a string id differently than the request did (`"é"` and `"\u00e9"`); a number
 /// keeps its text, so `1`, `1.0` and `"1"` are three ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct IdKey(Packed);
+pub struct IdKey(PackedId);
 
 /// Up to 24 bytes as integers, which compare faster than text. Words overlap instead of being
 /// padded, so that they can be read directly from the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Packed {
+enum PackedId {
     Words(u8, [u64; 3]),
     Heap(Box<[u8]>),
 }
 
 /// Up to 22 bytes without an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Small {
+pub(crate) enum SmallId {
     Inline(u8, [u8; 22]),
     Heap(Box<[u8]>),
 }
@@ -31,34 +31,34 @@ impl IdKey {
     pub fn new(raw: &[u8]) -> Self {
         if is_escaped(raw) {
             let decoded = Cursor::new(raw).and_then(|mut cursor| match cursor.kind()? {
-                Kind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
+                JsonKind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
                 _ => Ok(String::from_utf8_lossy(raw).into_owned()),
             });
             if let Ok(decoded) = decoded {
-                return Self(Packed::new(decoded.as_bytes()));
+                return Self(PackedId::new(decoded.as_bytes()));
             }
         }
-        Self(Packed::new(raw))
+        Self(PackedId::new(raw))
     }
 
     /// Whether the key preserves this spelling of the id.
-    pub(super) fn is_spelled(&self, raw: &[u8]) -> bool {
+    pub(super) fn has_spelling(&self, raw: &[u8]) -> bool {
         !is_escaped(raw) && self.len() == raw.len()
     }
 
     /// The length of the text in the key.
     pub(super) fn len(&self) -> usize {
         match &self.0 {
-            Packed::Words(len, _) => usize::from(*len),
-            Packed::Heap(bytes) => bytes.len(),
+            PackedId::Words(len, _) => usize::from(*len),
+            PackedId::Heap(bytes) => bytes.len(),
         }
     }
 
     /// The text in the key.
-    pub(super) fn spelled(&self) -> Vec<u8> {
+    pub(super) fn spelling(&self) -> Vec<u8> {
         match &self.0 {
-            Packed::Words(len, words) => unpacked(usize::from(*len), words),
-            Packed::Heap(bytes) => bytes.to_vec(),
+            PackedId::Words(len, words) => unpack(usize::from(*len), words),
+            PackedId::Heap(bytes) => bytes.to_vec(),
         }
     }
 }
@@ -68,7 +68,7 @@ fn is_escaped(raw: &[u8]) -> bool {
     raw.starts_with(b"\"") && raw.contains(&b'\\')
 }
 
-impl Packed {
+impl PackedId {
     #[inline]
     fn new(bytes: &[u8]) -> Self {
         let word = |word: &[u8; 8]| u64::from_le_bytes(*word);
@@ -87,7 +87,7 @@ impl Packed {
 }
 
 /// The text that was packed into words.
-fn unpacked(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
+fn unpack(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
     if len < 8 {
         return first.to_be_bytes()[8 - len..].to_vec();
     }
@@ -97,7 +97,7 @@ fn unpacked(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
     text
 }
 
-impl Hash for Packed {
+impl Hash for PackedId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Words(len, [first, last, middle]) => {
@@ -110,7 +110,7 @@ impl Hash for Packed {
     }
 }
 
-impl Small {
+impl SmallId {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Inline(len, bytes) => &bytes[..usize::from(*len)],
@@ -141,7 +141,7 @@ mod tests {
         for len in 0..text.len() {
             assert!(keys.insert(IdKey::new(&text[..len])), "{len}");
             assert!(keys.contains(&IdKey::new(&text.clone()[..len])), "{len}");
-            assert_eq!(IdKey::new(&text[..len]).spelled(), &text[..len]);
+            assert_eq!(IdKey::new(&text[..len]).spelling(), &text[..len]);
             for at in 0..len {
                 let mut other = text[..len].to_vec();
                 other[at] = b'-';

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::tape::Tape;
+use super::tape::PlayerTape;
 use crate::frame::{Envelope, Frame};
 use crate::json;
 
@@ -20,7 +20,7 @@ const CAPABILITIES: [(&str, &str); 4] = [
 
 /// The protocol era of a tape.
 #[derive(Debug, Default)]
-pub(super) struct Era {
+pub(super) struct ProtocolEra {
     /// Whether a session begins with `initialize`.
     initializes: bool,
     /// The revisions that requests name, as JSON strings.
@@ -32,19 +32,19 @@ pub(super) struct Era {
     server_info: Option<Vec<u8>>,
 }
 
-impl Era {
+impl ProtocolEra {
     /// Whether a request is answered as by a sessionless server. If the tape shows both eras, or
     /// neither, the request decides.
-    pub(super) fn is_stateless(&self, said: &Envelope<'_>) -> bool {
+    pub(super) fn is_stateless(&self, envelope: &Envelope<'_>) -> bool {
         match (self.initializes, self.versions.is_empty()) {
             (true, true) => false,
             (false, false) => true,
-            _ => said.protocol_version.is_some(),
+            _ => envelope.protocol_version.is_some(),
         }
     }
 
     /// The result of `server/discover`, if the recorded server supported it.
-    pub(super) fn discovered(&self) -> Option<Vec<u8>> {
+    pub(super) fn discover_result(&self) -> Option<Vec<u8>> {
         if self.versions.is_empty() {
             return None;
         }
@@ -73,15 +73,15 @@ impl Era {
         format!("\"{name}\":{value}")
     }
 
-    fn hear(&mut self, said: &Envelope<'_>) {
-        let Some(method) = said.method else { return };
+    fn observe(&mut self, envelope: &Envelope<'_>) {
+        let Some(method) = envelope.method else { return };
         let method = method.bytes();
         self.initializes |= *method == *b"initialize";
         self.listens |= *method == *b"subscriptions/listen";
         for ((_, start), used) in CAPABILITIES.iter().zip(&mut self.used) {
             *used |= method.starts_with(start.as_bytes());
         }
-        let quoted = said.protocol_version.filter(|version| version.starts_with(b"\""));
+        let quoted = envelope.protocol_version.filter(|version| version.starts_with(b"\""));
         if let Some(version) = quoted.filter(|version| !self.versions.iter().any(|v| v == version))
         {
             self.versions.push(version.to_vec());
@@ -89,34 +89,34 @@ impl Era {
     }
 }
 
-impl Tape {
+impl PlayerTape {
     /// The era of the tape, determined from its first requests.
-    pub(super) fn era(&mut self) -> io::Result<&Era> {
+    pub(super) fn era(&mut self) -> io::Result<&ProtocolEra> {
         if self.era.is_none() {
             self.era = Some(self.read_era()?);
         }
         Ok(self.era.get_or_insert_default())
     }
 
-    fn read_era(&mut self) -> io::Result<Era> {
-        let mut era = Era::default();
-        for ask in 0..self.asks().min(READ_MAX) {
-            let frame = Frame::read(self.request(ask)?);
-            frame.envelope().into_iter().for_each(|said| era.hear(said));
+    fn read_era(&mut self) -> io::Result<ProtocolEra> {
+        let mut era = ProtocolEra::default();
+        for request_number in 0..self.request_count().min(READ_MAX) {
+            let frame = Frame::read(self.request(request_number)?);
+            frame.envelope().into_iter().for_each(|envelope| era.observe(envelope));
             if era.server_info.is_none() && !era.versions.is_empty() {
-                era.server_info = self.server_info(ask)?;
+                era.server_info = self.server_info(request_number)?;
             }
         }
         Ok(era)
     }
 
     /// The server's description of itself in the answer to a request.
-    fn server_info(&mut self, ask: u32) -> io::Result<Option<Vec<u8>>> {
-        let pair = self.slot_of(ask).pair;
+    fn server_info(&mut self, request_number: u32) -> io::Result<Option<Vec<u8>>> {
+        let pair = self.entry_of(request_number).pair;
         if pair == crate::tape::index::NONE {
             return Ok(None);
         }
-        let answer = self.index.slot(pair);
+        let answer = self.index.entry(pair);
         let line = self.line(&answer)?;
         let meta = json::member(&line, "result");
         let meta = meta.and_then(|result| json::member(result, "_meta"));

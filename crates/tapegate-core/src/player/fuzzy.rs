@@ -6,7 +6,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::json::{Cursor, Fault, Kind};
+use crate::json::{Cursor, JsonFault, JsonKind};
 
 /// The minimum length of hexadecimal digits that count as a hash.
 const HEX_MIN: usize = 16;
@@ -16,9 +16,9 @@ const DIGITS_MIN: usize = 9;
 const DIFFERING_MAX: usize = 32;
 
 /// The leaves of a value, as hashes of path and masked text, sorted.
-pub(super) struct Leaves(Box<[u64]>);
+pub(super) struct LeafHashes(Box<[u64]>);
 
-impl Leaves {
+impl LeafHashes {
     /// The leaves of canonical params; `without` names a member that is known to be equal.
     pub(super) fn of(params: &[u8], without: Option<&str>) -> Self {
         let hasher = FixedState::default();
@@ -66,7 +66,7 @@ pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
     };
     let (ones, twos) = (leaves(one), leaves(two));
     let mut paths = Vec::new();
-    let mut name = |leaf: Leaf<'_>, differs: bool| {
+    let mut name = |leaf: JsonLeaf<'_>, differs: bool| {
         if differs && paths.len() < DIFFERING_MAX {
             paths.push(leaf.path.to_owned());
         }
@@ -80,7 +80,7 @@ pub(super) fn differing(one: &[u8], two: &[u8]) -> Vec<String> {
 
 /// A scalar or an empty container.
 #[derive(Clone, Copy)]
-struct Leaf<'a> {
+struct JsonLeaf<'a> {
     /// The hash of its path, computed step by step: paths may be long and numerous.
     at: u64,
     path: &'a str,
@@ -88,7 +88,7 @@ struct Leaf<'a> {
 }
 
 /// An open container while a value is walked.
-struct Open {
+struct OpenContainer {
     object: bool,
     /// How many children were visited.
     seen: usize,
@@ -98,7 +98,7 @@ struct Open {
 }
 
 /// Visits every scalar and every empty container with its path.
-fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(Leaf<'_>)) {
+fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(JsonLeaf<'_>)) {
     // Canonical text is JSON; for anything else, the part that could be read counts.
     try_walk(text, without, visit).unwrap_or_default();
 }
@@ -106,19 +106,24 @@ fn walk(text: &[u8], without: Option<&str>, visit: &mut dyn FnMut(Leaf<'_>)) {
 fn try_walk(
     text: &[u8],
     without: Option<&str>,
-    visit: &mut dyn FnMut(Leaf<'_>),
-) -> Result<(), Fault> {
+    visit: &mut dyn FnMut(JsonLeaf<'_>),
+) -> Result<(), JsonFault> {
     let hasher = FixedState::default();
     let mut cursor = Cursor::new(text)?;
     let (mut path, mut at) = (String::from("params"), 0);
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenContainer> = Vec::new();
     loop {
         let kind = cursor.kind()?;
-        if matches!(kind, Kind::Object | Kind::Array) {
+        if matches!(kind, JsonKind::Object | JsonKind::Array) {
             cursor.open()?;
-            open.push(Open { object: kind == Kind::Object, seen: 0, length: path.len(), at });
+            open.push(OpenContainer {
+                object: kind == JsonKind::Object,
+                seen: 0,
+                length: path.len(),
+                at,
+            });
         } else {
-            visit(Leaf { at, path: &path, text: cursor.value()? });
+            visit(JsonLeaf { at, path: &path, text: cursor.value()? });
         }
         loop {
             let top = open.len() == 1;
@@ -129,13 +134,13 @@ fn try_walk(
                 let key = cursor.key(&mut first)?;
                 key.map(|key| (format!(".{}", key.decode()), Some(key)))
             } else {
-                let more = cursor.element(&mut first)?;
+                let more = cursor.next_element(&mut first)?;
                 more.then(|| (format!("[{}]", inner.seen), None))
             };
             let Some((step, key)) = more else {
                 if inner.seen == 0 {
                     let text = if inner.object { b"{}" } else { b"[]" };
-                    visit(Leaf { at: inner.at, path: &path, text });
+                    visit(JsonLeaf { at: inner.at, path: &path, text });
                 }
                 open.pop();
                 continue;
@@ -172,7 +177,7 @@ fn masked(text: &[u8]) -> Vec<u8> {
 
 /// The length of the volatile prefix of `text`, and the placeholder for it.
 fn volatile(text: &[u8]) -> (usize, u8) {
-    let moment = moment(text);
+    let moment = date_length(text);
     if moment > 0 {
         return (moment, 0x01);
     }
@@ -191,7 +196,7 @@ fn volatile(text: &[u8]) -> (usize, u8) {
 }
 
 /// The length of the date, or date and time, at the start of `text`.
-fn moment(text: &[u8]) -> usize {
+fn date_length(text: &[u8]) -> usize {
     let shaped = |at: usize, shape: &[u8]| {
         let part = text.get(at..at + shape.len())?;
         let fits = shape.iter().zip(part).all(|(form, byte)| match form {
@@ -232,7 +237,7 @@ mod tests {
     use super::*;
 
     fn score(one: &str, two: &str) -> f64 {
-        Leaves::of(one.as_bytes(), None).score(&Leaves::of(two.as_bytes(), None))
+        LeafHashes::of(one.as_bytes(), None).score(&LeafHashes::of(two.as_bytes(), None))
     }
 
     #[test]

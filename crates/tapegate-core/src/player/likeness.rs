@@ -7,10 +7,10 @@ use std::io;
 
 use foldhash::fast::FixedState;
 
-use super::fuzzy::Leaves;
-use super::tape::{named, naming};
+use super::fuzzy::LeafHashes;
+use super::tape::{request_subject, subject_key};
 use crate::frame::Frame;
-use crate::json::Str;
+use crate::json::JsonStr;
 use crate::signature::Signer;
 
 /// How many recorded requests are cached, and how many leaves in total.
@@ -18,47 +18,47 @@ const KEPT_MAX: usize = 1 << 18;
 const LEAVES_MAX: usize = 1 << 20;
 
 /// The features of a request.
-pub(super) struct Likeness {
+pub(super) struct RequestLikeness {
     /// A hash of its subject: the method, and the name or uri.
     pub(super) about: u64,
     /// All other leaves of its params.
-    pub(super) leaves: Leaves,
+    pub(super) leaves: LeafHashes,
 }
 
 /// The features of recorded requests, as far as they were needed and fit.
 #[derive(Default)]
-pub(super) struct Likenesses {
-    known: HashMap<u32, Likeness, foldhash::fast::RandomState>,
+pub(super) struct LikenessCache {
+    known: HashMap<u32, RequestLikeness, foldhash::fast::RandomState>,
     leaves: usize,
     /// The last one that did not fit.
-    spare: Option<Likeness>,
+    spare: Option<RequestLikeness>,
 }
 
-impl Likeness {
+impl RequestLikeness {
     /// The features of the request `text`.
     pub(super) fn of(text: &[u8], signer: &Signer) -> Self {
         let frame = Frame::read(text);
-        let said = frame.envelope();
-        let method = said.and_then(|said| said.method);
-        let meaning = |text: Option<Str<'_>>| text.map(|text| text.bytes().into_owned());
-        let about = (meaning(method), meaning(said.and_then(named)));
-        let without = said.and_then(naming);
+        let envelope = frame.envelope();
+        let method = envelope.and_then(|envelope| envelope.method);
+        let meaning = |text: Option<JsonStr<'_>>| text.map(|text| text.bytes().into_owned());
+        let about = (meaning(method), meaning(envelope.and_then(request_subject)));
+        let without = envelope.and_then(subject_key);
         Self {
             about: FixedState::default().hash_one(about),
-            leaves: Leaves::of(&signer.canonical(text), without),
+            leaves: LeafHashes::of(&signer.canonical(text), without),
         }
     }
 }
 
-impl Likenesses {
+impl LikenessCache {
     /// The features of a recorded request, which is read if they are not cached.
     pub(super) fn find(
         &mut self,
-        ask: u32,
-        read: impl FnOnce() -> io::Result<Likeness>,
-    ) -> io::Result<&Likeness> {
+        request_number: u32,
+        read: impl FnOnce() -> io::Result<RequestLikeness>,
+    ) -> io::Result<&RequestLikeness> {
         let room = self.known.len() < KEPT_MAX && self.leaves < LEAVES_MAX;
-        match self.known.entry(ask) {
+        match self.known.entry(request_number) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(free) => {
                 let likeness = read()?;
@@ -76,8 +76,8 @@ impl Likenesses {
 mod tests {
     use super::*;
 
-    fn likeness(text: &str) -> Likeness {
-        Likeness::of(text.as_bytes(), &Signer::default())
+    fn likeness(text: &str) -> RequestLikeness {
+        RequestLikeness::of(text.as_bytes(), &Signer::default())
     }
 
     #[test]
@@ -97,15 +97,16 @@ mod tests {
 
     #[test]
     fn each_request_is_read_once_as_long_as_there_is_room() {
-        let mut all = Likenesses::default();
+        let mut all = LikenessCache::default();
         let mut reads = 0;
-        let mut look = |all: &mut Likenesses, ask: u32| {
-            let text = format!(r#"{{"id":1,"method":"m{ask}","params":{{"a":1,"b":2}}}}"#);
+        let mut look = |all: &mut LikenessCache, request_number: u32| {
+            let text =
+                format!(r#"{{"id":1,"method":"m{request_number}","params":{{"a":1,"b":2}}}}"#);
             let read = || {
                 reads += 1;
                 Ok(likeness(&text))
             };
-            let about = all.find(ask, read).unwrap().about;
+            let about = all.find(request_number, read).unwrap().about;
             assert_eq!(about, likeness(&text).about);
             reads
         };

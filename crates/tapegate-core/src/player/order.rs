@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::live::Live;
-use super::run::Run;
-use super::scene::{Scene, Wait};
-use super::tape::Tape;
+use super::live_session::LiveSession;
+use super::scene::{ActiveScene, SceneWait};
+use super::tape::PlayerTape;
+use super::tape_run::TapeRun;
 use crate::tape::index::NONE;
 
 /// How long to wait after the last message of a client that has made every expected request so far. This
@@ -26,15 +26,15 @@ const LATE_NS: u64 = 10_000_000;
 const LOOKED_MAX: usize = 256;
 
 /// The scope of an order: one conversation, in one recorded session.
-pub(super) type Group = (u32, u32);
+pub(super) type OrderGroup = (u32, u32);
 
 /// The waiting scenes of a session, by their next message.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct SceneQueue {
     /// The next slot and the number of each unfinished scene.
-    open: BTreeMap<Group, BTreeSet<(u32, u32)>>,
+    open: BTreeMap<OrderGroup, BTreeSet<(u32, u32)>>,
     /// Those of them that wait for their turn.
-    turns: BTreeMap<Group, BTreeSet<(u32, u32)>>,
+    turns: BTreeMap<OrderGroup, BTreeSet<(u32, u32)>>,
     /// When the last message of the client arrived.
     heard_ns: u64,
     /// Whether a late wake-up was excused by a busy machine since then.
@@ -43,19 +43,19 @@ pub(super) struct Queue {
     gave_up: bool,
 }
 
-impl Queue {
+impl SceneQueue {
     /// Notes that a message of the client arrived.
-    pub(super) fn hear(&mut self, now_ns: u64) {
+    pub(super) fn note_client_activity(&mut self, now_ns: u64) {
         (self.heard_ns, self.excused) = (now_ns, false);
     }
 
     /// Notes that the client deviates from the recorded one, so that long waits are pointless.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn shorten_waits(&mut self) {
         self.gave_up = true;
     }
 
     /// When scenes stop waiting for their turn, if any does.
-    pub(super) fn due(&self) -> Option<u64> {
+    pub(super) fn next_deadline(&self) -> Option<u64> {
         (!self.turns.is_empty()).then_some(self.quiet_from_ns())
     }
 
@@ -67,7 +67,7 @@ impl Queue {
 
     /// Whether the client has been silent long enough to stop waiting. After a late wake-up it gets the
     /// same time again, once: its message may already have arrived.
-    pub(super) fn is_quiet(&mut self, now_ns: u64) -> bool {
+    pub(super) fn is_client_silent(&mut self, now_ns: u64) -> bool {
         let due = self.quiet_from_ns();
         if now_ns < due {
             return false;
@@ -81,31 +81,31 @@ impl Queue {
     }
 
     /// The next slot of the first scene in its group.
-    fn first_open(&self, group: Group) -> u32 {
+    fn first_pending_entry(&self, group: OrderGroup) -> u32 {
         self.open.get(&group).and_then(|open| open.first()).map_or(NONE, |(next, _)| *next)
     }
 
     /// The first scene that waits for its turn.
-    fn first_turn(&self, group: Group) -> Option<(u32, u32)> {
+    fn first_in_turn(&self, group: OrderGroup) -> Option<(u32, u32)> {
         self.turns.get(&group)?.first().copied()
     }
 
     /// The groups in which scenes wait for their turn.
-    pub(super) fn groups(&self) -> Vec<Group> {
+    pub(super) fn groups(&self) -> Vec<OrderGroup> {
         self.turns.keys().copied().collect()
     }
 
-    pub(super) fn keep(&mut self, scene: &Scene) {
+    pub(super) fn insert(&mut self, scene: &ActiveScene) {
         let (group, entry) = (scene.group, (scene.next, scene.number));
         if scene.next != NONE {
             self.open.entry(group).or_default().insert(entry);
         }
-        if scene.wait == Wait::Turn {
+        if scene.wait == SceneWait::Turn {
             self.turns.entry(group).or_default().insert(entry);
         }
     }
 
-    pub(super) fn take(&mut self, scene: &Scene) {
+    pub(super) fn remove(&mut self, scene: &ActiveScene) {
         let (group, entry) = (scene.group, (scene.next, scene.number));
         for set in [&mut self.open, &mut self.turns] {
             if let Some(scenes) = set.get_mut(&group) {
@@ -118,43 +118,48 @@ impl Queue {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// The slot before which a scene, which must not be stored, may continue. If all sessions share one
     /// position, `shared` is their run.
-    pub(super) fn limit(&self, scene: &mut Scene, tape: &Tape, shared: Option<&Run>) -> u32 {
+    pub(super) fn limit(
+        &self,
+        scene: &mut ActiveScene,
+        tape: &PlayerTape,
+        shared: Option<&TapeRun>,
+    ) -> u32 {
         if self.has_left() {
             return NONE;
         }
-        let others = self.queue.first_open(scene.group);
+        let others = self.queue.first_pending_entry(scene.group);
         // Nearly always the answer follows its request, and nothing follows the answer.
-        if scene.next == scene.anchor + 1 && tape.index.slot(scene.next).next == NONE {
+        if scene.next == scene.anchor + 1 && tape.index.entry(scene.next).next == NONE {
             return others;
         }
         let own = || self.runs.iter().find(|run| run.number == scene.group.0);
         let run = shared.or_else(own);
-        others.min(run.map_or(NONE, |run| missing(scene, tape, run)))
+        others.min(run.map_or(NONE, |run| first_missing_entry(scene, tape, run)))
     }
 
     /// Removes and returns the first scene whose turn has come, and the slot before which it may
     /// continue. Once the client is silent, only the order among waiting scenes counts.
-    pub(super) fn take_turn(
+    pub(super) fn take_scene_in_turn(
         &mut self,
-        group: Group,
+        group: OrderGroup,
         quiet: bool,
-        tape: &Tape,
-        shared: Option<&Run>,
-    ) -> Option<(Scene, u32)> {
-        let (next, number) = self.queue.first_turn(group)?;
-        if !quiet && self.queue.first_open(group) < next {
+        tape: &PlayerTape,
+        shared: Option<&TapeRun>,
+    ) -> Option<(ActiveScene, u32)> {
+        let (next, number) = self.queue.first_in_turn(group)?;
+        if !quiet && self.queue.first_pending_entry(group) < next {
             return None;
         }
-        let mut scene = self.take(number)?;
+        let mut scene = self.take_scene(number)?;
         let limit = match quiet {
-            true => self.queue.first_turn(group).map_or(NONE, |(next, _)| next),
+            true => self.queue.first_in_turn(group).map_or(NONE, |(next, _)| next),
             false => self.limit(&mut scene, tape, shared),
         };
         if limit <= next {
-            self.keep(scene);
+            self.store_scene(scene);
             return None;
         }
         Some((scene, limit))
@@ -163,23 +168,27 @@ impl Live {
 
 /// The first slot that belongs to a request that the recorded client made while this one was open, and
 /// that the live client has not made yet.
-fn missing(scene: &mut Scene, tape: &Tape, run: &Run) -> u32 {
+fn first_missing_entry(scene: &mut ActiveScene, tape: &PlayerTape, run: &TapeRun) -> u32 {
     let index = &tape.index;
     let session = index.sessions().get(scene.group.1 as usize).cloned().unwrap_or_default();
     let is_other_session = run.session().is_some_and(|own| own != scene.group.1);
     if scene.ask == NONE || is_other_session {
         return NONE;
     }
-    let is_awaited = |ask: u32| !run.is_used(ask) && !tape.is_unordered(ask) && !tape.is_probe(ask);
+    let is_awaited = |request_number: u32| {
+        !run.is_used(request_number)
+            && !tape.is_unordered(request_number)
+            && !tape.is_probe(request_number)
+    };
     let earlier = scene.earlier.get_or_insert_with(|| {
         let first = scene.ask.saturating_sub(LOOKED_MAX as u32).max(session.start);
-        (first..scene.ask).filter(|ask| is_awaited(*ask)).collect()
+        (first..scene.ask).filter(|request_number| is_awaited(*request_number)).collect()
     });
-    earlier.retain(|ask| is_awaited(*ask));
+    earlier.retain(|request_number| is_awaited(*request_number));
     let mut limit = NONE;
-    for ask in earlier.iter() {
-        let slot = tape.slot_of(*ask);
-        let first = if slot.next > scene.anchor { slot.next } else { slot.pair };
+    for request_number in earlier.iter() {
+        let entry = tape.entry_of(*request_number);
+        let first = if entry.next > scene.anchor { entry.next } else { entry.pair };
         if first > scene.anchor {
             limit = limit.min(first);
         }
@@ -188,12 +197,12 @@ fn missing(scene: &mut Scene, tape: &Tape, run: &Run) -> u32 {
         scene.asked_until += 1;
     }
     let later = (scene.asked_until..session.end).take(LOOKED_MAX);
-    for ask in later {
-        if index.ask(ask).slot >= limit {
+    for request_number in later {
+        if index.request(request_number).entry_number >= limit {
             break;
         }
-        if is_awaited(ask) {
-            limit = limit.min(tape.slot_of(ask).next);
+        if is_awaited(request_number) {
+            limit = limit.min(tape.entry_of(request_number).next);
         }
     }
     limit

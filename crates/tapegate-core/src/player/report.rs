@@ -1,10 +1,10 @@
 //! What a replay reports, as it runs and at its end.
 
-use super::replies::ChangedReply;
+use super::client_replies::ChangedReply;
 
 /// Something to report while a tape is played.
 #[derive(Debug)]
-pub enum Notice<'a> {
+pub enum ReplayNotice<'a> {
     /// Details for debugging.
     Debug(String),
     /// A request was matched to the tape.
@@ -12,7 +12,7 @@ pub enum Notice<'a> {
         /// The recorded request's `seq`, or its line where there is none.
         number: u32,
         /// The live request, redacted as the tape is.
-        asked: &'a [u8],
+        request: &'a [u8],
         /// How it was matched.
         how: &'static str,
     },
@@ -25,7 +25,7 @@ pub enum Notice<'a> {
         /// The recorded request.
         recorded: &'a [u8],
         /// The live request, redacted as the tape is.
-        asked: &'a [u8],
+        request: &'a [u8],
     },
     /// A request was not on the tape.
     Diverged(&'a Divergence),
@@ -47,18 +47,18 @@ pub struct Divergence {
     /// The request, redacted as the tape is.
     pub request: Vec<u8>,
     /// Why nothing matches.
-    pub reason: Reason,
+    pub reason: DivergenceReason,
     /// The next request on the tape, if another one was made.
-    pub next: Option<Near>,
+    pub next: Option<NearMatch>,
     /// The nearest recorded requests, best first; at most three.
-    pub nearest: Vec<Near>,
+    pub nearest: Vec<NearMatch>,
     /// Whether it was passed to the server behind the tape.
     pub passed_on: bool,
 }
 
 /// Why nothing on the tape matches a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum DivergenceReason {
     /// Nothing like it was recorded.
     NotRecorded,
     /// It was recorded, but is made more often than that.
@@ -77,7 +77,7 @@ pub enum Reason {
 
 /// A recorded request that is similar.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Near {
+pub struct NearMatch {
     /// Its `seq`, or its line where there is none.
     pub number: u32,
     /// The recorded request.
@@ -90,13 +90,13 @@ pub struct Near {
 
 /// The outcome of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Summary {
+pub struct ReplaySummary {
     /// Requests answered from the tape.
     pub matched: u64,
     /// How many of those had params that differ from the recorded ones.
     pub differing: u64,
     /// The first of them.
-    pub differing_first: Vec<Differing>,
+    pub differing_first: Vec<DifferingRequest>,
     /// Requests answered without the tape, as any server would answer them, such as `ping`.
     pub courtesies: u64,
     /// Requests for which the tape had no answer.
@@ -114,7 +114,7 @@ pub struct Summary {
     /// How many recorded requests no client made.
     pub unused: u64,
     /// The first of them.
-    pub unused_first: Vec<Unused>,
+    pub unused_first: Vec<UnusedRequest>,
     /// Answers of the client that differ from the recorded ones.
     pub changed_replies: u64,
     /// How many of those count as divergences.
@@ -136,25 +136,25 @@ pub struct ExtraRead {
     /// The recorded request's `seq`, or its line where there is none.
     pub number: u32,
     /// The live request, redacted as the tape is.
-    pub asked: Vec<u8>,
+    pub request: Vec<u8>,
     /// Whether it was made more often than recorded.
     pub again: bool,
 }
 
 /// A request that was answered with the answer recorded for other params.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differing {
+pub struct DifferingRequest {
     /// The recorded request's `seq`, or its line where there is none.
     pub number: u32,
     /// The recorded request.
     pub recorded: Vec<u8>,
     /// The live request, redacted as the tape is.
-    pub asked: Vec<u8>,
+    pub request: Vec<u8>,
 }
 
 /// A recorded request that no client made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unused {
+pub struct UnusedRequest {
     /// Its `seq`, or its line where there is none.
     pub number: u32,
     /// The method.
@@ -163,9 +163,9 @@ pub struct Unused {
     pub name: Option<String>,
 }
 
-impl Reason {
+impl DivergenceReason {
     /// The reason as worded in an error message.
-    pub fn words(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::NotRecorded => "not on the tape",
             Self::Exhausted => "requested more often than recorded",

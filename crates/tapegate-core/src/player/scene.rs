@@ -4,34 +4,34 @@
 //! an answer of the client where the tape has one, answers the request, and sends what came after.
 //! Ids and progress tokens are replaced by the live ones.
 
-mod saying;
+mod output;
 
 use std::io;
 
-use super::Context;
-use super::cancelling::Cancellable;
-use super::live::Live;
-use super::order::Group;
-use super::tape::Tape;
-use crate::actor::Act;
+use super::PlayContext;
+use super::cancellable_requests::CancellableRequest;
+use super::live_session::LiveSession;
+use super::order::OrderGroup;
+use super::tape::PlayerTape;
+use crate::actor::ActorAction;
 use crate::frame::{Envelope, Frame};
-use crate::pending::Small;
+use crate::pending::SmallId;
 use crate::side::Side;
-use crate::tape::index::{NONE, Slot};
-use crate::time::At;
+use crate::tape::index::{IndexEntry, NONE};
+use crate::time::Timestamp;
 
 /// How long to wait for an answer of the client.
 const REPLY_NS_MAX: u64 = 60_000_000_000;
 
 /// An active scene.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct ActiveScene {
     /// Its number in the session.
     pub(super) number: u32,
     /// The run that it belongs to.
     run: u32,
     /// The scenes with the same group are kept in order.
-    pub(super) group: Group,
+    pub(super) group: OrderGroup,
     /// The client's recorded message.
     pub(super) anchor: u32,
     /// The client's recorded request, if the message is one.
@@ -43,11 +43,11 @@ pub(super) struct Scene {
     /// No request after this one and before this number is still awaited.
     pub(super) asked_until: u32,
     /// The live request's id; a notification has none.
-    pub(super) id: Option<Small>,
+    pub(super) id: Option<SmallId>,
     /// The batch that the answer belongs to, if any.
     pub(super) batch: Option<u32>,
     /// The recorded progress token and the live one.
-    names: Names,
+    names: TokenNames,
     /// The time from which delays count, live and on the tape.
     base: (u64, u64),
     /// Whether that time is still the time of the request.
@@ -55,9 +55,9 @@ pub(super) struct Scene {
     /// Requests sent to the client in this scene, and whether each is answered or needs no answer.
     asked: Vec<(u32, bool)>,
     /// The live request, if the recorded client cancelled it.
-    pub(super) cancellable: Option<Box<Cancellable>>,
+    pub(super) cancellable: Option<Box<CancellableRequest>>,
     /// What the scene waits for.
-    pub(super) wait: Wait,
+    pub(super) wait: SceneWait,
     pub(super) answered: bool,
     /// Whether the stream of the request was ended before its answer.
     parted: bool,
@@ -65,14 +65,14 @@ pub(super) struct Scene {
 
 /// The progress token of the recorded request, and the live one that replaces it.
 #[derive(Debug, Default)]
-struct Names {
+struct TokenNames {
     token: Option<Box<[u8]>>,
     live_token: Option<Box<[u8]>>,
 }
 
 /// What a scene waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum SceneWait {
     /// Nothing.
     No,
     /// A point in time.
@@ -87,51 +87,56 @@ pub(super) enum Wait {
     Open,
 }
 
-impl Scene {
+impl ActiveScene {
     /// A scene that begins with a message of the client.
-    pub(super) fn new((number, run): (u32, u32), anchor: u32, slot: &Slot, at: At) -> Self {
+    pub(super) fn new(
+        (number, run): (u32, u32),
+        anchor: u32,
+        entry: &IndexEntry,
+        at: Timestamp,
+    ) -> Self {
         Self {
             number,
             run,
-            group: (run, slot.session),
+            group: (run, entry.session),
             anchor,
             ask: NONE,
-            next: slot.next,
+            next: entry.next,
             earlier: None,
             asked_until: NONE,
             id: None,
             batch: None,
-            names: Names::default(),
-            base: (at.mono_ns, slot.at_us),
+            names: TokenNames::default(),
+            base: (at.mono_ns, entry.at_us),
             from_request: true,
             asked: Vec::new(),
             cancellable: None,
-            wait: Wait::No,
+            wait: SceneWait::No,
             answered: false,
             parted: false,
         }
     }
 
     /// Connects the scene to a live request and the recorded one.
-    pub(super) fn answering(
+    pub(super) fn bind_to_request(
         mut self,
-        said: &Envelope<'_>,
+        envelope: &Envelope<'_>,
         batch: Option<u32>,
-        ask: u32,
-        tape: &mut Tape,
+        request_number: u32,
+        tape: &mut PlayerTape,
     ) -> io::Result<Self> {
-        (self.ask, self.asked_until) = (ask, ask.saturating_add(1));
-        self.id = said.id.map(Small::new);
+        (self.ask, self.asked_until) = (request_number, request_number.saturating_add(1));
+        self.id = envelope.id.map(SmallId::new);
         self.batch = batch;
-        let slot = tape.index.slot(self.anchor);
+        let entry = tape.index.entry(self.anchor);
         // If only the answer follows, nothing in it refers to the request's token.
-        let bare = slot.pair != NONE && slot.next == slot.pair;
-        if !bare || tape.index.slot(slot.pair).next != NONE {
-            let frame = Frame::read(tape.text(&slot)?);
+        let bare = entry.pair != NONE && entry.next == entry.pair;
+        if !bare || tape.index.entry(entry.pair).next != NONE {
+            let frame = Frame::read(tape.text(&entry)?);
             let recorded = frame.envelope();
-            self.names = Names {
+            self.names = TokenNames {
                 token: recorded.and_then(|recorded| recorded.progress_token).map(Into::into),
-                live_token: said.progress_token.map(Into::into),
+                live_token: envelope.progress_token.map(Into::into),
             };
         }
         Ok(self)
@@ -143,90 +148,99 @@ impl Scene {
     }
 
     /// Notes an answer of the client; returns true if the scene was waiting for it.
-    pub(super) fn replied(&mut self, request: u32, at: At, tape: &Tape) -> bool {
-        self.asked.iter_mut().filter(|(slot, _)| *slot == request).for_each(|asked| asked.1 = true);
-        let waited = matches!(self.wait, Wait::Reply(slot, _) if slot == request);
+    pub(super) fn note_reply(&mut self, request: u32, at: Timestamp, tape: &PlayerTape) -> bool {
+        self.asked
+            .iter_mut()
+            .filter(|(entry_number, _)| *entry_number == request)
+            .for_each(|asked| asked.1 = true);
+        let waited = matches!(self.wait, SceneWait::Reply(slot, _) if slot == request);
         if waited {
-            self.wait = Wait::No;
-            self.rebase(at, tape.index.slot(self.next).at_us);
+            self.wait = SceneWait::No;
+            self.rebase(at, tape.index.entry(self.next).at_us);
         }
         waited
     }
 
-    fn rebase(&mut self, at: At, recorded_us: u64) {
+    fn rebase(&mut self, at: Timestamp, recorded_us: u64) {
         self.base = (at.mono_ns, recorded_us);
         self.from_request = false;
     }
 
     /// When to send a recorded message.
-    fn due(&self, slot: &Slot, pace: f64) -> u64 {
-        let recorded_us = match slot.latency_us {
+    fn entry_due_ns(&self, entry: &IndexEntry, pace: f64) -> u64 {
+        let recorded_us = match entry.latency_us {
             Some(latency) if self.from_request => latency,
-            _ => slot.at_us.saturating_sub(self.base.1),
+            _ => entry.at_us.saturating_sub(self.base.1),
         };
         self.base.0.saturating_add((recorded_us as f64 * 1000.0 * pace) as u64)
     }
 
     /// Plays until it has to wait, or up to the slot `limit`. Returns false when the scene is over.
-    pub(super) fn play(
+    pub(super) fn advance(
         &mut self,
-        context: &mut Context<'_>,
-        live: &mut Live,
-        (at, limit): (At, u32),
-        act: &mut dyn FnMut(Act<'_>),
+        context: &mut PlayContext<'_>,
+        live: &mut LiveSession,
+        (at, limit): (Timestamp, u32),
+        act: &mut dyn FnMut(ActorAction<'_>),
     ) -> io::Result<bool> {
-        self.wait = Wait::No;
+        self.wait = SceneWait::No;
         while self.next != NONE {
-            let slot = context.tape.index.slot(self.next);
-            if slot.from == Side::Client {
-                let asked = self.asked.iter().find(|asked| asked.0 == slot.pair);
+            let entry = context.tape.index.entry(self.next);
+            if entry.from == Side::Client {
+                let asked = self.asked.iter().find(|asked| asked.0 == entry.pair);
                 if asked.is_some_and(|asked| !asked.1) && !live.has_left() {
-                    self.wait = Wait::Reply(slot.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));
+                    self.wait =
+                        SceneWait::Reply(entry.pair, at.mono_ns.saturating_add(REPLY_NS_MAX));
                     return Ok(true);
                 }
-                self.next = slot.next;
+                self.next = entry.next;
                 continue;
             }
             if self.next >= limit {
-                self.wait = Wait::Turn;
+                self.wait = SceneWait::Turn;
                 return Ok(true);
             }
-            self.part(context.tape, &slot, act);
-            let due = live.moment(self.due(&slot, context.options.pace));
+            self.close_for_resumption(context.tape, &entry, act);
+            let due = live.clamp_due(self.entry_due_ns(&entry, context.options.pace));
             if due > at.mono_ns {
-                self.wait = Wait::Until(due);
+                self.wait = SceneWait::Until(due);
                 return Ok(true);
             }
-            self.say(context, live, &slot, act)?;
-            self.next = slot.next;
+            self.send_entry(context, live, &entry, act)?;
+            self.next = entry.next;
         }
         let open = self.id.is_some() && !self.answered;
         if open {
-            let cancel = self.cancellable.as_ref().map(|kept| Wait::Cancel(kept.due_ns));
-            self.wait = cancel.unwrap_or(Wait::Open);
+            let cancel = self.cancellable.as_ref().map(|kept| SceneWait::Cancel(kept.due_ns));
+            self.wait = cancel.unwrap_or(SceneWait::Open);
         }
         Ok(open)
     }
 
     /// Ends the stream of the request where the recorded client reconnected for the rest. Other
     /// messages on a resumed stream belong to the session, whose stream it was.
-    fn part(&mut self, tape: &Tape, slot: &Slot, act: &mut dyn FnMut(Act<'_>)) {
-        if !slot.resumed || self.parted || self.answered {
+    fn close_for_resumption(
+        &mut self,
+        tape: &PlayerTape,
+        entry: &IndexEntry,
+        act: &mut dyn FnMut(ActorAction<'_>),
+    ) {
+        if !entry.resumed || self.parted || self.answered {
             return;
         }
-        let answer = tape.index.slot(self.anchor).pair;
+        let answer = tape.index.entry(self.anchor).pair;
         if let Some(id) = self.id.as_ref().filter(|_| answer != NONE)
-            && tape.index.slot(answer).resumed
+            && tape.index.entry(answer).resumed
         {
             self.parted = true;
-            act(Act::Part(id.bytes()));
+            act(ActorAction::Part(id.bytes()));
         }
     }
 
     /// Stops waiting for an answer of the client.
-    pub(super) fn wait_no_longer(&mut self, at: At, tape: &Tape) {
-        if let Wait::Reply(request, _) = self.wait {
-            self.replied(request, at, tape);
+    pub(super) fn stop_waiting(&mut self, at: Timestamp, tape: &PlayerTape) {
+        if let SceneWait::Reply(request, _) = self.wait {
+            self.note_reply(request, at, tape);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The events that the wire feeds into the relay, and the actions that the relay returns.
 
 use super::own_message::OwnMessage;
-use super::permit::Permitted;
-use crate::gate::{Settlement, Ticket};
-use crate::lines::Oversize;
+use super::permit::PermittedMessage;
+use crate::gate::{HoldId, HoldOutcome};
+use crate::lines::OversizeMessage;
 use crate::side::{Lane, Side};
-use crate::tape::{Entry, Provenance};
+use crate::tape::{Provenance, TapeEntry};
 
 /// Something that happened on the wire.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub enum Event<'a> {
         /// Who sent it.
         from: Side,
         /// The parts of it that were kept.
-        message: Oversize,
+        message: OversizeMessage,
         /// The limit it exceeded.
         bytes_max: usize,
     },
@@ -73,7 +73,7 @@ pub enum Event<'a> {
         /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
         /// The reason to record.
-        why: &'a str,
+        reason: &'a str,
         /// Whether the other side gets it anyway.
         delivered: bool,
     },
@@ -86,7 +86,7 @@ pub enum Event<'a> {
         /// Its exact bytes, line ending not included.
         bytes: &'a [u8],
         /// The reason, for the side that waits for an answer.
-        why: &'a str,
+        reason: &'a str,
     },
     /// Requests will get no JSON-RPC answer: HTTP failed, or their client is gone.
     Dismissed {
@@ -97,7 +97,7 @@ pub enum Event<'a> {
         /// The request or batch; `None` for all requests pending in the lane.
         bytes: Option<&'a [u8]>,
         /// The error message to answer with; `None` for no answer.
-        why: Option<&'a str>,
+        reason: Option<&'a str>,
     },
     /// A request failed in transit or was refused there: its sender gets `error`.
     Failed {
@@ -113,14 +113,14 @@ pub enum Event<'a> {
     /// A held call was decided.
     Settled {
         /// The held call.
-        ticket: Ticket,
+        hold_id: HoldId,
         /// The decision.
-        settlement: Settlement,
+        outcome: HoldOutcome,
     },
     /// The caller of a held call is gone and needs no answer.
     Withdrawn {
         /// The held call.
-        ticket: Ticket,
+        hold_id: HoldId,
     },
     /// Time has passed: handle everything due by [`super::Relay::due_ns`].
     Tick,
@@ -129,7 +129,7 @@ pub enum Event<'a> {
         /// Their lane, or all lanes.
         lane: Option<Lane>,
         /// The reason, for the callers.
-        why: &'a str,
+        reason: &'a str,
         /// Whether to keep calls that only wait for a list of ours, which needs no person.
         keeps_lists: bool,
     },
@@ -140,7 +140,7 @@ pub enum Event<'a> {
         /// Who is gone.
         side: Side,
         /// The reason, for requests that still wait.
-        why: &'a str,
+        reason: &'a str,
         /// The `error_type` of the answers, if there is one.
         error_type: Option<&'a str>,
     },
@@ -149,9 +149,9 @@ pub enum Event<'a> {
 /// Something the wire must do, in order. Entries are lent (`'r`); a message that is sent on unchanged
 /// lives as long as the event (`'e`).
 #[derive(Debug)]
-pub enum Action<'r, 'e> {
+pub enum RelayAction<'r, 'e> {
     /// Put an entry on the tape.
-    Record(&'r Entry<'r>),
+    Record(&'r TapeEntry<'r>),
     /// Send on a message that the gate has let through.
     Forward {
         /// Its lane.
@@ -159,21 +159,21 @@ pub enum Action<'r, 'e> {
         /// Its recipient.
         to: Side,
         /// The message.
-        message: Permitted<'e>,
+        message: PermittedMessage<'e>,
     },
     /// The message that was just received is held under this id.
     Held {
         /// Its lane.
         lane: Lane,
         /// The id of the hold.
-        ticket: Ticket,
+        hold_id: HoldId,
     },
     /// A held call is held again under another id.
     HeldAgain {
         /// The old id.
-        was: Ticket,
+        was: HoldId,
         /// The new id.
-        ticket: Ticket,
+        hold_id: HoldId,
     },
     /// Send a message of our own.
     Answer {
@@ -182,6 +182,6 @@ pub enum Action<'r, 'e> {
         /// Its recipient.
         to: Side,
         /// The message.
-        message: Permitted<'static>,
+        message: PermittedMessage<'static>,
     },
 }

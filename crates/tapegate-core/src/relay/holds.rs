@@ -4,10 +4,10 @@
 
 use super::own_message::OwnMessage;
 use crate::frame::same_id;
-use crate::gate::{Approval, Hold, Refusal, Ticket, Topic};
-use crate::pending::{Asked, Unanswered};
+use crate::gate::{Approval, Hold, HoldId, Refusal, Topic};
+use crate::pending::{PendingRequest, UnansweredRequest};
 use crate::side::{Lane, Side};
-use crate::time::At;
+use crate::time::Timestamp;
 
 /// How many calls of one session may be held at once.
 pub const HELD_MAX: usize = 32;
@@ -19,12 +19,12 @@ const PROGRESS_NS: u64 = 5_000_000_000;
 
 /// The held calls, in order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Holds(Vec<Held>);
+pub(super) struct HoldQueue(Vec<HeldRequest>);
 
 /// A held call.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) ticket: Ticket,
+pub(super) struct HeldRequest {
+    pub(super) hold_id: HoldId,
     pub(super) lane: Lane,
     pub(super) from: Side,
     /// The raw id.
@@ -32,7 +32,7 @@ pub(super) struct Held {
     /// Its exact bytes, line ending not included.
     pub(super) bytes: Vec<u8>,
     /// When it arrived.
-    pub(super) at: At,
+    pub(super) at: Timestamp,
     /// Its number on the tape.
     pub(super) n: u64,
     /// The error its caller gets if there is no decision in time; `None` if it is then sent on.
@@ -44,38 +44,38 @@ pub(super) struct Held {
     /// How often it has been held again.
     pub(super) rounds: u32,
     deadline_ns: u64,
-    progress: Option<Progress>,
+    progress: Option<HoldProgress>,
 }
 
 /// A progress message to the caller of a held call, and where to send it.
-pub(super) type Told = (Ticket, (At, Lane, Side), OwnMessage);
+pub(super) type HoldKeepalive = (HoldId, (Timestamp, Lane, Side), OwnMessage);
 
 /// Progress messages for a caller that gave a progress token.
 #[derive(Debug)]
-struct Progress {
+struct HoldProgress {
     /// The raw token.
     token: Vec<u8>,
     count: u64,
     next_ns: u64,
 }
 
-impl Held {
+impl HeldRequest {
     /// A call that is held from `now` on, as `hold` says.
     pub(super) fn new(
-        now: At,
+        now: Timestamp,
         (lane, from): (Lane, Side),
         (id, bytes, token): (&[u8], &[u8], Option<&[u8]>),
         n: u64,
         hold: Hold,
     ) -> Self {
         let next_ns = now.mono_ns.saturating_add(PROGRESS_NS);
-        let progress = token.map(|token| Progress { token: token.to_vec(), count: 0, next_ns });
+        let progress = token.map(|token| HoldProgress { token: token.to_vec(), count: 0, next_ns });
         let (id, bytes, at) = (id.to_vec(), bytes.to_vec(), now);
-        let Hold { ticket, timeout_ms, on_timeout } = hold;
+        let Hold { hold_id, timeout_ms, on_timeout } = hold;
         let deadline_ns = deadline(now, timeout_ms);
         let (approval, awaits_list, rounds) = (None, false, 0);
         Self {
-            ticket,
+            hold_id,
             lane,
             from,
             id,
@@ -92,21 +92,26 @@ impl Held {
     }
 
     /// The same call, held again.
-    pub(super) fn again(self, now: At, hold: Hold) -> Self {
-        let Hold { ticket, timeout_ms, on_timeout } = hold;
+    pub(super) fn held_again(self, now: Timestamp, hold: Hold) -> Self {
+        let Hold { hold_id: ticket, timeout_ms, on_timeout } = hold;
         let (deadline_ns, rounds) = (deadline(now, timeout_ms), self.rounds + 1);
-        Self { ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
+        Self { hold_id: ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
     }
 
     /// Turns it into an unanswered request.
-    pub(super) fn unanswered(self) -> (Unanswered, Option<Ticket>) {
-        let asked =
-            Asked { at: self.at, n: self.n, topic: Topic::Other, cancelled: false, late: false };
-        (Unanswered { lane: self.lane, id: self.id, asked }, Some(self.ticket))
+    pub(super) fn into_unanswered(self) -> (UnansweredRequest, Option<HoldId>) {
+        let pending_request = PendingRequest {
+            at: self.at,
+            n: self.n,
+            topic: Topic::Other,
+            cancelled: false,
+            late: false,
+        };
+        (UnansweredRequest { lane: self.lane, id: self.id, pending_request }, Some(self.hold_id))
     }
 
     /// The progress message for its caller, if one is due.
-    fn told(&mut self, now: At) -> Option<Told> {
+    fn keepalive_due(&mut self, now: Timestamp) -> Option<HoldKeepalive> {
         if self.awaits_list {
             return None;
         }
@@ -116,16 +121,16 @@ impl Held {
         // Progress must increase, and the server's own may start anywhere above zero.
         let grown = format!("{:.6}", progress.count as f64 / 1e6);
         let message = OwnMessage::progress(&progress.token, &grown);
-        Some((self.ticket, (now, self.lane, self.from), message))
+        Some((self.hold_id, (now, self.lane, self.from), message))
     }
 
-    fn due_ns(&self) -> u64 {
+    fn next_due_ns(&self) -> u64 {
         let progress = self.progress.as_ref().filter(|_| !self.awaits_list);
         progress.map_or(self.deadline_ns, |one| one.next_ns.min(self.deadline_ns))
     }
 }
 
-impl Holds {
+impl HoldQueue {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -141,85 +146,99 @@ impl Holds {
     }
 
     /// How many calls of `from` are held.
-    pub(super) fn of(&self, from: Side) -> usize {
-        self.0.iter().filter(|held| held.from == from).count()
+    pub(super) fn count_from(&self, from: Side) -> usize {
+        self.0.iter().filter(|held_request| held_request.from == from).count()
     }
 
-    pub(super) fn put(&mut self, held: Held) {
-        self.0.push(held);
+    pub(super) fn insert(&mut self, held_request: HeldRequest) {
+        self.0.push(held_request);
     }
 
     /// Whether a call is held under this id.
-    pub(super) fn is_held(&self, ticket: Ticket) -> bool {
-        self.0.iter().any(|held| held.ticket == ticket)
+    pub(super) fn is_held(&self, hold_id: HoldId) -> bool {
+        self.0.iter().any(|held_request| held_request.hold_id == hold_id)
     }
 
     /// Makes a held call wait for lists instead of a person; false if there is no such call.
-    pub(super) fn await_list(&mut self, ticket: Ticket) -> bool {
-        let held = self.0.iter_mut().find(|held| held.ticket == ticket);
-        held.map(|held| held.awaits_list = true).is_some()
+    pub(super) fn await_list(&mut self, hold_id: HoldId) -> bool {
+        let held_request = self.0.iter_mut().find(|held_request| held_request.hold_id == hold_id);
+        held_request.map(|held_request| held_request.awaits_list = true).is_some()
     }
 
     /// Removes and returns the call held under this id.
-    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Held> {
-        self.take_if(|held| held.ticket == ticket)
+    pub(super) fn take(&mut self, hold_id: HoldId) -> Option<HeldRequest> {
+        self.take_if(|held_request| held_request.hold_id == hold_id)
     }
 
     /// Whether a call of `from` with this id is held.
-    pub(super) fn has(&self, lane: Lane, from: Side, id: &[u8]) -> bool {
-        self.0.iter().any(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
+    pub(super) fn contains(&self, lane: Lane, from: Side, id: &[u8]) -> bool {
+        self.0.iter().any(|held_request| {
+            (held_request.lane, held_request.from) == (lane, from) && same_id(&held_request.id, id)
+        })
     }
 
     /// How many calls of `from` with this id are held that a message in `lane` can refer to.
-    pub(super) fn reached(&self, lane: Lane, from: Side, id: &[u8]) -> usize {
-        let is_it = |held: &&Held| lane.reaches(held.lane) && held.from == from;
-        self.0.iter().filter(is_it).filter(|held| same_id(&held.id, id)).count()
+    pub(super) fn count_reachable(&self, lane: Lane, from: Side, id: &[u8]) -> usize {
+        let is_it = |held: &&HeldRequest| lane.reaches(held.lane) && held.from == from;
+        self.0.iter().filter(is_it).filter(|held_request| same_id(&held_request.id, id)).count()
     }
 
     /// Removes and returns the oldest call of `from` with this id that a message in `lane` can refer to.
-    pub(super) fn take_reached(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
-        self.take_if(|held| lane.reaches(held.lane) && held.from == from && same_id(&held.id, id))
+    pub(super) fn take_reachable(
+        &mut self,
+        lane: Lane,
+        from: Side,
+        id: &[u8],
+    ) -> Option<HeldRequest> {
+        self.take_if(|held_request| {
+            lane.reaches(held_request.lane)
+                && held_request.from == from
+                && same_id(&held_request.id, id)
+        })
     }
 
     /// Removes and returns the oldest call of `from` with this id.
-    pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<Held> {
-        self.take_if(|held| (held.lane, held.from) == (lane, from) && same_id(&held.id, id))
+    pub(super) fn take_id(&mut self, lane: Lane, from: Side, id: &[u8]) -> Option<HeldRequest> {
+        self.take_if(|held_request| {
+            (held_request.lane, held_request.from) == (lane, from) && same_id(&held_request.id, id)
+        })
     }
 
     /// Removes and returns the oldest call of `from`, in one lane or all. If `keeps_lists`, skips calls that
     /// wait for a list of ours.
-    pub(super) fn take_of(
+    pub(super) fn take_oldest_of(
         &mut self,
         lane: Option<Lane>,
         from: Side,
         keeps_lists: bool,
-    ) -> Option<Held> {
-        self.take_if(|held| {
-            let is_there = held.from == from && lane.is_none_or(|lane| lane == held.lane);
-            is_there && !(keeps_lists && held.awaits_list)
+    ) -> Option<HeldRequest> {
+        self.take_if(|held_request| {
+            let is_there =
+                held_request.from == from && lane.is_none_or(|lane| lane == held_request.lane);
+            is_there && !(keeps_lists && held_request.awaits_list)
         })
     }
 
     /// Removes and returns the oldest call that has timed out.
-    pub(super) fn take_late(&mut self, now: At) -> Option<Held> {
-        self.take_if(|held| held.deadline_ns <= now.mono_ns)
+    pub(super) fn take_late(&mut self, now: Timestamp) -> Option<HeldRequest> {
+        self.take_if(|held_request| held_request.deadline_ns <= now.mono_ns)
     }
 
     /// The progress messages that are due.
-    pub(super) fn told(&mut self, now: At) -> Vec<Told> {
-        self.0.iter_mut().filter_map(|held| held.told(now)).collect()
+    pub(super) fn keepalives_due(&mut self, now: Timestamp) -> Vec<HoldKeepalive> {
+        self.0.iter_mut().filter_map(|held_request| held_request.keepalive_due(now)).collect()
     }
 
     /// When something is due next, by the monotonic clock.
-    pub(super) fn due_ns(&self) -> Option<u64> {
-        self.0.iter().map(Held::due_ns).min()
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        self.0.iter().map(HeldRequest::next_due_ns).min()
     }
 
-    fn take_if(&mut self, is_it: impl Fn(&Held) -> bool) -> Option<Held> {
+    fn take_if(&mut self, is_it: impl Fn(&HeldRequest) -> bool) -> Option<HeldRequest> {
         self.0.iter().position(is_it).map(|at| self.0.remove(at))
     }
 }
 
-fn deadline(now: At, timeout_ms: u64) -> u64 {
+fn deadline(now: Timestamp, timeout_ms: u64) -> u64 {
     now.mono_ns.saturating_add(timeout_ms.saturating_mul(1_000_000))
 }

@@ -1,13 +1,13 @@
 //! Orphans: answers that match no request, and requests that get no answer. Both are reported to the
 //! gate, whichever side sent them; only an answer that a client may take for another is refused.
 
-use super::gating::{CODE_INVALID, refusal};
-use super::{Emit, Relay, Way};
-use crate::frame::{Body, Envelope, Frame, Kind, envelopes};
+use super::gate_dispatch::{CODE_INVALID, refusal};
+use super::{ActionSink, MessageOrigin, Relay};
+use crate::frame::{Envelope, Frame, FrameBody, MessageKind, envelopes};
 use crate::gate::{Gate, Topic};
 use crate::json;
 use crate::side::Side;
-use crate::time::At;
+use crate::time::Timestamp;
 
 /// How many late requests of one side are reported at once; the others are ignored.
 const LATE_MAX: usize = 64;
@@ -20,85 +20,102 @@ impl Relay {
     /// that a single answer is for, if known.
     pub(super) fn note_orphan_replies<G: Gate + ?Sized>(
         &self,
-        way: Way,
+        origin: MessageOrigin,
         frame: &Frame<'_>,
         topic: Option<Topic>,
         gate: &mut G,
     ) {
         // A resumed stream may repeat answers.
-        if way.resumed {
+        if origin.resumed {
             return;
         }
         match frame.body() {
-            Body::Message(said) if topic.is_none() => self.note_orphan_reply(way, said, gate),
-            Body::Batch => {
-                for said in envelopes(frame) {
-                    self.note_orphan_reply(way, &said, gate);
+            FrameBody::Message(envelope) if topic.is_none() => {
+                self.note_orphan_reply(origin, envelope, gate)
+            }
+            FrameBody::Batch => {
+                for envelope in envelopes(frame) {
+                    self.note_orphan_reply(origin, &envelope, gate);
                 }
             }
             _ => {}
         }
     }
 
-    fn note_orphan_reply<G: Gate + ?Sized>(&self, way: Way, said: &Envelope<'_>, gate: &mut G) {
-        let Some(id) = said.id else { return };
-        let answers = match said.kind() {
-            Kind::Response => true,
+    fn note_orphan_reply<G: Gate + ?Sized>(
+        &self,
+        origin: MessageOrigin,
+        envelope: &Envelope<'_>,
+        gate: &mut G,
+    ) {
+        let Some(id) = envelope.id else { return };
+        let answers = match envelope.kind() {
+            MessageKind::Response => true,
             // An error without an id answers something that could not be read.
-            Kind::Error => id != b"null",
+            MessageKind::Error => id != b"null",
             _ => false,
         };
-        let asker = way.from.other();
+        let asker = origin.from.other();
         let known = || {
-            self.asks_of(asker).find(way.lane, id).is_some() || self.holds.has(way.lane, asker, id)
+            self.pending(asker).find(origin.lane, id).is_some()
+                || self.holds.contains(origin.lane, asker, id)
         };
         if answers && !known() {
-            gate.orphan_reply(way.at, way.lane, way.from, id);
+            gate.note_orphan_reply(origin.at, origin.lane, origin.from, id);
         }
     }
 
     /// Refuses an answer of the server that matches no request, but that lenient clients take for the
     /// answer to a pending one: `"7"` for `7`. The sender of that request gets one error. Returns
     /// whether the answer was refused.
-    pub(super) fn refuses_mistaken<G: Gate + ?Sized>(
+    pub(super) fn refuse_lookalike_answer<G: Gate + ?Sized>(
         &mut self,
-        way: Way,
+        origin: MessageOrigin,
         frame: &Frame<'_>,
         gate: &mut G,
-        emit: &mut Emit<'_, '_>,
+        emit: &mut ActionSink<'_, '_>,
     ) -> bool {
-        if way.from != Side::Server {
+        if origin.from != Side::Server {
             return false;
         }
         let mistaken: Vec<Vec<u8>> = match frame.body() {
-            Body::Message(said) => self.mistaken_for(way, said).into_iter().collect(),
-            Body::Batch => {
-                envelopes(frame).iter().filter_map(|said| self.mistaken_for(way, said)).collect()
+            FrameBody::Message(envelope) => {
+                self.lookalike_request_id(origin, envelope).into_iter().collect()
             }
-            Body::Garbage(_) => return false,
+            FrameBody::Batch => envelopes(frame)
+                .iter()
+                .filter_map(|envelope| self.lookalike_request_id(origin, envelope))
+                .collect(),
+            FrameBody::Garbage(_) => return false,
         };
-        if mistaken.is_empty() || !gate.enforces() {
+        if mistaken.is_empty() || !gate.is_enforcing() {
             return false;
         }
-        gate.unsent(way.at, way.lane, way.from, frame, MISTAKEN);
+        gate.note_unsent(origin.at, origin.lane, origin.from, frame, MISTAKEN);
         let refusal = refusal(CODE_INVALID, MISTAKEN);
-        self.refuse(way, frame, &refusal, emit);
+        self.refuse(origin, frame, &refusal, emit);
         for id in mistaken {
-            self.deny_asker(way, &id, &refusal, emit);
+            self.refuse_to_requester(origin, &id, &refusal, emit);
         }
         true
     }
 
     /// The id of a pending request, if an answer with another id may be taken for its answer.
-    fn mistaken_for(&self, way: Way, said: &Envelope<'_>) -> Option<Vec<u8>> {
-        let id = said.id.filter(|_| matches!(said.kind(), Kind::Response | Kind::Error))?;
-        let asks = self.asks_of(way.from.other());
-        let other = other_spelling(id).filter(|_| asks.find(way.lane, id).is_none())?;
-        asks.find(way.lane, &other).map(|_| other)
+    fn lookalike_request_id(
+        &self,
+        origin: MessageOrigin,
+        envelope: &Envelope<'_>,
+    ) -> Option<Vec<u8>> {
+        let id = envelope
+            .id
+            .filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))?;
+        let asks = self.pending(origin.from.other());
+        let other = lookalike_id(id).filter(|_| asks.find(origin.lane, id).is_none())?;
+        asks.find(origin.lane, &other).map(|_| other)
     }
 
     /// Schedules a check for when the first pending request may be late.
-    pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: At, gate: &G) {
+    pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: Timestamp, gate: &G) {
         let waits = self.from_client.wanted() > 0 || self.from_server.wanted() > 0;
         if self.late_check_ns.is_none() && waits {
             let timeout_ns = gate.answer_timeout_ns();
@@ -107,7 +124,7 @@ impl Relay {
     }
 
     /// Reports requests whose answers are late to the gate, each once.
-    pub(super) fn check_late<G: Gate + ?Sized>(&mut self, at: At, gate: &mut G) {
+    pub(super) fn check_late<G: Gate + ?Sized>(&mut self, at: Timestamp, gate: &mut G) {
         let (Some(due_ns), Some(timeout_ns)) = (self.late_check_ns, gate.answer_timeout_ns())
         else {
             return;
@@ -118,9 +135,9 @@ impl Relay {
         let mut oldest_ns: Option<u64> = None;
         for asker in [Side::Client, Side::Server] {
             let before_ns = at.mono_ns.saturating_sub(timeout_ns);
-            let (late, left_ns) = self.asked_by(asker).late(before_ns, LATE_MAX);
+            let (late, left_ns) = self.pending_mut(asker).take_late(before_ns, LATE_MAX);
             for request in late {
-                gate.orphan_request(at, asker, &request);
+                gate.note_orphan_request(at, asker, &request);
             }
             oldest_ns = oldest_ns.into_iter().chain(left_ns).min();
         }
@@ -130,7 +147,7 @@ impl Relay {
 
 /// The id of the other type that lenient readers take an id for: clients turn strings into numbers
 /// (`Number("7")` in JavaScript, `int("7")` in Python), or numbers into strings.
-fn other_spelling(id: &[u8]) -> Option<Vec<u8>> {
+fn lookalike_id(id: &[u8]) -> Option<Vec<u8>> {
     if !id.starts_with(b"\"") {
         return Some([b"\"", id, b"\""].concat());
     }
@@ -170,7 +187,7 @@ mod tests {
             (r#""nan""#, None),
         ] {
             let other = other.map(|other| other.as_bytes().to_vec());
-            assert_eq!(other_spelling(id.as_bytes()), other, "{id}");
+            assert_eq!(lookalike_id(id.as_bytes()), other, "{id}");
         }
     }
 }

@@ -9,9 +9,9 @@
 use std::borrow::Cow;
 
 use super::own_message::{OwnMessage, as_id};
-use crate::frame::{self, Body, Envelope, Frame, envelopes};
-use crate::gate::Ticket;
-use crate::json::{self, Edits};
+use crate::frame::{self, Envelope, Frame, FrameBody, envelopes};
+use crate::gate::HoldId;
+use crate::json::{self, JsonEdits};
 
 /// A message that may be sent to a peer.
 ///
@@ -48,58 +48,58 @@ use crate::json::{self, Edits};
 /// send(OwnMessage::error(b"1", -32000, "the server is gone").into());
 /// ```
 #[derive(Debug)]
-pub struct Permitted<'a> {
-    payload: Payload<'a>,
-    ticket: Option<Ticket>,
+pub struct PermittedMessage<'a> {
+    payload: MessagePayload<'a>,
+    hold_id: Option<HoldId>,
     own: bool,
 }
 
 /// The text of a message that may be sent.
 #[derive(Debug)]
-pub enum Payload<'a> {
+pub enum MessagePayload<'a> {
     /// The received bytes, borrowed from the read buffer.
     AsReceived(&'a [u8]),
     /// Other bytes: rewritten by the gate or by a bridge, kept while the call was held, or our own.
     Replaced(Vec<u8>),
 }
 
-impl<'a> Permitted<'a> {
+impl<'a> PermittedMessage<'a> {
     /// A message that is sent on as it was received.
     pub(super) fn as_received(frame: &Frame<'a>) -> Self {
-        Self { payload: Payload::AsReceived(frame.bytes()), ticket: None, own: false }
+        Self { payload: MessagePayload::AsReceived(frame.bytes()), hold_id: None, own: false }
     }
 
     /// A message that is sent in place of the received one.
-    pub(super) fn replaced(text: Vec<u8>) -> Self {
-        Self { payload: Payload::Replaced(text), ticket: None, own: false }
+    pub(super) fn replacement(text: Vec<u8>) -> Self {
+        Self { payload: MessagePayload::Replaced(text), hold_id: None, own: false }
     }
 
     /// A call that was held under the id `ticket`.
-    pub(super) fn released(ticket: Ticket, text: Vec<u8>) -> Self {
-        Self { payload: Payload::Replaced(text), ticket: Some(ticket), own: false }
+    pub(super) fn release_held(hold_id: HoldId, text: Vec<u8>) -> Self {
+        Self { payload: MessagePayload::Replaced(text), hold_id: Some(hold_id), own: false }
     }
 
     /// A message of our own, with the held call that it answers or refers to.
-    pub(super) fn own(message: OwnMessage, ticket: Option<Ticket>) -> Self {
-        Self { payload: Payload::Replaced(message.into_bytes()), ticket, own: true }
+    pub(super) fn own_message(message: OwnMessage, hold_id: Option<HoldId>) -> Self {
+        Self { payload: MessagePayload::Replaced(message.into_bytes()), hold_id, own: true }
     }
 
     /// The bytes, line ending not included.
     pub fn bytes(&self) -> &[u8] {
         match &self.payload {
-            Payload::AsReceived(bytes) => bytes,
-            Payload::Replaced(text) => text,
+            MessagePayload::AsReceived(bytes) => bytes,
+            MessagePayload::Replaced(text) => text,
         }
     }
 
     /// The payload, for writers that avoid a copy. By itself it proves nothing.
-    pub fn into_payload(self) -> Payload<'a> {
+    pub fn into_payload(self) -> MessagePayload<'a> {
         self.payload
     }
 
     /// The held call that this message is, answers or refers to, if any.
-    pub fn ticket(&self) -> Option<Ticket> {
-        self.ticket
+    pub fn hold_id(&self) -> Option<HoldId> {
+        self.hold_id
     }
 
     /// Whether it is a message of our own.
@@ -109,59 +109,59 @@ impl<'a> Permitted<'a> {
 
     /// Whether the bytes are not borrowed from the read buffer.
     pub fn is_replaced(&self) -> bool {
-        matches!(self.payload, Payload::Replaced(_))
+        matches!(self.payload, MessagePayload::Replaced(_))
     }
 
     /// The same message, independent of the buffer it was received in.
-    pub fn into_owned(self) -> Permitted<'static> {
-        let Self { payload, ticket, own } = self;
+    pub fn into_owned(self) -> PermittedMessage<'static> {
+        let Self { payload, hold_id: ticket, own } = self;
         let text = match payload {
-            Payload::AsReceived(bytes) => bytes.to_vec(),
-            Payload::Replaced(text) => text,
+            MessagePayload::AsReceived(bytes) => bytes.to_vec(),
+            MessagePayload::Replaced(text) => text,
         };
-        Permitted { payload: Payload::Replaced(text), ticket, own }
+        PermittedMessage { payload: MessagePayload::Replaced(text), hold_id: ticket, own }
     }
 
     /// The same message without surrounding white space, on one line.
-    pub fn on_one_line(self) -> Self {
-        let Self { payload, ticket, own } = self;
+    pub fn into_one_line(self) -> Self {
+        let Self { payload, hold_id: ticket, own } = self;
         let payload = match payload {
-            Payload::AsReceived(bytes) => match json::compact(bytes.trim_ascii()) {
-                Cow::Borrowed(bytes) => Payload::AsReceived(bytes),
-                Cow::Owned(text) => Payload::Replaced(text),
+            MessagePayload::AsReceived(bytes) => match json::compact(bytes.trim_ascii()) {
+                Cow::Borrowed(bytes) => MessagePayload::AsReceived(bytes),
+                Cow::Owned(text) => MessagePayload::Replaced(text),
             },
-            Payload::Replaced(text) => {
+            MessagePayload::Replaced(text) => {
                 let compact = json::compact(text.trim_ascii());
                 match compact.len() == text.len() {
-                    true => Payload::Replaced(text),
-                    false => Payload::Replaced(compact.into_owned()),
+                    true => MessagePayload::Replaced(text),
+                    false => MessagePayload::Replaced(compact.into_owned()),
                 }
             }
         };
-        Self { payload, ticket, own }
+        Self { payload, hold_id: ticket, own }
     }
 
     /// The messages of a batch, or the single message, each with its unchanged text.
-    pub fn elements(&self) -> Vec<(Frame<'_>, Permitted<'_>)> {
+    pub fn elements(&self) -> Vec<(Frame<'_>, PermittedMessage<'_>)> {
         let frame = Frame::read(self.bytes());
         let frames = match frame.body() {
-            Body::Batch => frame::elements(self.bytes()),
+            FrameBody::Batch => frame::elements(self.bytes()),
             _ => vec![frame],
         };
         let mut parts = Vec::with_capacity(frames.len());
         for frame in frames {
-            let part = Permitted { own: self.own, ..Permitted::as_received(&frame) };
+            let part = PermittedMessage { own: self.own, ..PermittedMessage::as_received(&frame) };
             parts.push((frame, part));
         }
         parts
     }
 
     /// A batch of messages that may be sent.
-    pub fn batch(messages: &[Permitted<'_>]) -> Permitted<'static> {
+    pub fn batch(messages: &[PermittedMessage<'_>]) -> PermittedMessage<'static> {
         let texts: Vec<&[u8]> = messages.iter().map(|one| one.bytes().trim_ascii()).collect();
         let text = [b"[", &texts.join(&b","[..])[..], b"]"].concat();
-        let own = messages.iter().all(Permitted::is_own);
-        Permitted { payload: Payload::Replaced(text), ticket: None, own }
+        let own = messages.iter().all(PermittedMessage::is_own);
+        PermittedMessage { payload: MessagePayload::Replaced(text), hold_id: None, own }
     }
 
     /// The same message with other ids: `rename` gets each envelope and may replace its ids and
@@ -169,7 +169,7 @@ impl<'a> Permitted<'a> {
     pub fn with_ids(self, mut rename: impl FnMut(&Envelope<'_>, &mut IdEdits<'_>)) -> Self {
         let edited = {
             let frame = Frame::read(self.bytes());
-            let mut edits = IdEdits { edits: Edits::new(self.bytes()), known: Vec::new() };
+            let mut edits = IdEdits { edits: JsonEdits::new(self.bytes()), known: Vec::new() };
             for envelope in envelopes(&frame) {
                 edits.known = [
                     envelope.id,
@@ -189,21 +189,21 @@ impl<'a> Permitted<'a> {
             }
         };
         match edited {
-            Some(text) => Self { payload: Payload::Replaced(text), ..self },
+            Some(text) => Self { payload: MessagePayload::Replaced(text), ..self },
             None => self,
         }
     }
 }
 
-impl From<OwnMessage> for Permitted<'static> {
+impl From<OwnMessage> for PermittedMessage<'static> {
     fn from(message: OwnMessage) -> Self {
-        Self::own(message, None)
+        Self::own_message(message, None)
     }
 }
 
 /// Replaces ids and progress tokens of one message.
 pub struct IdEdits<'a> {
-    edits: Edits<'a>,
+    edits: JsonEdits<'a>,
     /// The positions of the ids in the envelope.
     known: Vec<std::ops::Range<*const u8>>,
 }
@@ -222,8 +222,8 @@ impl IdEdits<'_> {
 mod tests {
     use super::*;
 
-    fn permitted(text: &str) -> Permitted<'_> {
-        Permitted::as_received(&Frame::read(text.as_bytes()))
+    fn permitted(text: &str) -> PermittedMessage<'_> {
+        PermittedMessage::as_received(&Frame::read(text.as_bytes()))
     }
 
     #[test]
@@ -249,14 +249,14 @@ mod tests {
         let whole = permitted(text);
         let parts: Vec<_> = whole.elements().into_iter().map(|(_, part)| part).collect();
         assert_eq!(parts.len(), 2);
-        let again = Permitted::batch(&parts);
+        let again = PermittedMessage::batch(&parts);
         assert_eq!(again.bytes(), br#"[{"id":1,"result":{}},{"id":2,"result":{}}]"#);
     }
 
     #[test]
     fn one_line_is_made_of_many_and_nothing_is_copied_where_there_is_one() {
-        let one = permitted(r#"{"id": 1}"#).on_one_line();
+        let one = permitted(r#"{"id": 1}"#).into_one_line();
         assert!(!one.is_replaced());
-        assert_eq!(permitted("{\"id\":\r\n 1}\n").on_one_line().bytes(), br#"{"id":1}"#);
+        assert_eq!(permitted("{\"id\":\r\n 1}\n").into_one_line().bytes(), br#"{"id":1}"#);
     }
 }

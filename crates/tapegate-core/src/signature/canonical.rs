@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::walk::{Event, Walk};
-use crate::json::{Fault, Number, write_exact};
+use super::walk::{ParamsEvent, ParamsWalk};
+use crate::json::{JsonFault, Number, write_exact};
 
 /// Placeholder for a value of which only the presence counts.
 const HIDDEN: &[u8] = "\"…\"".as_bytes();
 
 /// An object or array being written.
-struct Level {
+struct CanonicalLevel {
     object: bool,
     /// The start of its text.
     start: usize,
@@ -20,37 +20,42 @@ struct Level {
 }
 
 /// The canonical text of the values that `walk` visits.
-pub(super) fn write(mut walk: Walk<'_, '_>) -> Result<Vec<u8>, Fault> {
+pub(super) fn write(mut walk: ParamsWalk<'_, '_>) -> Result<Vec<u8>, JsonFault> {
     let mut out = Vec::new();
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<CanonicalLevel> = Vec::new();
     let mut scratch = Vec::new();
     while let Some(event) = walk.next()? {
         let mut start = out.len();
         match event {
-            Event::Key(key) => {
+            ParamsEvent::Key(key) => {
                 if let Some(level) = levels.last_mut() {
                     level.key.clear();
-                    key.exact(&mut level.key);
+                    key.write_value_bytes(&mut level.key);
                 }
                 continue;
             }
-            Event::Open { object } => {
-                levels.push(Level { object, start, children: Vec::new(), key: Vec::new() });
+            ParamsEvent::Open { object } => {
+                levels.push(CanonicalLevel {
+                    object,
+                    start,
+                    children: Vec::new(),
+                    key: Vec::new(),
+                });
                 continue;
             }
-            Event::Close => {
+            ParamsEvent::Close => {
                 let Some(level) = levels.pop() else { break };
                 start = level.start;
                 level.close(&mut out, &mut scratch);
             }
-            Event::String(string) => {
+            ParamsEvent::String(string) => {
                 scratch.clear();
-                string.exact(&mut scratch);
+                string.write_value_bytes(&mut scratch);
                 write_exact(&mut out, &scratch);
             }
-            Event::Number(text) => Number::read(text).write(&mut out),
-            Event::Text(text) => out.extend_from_slice(text),
-            Event::Hidden => out.extend_from_slice(HIDDEN),
+            ParamsEvent::Number(text) => Number::read(text).write(&mut out),
+            ParamsEvent::Text(text) => out.extend_from_slice(text),
+            ParamsEvent::Hidden => out.extend_from_slice(HIDDEN),
         }
         if let Some(level) = levels.last_mut() {
             level.children.push((std::mem::take(&mut level.key), start..out.len()));
@@ -59,7 +64,7 @@ pub(super) fn write(mut walk: Walk<'_, '_>) -> Result<Vec<u8>, Fault> {
     Ok(out)
 }
 
-impl Level {
+impl CanonicalLevel {
     /// Joins the texts at the end of `out`, in order, with brackets and commas.
     fn close(mut self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
         scratch.clear();

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use crate::json::path::{Child, Descent, Path};
-use crate::json::{Cursor, Depth, Fault, Kind, Str};
+use crate::json::path::{ChildPosition, JsonPath, PathDescent};
+use crate::json::{BracketStack, Cursor, JsonFault, JsonKind, JsonStr};
 
 /// Below this depth a value counts by its text, so that depth costs neither stack nor memory.
 pub(super) const DEPTH_MAX: usize = 128;
 
 /// The next item in the params.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Event<'a> {
+pub(super) enum ParamsEvent<'a> {
     /// An object or array begins.
     Open {
         /// Whether it is an object.
@@ -19,9 +19,9 @@ pub(super) enum Event<'a> {
     /// The innermost open object or array ends.
     Close,
     /// A key; its value follows.
-    Key(Str<'a>),
+    Key(JsonStr<'a>),
     /// A string.
-    String(Str<'a>),
+    String(JsonStr<'a>),
     /// A number.
     Number(&'a [u8]),
     /// `true`, `false` or `null`, or a value that is too deep: its text counts.
@@ -32,9 +32,9 @@ pub(super) enum Event<'a> {
 
 /// A walk through params. It keeps only the stack of open values.
 #[derive(Debug)]
-pub(super) struct Walk<'p, 'a> {
+pub(super) struct ParamsWalk<'p, 'a> {
     cursor: Cursor<'a>,
-    depth: Depth,
+    depth: BracketStack,
     first: bool,
     /// Whether the value of a key comes next.
     due: bool,
@@ -42,24 +42,24 @@ pub(super) struct Walk<'p, 'a> {
     hide: bool,
     /// Whether the open object on the second level is `inputResponses`.
     responses: bool,
-    paths: &'p [Path],
-    descent: Descent,
+    paths: &'p [JsonPath],
+    descent: PathDescent,
     /// For each open value: the paths that continue in it, and the index of its next element.
     ways: Vec<(Range<usize>, usize)>,
     /// The paths that continue in the next value.
     next: Range<usize>,
 }
 
-impl<'p, 'a> Walk<'p, 'a> {
+impl<'p, 'a> ParamsWalk<'p, 'a> {
     /// A walk through the params of a message that skips the values at `paths`.
-    pub(super) fn new(params: &'a [u8], paths: &'p [Path]) -> Result<Self, Fault> {
-        let mut descent = Descent::new(0..paths.len());
+    pub(super) fn new(params: &'a [u8], paths: &'p [JsonPath]) -> Result<Self, JsonFault> {
+        let mut descent = PathDescent::new(0..paths.len());
         let roots = 0..descent.end();
-        let ignored = descent.step(paths, roots.clone(), Child::Key("params"));
+        let ignored = descent.descend(paths, roots.clone(), ChildPosition::Key("params"));
         let next = roots.end..descent.end();
         Ok(Self {
             cursor: Cursor::new(if ignored { b"{}" } else { params })?,
-            depth: Depth::default(),
+            depth: BracketStack::default(),
             first: true,
             due: true,
             hide: false,
@@ -72,7 +72,7 @@ impl<'p, 'a> Walk<'p, 'a> {
     }
 
     /// The next event, or `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Event<'a>>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<ParamsEvent<'a>>, JsonFault> {
         loop {
             if self.due {
                 self.due = false;
@@ -83,10 +83,10 @@ impl<'p, 'a> Walk<'p, 'a> {
                 let Some(key) = self.cursor.key(&mut self.first)? else { break };
                 if self.member(key)? {
                     self.due = true;
-                    return Ok(Some(Event::Key(key)));
+                    return Ok(Some(ParamsEvent::Key(key)));
                 }
             } else {
-                if !self.cursor.element(&mut self.first)? {
+                if !self.cursor.next_element(&mut self.first)? {
                     break;
                 }
                 self.due = self.element();
@@ -98,57 +98,57 @@ impl<'p, 'a> Walk<'p, 'a> {
         self.depth.pop();
         self.first = false;
         if let Some((range, _)) = self.ways.pop() {
-            self.descent.leave(range.start);
+            self.descent.truncate(range.start);
         }
-        Ok(Some(Event::Close))
+        Ok(Some(ParamsEvent::Close))
     }
 
-    fn value(&mut self) -> Result<Event<'a>, Fault> {
+    fn value(&mut self) -> Result<ParamsEvent<'a>, JsonFault> {
         let kind = self.cursor.kind()?;
         let open = match kind {
             _ if std::mem::take(&mut self.hide) => {
                 self.cursor.value()?;
-                self.descent.leave(self.next.start);
-                return Ok(Event::Hidden);
+                self.descent.truncate(self.next.start);
+                return Ok(ParamsEvent::Hidden);
             }
-            Kind::Object | Kind::Array => self.depth.count() < DEPTH_MAX,
+            JsonKind::Object | JsonKind::Array => self.depth.count() < DEPTH_MAX,
             _ => false,
         };
         if open {
             self.cursor.open()?;
-            self.depth.push(kind == Kind::Object);
+            self.depth.push(kind == JsonKind::Object);
             self.first = true;
             if !self.paths.is_empty() {
                 self.ways.push((self.next.clone(), 0));
             }
-            return Ok(Event::Open { object: kind == Kind::Object });
+            return Ok(ParamsEvent::Open { object: kind == JsonKind::Object });
         }
-        self.descent.leave(self.next.start);
+        self.descent.truncate(self.next.start);
         Ok(match kind {
-            Kind::String => Event::String(self.cursor.string()?),
-            Kind::Number => Event::Number(self.cursor.value()?),
-            _ => Event::Text(self.cursor.value()?),
+            JsonKind::String => ParamsEvent::String(self.cursor.string()?),
+            JsonKind::Number => ParamsEvent::Number(self.cursor.value()?),
+            _ => ParamsEvent::Text(self.cursor.value()?),
         })
     }
 
     /// Whether the member with this key counts.
-    fn member(&mut self, key: Str<'a>) -> Result<bool, Fault> {
+    fn member(&mut self, key: JsonStr<'a>) -> Result<bool, JsonFault> {
         match self.depth.count() {
             1 if key.is("_meta") => return Ok(false),
             1 if key.is("cursor") => {
-                if self.cursor.kind()? == Kind::Null {
+                if self.cursor.kind()? == JsonKind::Null {
                     return Ok(false);
                 }
                 self.hide = true;
             }
             1 => {
                 let named = key.is("inputResponses");
-                self.responses = named && self.cursor.kind()? == Kind::Object;
+                self.responses = named && self.cursor.kind()? == JsonKind::Object;
             }
             2 => self.hide = self.responses,
             _ => {}
         }
-        let counts = self.paths.is_empty() || !self.ignored(Child::Key(&key.decode()));
+        let counts = self.paths.is_empty() || !self.ignored(ChildPosition::Key(&key.decode()));
         self.hide &= counts;
         Ok(counts)
     }
@@ -158,16 +158,16 @@ impl<'p, 'a> Walk<'p, 'a> {
         let Some((_, index)) = self.ways.last_mut() else { return true };
         let child = *index;
         *index += 1;
-        !self.ignored(Child::Index(child))
+        !self.ignored(ChildPosition::Index(child))
     }
 
     /// Whether a path ends at the next child; if not, advances the paths that continue in it.
-    fn ignored(&mut self, child: Child<'_>) -> bool {
+    fn ignored(&mut self, child: ChildPosition<'_>) -> bool {
         let Some((parent, _)) = self.ways.last() else { return false };
         let start = self.descent.end();
-        let ignored = self.descent.step(self.paths, parent.clone(), child);
+        let ignored = self.descent.descend(self.paths, parent.clone(), child);
         if ignored {
-            self.descent.leave(start);
+            self.descent.truncate(start);
         }
         self.next = start..self.descent.end();
         ignored

@@ -4,9 +4,9 @@ use super::*;
 use proptest::prelude::*;
 
 fn events(stream: &[u8], step: usize) -> (Vec<u8>, Vec<String>) {
-    let mut events = Events::new(1000);
+    let mut events = SseParser::new(1000);
     let (mut raw, mut seen) = (Vec::new(), Vec::new());
-    let mut take = |piece: Piece| {
+    let mut take = |piece: SsePiece| {
         raw.extend_from_slice(&piece.raw);
         if let Some(data) = piece.data {
             let name = piece.event.unwrap_or_default();
@@ -25,7 +25,7 @@ fn events(stream: &[u8], step: usize) -> (Vec<u8>, Vec<String>) {
             take(piece.unwrap());
         }
     }
-    if let Some(piece) = events.finish() {
+    if let Some(piece) = events.take_rest() {
         take(piece);
     }
     (raw, seen)
@@ -59,10 +59,10 @@ fn what_stands_behind_the_last_blank_line_is_told_too() {
     for (rest, data) in
         [("data: 1\n", "1"), ("data: 1", "1"), ("data: 1\r", "1"), ("data: 1\ndata: 2", "1\n2")]
     {
-        let mut events = Events::new(40);
+        let mut events = SseParser::new(40);
         events.feed(rest.as_bytes());
         assert!(events.next().is_none());
-        let piece = events.finish().unwrap();
+        let piece = events.take_rest().unwrap();
         assert_eq!(
             (piece.raw.as_slice(), piece.data.as_deref()),
             (rest.as_bytes(), Some(data.as_bytes()))
@@ -84,7 +84,7 @@ fn an_id_and_a_name_of_several_lines_are_left_out() {
 
 #[test]
 fn a_long_line_is_searched_once() {
-    let mut events = Events::new(1 << 20);
+    let mut events = SseParser::new(1 << 20);
     for byte in [b'x'; 5000] {
         events.feed(&[byte]);
         assert!(events.next().is_none());
@@ -96,7 +96,7 @@ fn a_long_line_is_searched_once() {
 fn an_event_over_the_limit_is_drained_and_the_next_one_comes() {
     let stream = b"event: message\r\ndata: {\"result\":\"0123456789012345678901234567890\",\r\ndata: \"id\":7}\r\n\r\ndata: ok\n\n";
     for step in 1..stream.len() {
-        let mut events = Events::new(40);
+        let mut events = SseParser::new(40);
         let mut seen = Vec::new();
         for chunk in stream.chunks(step) {
             events.feed(chunk);
@@ -106,7 +106,10 @@ fn an_event_over_the_limit_is_drained_and_the_next_one_comes() {
                         piece.data.map(|data| data.escape_ascii().to_string()).unwrap_or_default()
                     }
                     Err(over) => {
-                        format!("{} {:?} {}", over.bytes_total, over.said.id, over.said.answer)
+                        format!(
+                            "{} {:?} {}",
+                            over.bytes_total, over.envelope.id, over.envelope.answer
+                        )
                     }
                 });
             }

@@ -5,18 +5,18 @@
 
 use std::collections::HashMap;
 
-use super::line::{Line, Message, Stamp};
-use super::outline::{Finding, Outline, Severity};
-use super::reader::{Numbered, Problem};
-use crate::frame::{Body, Envelope, Frame, Kind};
-use crate::json::Str;
+use super::line::{EntryTime, MessageLine, TapeLine};
+use super::outline::{TapeFinding, TapeOutline, TapeSeverity};
+use super::reader::{LineProblem, NumberedLine};
+use crate::frame::{Envelope, Frame, FrameBody, MessageKind};
+use crate::json::JsonStr;
 use crate::pending::IdKey;
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
 /// The counts of a tape.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct TapeTotals {
     /// Messages from the client.
     pub client_messages: u64,
     /// Messages from the server.
@@ -31,9 +31,9 @@ pub struct Totals {
 
 /// An audit of one tape, fed line by line.
 #[derive(Debug, Default)]
-pub struct Audit {
-    outline: Outline,
-    totals: Totals,
+pub struct TapeAudit {
+    outline: TapeOutline,
+    totals: TapeTotals,
     /// The number of the previous message in this recording.
     seq: Option<u64>,
     /// Requests without an answer, by asker, session and id.
@@ -52,27 +52,27 @@ struct OpenRequest {
 /// How many characters of an id or a name are shown.
 const SHOWN_CHARS_MAX: usize = 60;
 
-impl Audit {
+impl TapeAudit {
     /// Checks the next line, or reports the problem with it.
-    pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+    pub fn line(&mut self, next: &Result<NumberedLine<'_>, LineProblem>) {
         self.outline.line(next);
-        let Ok(Numbered { line, entry, .. }) = next else { return };
+        let Ok(NumberedLine { line, entry, .. }) = next else { return };
         match entry {
-            Line::Header(_) => {
+            TapeLine::Header(_) => {
                 self.seq = None;
                 self.end_recording();
             }
-            Line::Message(message) => self.message(*line, message),
-            Line::Bad(bad) => {
+            TapeLine::Message(message) => self.message(*line, message),
+            TapeLine::Bad(bad) => {
                 self.totals.anomalies += 1;
                 self.stamp(*line, bad.ts);
             }
-            Line::Footer(_) | Line::Unknown(_) => {}
+            TapeLine::Footer(_) | TapeLine::Unknown(_) => {}
         }
     }
 
     /// Ends the audit and returns its findings.
-    pub fn finish(mut self) -> (Vec<Finding>, Totals) {
+    pub fn finish(mut self) -> (Vec<TapeFinding>, TapeTotals) {
         self.end_recording();
         self.totals.footer = self.outline.has_footer();
         (self.outline.finish(), self.totals)
@@ -84,11 +84,11 @@ impl Audit {
         open.sort_unstable_by_key(|request| request.line);
         for OpenRequest { line, label, .. } in open {
             self.totals.unanswered += 1;
-            self.say(line, Severity::Note, format!("{label} was never answered"));
+            self.report(line, TapeSeverity::Note, format!("{label} was never answered"));
         }
     }
 
-    fn message(&mut self, line: u64, message: &Message<'_>) {
+    fn message(&mut self, line: u64, message: &MessageLine<'_>) {
         self.stamp(line, message.ts);
         match message.from {
             Side::Client => self.totals.client_messages += 1,
@@ -99,15 +99,15 @@ impl Audit {
         }
         let frame = Frame::read(&message.msg);
         match frame.body() {
-            Body::Message(_) => self.pair(line, message, &frame),
-            Body::Batch => {
+            FrameBody::Message(_) => self.pair(line, message, &frame),
+            FrameBody::Batch => {
                 for element in crate::frame::elements(&message.msg) {
                     self.pair(line, message, &element);
                 }
             }
-            Body::Garbage(garbage) => {
+            FrameBody::Garbage(garbage) => {
                 self.totals.anomalies += 1;
-                self.say(line, Severity::Warning, garbage.reason());
+                self.report(line, TapeSeverity::Warning, garbage.reason());
             }
         }
     }
@@ -115,32 +115,32 @@ impl Audit {
     fn sequence(&mut self, line: u64, seq: u64) {
         match self.seq {
             Some(last) if Some(seq) != last.checked_add(1) => {
-                self.say(line, Severity::Warning, format!("`seq` {seq} follows {last}"));
+                self.report(line, TapeSeverity::Warning, format!("`seq` {seq} follows {last}"));
             }
             None if seq > 1 => {
-                self.say(line, Severity::Warning, format!("`seq` starts at {seq}"));
+                self.report(line, TapeSeverity::Warning, format!("`seq` starts at {seq}"));
             }
             _ => {}
         }
         self.seq = Some(seq);
     }
 
-    fn pair(&mut self, line: u64, message: &Message<'_>, frame: &Frame<'_>) {
-        let Some(said) = frame.envelope() else { return };
+    fn pair(&mut self, line: u64, message: &MessageLine<'_>, frame: &Frame<'_>) {
+        let Some(envelope) = frame.envelope() else { return };
         let session = message.session.clone().unwrap_or_default().into_owned();
-        let answer = matches!(said.kind(), Kind::Response | Kind::Error);
+        let answer = matches!(envelope.kind(), MessageKind::Response | MessageKind::Error);
         if message.latency_ms.is_some() && !answer {
-            let words = "`latency_ms` on a message that is not an answer".to_owned();
-            self.say(line, Severity::Warning, words);
+            let message_text = "`latency_ms` on a message that is not an answer".to_owned();
+            self.report(line, TapeSeverity::Warning, message_text);
         }
-        match (said.kind(), said.id) {
-            (Kind::Request, Some(id)) => {
+        match (envelope.kind(), envelope.id) {
+            (MessageKind::Request, Some(id)) => {
                 let key = (message.from, session, IdKey::new(id));
-                let label = label(message.from, id, said);
+                let label = label(message.from, id, envelope);
                 let request = OpenRequest { line, seq: message.seq, label };
                 self.open.entry(key).or_default().push(request);
             }
-            (Kind::Response | Kind::Error, Some(id)) if id != b"null" => {
+            (MessageKind::Response | MessageKind::Error, Some(id)) if id != b"null" => {
                 let key = (message.from.other(), session, IdKey::new(id));
                 let lines = self.open.get_mut(&key).filter(|lines| !lines.is_empty());
                 match lines {
@@ -152,42 +152,48 @@ impl Audit {
                         lines.remove(named.unwrap_or(0));
                     }
                     None => {
-                        let words = "an answer to a request that is not on the tape".to_owned();
-                        self.say(line, Severity::Note, words);
+                        let message_text =
+                            "an answer to a request that is not on the tape".to_owned();
+                        self.report(line, TapeSeverity::Note, message_text);
                     }
                 }
             }
-            (Kind::Other, _) => {
-                self.say(line, Severity::Note, "an object but not a JSON-RPC message".to_owned());
+            (MessageKind::Other, _) => {
+                self.report(
+                    line,
+                    TapeSeverity::Note,
+                    "an object but not a JSON-RPC message".to_owned(),
+                );
             }
             _ => {}
         }
     }
 
-    fn stamp(&mut self, line: u64, ts: Stamp<'_>) {
-        if let Stamp::Text(text) = ts
+    fn stamp(&mut self, line: u64, ts: EntryTime<'_>) {
+        if let EntryTime::Text(text) = ts
             && read_rfc3339(text).is_none()
         {
-            self.say(line, Severity::Error, "`ts` is not an RFC 3339 time".to_owned());
+            self.report(line, TapeSeverity::Error, "`ts` is not an RFC 3339 time".to_owned());
         }
     }
 
-    fn say(&mut self, line: u64, severity: Severity, words: String) {
-        self.outline.say(line, severity, words);
+    fn report(&mut self, line: u64, severity: TapeSeverity, message_text: String) {
+        self.outline.report(line, severity, message_text);
     }
 }
 
 /// A short description of a request: its sender, id, method and subject.
-fn label(from: Side, id: &[u8], said: &Envelope<'_>) -> String {
+fn label(from: Side, id: &[u8], envelope: &Envelope<'_>) -> String {
     let whose = match from {
         Side::Client => "request",
         Side::Server => "the server's request",
     };
     let id: String = String::from_utf8_lossy(id).chars().take(SHOWN_CHARS_MAX).collect();
-    let shown =
-        |text: &Str<'_>| -> String { text.decode().escape_debug().take(SHOWN_CHARS_MAX).collect() };
-    let method = said.method.as_ref().map(shown).unwrap_or_default();
-    match said.name.as_ref().or(said.uri.as_ref()).map(shown) {
+    let shown = |text: &JsonStr<'_>| -> String {
+        text.decode().escape_debug().take(SHOWN_CHARS_MAX).collect()
+    };
+    let method = envelope.method.as_ref().map(shown).unwrap_or_default();
+    match envelope.name.as_ref().or(envelope.uri.as_ref()).map(shown) {
         Some(name) => format!("{whose} {id} (`{method}` of `{name}`)"),
         None => format!("{whose} {id} (`{method}`)"),
     }

@@ -11,38 +11,38 @@
 //! The index grows by 32 bytes per message and about 38 per request, whatever the size of the
 //! bodies.
 
-mod build;
-mod glance;
+mod chunk;
+mod fast_line;
+mod index_splicer;
+mod indexer;
+mod key_table;
 mod one_session;
-mod open;
-mod packed;
-mod scenes;
-mod splice;
-mod stretch;
-mod table;
+mod open_requests;
+mod packed_entry;
+mod raw_entry;
+mod scene_builder;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::io;
 use std::ops::Range;
 
-use super::line::Header;
-use crate::frame::Kind;
+use super::line::TapeHeader;
+use crate::frame::MessageKind;
 use crate::side::Side;
 use crate::signature::Signature;
-use packed::{Asked, Packed};
-use table::Table;
+use key_table::KeyTable;
+use packed_entry::{ChainedRequest, PackedEntry};
 
-pub use build::Indexer;
-pub use splice::{Refusal, Splicer};
-pub use stretch::{Stretch, cut};
+pub use chunk::{TapeChunk, first_line_start};
+pub use index_splicer::{IndexSplicer, TapeRejection};
+pub use indexer::Indexer;
 
 /// No slot, or no ask.
 pub const NONE: u32 = u32::MAX;
 
 /// A source of message bodies.
-pub trait Bodies {
+pub trait BodySource {
     /// The text at `offset` in the file.
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]>;
 
@@ -52,7 +52,7 @@ pub trait Bodies {
 
 /// The index entry of one message, unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct IndexEntry {
     /// The position of its text in the file.
     pub offset: u64,
     /// The length of its text.
@@ -67,7 +67,7 @@ pub struct Slot {
     /// Who sent it.
     pub from: Side,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// For a request, the slot of its answer; for an answer, the slot of its request.
     pub pair: u32,
     /// The next slot of the same scene.
@@ -93,63 +93,66 @@ pub struct Slot {
 
 /// The additional index entry of a client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub struct RequestEntry {
     /// A hash of what it asks for.
     pub signature: Signature,
     /// Its slot.
-    pub slot: u32,
+    pub entry_number: u32,
 }
 
 /// A compact index of a whole tape.
 #[derive(Debug, Default)]
 pub struct Index {
-    slots: Vec<Packed>,
-    asks: Vec<Asked>,
+    entries: Vec<PackedEntry>,
+    requests: Vec<ChainedRequest>,
     sessions: Vec<Range<u32>>,
-    same: Table,
-    like: Table,
+    same: KeyTable,
+    like: KeyTable,
     client_notifications: Vec<u32>,
-    headers: Vec<Header<'static>>,
+    headers: Vec<TapeHeader<'static>>,
     /// Slots of answers whose latency does not follow from `ts`, and the latency in milliseconds.
     latencies: Vec<(u32, u32)>,
 }
 
 /// Something unusual about a tape that can be used nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Oddity {
+pub struct TapeOddity {
     /// The line.
     pub line: u64,
     /// What is unusual.
-    pub words: String,
+    pub message: String,
 }
 
 impl Index {
     /// How many messages the tape has.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.entries.len()
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.entries.is_empty()
     }
 
     /// The entry of a message.
-    pub fn slot(&self, slot: u32) -> Slot {
-        let packed = &self.slots[slot as usize];
-        Slot { latency_us: self.latency_us(slot, packed), ..packed.unpack() }
+    pub fn entry(&self, entry_number: u32) -> IndexEntry {
+        let packed = &self.entries[entry_number as usize];
+        IndexEntry { latency_us: self.latency_us(entry_number, packed), ..packed.unpack() }
     }
 
     /// How many requests of clients the tape has.
-    pub fn asks(&self) -> u32 {
-        self.asks.len() as u32
+    pub fn request_count(&self) -> u32 {
+        self.requests.len() as u32
     }
 
     /// The entry of a client's request. Asks are ordered by session, and within a session as on the
     /// tape.
-    pub fn ask(&self, ask: u32) -> Ask {
-        let asked = &self.asks[ask as usize];
-        Ask { signature: asked.signature(), slot: asked.slot }
+    pub fn request(&self, request_number: u32) -> RequestEntry {
+        let request_entry = &self.requests[request_number as usize];
+        RequestEntry {
+            signature: request_entry.signature(),
+            entry_number: request_entry.entry_number,
+        }
     }
 
     /// The asks of each session.
@@ -158,26 +161,30 @@ impl Index {
     }
 
     /// The first ask with the signature's hash, in ask order.
-    pub fn first_same(&self, signature: Signature) -> Option<u32> {
-        let wanted = Asked::new(signature, NONE);
-        self.same.find(wanted.same_place(), |ask| self.asks[ask as usize].hash == wanted.hash)
+    pub fn first_with_hash(&self, signature: Signature) -> Option<u32> {
+        let wanted = ChainedRequest::new(signature, NONE);
+        self.same.find(wanted.hash_position(), |request_number| {
+            self.requests[request_number as usize].hash == wanted.hash
+        })
     }
 
     /// The next ask with the same hash as `ask`, or [`NONE`].
-    pub fn next_same(&self, ask: u32) -> u32 {
-        self.asks[ask as usize].next_same
+    pub fn next_with_hash(&self, request_number: u32) -> u32 {
+        self.requests[request_number as usize].next_same
     }
 
     /// The first ask with the same subject (method, and name or uri), in ask order. Subjects are
     /// compared by 32-bit hashes, so in rare cases one with another subject may be among them.
-    pub fn first_like(&self, signature: Signature) -> Option<u32> {
-        let wanted = Asked::new(signature, NONE);
-        self.like.find(wanted.like_place(), |ask| self.asks[ask as usize].like == wanted.like)
+    pub fn first_with_subject(&self, signature: Signature) -> Option<u32> {
+        let wanted = ChainedRequest::new(signature, NONE);
+        self.like.find(wanted.subject_position(), |request_number| {
+            self.requests[request_number as usize].like == wanted.like
+        })
     }
 
     /// The next ask with the same subject as `ask`, or [`NONE`].
-    pub fn next_like(&self, ask: u32) -> u32 {
-        self.asks[ask as usize].next_like
+    pub fn next_with_subject(&self, request_number: u32) -> u32 {
+        self.requests[request_number as usize].next_like
     }
 
     /// The slots of the clients' notifications, in tape order.
@@ -186,17 +193,20 @@ impl Index {
     }
 
     /// The headers of the tape; most tapes have one.
-    pub fn headers(&self) -> &[Header<'static>] {
+    pub fn headers(&self) -> &[TapeHeader<'static>] {
         &self.headers
     }
 
-    fn latency_us(&self, slot: u32, packed: &Packed) -> Option<u64> {
+    fn latency_us(&self, entry_number: u32, packed: &PackedEntry) -> Option<u64> {
         if packed.is_timed_apart() {
-            let place = self.latencies.binary_search_by_key(&slot, |(slot, _)| *slot).ok()?;
-            return Some(u64::from(self.latencies[place].1) * 1000);
+            let index = self
+                .latencies
+                .binary_search_by_key(&entry_number, |(entry_number, _)| *entry_number)
+                .ok()?;
+            return Some(u64::from(self.latencies[index].1) * 1000);
         }
-        let answers = matches!(packed.kind(), Kind::Response | Kind::Error);
-        let asked = self.slots.get(packed.pair as usize).filter(|_| answers)?;
-        Some(packed.at_us().saturating_sub(asked.at_us()))
+        let answers = matches!(packed.kind(), MessageKind::Response | MessageKind::Error);
+        let request_entry = self.entries.get(packed.pair as usize).filter(|_| answers)?;
+        Some(packed.at_us().saturating_sub(request_entry.at_us()))
     }
 }

@@ -3,30 +3,30 @@
 //! The same types are read and written: what the hot path writes for a live frame is what a reader
 //! gets back, so a round trip needs no third model. Unknown keys are kept in `extra`.
 
-mod put;
+mod line_parts;
 
 use std::borrow::Cow;
 
-use put::{put_base64, put_lossy, put_number, put_stamp, put_string};
+use line_parts::{put_base64, put_lossy, put_number, put_stamp, put_string};
 
 use super::base64;
-use super::keys::Keys;
-use super::write::Sink;
-use crate::json::Fault;
+use super::entry_writer::ByteSink;
+use super::line_keys::LineKeys;
+use crate::json::JsonFault;
 use crate::side::Side;
 use crate::time::SubSecond;
 
 /// A line of a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum TapeLine<'a> {
     /// The start of a thoughtjack recording, or of a part of a merged one.
-    Header(Header<'a>),
+    Header(TapeHeader<'a>),
     /// A message.
-    Message(Message<'a>),
+    Message(MessageLine<'a>),
     /// A frame that is not a message, or a marker.
-    Bad(Bad<'a>),
+    Bad(BadFrame<'a>),
     /// The end of a thoughtjack recording.
-    Footer(Footer<'a>),
+    Footer(TapeFooter<'a>),
     /// A thoughtjack line of a type this build does not know.
     Unknown(String),
 }
@@ -36,7 +36,7 @@ pub enum Line<'a> {
 pub enum LineFault {
     /// Not JSON.
     #[error("not JSON: {0}")]
-    NotJson(#[from] Fault),
+    NotJson(#[from] JsonFault),
     /// Longer than the limit.
     #[error("longer than {0} bytes, the limit for an entry (--max-entry-bytes)")]
     TooLong(usize),
@@ -55,7 +55,7 @@ pub enum LineFault {
 
 /// When an entry was recorded: a time to write, or the text that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stamp<'a> {
+pub enum EntryTime<'a> {
     /// Microseconds since 1970.
     At(i64),
     /// The text in the file.
@@ -64,11 +64,11 @@ pub enum Stamp<'a> {
 
 /// A message line, with the keys of both dialects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct MessageLine<'a> {
     /// `seq`; overwatch lines have none.
     pub seq: Option<u64>,
     /// `ts`.
-    pub ts: Stamp<'a>,
+    pub ts: EntryTime<'a>,
     /// `dir` or `direction`.
     pub from: Side,
     /// The raw text of `msg` or `parsed`.
@@ -95,9 +95,9 @@ pub struct Message<'a> {
     pub extra: Vec<u8>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> MessageLine<'a> {
     /// A message line with only the keys that every line has.
-    pub(super) fn bare(ts: Stamp<'a>, from: Side, msg: Cow<'a, [u8]>) -> Self {
+    pub(super) fn minimal(ts: EntryTime<'a>, from: Side, msg: Cow<'a, [u8]>) -> Self {
         Self {
             seq: None,
             ts,
@@ -119,9 +119,9 @@ impl<'a> Message<'a> {
 
 /// A frame that is not a message: `raw` and `parse_error`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bad<'a> {
+pub struct BadFrame<'a> {
     /// `ts`.
-    pub ts: Stamp<'a>,
+    pub ts: EntryTime<'a>,
     /// `direction`.
     pub from: Side,
     /// The bytes, exact where the file has them.
@@ -138,7 +138,7 @@ pub struct Bad<'a> {
 
 /// The first line of a thoughtjack tape. Texts are decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Header<'a> {
+pub struct TapeHeader<'a> {
     /// `version` of the format.
     pub version: Cow<'a, str>,
     /// `name`.
@@ -157,7 +157,7 @@ pub struct Header<'a> {
 
 /// Whether this build supports the `version` of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Version {
+pub enum FormatVersion {
     /// A supported format.
     Known,
     /// A later format with the same major version: it is read, and unknown keys are kept.
@@ -168,7 +168,7 @@ pub enum Version {
 
 /// The last line of a thoughtjack tape that was closed in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Footer<'a> {
+pub struct TapeFooter<'a> {
     /// `total_messages`.
     pub total_messages: u64,
     /// `duration_ms`.
@@ -181,36 +181,36 @@ pub struct Footer<'a> {
     pub extra: Cow<'a, [u8]>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TapeLine<'a> {
     /// Reads one line. Its keys show the dialect.
     pub fn read(text: &'a [u8]) -> Result<Self, LineFault> {
-        let keys = Keys::read(text)?;
+        let keys = LineKeys::read(text)?;
         match keys.string("type").as_deref() {
-            Some("header") => Ok(Self::Header(Header::read(keys)?)),
-            Some("message") => Ok(Self::Message(Message::read(keys, "dir", "msg")?)),
-            Some("footer") => Ok(Self::Footer(Footer::read(keys)?)),
-            Some(other) if !keys.has("direction") => Ok(Self::Unknown(other.to_owned())),
-            _ if keys.has("direction") && keys.has("parse_error") => {
-                Ok(Self::Bad(Bad::read(keys)?))
+            Some("header") => Ok(Self::Header(TapeHeader::read(keys)?)),
+            Some("message") => Ok(Self::Message(MessageLine::read(keys, "dir", "msg")?)),
+            Some("footer") => Ok(Self::Footer(TapeFooter::read(keys)?)),
+            Some(other) if !keys.contains("direction") => Ok(Self::Unknown(other.to_owned())),
+            _ if keys.contains("direction") && keys.contains("parse_error") => {
+                Ok(Self::Bad(BadFrame::read(keys)?))
             }
-            _ if keys.has("direction") => {
-                Ok(Self::Message(Message::read(keys, "direction", "parsed")?))
+            _ if keys.contains("direction") => {
+                Ok(Self::Message(MessageLine::read(keys, "direction", "parsed")?))
             }
             _ => Err(LineFault::NotAnEntry(keys.names())),
         }
     }
 }
 
-impl Line<'_> {
+impl TapeLine<'_> {
     /// An owned copy of the line, without the bytes of a frame that is not a message.
-    pub(super) fn outline(&self) -> Line<'static> {
+    pub(super) fn without_frame_bytes(&self) -> TapeLine<'static> {
         match self {
-            Self::Header(header) => Line::Header(header.to_static()),
+            Self::Header(header) => TapeLine::Header(header.to_static()),
             Self::Footer(footer) => {
-                Line::Footer(Footer { extra: Cow::Owned(footer.extra.to_vec()), ..*footer })
+                TapeLine::Footer(TapeFooter { extra: Cow::Owned(footer.extra.to_vec()), ..*footer })
             }
-            Self::Bad(bad) => Line::Bad(Bad {
-                ts: Stamp::At(0),
+            Self::Bad(bad) => TapeLine::Bad(BadFrame {
+                ts: EntryTime::At(0),
                 from: bad.from,
                 raw: Cow::Borrowed(b""),
                 reason: Cow::Owned(bad.reason.clone().into_owned()),
@@ -218,14 +218,18 @@ impl Line<'_> {
                 session: None,
                 extra: Vec::new(),
             }),
-            Self::Message(_) => Line::Unknown("message".to_owned()),
-            Self::Unknown(kind) => Line::Unknown(kind.clone()),
+            Self::Message(_) => TapeLine::Unknown("message".to_owned()),
+            Self::Unknown(kind) => TapeLine::Unknown(kind.clone()),
         }
     }
 }
 
-impl<'a> Message<'a> {
-    fn read(mut keys: Keys<'a>, dir: &'static str, msg: &'static str) -> Result<Self, LineFault> {
+impl<'a> MessageLine<'a> {
+    fn read(
+        mut keys: LineKeys<'a>,
+        dir: &'static str,
+        msg: &'static str,
+    ) -> Result<Self, LineFault> {
         keys.take("type");
         let message = Self {
             ts: keys.stamp()?,
@@ -261,7 +265,7 @@ impl<'a> Message<'a> {
     }
 
     /// Appends the line in the thoughtjack dialect.
-    pub fn write_thoughtjack(&self, out: &mut impl Sink) {
+    pub fn write_thoughtjack(&self, out: &mut impl ByteSink) {
         out.put(b"{\"type\":\"message\",\"seq\":");
         put_number(out, self.seq.unwrap_or_default());
         out.put(b",\"ts\":\"");
@@ -275,7 +279,7 @@ impl<'a> Message<'a> {
     }
 
     /// Appends the line in the overwatch dialect.
-    pub fn write_overwatch(&self, out: &mut impl Sink) {
+    pub fn write_overwatch(&self, out: &mut impl ByteSink) {
         put_overwatch_head(out, self.ts, self.from);
         out.put(b",\"parsed\":");
         out.put(&self.msg);
@@ -286,10 +290,10 @@ impl<'a> Message<'a> {
         self.write_rest(out, b",\"session_id\":");
     }
 
-    fn write_rest(&self, out: &mut impl Sink, session_key: &[u8]) {
+    fn write_rest(&self, out: &mut impl ByteSink, session_key: &[u8]) {
         let optional = |out: &mut _, key: &[u8], value: Option<u64>| {
             if let Some(value) = value {
-                Sink::put(out, key);
+                ByteSink::put(out, key);
                 put_number(out, value);
             }
         };
@@ -321,8 +325,8 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Bad<'a> {
-    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+impl<'a> BadFrame<'a> {
+    fn read(mut keys: LineKeys<'a>) -> Result<Self, LineFault> {
         let ts = keys.stamp()?;
         let from = keys.side("direction")?;
         let text = keys.take_string("raw");
@@ -345,7 +349,7 @@ impl<'a> Bad<'a> {
     }
 
     /// Appends the line, which has the same form in every dialect.
-    pub fn write(&self, out: &mut impl Sink) {
+    pub fn write(&self, out: &mut impl ByteSink) {
         put_overwatch_head(out, self.ts, self.from);
         out.put(b",\"raw\":");
         let is_exact = put_lossy(out, &self.raw);
@@ -368,8 +372,8 @@ impl<'a> Bad<'a> {
     }
 }
 
-impl<'a> Header<'a> {
-    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+impl<'a> TapeHeader<'a> {
+    fn read(mut keys: LineKeys<'a>) -> Result<Self, LineFault> {
         keys.take("type");
         let mut text = |key: &'static str| {
             keys.take_string(key).ok_or(LineFault::Key { key, fault: "is missing" })
@@ -386,26 +390,26 @@ impl<'a> Header<'a> {
     }
 
     /// Whether this build supports the tape's format.
-    pub fn format(&self) -> Version {
+    pub fn format_version(&self) -> FormatVersion {
         let number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let version = &self.version;
         match version.split_once('.') {
-            Some(("1", "0")) => Version::Known,
-            Some(("1", minor)) if number(minor) => Version::Newer,
-            Some((major, minor)) if number(major) && number(minor) => Version::Other(format!(
-                "the tape has format {version}, but this build reads formats 1.x"
-            )),
-            _ => Version::Other(format!("`version` is `{version}`, not a number like 1.0")),
+            Some(("1", "0")) => FormatVersion::Known,
+            Some(("1", minor)) if number(minor) => FormatVersion::Newer,
+            Some((major, minor)) if number(major) && number(minor) => FormatVersion::Other(
+                format!("the tape has format {version}, but this build reads formats 1.x"),
+            ),
+            _ => FormatVersion::Other(format!("`version` is `{version}`, not a number like 1.0")),
         }
     }
 
     /// An owned copy of the header.
-    pub fn to_static(&self) -> Header<'static> {
+    pub fn to_static(&self) -> TapeHeader<'static> {
         fn owned(text: &str) -> Cow<'static, str> {
             Cow::Owned(text.to_owned())
         }
-        Header {
+        TapeHeader {
             version: owned(&self.version),
             name: self.name.as_deref().map(owned),
             tags: self.tags.iter().map(|tag| owned(tag)).collect(),
@@ -417,7 +421,7 @@ impl<'a> Header<'a> {
     }
 
     /// Appends the line.
-    pub fn write(&self, out: &mut impl Sink) {
+    pub fn write(&self, out: &mut impl ByteSink) {
         out.put(b"{\"type\":\"header\",\"version\":");
         put_string(out, &self.version);
         if let Some(name) = &self.name {
@@ -442,8 +446,8 @@ impl<'a> Header<'a> {
     }
 }
 
-impl<'a> Footer<'a> {
-    fn read(mut keys: Keys<'a>) -> Result<Self, LineFault> {
+impl<'a> TapeFooter<'a> {
+    fn read(mut keys: LineKeys<'a>) -> Result<Self, LineFault> {
         keys.take("type");
         let mut count = |key: &'static str| {
             keys.number(key)?.ok_or(LineFault::Key { key, fault: "is missing" })
@@ -458,7 +462,7 @@ impl<'a> Footer<'a> {
     }
 
     /// Appends the line.
-    pub fn write(&self, out: &mut impl Sink) {
+    pub fn write(&self, out: &mut impl ByteSink) {
         out.put(b"{\"type\":\"footer\",\"total_messages\":");
         put_number(out, self.total_messages);
         out.put(b",\"duration_ms\":");
@@ -472,7 +476,7 @@ impl<'a> Footer<'a> {
     }
 }
 
-fn put_overwatch_head(out: &mut impl Sink, ts: Stamp<'_>, from: Side) {
+fn put_overwatch_head(out: &mut impl ByteSink, ts: EntryTime<'_>, from: Side) {
     out.put(b"{\"ts\":\"");
     put_stamp(out, ts, SubSecond::Millis);
     out.put(match from {

@@ -3,14 +3,14 @@
 //! Every reader of a whole tape needs it, for an audit as well as for a replay.
 
 use super::TORN_TAIL;
-use super::line::{Footer, Header, Line, Message, Version};
-use super::reader::{Numbered, Problem};
+use super::line::{FormatVersion, MessageLine, TapeFooter, TapeHeader, TapeLine};
+use super::reader::{LineProblem, NumberedLine};
 use crate::side::Side;
 use crate::time::read_rfc3339;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum TapeSeverity {
     /// Worth knowing.
     Note,
     /// Unusual, but handled.
@@ -21,66 +21,66 @@ pub enum Severity {
 
 /// Something to report about a tape.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct TapeFinding {
     /// The line, from 1; 0 for the tape as a whole.
     pub line: u64,
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: TapeSeverity,
     /// What was found.
-    pub words: String,
+    pub message: String,
 }
 
 /// Checks the structure of one tape, fed line by line.
 #[derive(Debug, Default)]
-pub struct Outline {
-    findings: Vec<Finding>,
+pub struct TapeOutline {
+    findings: Vec<TapeFinding>,
     thoughtjack: bool,
     overwatch: bool,
     headers: u64,
     /// Whether the tape ends in what may have become its first entry.
     begun: bool,
-    part: Part,
+    part: OutlinePart,
     /// The index of the finding about the previous line, if that line was not JSON.
     broken: Option<usize>,
 }
 
 /// What has been seen since the last header.
 #[derive(Debug, Default)]
-struct Part {
+struct OutlinePart {
     numbered: bool,
     client: u64,
     server: u64,
     footer: Option<u64>,
 }
 
-impl Outline {
+impl TapeOutline {
     /// Checks the next line, or reports the problem with it.
-    pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+    pub fn line(&mut self, next: &Result<NumberedLine<'_>, LineProblem>) {
         let broken = self.broken.take();
         match next {
             Ok(numbered) => {
-                if let (Some(finding), Line::Bad(bad)) = (broken, &numbered.entry)
+                if let (Some(finding), TapeLine::Bad(bad)) = (broken, &numbered.entry)
                     && bad.reason == TORN_TAIL
                 {
-                    self.findings[finding].severity = Severity::Warning;
-                    self.findings[finding].words =
+                    self.findings[finding].severity = TapeSeverity::Warning;
+                    self.findings[finding].message =
                         "a crash cut an entry short; recording continued after it".to_owned();
                 }
                 self.entry(numbered.line, &numbered.entry);
             }
-            Err(Problem::Torn { line, bytes, entry_like, .. }) => {
+            Err(LineProblem::Torn { line, bytes, entry_like, .. }) => {
                 self.begun |= entry_like;
                 let are = if *bytes == 1 { "byte is" } else { "bytes are" };
-                let words =
+                let message =
                     format!("the tape ends in the middle of an entry; {bytes} {are} left out");
-                self.say(*line, Severity::Warning, words);
+                self.report(*line, TapeSeverity::Warning, message);
             }
-            Err(Problem::Line { line, fault }) => {
+            Err(LineProblem::Line { line, fault }) => {
                 self.broken = Some(self.findings.len());
-                self.say(*line, Severity::Error, fault.to_string());
+                self.report(*line, TapeSeverity::Error, fault.to_string());
             }
-            Err(Problem::Io { line, source }) => {
-                self.say(*line, Severity::Error, format!("cannot read on: {source}"));
+            Err(LineProblem::Io { line, source }) => {
+                self.report(*line, TapeSeverity::Error, format!("cannot read on: {source}"));
             }
         }
     }
@@ -91,15 +91,15 @@ impl Outline {
         if self.part.footer.is_some()
             || (if numbered { !self.thoughtjack } else { !self.overwatch })
         {
-            self.unusual(line, numbered);
+            self.report_unusual(line, numbered);
         }
         match from {
             Side::Client => self.part.client += 1,
             Side::Server => self.part.server += 1,
         }
         if numbered && !std::mem::replace(&mut self.part.numbered, true) && self.headers == 0 {
-            let words = "there is no header; format 1.0 is assumed".to_owned();
-            self.say(line, Severity::Warning, words);
+            let message = "there is no header; format 1.0 is assumed".to_owned();
+            self.report(line, TapeSeverity::Warning, message);
         }
     }
 
@@ -114,60 +114,66 @@ impl Outline {
     }
 
     /// Adds a finding about a line.
-    pub fn say(&mut self, line: u64, severity: Severity, words: String) {
-        self.findings.push(Finding { line, severity, words });
+    pub fn report(&mut self, line: u64, severity: TapeSeverity, message: String) {
+        self.findings.push(TapeFinding { line, severity, message });
     }
 
     /// All findings, by line.
-    pub fn finish(mut self) -> Vec<Finding> {
+    pub fn finish(mut self) -> Vec<TapeFinding> {
         if !self.has_entries() {
             // A session without messages leaves an empty tape in the overwatch dialect.
-            let (severity, words) = match self.findings.is_empty() || self.begun {
-                true => (Severity::Warning, "the tape has no entries"),
-                false => (Severity::Error, "this is not a tape: it has no entries"),
+            let (severity, message) = match self.findings.is_empty() || self.begun {
+                true => (TapeSeverity::Warning, "the tape has no entries"),
+                false => (TapeSeverity::Error, "this is not a tape: it has no entries"),
             };
-            self.say(0, severity, words.to_owned());
+            self.report(0, severity, message.to_owned());
         }
         if self.thoughtjack && !self.has_footer() {
             let words = "there is no footer: the recording did not end normally";
-            self.say(0, Severity::Note, words.to_owned());
+            self.report(0, TapeSeverity::Note, words.to_owned());
         }
         self.findings.sort_by_key(|finding| finding.line);
         self.findings
     }
 
-    fn entry(&mut self, line: u64, entry: &Line<'_>) {
+    fn entry(&mut self, line: u64, entry: &TapeLine<'_>) {
         match entry {
-            Line::Message(Message { from, seq, .. }) => self.message(line, *from, seq.is_some()),
-            Line::Header(header) => {
-                self.dialect(line, true);
+            TapeLine::Message(MessageLine { from, seq, .. }) => {
+                self.message(line, *from, seq.is_some())
+            }
+            TapeLine::Header(header) => {
+                self.check_dialect(line, true);
                 self.header(line, header);
             }
-            Line::Bad(_) => self.unusual(line, false),
-            Line::Footer(footer) => {
-                self.unusual(line, true);
-                self.footer(line, footer);
+            TapeLine::Bad(_) => self.report_unusual(line, false),
+            TapeLine::Footer(footer) => {
+                self.report_unusual(line, true);
+                self.check_footer(line, footer);
             }
-            Line::Unknown(kind) => {
-                self.after_footer(line);
+            TapeLine::Unknown(kind) => {
+                self.check_after_footer(line);
                 let words = format!("a line of the unknown type `{kind}` is skipped");
-                self.say(line, Severity::Warning, words);
+                self.report(line, TapeSeverity::Warning, words);
             }
         }
     }
 
-    fn unusual(&mut self, line: u64, thoughtjack: bool) {
-        self.dialect(line, thoughtjack);
-        self.after_footer(line);
+    fn report_unusual(&mut self, line: u64, thoughtjack: bool) {
+        self.check_dialect(line, thoughtjack);
+        self.check_after_footer(line);
     }
 
-    fn after_footer(&mut self, line: u64) {
+    fn check_after_footer(&mut self, line: u64) {
         if let Some(footer) = self.part.footer {
-            self.say(line, Severity::Error, format!("an entry after the footer of line {footer}"));
+            self.report(
+                line,
+                TapeSeverity::Error,
+                format!("an entry after the footer of line {footer}"),
+            );
         }
     }
 
-    fn dialect(&mut self, line: u64, thoughtjack: bool) {
+    fn check_dialect(&mut self, line: u64, thoughtjack: bool) {
         if thoughtjack && !self.thoughtjack {
             self.thoughtjack = true;
         } else if !thoughtjack && !self.overwatch {
@@ -176,42 +182,46 @@ impl Outline {
             return;
         }
         if self.thoughtjack && self.overwatch {
-            self.say(line, Severity::Error, "two dialects in one tape".to_owned());
+            self.report(line, TapeSeverity::Error, "two dialects in one tape".to_owned());
         }
     }
 
-    fn header(&mut self, line: u64, header: &Header<'_>) {
+    fn header(&mut self, line: u64, header: &TapeHeader<'_>) {
         self.headers += 1;
         if self.headers > 1 {
-            let words = "another header: a second recording begins here".to_owned();
-            self.say(line, Severity::Warning, words);
+            let message = "another header: a second recording begins here".to_owned();
+            self.report(line, TapeSeverity::Warning, message);
         } else if self.part.numbered {
-            self.say(line, Severity::Error, "the header is not the first line".to_owned());
+            self.report(line, TapeSeverity::Error, "the header is not the first line".to_owned());
         }
-        self.part = Part::default();
-        match header.format() {
-            Version::Known => {}
-            Version::Newer => {
-                let words =
+        self.part = OutlinePart::default();
+        match header.format_version() {
+            FormatVersion::Known => {}
+            FormatVersion::Newer => {
+                let message =
                     format!("format {} is newer than 1.0; unknown keys are kept", header.version);
-                self.say(line, Severity::Note, words);
+                self.report(line, TapeSeverity::Note, message);
             }
-            Version::Other(words) => self.say(line, Severity::Error, words),
+            FormatVersion::Other(message) => self.report(line, TapeSeverity::Error, message),
         }
         if read_rfc3339(&header.recorded_at).is_none() {
-            self.say(line, Severity::Error, "`recorded_at` is not an RFC 3339 time".to_owned());
+            self.report(
+                line,
+                TapeSeverity::Error,
+                "`recorded_at` is not an RFC 3339 time".to_owned(),
+            );
         }
     }
 
-    fn footer(&mut self, line: u64, footer: &Footer<'_>) {
+    fn check_footer(&mut self, line: u64, footer: &TapeFooter<'_>) {
         let counted = (self.part.client + self.part.server, self.part.client, self.part.server);
-        let said = (footer.total_messages, footer.client_messages, footer.server_messages);
-        if counted != said {
-            let words = format!(
+        let stated = (footer.total_messages, footer.client_messages, footer.server_messages);
+        if counted != stated {
+            let message = format!(
                 "the footer counts {} messages ({} client, {} server), but there are {} ({}, {})",
-                said.0, said.1, said.2, counted.0, counted.1, counted.2
+                stated.0, stated.1, stated.2, counted.0, counted.1, counted.2
             );
-            self.say(line, Severity::Warning, words);
+            self.report(line, TapeSeverity::Warning, message);
         }
         self.part.footer = Some(line);
     }

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::line::{Line, LineFault};
+use super::line::{LineFault, TapeLine};
 use crate::json::{self, Cursor};
 
 /// The maximum length of an entry, on one line or several, unless [`set_entry_bytes_max`] changes it.
@@ -33,7 +33,7 @@ const HEAD_BYTES: usize = 64 << 10;
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Reads the lines of a tape.
-pub struct Reader<R> {
+pub struct TapeReader<R> {
     source: R,
     entry_bytes_max: usize,
     chunk: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Reader<R> {
 
 /// An entry and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Numbered<'a> {
+pub struct NumberedLine<'a> {
     /// Its line, from 1.
     pub line: u64,
     /// The position of its text in the file.
@@ -59,12 +59,12 @@ pub struct Numbered<'a> {
     /// Its text.
     pub text: &'a [u8],
     /// The parsed entry.
-    pub entry: Line<'a>,
+    pub entry: TapeLine<'a>,
 }
 
 /// A problem with a line.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum LineProblem {
     /// The last line is incomplete; everything before it is intact.
     #[error("line {line}: the tape ends in the middle of an entry ({bytes} bytes left out)")]
     Torn {
@@ -95,9 +95,9 @@ pub enum Problem {
     },
 }
 
-impl Problem {
+impl LineProblem {
     /// The same problem for a reader that started `lines` and `bytes` further on.
-    pub(super) fn moved(mut self, lines: u64, bytes: u64) -> Self {
+    pub(super) fn shifted(mut self, lines: u64, bytes: u64) -> Self {
         match &mut self {
             Self::Torn { line, offset, .. } => {
                 *line += lines;
@@ -109,7 +109,7 @@ impl Problem {
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> TapeReader<R> {
     /// A reader at the start of `source`.
     pub fn new(source: R) -> Self {
         Self::with_limit(source, entry_bytes_max())
@@ -134,7 +134,7 @@ impl<R: BufRead> Reader<R> {
 
     /// The next entry, or the problem with the next line. After a fault, reading continues after it.
     #[expect(clippy::should_implement_trait, reason = "an entry borrows the reader's buffer")]
-    pub fn next(&mut self) -> Option<Result<Numbered<'_>, Problem>> {
+    pub fn next(&mut self) -> Option<Result<NumberedLine<'_>, LineProblem>> {
         let range = loop {
             if let Some(range) = self.values.pop_front() {
                 break range;
@@ -150,9 +150,9 @@ impl<R: BufRead> Reader<R> {
         self.counted = range.start;
         let (line, offset) = (self.line, self.offset + range.start as u64);
         let text = &self.chunk[range];
-        match Line::read(text) {
-            Ok(entry) => Some(Ok(Numbered { line, offset, text, entry })),
-            Err(fault) => Some(Err(Problem::Line { line, fault })),
+        match TapeLine::read(text) {
+            Ok(entry) => Some(Ok(NumberedLine { line, offset, text, entry })),
+            Err(fault) => Some(Err(LineProblem::Line { line, fault })),
         }
     }
 
@@ -167,7 +167,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads the next chunk of complete values; false at the end of the file.
-    fn fill(&mut self) -> Result<bool, Problem> {
+    fn fill(&mut self) -> Result<bool, LineProblem> {
         self.chunk.clear();
         self.chunk.shrink_to(KEPT_BYTES);
         self.offset = self.offset_next;
@@ -186,11 +186,13 @@ impl<R: BufRead> Reader<R> {
                 Err(fault) if fault.is_trailing() && self.split() => return Ok(true),
                 Err(fault) => {
                     let open = fault.at >= self.chunk.trim_ascii_end().len();
-                    if open && self.continues(b" \t}]")? && self.chunk.len() < self.entry_bytes_max
+                    if open
+                        && self.continues_value(b" \t}]")?
+                        && self.chunk.len() < self.entry_bytes_max
                     {
                         self.append_rest()?;
                     } else {
-                        return Err(self.broken(fault)?);
+                        return Err(self.broken_value(fault)?);
                     }
                 }
             }
@@ -201,7 +203,7 @@ impl<R: BufRead> Reader<R> {
     fn split(&mut self) -> bool {
         let Ok(mut cursor) = Cursor::new(&self.chunk) else { return false };
         let mut values = VecDeque::new();
-        while cursor.end().is_err() {
+        while cursor.expect_end().is_err() {
             let Ok(value) = cursor.value() else { return false };
             values.push_back(cursor.position() - value.len()..cursor.position());
         }
@@ -211,11 +213,11 @@ impl<R: BufRead> Reader<R> {
 
     /// Appends the lines that can only be inside a value, and the one that can end it. They are parsed
     /// together, since parsing after each line would take quadratic time.
-    fn append_rest(&mut self) -> Result<(), Problem> {
-        while self.continues(b" \t")? && self.chunk.len() < self.entry_bytes_max {
+    fn append_rest(&mut self) -> Result<(), LineProblem> {
+        while self.continues_value(b" \t")? && self.chunk.len() < self.entry_bytes_max {
             self.append_line()?;
         }
-        if self.continues(b"}]")? {
+        if self.continues_value(b"}]")? {
             self.append_line()?;
         }
         Ok(())
@@ -223,27 +225,27 @@ impl<R: BufRead> Reader<R> {
 
     /// Whether the next line starts like a continuation of pretty-printed JSON: indented, or with a
     /// bracket.
-    fn continues(&mut self, starts: &[u8]) -> Result<bool, Problem> {
+    fn continues_value(&mut self, starts: &[u8]) -> Result<bool, LineProblem> {
         let line = self.lines_read;
-        let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
+        let ahead = self.source.fill_buf().map_err(|source| LineProblem::Io { line, source })?;
         Ok(ahead.first().is_some_and(|byte| starts.contains(byte)))
     }
 
-    fn broken(&mut self, fault: json::Fault) -> Result<Problem, Problem> {
+    fn broken_value(&mut self, fault: json::JsonFault) -> Result<LineProblem, LineProblem> {
         let line = self.line;
-        let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
+        let ahead = self.source.fill_buf().map_err(|source| LineProblem::Io { line, source })?;
         if ahead.is_empty() {
             let bytes = self.chunk.len();
             let like = |start: &[u8]| start.iter().zip(&self.chunk).all(|(ours, its)| ours == its);
             let entry_like = like(b"{\"type\":\"") || like(b"{\"ts\":\"");
-            return Ok(Problem::Torn { line, bytes, offset: self.offset, entry_like });
+            return Ok(LineProblem::Torn { line, bytes, offset: self.offset, entry_like });
         }
-        Ok(Problem::Line { line, fault: LineFault::NotJson(fault) })
+        Ok(LineProblem::Line { line, fault: LineFault::NotJson(fault) })
     }
 
     /// Appends the next line; false at the end of the file. If a line cannot be an entry or is too long,
     /// only as much is kept as it takes to notice.
-    fn append_line(&mut self) -> Result<bool, Problem> {
+    fn append_line(&mut self) -> Result<bool, LineProblem> {
         let is_first = self.chunk.is_empty();
         let head_bytes = if is_first { HEAD_BYTES.min(self.entry_bytes_max) } else { 0 };
         let mut count = self.read_up_to(head_bytes)?;
@@ -257,42 +259,42 @@ impl<R: BufRead> Reader<R> {
         if count > self.entry_bytes_max {
             self.skip_line(count)?;
             let fault = LineFault::TooLong(self.entry_bytes_max);
-            return Err(Problem::Line { line: self.lines_read, fault });
+            return Err(LineProblem::Line { line: self.lines_read, fault });
         }
         self.lines_read += u64::from(count > 0);
         self.offset_next += count as u64;
         Ok(count > 0)
     }
 
-    fn read_up_to(&mut self, bytes_max: usize) -> Result<usize, Problem> {
+    fn read_up_to(&mut self, bytes_max: usize) -> Result<usize, LineProblem> {
         let line = self.lines_read;
         let read = self.source.by_ref().take(bytes_max as u64).read_until(b'\n', &mut self.chunk);
-        read.map_err(|source| Problem::Io { line, source })
+        read.map_err(|source| LineProblem::Io { line, source })
     }
 
     /// Skips a long line that cannot be an entry, of which `count` bytes have been read.
-    fn skip_junk(&mut self, count: usize) -> Result<Problem, Problem> {
+    fn skip_junk(&mut self, count: usize) -> Result<LineProblem, LineProblem> {
         let fault = json::check(&self.chunk).err();
         let offset = self.offset_next;
         self.skip_line(count)?;
         let line = self.lines_read;
-        let ahead = self.source.fill_buf().map_err(|source| Problem::Io { line, source })?;
+        let ahead = self.source.fill_buf().map_err(|source| LineProblem::Io { line, source })?;
         if ahead.is_empty() {
             // A crash may leave zeros at the end of a file.
             let bytes = (self.offset_next - offset) as usize;
-            return Ok(Problem::Torn { line, bytes, offset, entry_like: false });
+            return Ok(LineProblem::Torn { line, bytes, offset, entry_like: false });
         }
         let fault = fault.map_or(LineFault::TooLong(HEAD_BYTES), LineFault::NotJson);
-        Ok(Problem::Line { line, fault })
+        Ok(LineProblem::Line { line, fault })
     }
 
     /// Skips a line of which `count` bytes have been read.
-    fn skip_line(&mut self, count: usize) -> Result<(), Problem> {
+    fn skip_line(&mut self, count: usize) -> Result<(), LineProblem> {
         let line = self.lines_read;
         let is_whole = self.chunk.ends_with(b"\n");
         self.chunk = Vec::new();
         let rest = if is_whole { Ok(0) } else { self.source.skip_until(b'\n') };
-        let rest = rest.map_err(|source| Problem::Io { line, source })?;
+        let rest = rest.map_err(|source| LineProblem::Io { line, source })?;
         self.lines_read += 1;
         self.offset_next += (count + rest) as u64;
         Ok(())

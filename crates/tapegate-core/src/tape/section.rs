@@ -5,12 +5,12 @@
 
 use std::io::Read;
 
-use super::line::Line;
-use super::reader::{Numbered, Problem, Reader, entry_bytes_max};
+use super::line::TapeLine;
+use super::reader::{LineProblem, NumberedLine, TapeReader, entry_bytes_max};
 
 /// The start of the last line where a tape may be cut, other than the first line. A line that may be
 /// inside a value that `jq` spread over several lines does not count.
-pub fn last_cut(text: &[u8]) -> Option<usize> {
+pub fn last_line_start(text: &[u8]) -> Option<usize> {
     let starts = memchr::memrchr_iter(b'\n', text).map(|at| at + 1);
     let middle = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']');
     starts.into_iter().find(|start| text.get(*start).is_some_and(|byte| !middle(byte)))
@@ -21,25 +21,25 @@ pub fn last_cut(text: &[u8]) -> Option<usize> {
 pub fn read_section(
     text: &[u8],
     last: bool,
-    each: &mut dyn FnMut(Result<Numbered<'_>, Problem>),
+    each: &mut dyn FnMut(Result<NumberedLine<'_>, LineProblem>),
 ) -> u64 {
     let (mut at, mut lines) = (0, 0);
     while at < text.len() {
         let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length);
-        if let Some(numbered) = whole(text, at, end, lines + 1) {
+        if let Some(numbered) = single_line_entry(text, at, end, lines + 1) {
             each(Ok(numbered));
             lines += 1;
             at = end + 1;
             continue;
         }
-        let next = with_reader(&text[at..], last, &mut |next| {
+        let next = read_with_reader(&text[at..], last, &mut |next| {
             each(match next {
-                Ok(numbered) => Ok(Numbered {
+                Ok(numbered) => Ok(NumberedLine {
                     line: numbered.line + lines,
                     offset: numbered.offset + at as u64,
                     ..numbered
                 }),
-                Err(problem) => Err(problem.moved(lines, at as u64)),
+                Err(problem) => Err(problem.shifted(lines, at as u64)),
             });
         });
         lines += memchr::memchr_iter(b'\n', &text[at..at + next]).count() as u64;
@@ -49,7 +49,7 @@ pub fn read_section(
 }
 
 /// The entry of a line that is complete by itself, as most are.
-fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_>> {
+fn single_line_entry(text: &[u8], start: usize, end: usize, line: u64) -> Option<NumberedLine<'_>> {
     if end - start >= entry_bytes_max() {
         // The general reader reports that it is too long.
         return None;
@@ -57,20 +57,20 @@ fn whole(text: &[u8], start: usize, end: usize, line: u64) -> Option<Numbered<'_
     let line_text = &text[start..end];
     let trimmed = line_text.trim_ascii();
     let offset = start + (line_text.len() - line_text.trim_ascii_start().len());
-    let entry = Line::read(trimmed).ok()?;
-    Some(Numbered { line, offset: offset as u64, text: trimmed, entry })
+    let entry = TapeLine::read(trimmed).ok()?;
+    Some(NumberedLine { line, offset: offset as u64, text: trimmed, entry })
 }
 
 /// Reads the line at the start of `text`, and any lines that belong to it, with the general reader.
 /// Returns their total length.
-fn with_reader(
+fn read_with_reader(
     text: &[u8],
     last: bool,
-    each: &mut dyn FnMut(Result<Numbered<'_>, Problem>),
+    each: &mut dyn FnMut(Result<NumberedLine<'_>, LineProblem>),
 ) -> usize {
     // The rest of the tape is not available here, but the reader must know that there is more.
     let more: &[u8] = if last { b"" } else { b"\n" };
-    let mut reader = Reader::new(Read::chain(text, more));
+    let mut reader = TapeReader::new(Read::chain(text, more));
     while let Some(next) = reader.next() {
         each(next);
         if reader.is_drained() {
@@ -84,18 +84,18 @@ fn with_reader(
 mod tests {
     use super::*;
 
-    fn shown(next: Result<Numbered<'_>, Problem>, lines: u64, bytes: u64) -> String {
+    fn shown(next: Result<NumberedLine<'_>, LineProblem>, lines: u64, bytes: u64) -> String {
         match next {
-            Ok(Numbered { line, offset, text, .. }) => {
+            Ok(NumberedLine { line, offset, text, .. }) => {
                 format!("{}@{} {}", line + lines, offset + bytes, text.escape_ascii())
             }
-            Err(problem) => problem.moved(lines, bytes).to_string(),
+            Err(problem) => problem.shifted(lines, bytes).to_string(),
         }
     }
 
     /// The result of the general reader for a tape.
     fn by_reader(text: &str) -> Vec<String> {
-        let mut reader = Reader::new(text.as_bytes());
+        let mut reader = TapeReader::new(text.as_bytes());
         let mut out = Vec::new();
         while let Some(next) = reader.next() {
             out.push(shown(next, 0, 0));
@@ -109,7 +109,7 @@ mod tests {
         while at < text.len() {
             let mut end = text.len().min(at + least);
             let cut = loop {
-                match last_cut(&text.as_bytes()[at..end]) {
+                match last_line_start(&text.as_bytes()[at..end]) {
                     Some(cut) => break at + cut,
                     None if end == text.len() => break end,
                     None => end += 1,

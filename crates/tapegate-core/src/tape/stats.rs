@@ -6,7 +6,7 @@ mod latencies;
 
 use std::collections::BTreeMap;
 
-use super::timeline::{AnswerOutcome, RequestState, Row, RowKind};
+use super::timeline::{AnswerOutcome, RequestState, RowKind, TimelineRow};
 use crate::side::Side;
 
 pub use latencies::Latencies;
@@ -48,7 +48,7 @@ pub struct CallStats {
 
 /// Statistics of tapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct TapeStats {
     /// Recordings that were closed in order.
     pub footers: u64,
     /// Messages from the client.
@@ -78,9 +78,9 @@ pub struct Stats {
 /// timeout, by a rule or pin, or by visibility.
 const DENIED: [i64; 5] = [-32003, -32007, -32008, -32014, -32015];
 
-impl Stats {
+impl TapeStats {
     /// Counts a row and its children.
-    pub fn row(&mut self, row: &Row) {
+    pub fn row(&mut self, row: &TimelineRow) {
         row.children.iter().for_each(|child| self.row(child));
         let moments = [row.at_us, row.answer.as_ref().and_then(|answer| answer.at_us)];
         for at_us in moments.into_iter().flatten() {
@@ -93,7 +93,7 @@ impl Stats {
                 self.message(row.from, row.marks.ours, row.answer.as_ref().map_or(0, |a| a.bytes));
                 match call.method.is_empty() {
                     true => self.stray_answers += 1,
-                    false => self.answered(row),
+                    false => self.count_answer(row),
                 }
             }
             RowKind::Notification(_) => {
@@ -134,7 +134,7 @@ impl Stats {
         total
     }
 
-    fn request(&mut self, row: &Row, state: RequestState) {
+    fn request(&mut self, row: &TimelineRow, state: RequestState) {
         self.message(row.from, row.marks.ours, row.bytes);
         let stats = self.stats_of(row);
         stats.count += 1;
@@ -147,12 +147,12 @@ impl Stats {
         }
         if let Some(answer) = &row.answer {
             self.message(row.from.other(), answer.marks.ours, answer.bytes);
-            self.answered(row);
+            self.count_answer(row);
         }
     }
 
     /// Counts the answer of a row.
-    fn answered(&mut self, row: &Row) {
+    fn count_answer(&mut self, row: &TimelineRow) {
         let Some(answer) = &row.answer else { return };
         let stats = self.stats_of(row);
         stats.bytes += answer.bytes;
@@ -176,7 +176,7 @@ impl Stats {
         self.bytes += bytes;
     }
 
-    fn stats_of(&mut self, row: &Row) -> &mut CallStats {
+    fn stats_of(&mut self, row: &TimelineRow) -> &mut CallStats {
         let call = row.call();
         let method = call.map(|call| call.method.clone()).unwrap_or_default();
         // A late answer comes from the other side than its request.

@@ -5,25 +5,25 @@
 //! bytes. Beyond that, the oldest row is returned without its answer, which gets a row of its own
 //! later. This bounds memory, whatever the length of the tape.
 
-mod brief;
+mod brief_text;
 mod messages;
-mod open;
+mod open_calls;
 mod row;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use super::line::Line;
-use super::reader::{Numbered, Problem};
-use super::session::BashCommand;
-use crate::frame::{Body, Frame};
+use super::bash_session::BashCommand;
+use super::line::TapeLine;
+use super::reader::{LineProblem, NumberedLine};
+use crate::frame::{Frame, FrameBody};
 use crate::json;
 use crate::side::Side;
 use crate::time::read_rfc3339;
-use open::{Open, Parent, is_waited_for};
+use open_calls::{OpenCalls, ParentRequest, is_waited_for};
 
-pub use row::{Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind};
+pub use row::{AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, TimelineRow};
 
 /// Whether a message matches a search.
 pub type MessageTest = Box<dyn Fn(&[u8]) -> bool>;
@@ -45,14 +45,14 @@ pub struct TimelineOptions {
 
 /// The arguments of a message in short form, as in its row; empty if it is not a single message.
 pub fn arguments(msg: &[u8], chars_max: usize) -> String {
-    match Frame::glance(msg).body() {
-        Body::Message(envelope) => brief::arguments(envelope, chars_max),
-        Body::Batch | Body::Garbage(_) => String::new(),
+    match Frame::read_without_gate_details(msg).body() {
+        FrameBody::Message(envelope) => brief_text::arguments(envelope, chars_max),
+        FrameBody::Batch | FrameBody::Garbage(_) => String::new(),
     }
 }
 
 /// The position of a request: its row, and the index among its children.
-type Place = (u64, Option<usize>);
+type RowPosition = (u64, Option<usize>);
 
 /// How many children a row may have before it is returned.
 const CHILDREN_MAX: usize = 10_000;
@@ -60,12 +60,12 @@ const CHILDREN_MAX: usize = 10_000;
 /// Builds the rows of one tape, fed line by line.
 pub struct Timeline {
     options: TimelineOptions,
-    open: Open,
+    open: OpenCalls,
     /// Rows that have not been returned, by number.
-    rows: BTreeMap<u64, Row>,
+    rows: BTreeMap<u64, TimelineRow>,
     next: u64,
     bytes: usize,
-    ready: VecDeque<Row>,
+    ready: VecDeque<TimelineRow>,
     /// Rows that may have become complete since the last check.
     touched: Vec<u64>,
     batches: u64,
@@ -78,7 +78,7 @@ impl Timeline {
     pub fn new(options: TimelineOptions) -> Self {
         Self {
             options,
-            open: Open::default(),
+            open: OpenCalls::default(),
             rows: BTreeMap::new(),
             next: 0,
             bytes: 0,
@@ -90,41 +90,45 @@ impl Timeline {
     }
 
     /// Adds the next line of a tape, or the problem with it.
-    pub fn line(&mut self, next: &Result<Numbered<'_>, Problem>) {
+    pub fn line(&mut self, next: &Result<NumberedLine<'_>, LineProblem>) {
         match next {
-            Ok(Numbered { line, entry, .. }) => self.entry(*line, entry),
+            Ok(NumberedLine { line, entry, .. }) => self.entry(*line, entry),
             Err(problem) => {
                 let line = match problem {
-                    Problem::Torn { line, .. }
-                    | Problem::Line { line, .. }
-                    | Problem::Io { line, .. } => *line,
+                    LineProblem::Torn { line, .. }
+                    | LineProblem::Line { line, .. }
+                    | LineProblem::Io { line, .. } => *line,
                 };
-                let words = problem.to_string();
-                let words = words.strip_prefix(&format!("line {line}: ")).unwrap_or(&words);
-                self.alone(line, RowKind::Fault(words.to_owned()));
+                let message_text = problem.to_string();
+                let message_text =
+                    message_text.strip_prefix(&format!("line {line}: ")).unwrap_or(&message_text);
+                self.add_row(line, RowKind::Fault(message_text.to_owned()));
             }
         }
     }
 
     /// Adds an entry of a tape.
-    pub fn entry(&mut self, line: u64, entry: &Line<'_>) {
+    pub fn entry(&mut self, line: u64, entry: &TapeLine<'_>) {
         match entry {
-            Line::Message(message) => self.message(line, message),
-            Line::Bad(bad) => self.anomaly(line, bad),
-            Line::Header(header) => {
-                self.forget(None);
+            TapeLine::Message(message) => self.message(line, message),
+            TapeLine::Bad(bad) => self.add_anomaly(line, bad),
+            TapeLine::Header(header) => {
+                self.stop_waiting(None);
                 let name = header.name.as_deref().map(str::to_owned);
                 let upstream = header.upstream.clone().into_owned();
                 let at_us = read_rfc3339(&header.recorded_at);
-                self.push(Row { at_us, ..bare(line, RowKind::Begin { name, upstream }) });
+                self.push(TimelineRow {
+                    at_us,
+                    ..minimal_row(line, RowKind::Begin { name, upstream })
+                });
             }
-            Line::Footer(footer) => {
-                self.forget(None);
+            TapeLine::Footer(footer) => {
+                self.stop_waiting(None);
                 let (messages, duration_ms) = (footer.total_messages, footer.duration_ms);
-                self.alone(line, RowKind::End { messages, duration_ms });
+                self.add_row(line, RowKind::End { messages, duration_ms });
             }
-            Line::Unknown(kind) => {
-                self.alone(line, RowKind::Fault(format!("a line of the unknown type `{kind}`")));
+            TapeLine::Unknown(kind) => {
+                self.add_row(line, RowKind::Fault(format!("a line of the unknown type `{kind}`")));
             }
         }
     }
@@ -132,17 +136,17 @@ impl Timeline {
     /// Adds a command of a recorded bash session, which is a request with its answer.
     pub fn command(&mut self, line: u64, command: &BashCommand) {
         let (arguments, result) = (command.arguments(), command.result());
-        let short = |value: &[u8]| brief::value(value, self.options.chars_max);
+        let short = |value: &[u8]| brief_text::value(value, self.options.chars_max);
         let number = |key: &str| json::member(&result, key).map(|code| code == b"0");
         let text = |key: &str| json::member(&result, key).and_then(json::string);
         let output = [text("stdout"), text("stderr")].into_iter().flatten().collect::<String>();
-        let call = Call {
+        let call = CallInfo {
             method: "tools/call".to_owned(),
             name: Some(command.tool().to_owned()),
             arguments: short(&arguments),
         };
         let is_wanted = |text: &[u8]| self.options.wanted.as_ref().is_none_or(|is| is(text));
-        let answer = Answer {
+        let answer = CallAnswer {
             line,
             seq: None,
             at_us: Some(command.ended_us()),
@@ -151,29 +155,29 @@ impl Timeline {
                 Some(false) => AnswerOutcome::ToolError,
                 _ => AnswerOutcome::Ok,
             },
-            text: brief::cut(output.trim_end(), self.options.chars_max),
-            marks: Marks::default(),
+            text: brief_text::truncate(output.trim_end(), self.options.chars_max),
+            marks: LineMarks::default(),
             bytes: result.len() as u64,
-            message: self.options.whole.then(|| wrapped("result", &result)),
+            message: self.options.whole.then(|| wrap_member("result", &result)),
         };
         let kind = RowKind::Request { call, id: Vec::new(), state: RequestState::Answered };
-        self.push(Row {
+        self.push(TimelineRow {
             at_us: Some(command.started_us()),
             bytes: arguments.len() as u64,
-            message: self.options.whole.then(|| wrapped("params", &arguments)),
+            message: self.options.whole.then(|| wrap_member("params", &arguments)),
             matched: is_wanted(&arguments) || is_wanted(&result),
             answer: Some(answer),
-            ..bare(line, kind)
+            ..minimal_row(line, kind)
         });
     }
 
     /// Adds a line that cannot be read, and why.
-    pub fn fault(&mut self, line: u64, words: String) {
-        self.alone(line, RowKind::Fault(words));
+    pub fn add_unreadable(&mut self, line: u64, message_text: String) {
+        self.add_row(line, RowKind::Fault(message_text));
     }
 
     /// The next row that is complete or cannot wait any longer.
-    pub fn next_row(&mut self) -> Option<Row> {
+    pub fn next_row(&mut self) -> Option<TimelineRow> {
         self.ready.pop_front()
     }
 
@@ -192,7 +196,7 @@ impl Timeline {
 
     /// Releases all rows: there are no more lines.
     pub fn finish(&mut self) {
-        self.forget(None);
+        self.stop_waiting(None);
         self.flush();
     }
 
@@ -200,19 +204,19 @@ impl Timeline {
         self.options.wanted.as_ref().is_none_or(|wanted| wanted(msg))
     }
 
-    fn alone(&mut self, line: u64, kind: RowKind) {
-        self.push(bare(line, kind));
+    fn add_row(&mut self, line: u64, kind: RowKind) {
+        self.push(minimal_row(line, kind));
     }
 
-    fn push(&mut self, row: Row) {
-        self.put(row, None);
+    fn push(&mut self, row: TimelineRow) {
+        self.insert_row(row, None);
         self.release();
     }
 
     /// Puts a row below its parent, or at the end.
-    fn put(&mut self, mut row: Row, parent: Option<Parent>) -> Place {
+    fn insert_row(&mut self, mut row: TimelineRow, parent: Option<ParentRequest>) -> RowPosition {
         self.bytes += row.weight();
-        if let Some(Parent { place: (number, _), about }) = parent {
+        if let Some(ParentRequest { position: (number, _), about }) = parent {
             if let Some(parent) = self.rows.get_mut(&number) {
                 parent.children.push(row);
                 return (number, Some(parent.children.len() - 1));
@@ -226,7 +230,7 @@ impl Timeline {
         (number, None)
     }
 
-    fn row_at(&mut self, (number, child): Place) -> Option<&mut Row> {
+    fn row_at(&mut self, (number, child): RowPosition) -> Option<&mut TimelineRow> {
         let row = self.rows.get_mut(&number)?;
         self.touched.push(number);
         match child {
@@ -235,16 +239,16 @@ impl Timeline {
         }
     }
 
-    fn settle(&mut self, place: Place, how: impl FnOnce(&mut Row)) {
-        if let Some(row) = self.row_at(place) {
+    fn settle(&mut self, position: RowPosition, how: impl FnOnce(&mut TimelineRow)) {
+        if let Some(row) = self.row_at(position) {
             how(row);
         }
     }
 
     /// Stops waiting for answers: all of them, or those of one session.
-    fn forget(&mut self, session: Option<&Option<String>>) {
-        for place in self.open.forget(session) {
-            self.settle(place, |row| row.end(RequestState::Unanswered));
+    fn stop_waiting(&mut self, session: Option<&Option<String>>) {
+        for position in self.open.remove_all(session) {
+            self.settle(position, |row| row.end(RequestState::Unanswered));
         }
         self.release();
     }
@@ -271,7 +275,7 @@ impl Timeline {
     }
 
     /// Whether no more rows can wait for the oldest one.
-    fn is_full(&self, head: &Row) -> bool {
+    fn is_full(&self, head: &TimelineRow) -> bool {
         self.rows.len() > self.options.rows_max
             || self.bytes > self.options.bytes_max
             || head.children.len() > CHILDREN_MAX
@@ -279,8 +283,8 @@ impl Timeline {
 }
 
 /// A row with only its line and kind.
-fn bare(line: u64, kind: RowKind) -> Row {
-    Row {
+fn minimal_row(line: u64, kind: RowKind) -> TimelineRow {
+    TimelineRow {
         line,
         seq: None,
         at_us: None,
@@ -288,7 +292,7 @@ fn bare(line: u64, kind: RowKind) -> Row {
         session: None,
         batch: None,
         kind,
-        marks: Marks::default(),
+        marks: LineMarks::default(),
         answer: None,
         bytes: 0,
         message: None,
@@ -299,6 +303,6 @@ fn bare(line: u64, kind: RowKind) -> Row {
 }
 
 /// A value as the only member of an object.
-fn wrapped(key: &str, value: &[u8]) -> Vec<u8> {
+fn wrap_member(key: &str, value: &[u8]) -> Vec<u8> {
     [b"{\"", key.as_bytes(), b"\":", value, b"}"].concat()
 }

@@ -5,24 +5,24 @@
 //! lines for frames that are not messages, so those go to the anomalies file, each with the number
 //! of the message it preceded. Converting back restores everything to its place.
 
-mod extra;
+mod extra_keys;
 mod overwatch;
+mod tape_times;
 #[cfg(test)]
 mod tests;
 mod thoughtjack;
-mod times;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::LineFault;
-use super::line::{Footer, Line, Stamp};
-use super::write::{Dialect, Sink};
-use times::Times;
+use super::entry_writer::{ByteSink, Dialect};
+use super::line::{EntryTime, TapeFooter, TapeLine};
+use tape_times::TapeTimes;
 
 /// A line that overwatch cannot express, and the number of messages before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Aside {
+pub struct AsideLine {
     /// How many messages precede it.
     pub after: u64,
     /// Its text.
@@ -31,7 +31,7 @@ pub struct Aside {
 
 /// The content of a new header, if the tape has none.
 #[derive(Debug, Clone, Default)]
-pub struct Origin {
+pub struct HeaderOrigin {
     /// The tape's name.
     pub name: String,
     /// The program that writes it.
@@ -40,7 +40,7 @@ pub struct Origin {
 
 /// The counts of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Translated {
+pub struct TranslationStats {
     /// Messages, counting each message of a batch.
     pub messages: u64,
     /// Frames that are not messages.
@@ -55,13 +55,13 @@ const CONVERTED: &str = "converted";
 /// Converts a tape to the other dialect, line by line.
 pub struct Translator<'a> {
     to: Dialect,
-    origin: Origin,
+    origin: HeaderOrigin,
     /// The lines to restore, or those that were set aside.
-    asides: VecDeque<Aside>,
+    asides: VecDeque<AsideLine>,
     /// Returns the next line of the anomalies file that is read.
-    beside: Box<dyn FnMut() -> Option<Vec<u8>> + 'a>,
+    anomaly_file: Box<dyn FnMut() -> Option<Vec<u8>> + 'a>,
     ahead: Option<Vec<u8>>,
-    done: Translated,
+    done: TranslationStats,
     /// Whether message lines repeat their bytes in `raw`, once that is known.
     raw: Option<bool>,
     /// Whether the tape was converted from overwatch before, so that computed values are dropped
@@ -70,7 +70,7 @@ pub struct Translator<'a> {
     batches: u64,
     /// The messages of the current batch.
     batch: Option<(u64, Vec<u8>, Vec<Vec<u8>>)>,
-    times: Times,
+    times: TapeTimes,
     counts: (u64, u64),
 }
 
@@ -79,22 +79,22 @@ impl<'a> Translator<'a> {
     /// its anomalies file.
     pub fn new(
         to: Dialect,
-        origin: Origin,
-        asides: Vec<Aside>,
-        beside: Box<dyn FnMut() -> Option<Vec<u8>> + 'a>,
+        origin: HeaderOrigin,
+        asides: Vec<AsideLine>,
+        anomaly_file: Box<dyn FnMut() -> Option<Vec<u8>> + 'a>,
     ) -> Self {
         Self {
             to,
             origin,
             asides: asides.into(),
-            beside,
+            anomaly_file: anomaly_file,
             ahead: None,
-            done: Translated::default(),
+            done: TranslationStats::default(),
             raw: None,
             returned: false,
             batches: 0,
             batch: None,
-            times: Times::default(),
+            times: TapeTimes::default(),
             counts: (0, 0),
         }
     }
@@ -103,31 +103,31 @@ impl<'a> Translator<'a> {
     pub fn line(
         &mut self,
         text: &[u8],
-        line: &Line<'_>,
-        tape: &mut impl Sink,
-        beside: &mut impl Sink,
+        line: &TapeLine<'_>,
+        tape: &mut impl ByteSink,
+        anomaly_file: &mut impl ByteSink,
     ) -> Result<(), LineFault> {
         match (self.to, line) {
-            (Dialect::Overwatch, Line::Message(message)) => self.overwatch_line(message, tape),
-            (Dialect::Overwatch, Line::Bad(bad)) => {
+            (Dialect::Overwatch, TapeLine::Message(message)) => self.overwatch_line(message, tape),
+            (Dialect::Overwatch, TapeLine::Bad(bad)) => {
                 self.done.anomalies += 1;
                 bad.write(tape);
                 Ok(())
             }
             (Dialect::Overwatch, other) => {
                 self.close_batch(tape);
-                if let Line::Header(header) = other {
-                    self.hear(header);
+                if let TapeLine::Header(header) = other {
+                    self.learn_header(header);
                 }
-                self.aside(text);
+                self.keep_aside(text);
                 Ok(())
             }
-            (Dialect::Thoughtjack, Line::Message(message)) => {
-                self.thoughtjack_line(message, tape, beside)
+            (Dialect::Thoughtjack, TapeLine::Message(message)) => {
+                self.thoughtjack_line(message, tape, anomaly_file)
             }
-            (Dialect::Thoughtjack, Line::Bad(bad)) => {
-                self.begin(bad.ts, None, tape);
-                self.put_beside(bad, beside);
+            (Dialect::Thoughtjack, TapeLine::Bad(bad)) => {
+                self.write_beginning(bad.ts, None, tape);
+                self.write_anomaly(bad, anomaly_file);
                 Ok(())
             }
             (Dialect::Thoughtjack, _) => {
@@ -139,22 +139,22 @@ impl<'a> Translator<'a> {
     }
 
     /// Ends the tape; returns the counts, and the lines to set aside.
-    pub fn finish(mut self, tape: &mut impl Sink) -> (Translated, Vec<Aside>) {
+    pub fn finish(mut self, tape: &mut impl ByteSink) -> (TranslationStats, Vec<AsideLine>) {
         if self.to == Dialect::Overwatch {
             self.close_batch(tape);
-            while let Some(line) = self.next_beside() {
-                self.restore(&line, tape);
+            while let Some(line) = self.next_anomaly() {
+                self.restore_anomaly(&line, tape);
             }
             return (self.done, self.asides.into());
         }
-        self.begin(Stamp::Text(""), None, tape);
+        self.write_beginning(EntryTime::Text(""), None, tape);
         let had_footer =
             self.asides.iter().any(|aside| aside.line.starts_with(b"{\"type\":\"foot"));
-        self.put_back(u64::MAX, tape);
+        self.restore_asides(u64::MAX, tape);
         if !had_footer {
-            let Times { first_us, last_us, .. } = self.times;
+            let TapeTimes { first_us, last_us, .. } = self.times;
             let span_us = last_us.zip(first_us).map_or(0, |(last, first)| last - first);
-            let footer = Footer {
+            let footer = TapeFooter {
                 total_messages: self.counts.0 + self.counts.1,
                 duration_ms: u64::try_from(span_us / 1000).unwrap_or(0),
                 client_messages: self.counts.0,

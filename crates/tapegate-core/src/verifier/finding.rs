@@ -1,16 +1,16 @@
 //! What a verification reports.
 
-use crate::json::Place;
+use crate::json::JsonLocation;
 
-use super::minted::Token;
+use super::minted_values::MintedKind;
 
 /// A change in the server's behaviour.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct VerifyFinding {
     /// What it is about.
-    pub about: About,
+    pub about: MessageRef,
     /// What has changed.
-    pub what: What,
+    pub discrepancy: Discrepancy,
     /// How often exactly this was found.
     pub times: u32,
     /// Whether an earlier message was not sent, which may be the reason.
@@ -19,7 +19,7 @@ pub struct Finding {
 
 /// The message that a finding is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct MessageRef {
     /// The session of the tape, from 1.
     pub session: u32,
     /// The `seq` of the recorded message, or its line if it has none.
@@ -32,9 +32,9 @@ pub struct About {
 
 /// What has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum Discrepancy {
     /// An answer differs.
-    Answer(Changes),
+    Answer(RecordedChanges),
     /// The live answer is an error, the recorded one a result.
     Error {
         /// The recorded answer.
@@ -67,7 +67,7 @@ pub enum What {
         live: Vec<u8>,
     },
     /// The server describes itself differently.
-    Server(Changes),
+    Server(RecordedChanges),
     /// The server's version differs.
     Version {
         /// The recorded version, as JSON.
@@ -78,53 +78,53 @@ pub enum What {
     /// An item on one of the server's lists differs.
     Item {
         /// The list.
-        list: List,
+        list: ListKind,
         /// Its name or uri.
         name: String,
         /// How it changed.
-        became: Became,
+        item_change: ItemChange,
     },
     /// A notification from the server differs.
-    Notice(Became),
+    Notice(ItemChange),
     /// A notification arrived in a different order among those of its kind.
     Moved {
         /// The notification.
         live: Vec<u8>,
     },
     /// A request from the server to the client differs.
-    Question(Became),
+    Question(ItemChange),
     /// The server was gone, or was given up on, before everything was sent.
     Ended {
         /// Why.
-        why: String,
+        reason: String,
     },
 }
 
 /// How something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Became {
+pub enum ItemChange {
     /// It is new, with this text.
     Added(Vec<u8>),
     /// It is gone; this was its text.
     Removed(Vec<u8>),
     /// It is different.
-    Changed(Changes),
+    Changed(RecordedChanges),
 }
 
 /// The differences of one thing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct RecordedChanges {
     /// The first differences.
-    pub listed: Vec<Change>,
+    pub listed: Vec<RecordedChange>,
     /// How many more there are.
     pub more: usize,
 }
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct RecordedChange {
     /// Its location, relative to the message or to the item on a list.
-    pub place: Place,
+    pub location: JsonLocation,
     /// The recorded value, as JSON; `None` if it is new.
     pub recorded: Option<Vec<u8>>,
     /// The live value, as JSON; `None` if it is gone.
@@ -133,7 +133,7 @@ pub struct Change {
 
 /// The lists that a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum List {
+pub enum ListKind {
     /// `tools/list`
     Tools,
     /// `resources/list`
@@ -146,16 +146,16 @@ pub enum List {
 
 /// A message from the client that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedMessage {
     /// Which one.
-    pub about: About,
+    pub about: MessageRef,
     /// Why.
-    pub why: Why,
+    pub skip_reason: SkipReason,
 }
 
 /// Why a message from the client was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum SkipReason {
     /// It may change something, and the user did not allow that.
     NotAskedFor,
     /// It only reads, but the user allowed only lists.
@@ -171,25 +171,25 @@ pub enum Why {
     /// A gate withheld it from the server when it was recorded.
     Refused,
     /// It contains a value that the live server has not issued.
-    NotMinted(Token),
+    NotMinted(MintedKind),
     /// The server was gone, or was given up on.
     ServerGone,
 }
 
 /// Something worth knowing that is not a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct VerifyNote {
     /// What it is about.
-    pub about: About,
+    pub about: MessageRef,
     /// The kind of note.
-    pub sort: NoteSort,
+    pub kind: VerifyNoteKind,
 }
 
 /// The kind of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoteSort {
+pub enum VerifyNoteKind {
     /// A list has the same items in another order.
-    Reordered(List),
+    Reordered(ListKind),
     /// A notification arrived in a different order among those that belong to no request.
     Moved,
     /// A masked secret was sent as its placeholder.
@@ -209,39 +209,39 @@ pub enum NoteSort {
     /// A live list has more pages that were not read.
     Unfinished {
         /// The list.
-        list: List,
+        list: ListKind,
         /// How many pages were read.
         pages: usize,
     },
 }
 
-impl What {
+impl Discrepancy {
     /// Whether a tool has changed, so that it may no longer be what a user agreed to.
     pub fn is_tool_drift(&self) -> bool {
-        matches!(self, Self::Item { list: List::Tools, .. })
+        matches!(self, Self::Item { list: ListKind::Tools, .. })
     }
 
     /// The size of the messages it contains.
     pub(super) fn bytes(&self) -> usize {
-        let of = |changes: &Changes| changes.listed.iter().map(Change::bytes).sum();
+        let of = |changes: &RecordedChanges| changes.listed.iter().map(RecordedChange::bytes).sum();
         match self {
             Self::Answer(changes) | Self::Server(changes) => of(changes),
             Self::Error { recorded, live }
             | Self::Result { recorded, live }
             | Self::Version { recorded, live } => recorded.len() + live.len(),
             Self::Stray { live } | Self::Moved { live } => live.len(),
-            Self::Item { became, .. } | Self::Notice(became) | Self::Question(became) => {
-                match became {
-                    Became::Added(text) | Became::Removed(text) => text.len(),
-                    Became::Changed(changes) => of(changes),
-                }
-            }
+            Self::Item { item_change, .. }
+            | Self::Notice(item_change)
+            | Self::Question(item_change) => match item_change {
+                ItemChange::Added(text) | ItemChange::Removed(text) => text.len(),
+                ItemChange::Changed(changes) => of(changes),
+            },
             Self::NoAnswer { .. } | Self::TooLarge { .. } | Self::Ended { .. } => 0,
         }
     }
 
     /// Whether the server can cause any number of findings of this kind unprompted.
-    pub(super) fn is_unasked(&self) -> bool {
+    pub(super) fn is_unsolicited(&self) -> bool {
         matches!(
             self,
             Self::Stray { .. } | Self::Moved { .. } | Self::Notice(_) | Self::Question(_)
@@ -253,20 +253,20 @@ impl What {
     }
 }
 
-impl Change {
+impl RecordedChange {
     fn bytes(&self) -> usize {
         [&self.recorded, &self.live].into_iter().flatten().map(Vec::len).sum()
     }
 }
 
-impl Changes {
+impl RecordedChanges {
     /// Whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.more == 0
     }
 }
 
-impl List {
+impl ListKind {
     /// The list that a request with this method asks for.
     pub fn of_method(method: &str) -> Option<Self> {
         Some(match method {

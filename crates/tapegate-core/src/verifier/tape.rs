@@ -3,40 +3,42 @@
 use std::io;
 use std::ops::Range;
 
-use crate::frame::{Frame, Kind};
+use crate::frame::{Frame, MessageKind};
 use crate::json::compact;
 use crate::side::Side;
 use crate::signature::Signer;
-use crate::tape::index::{Bodies, Index, NONE, Slot};
+use crate::tape::index::{BodySource, Index, IndexEntry, NONE};
 
-use super::finding::About;
-use super::tools::Tools;
+use super::finding::MessageRef;
+use super::tool_hints::ToolHints;
 
 /// A tape and its bodies.
-pub(super) struct Tape<'t> {
+pub(super) struct VerifierTape<'t> {
     pub(super) index: &'t Index,
-    bodies: Box<dyn Bodies + 't>,
+    bodies: Box<dyn BodySource + 't>,
     signer: Signer,
     /// The slots of all sessions, one session after the other.
-    slots: Vec<u32>,
+    entry_numbers: Vec<u32>,
     /// The range of each session in `slots`.
     sessions: Vec<Range<usize>>,
     /// What the tape declares about tools, once it was needed.
-    tools: Option<Tools>,
+    tools: Option<ToolHints>,
 }
 
-impl<'t> Tape<'t> {
+impl<'t> VerifierTape<'t> {
     /// A tape whose index was built with `signer`.
-    pub(super) fn new(index: &'t Index, bodies: Box<dyn Bodies + 't>, signer: Signer) -> Self {
-        let (slots, all) = by_session(index);
-        let says = |slot: &u32| {
-            let slot = index.slot(*slot);
-            slot.from == Side::Client && matches!(slot.kind, Kind::Request | Kind::Notification)
+    pub(super) fn new(index: &'t Index, bodies: Box<dyn BodySource + 't>, signer: Signer) -> Self {
+        let (entry_numbers, all) = by_session(index);
+        let says = |entry_number: &u32| {
+            let entry_number = index.entry(*entry_number);
+            entry_number.from == Side::Client
+                && matches!(entry_number.kind, MessageKind::Request | MessageKind::Notification)
         };
         // A session without messages from a client has nothing to play.
-        let sessions = all.into_iter().filter(|range| slots[range.clone()].iter().any(says));
+        let sessions =
+            all.into_iter().filter(|range| entry_numbers[range.clone()].iter().any(says));
         let sessions = sessions.collect();
-        Self { index, bodies, signer, slots, sessions, tools: None }
+        Self { index, bodies, signer, entry_numbers, sessions, tools: None }
     }
 
     /// How many messages can be played.
@@ -46,55 +48,57 @@ impl<'t> Tape<'t> {
 
     /// The slots of a session, in tape order.
     pub(super) fn session(&self, session: usize) -> &[u32] {
-        self.sessions.get(session).map_or(&[], |range| &self.slots[range.clone()])
+        self.sessions.get(session).map_or(&[], |range| &self.entry_numbers[range.clone()])
     }
 
     /// The index entry of a message.
-    pub(super) fn slot(&self, slot: u32) -> Slot {
-        self.index.slot(slot)
+    pub(super) fn entry(&self, entry_number: u32) -> IndexEntry {
+        self.index.entry(entry_number)
     }
 
     /// The text of a message, on one line.
-    pub(super) fn text(&mut self, slot: u32) -> io::Result<Vec<u8>> {
-        let Slot { offset, length, .. } = self.index.slot(slot);
+    pub(super) fn text(&mut self, entry_number: u32) -> io::Result<Vec<u8>> {
+        let IndexEntry { offset, length, .. } = self.index.entry(entry_number);
         let text = self.bodies.body(offset, length)?;
         Ok(compact(text).into_owned())
     }
 
     /// The reference to the message in `slot` for a finding; for an answer, to its request.
-    pub(super) fn about(&mut self, slot: u32) -> io::Result<About> {
-        let Slot { kind, pair, number, session, .. } = self.index.slot(slot);
-        let asked = matches!(kind, Kind::Response | Kind::Error) && pair != NONE;
-        let text = self.text(if asked { pair } else { slot })?;
-        let mut about = about(&text);
+    pub(super) fn message_ref(&mut self, entry_number: u32) -> io::Result<MessageRef> {
+        let IndexEntry { kind, pair, number, session, .. } = self.index.entry(entry_number);
+        let asked = matches!(kind, MessageKind::Response | MessageKind::Error) && pair != NONE;
+        let text = self.text(if asked { pair } else { entry_number })?;
+        let mut about = message_ref_of(&text);
         about.session = session + 1;
         about.number = Some(number);
         Ok(about)
     }
 
     /// What all tool lists on the tape declare; `None` if it has none.
-    pub(super) fn tools(&mut self) -> io::Result<Option<&Tools>> {
+    pub(super) fn tools(&mut self) -> io::Result<Option<&ToolHints>> {
         if self.tools.is_none() {
             self.tools = Some(self.read_tools()?);
         }
         Ok(self.tools.as_ref().filter(|tools| tools.pages() > 0))
     }
 
-    fn read_tools(&mut self) -> io::Result<Tools> {
-        let mut tools = Tools::default();
+    fn read_tools(&mut self) -> io::Result<ToolHints> {
+        let mut tools = ToolHints::default();
         let request = br#"{"method":"tools/list","id":0}"#;
         let frame = Frame::read(request);
-        let Some(said) = frame.envelope() else { return Ok(tools) };
-        let mut next = self.index.first_like(self.signer.sign(request, said));
-        while let Some(ask) = next.filter(|ask| *ask != NONE) {
-            let answer = self.index.slot(self.index.ask(ask).slot).pair;
+        let Some(envelope) = frame.envelope() else { return Ok(tools) };
+        let mut next = self.index.first_with_subject(self.signer.sign(request, envelope));
+        while let Some(request_number) = next.filter(|request_number| *request_number != NONE) {
+            let answer = self.index.entry(self.index.request(request_number).entry_number).pair;
             if answer != NONE {
                 let text = self.text(answer)?;
-                if let Some(result) = Frame::read(&text).envelope().and_then(|said| said.result) {
+                if let Some(result) =
+                    Frame::read(&text).envelope().and_then(|envelope| envelope.result)
+                {
                     tools.add(result);
                 }
             }
-            next = Some(self.index.next_like(ask));
+            next = Some(self.index.next_with_subject(request_number));
         }
         Ok(tools)
     }
@@ -104,9 +108,9 @@ impl<'t> Tape<'t> {
 /// each session.
 fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
     let count = index.len() as u32;
-    let session = |slot: u32| index.slot(slot).session as usize;
+    let session = |entry_number: u32| index.entry(entry_number).session as usize;
     let mut ends = vec![0; (0..count).map(session).max().map_or(0, |last| last + 1)];
-    (0..count).for_each(|slot| ends[session(slot)] += 1);
+    (0..count).for_each(|entry_number| ends[session(entry_number)] += 1);
     let mut start = 0;
     let mut ranges = Vec::with_capacity(ends.len());
     for end in &mut ends {
@@ -114,20 +118,20 @@ fn by_session(index: &Index) -> (Vec<u32>, Vec<Range<usize>>) {
         start += *end;
         *end = ranges[ranges.len() - 1].start;
     }
-    let mut slots = vec![0; index.len()];
-    for slot in 0..count {
-        let next = &mut ends[session(slot)];
-        slots[*next] = slot;
+    let mut entry_numbers = vec![0; index.len()];
+    for entry_number in 0..count {
+        let next = &mut ends[session(entry_number)];
+        entry_numbers[*next] = entry_number;
         *next += 1;
     }
-    (slots, ranges)
+    (entry_numbers, ranges)
 }
 
 /// The reference to a message, by its text.
-pub(super) fn about(text: &[u8]) -> About {
+pub(super) fn message_ref_of(text: &[u8]) -> MessageRef {
     let frame = Frame::read(text);
-    let Some(said) = frame.envelope() else { return About::default() };
-    let method = said.method.map(|method| method.decode().into_owned()).unwrap_or_default();
-    let name = said.name.or(said.uri).map(|name| name.decode().into_owned());
-    About { session: 0, number: None, method, name }
+    let Some(envelope) = frame.envelope() else { return MessageRef::default() };
+    let method = envelope.method.map(|method| method.decode().into_owned()).unwrap_or_default();
+    let name = envelope.name.or(envelope.uri).map(|name| name.decode().into_owned());
+    MessageRef { session: 0, number: None, method, name }
 }

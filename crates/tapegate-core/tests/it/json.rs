@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::value::RawValue;
-use tapegate_core::frame::{Body, Frame, Garbage, Skim, elements};
-use tapegate_core::json::diff::{Change, Terms, diff};
-use tapegate_core::json::{self, Hop, Place};
+use tapegate_core::frame::{EnvelopeSkimmer, Frame, FrameBody, FrameError, elements};
+use tapegate_core::json::diff::{DiffOptions, ValueChange, diff};
+use tapegate_core::json::{self, JsonLocation, LocationStep};
 
 /// Texts that are JSON, or nearly so.
 fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
@@ -110,10 +110,10 @@ fn theirs(text: &[u8]) -> bool {
 }
 
 /// The value at a location, if there is one.
-fn at<'v>(value: &'v serde_json::Value, place: &Place) -> Option<&'v serde_json::Value> {
+fn at<'v>(value: &'v serde_json::Value, place: &JsonLocation) -> Option<&'v serde_json::Value> {
     place.steps.iter().try_fold(value, |value, hop| match hop {
-        Hop::Key(key) => value.get(key),
-        Hop::Index(index) => value.get(index),
+        LocationStep::Key(key) => value.get(key),
+        LocationStep::Index(index) => value.get(index),
     })
 }
 
@@ -125,7 +125,7 @@ proptest! {
         // The other reader accepts no number beyond the range of a double.
         let plain = |text: &str| text.replace("1e309", "7");
         let (one, two) = (plain(&one), plain(&two));
-        let terms = Terms { root: Place::default(), ignored: &[], listed_max: 10_000 };
+        let terms = DiffOptions { root: JsonLocation::default(), ignored: &[], listed_max: 10_000 };
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         let parsed = |text: &[u8]| value(std::str::from_utf8(text).unwrap());
         let (old, new) = (value(&one), value(&two));
@@ -135,12 +135,12 @@ proptest! {
         prop_assert!(diff(one.as_bytes(), printed.as_bytes(), &terms).unwrap().is_empty());
         for difference in found.listed {
             let text = match difference.change {
-                Change::Removed(_) => continue,
-                Change::Added(text) => text,
-                Change::Value { new: text, .. } | Change::Kind { new: text, .. } => text,
+                ValueChange::Removed(_) => continue,
+                ValueChange::Added(text) => text,
+                ValueChange::Value { new: text, .. } | ValueChange::Kind { new: text, .. } => text,
             };
-            let there = at(&new, &difference.place);
-            prop_assert_eq!(there, Some(&parsed(text)), "{}", difference.place);
+            let there = at(&new, &difference.location);
+            prop_assert_eq!(there, Some(&parsed(text)), "{}", difference.location);
         }
     }
 
@@ -160,10 +160,10 @@ proptest! {
             (true, ..) => "neither",
         };
         let seen = match Frame::read(&text).body() {
-            Body::Message(_) => "message",
-            Body::Batch => "batch",
-            Body::Garbage(Garbage::NotAnObject) => "neither",
-            Body::Garbage(_) => "no JSON",
+            FrameBody::Message(_) => "message",
+            FrameBody::Batch => "batch",
+            FrameBody::Garbage(FrameError::NotAnObject) => "neither",
+            FrameBody::Garbage(_) => "no JSON",
         };
         prop_assert_eq!(seen, expected, "{}", text.escape_ascii());
     }
@@ -179,17 +179,17 @@ proptest! {
     #[test]
     fn a_skim_finds_the_id_and_method_that_a_scan_finds(text in good_json(), step in 1usize..9) {
         let frame = Frame::read(text.as_bytes());
-        let Some(said) = frame.envelope() else { return Ok(()) };
-        let mut skim = Skim::default();
+        let Some(envelope) = frame.envelope() else { return Ok(()) };
+        let mut skim = EnvelopeSkimmer::default();
         text.as_bytes().chunks(step).for_each(|piece| skim.feed(piece));
         let found = skim.finish();
         // A skim does not recognise escaped keys, or values that are not ids.
         let plain = !text.contains("\\u0069d");
         let simple = |id: &[u8]| !id.starts_with(b"{") && !id.starts_with(b"[");
-        if let Some(id) = said.id.filter(|id| plain && simple(id) && !said.repeated) {
+        if let Some(id) = envelope.id.filter(|id| plain && simple(id) && !envelope.repeated) {
             prop_assert_eq!(found.id.as_deref(), Some(id));
         }
-        if let Some(method) = said.method.filter(|_| plain && !said.repeated) {
+        if let Some(method) = envelope.method.filter(|_| plain && !envelope.repeated) {
             let quoted = [b"\"", method.raw, b"\""].concat();
             prop_assert_eq!(found.method, Some(quoted));
         }

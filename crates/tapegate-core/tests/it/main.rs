@@ -1,15 +1,15 @@
 //! Tests of the public API: playbooks of the relay, and properties of everything that round-trips.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod gating;
+mod chunking;
+mod chunks;
+mod gate_properties;
 mod json;
 mod playbooks;
 mod player;
 mod relay;
-mod replays;
-mod sse_again;
+mod replay_roundtrip;
 mod sse_readers;
-mod streams;
-mod stretches;
+mod sse_rewrite;
 mod tapes;
 mod verifier;

@@ -10,32 +10,32 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use tapegate_core::frame::{Frame, Skim};
+use tapegate_core::frame::{EnvelopeSkimmer, Frame};
 use tapegate_core::gate::{
-    Approval, Case, Gate, Hold, HoldEnd, ListFirst, ListMethod, ListStep, Open, OwnRequest,
-    Refusal, Settlement, Ticket, Verdict,
+    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, ListFirst, ListMethod, ListStep,
+    OwnRequest, PermitAllGate, Refusal, Verdict,
 };
-use tapegate_core::lines::Oversize;
-use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::lines::OversizeMessage;
+use tapegate_core::relay::{Event, Relay, RelayAction};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{Element, Fate, What};
-use tapegate_core::time::At;
+use tapegate_core::tape::{EntryBody, EntryElement, GateOutcome};
+use tapegate_core::time::Timestamp;
 
 #[test]
 fn the_relay_keeps_to_its_playbooks() {
-    check("relay", |book| play(book, &mut Open));
+    check("relay", |book| play(book, &mut PermitAllGate));
 }
 
 #[test]
 fn the_relay_keeps_to_its_playbooks_with_a_gate() {
-    check("gate", |book| play(book, &mut Porter::default()));
+    check("gate", |book| play(book, &mut KeywordGate::default()));
 }
 
 /// A gate that reacts to words in a message: `deny`, `cut`, `hold` (a minute), `trust` (held for a minute,
 /// then sent on), `list` (the server is asked first, and again if it answers `more`; the call is refused if
 /// that fails). An approved call passes, unless it contains `drift` or `twice`.
 #[derive(Debug, Default)]
-struct Porter {
+struct KeywordGate {
     tickets: u64,
     /// How many requests of its own it has made, and whether the last failed.
     requests: u64,
@@ -44,11 +44,11 @@ struct Porter {
     heard: Vec<String>,
 }
 
-impl Porter {
+impl KeywordGate {
     fn hold(&mut self, on_timeout: Option<Refusal>) -> Verdict {
         self.tickets += 1;
-        let ticket = Ticket(self.tickets);
-        Verdict::Hold(Box::new(Hold { ticket, timeout_ms: 60_000, on_timeout }))
+        let ticket = HoldId(self.tickets);
+        Verdict::Hold(Box::new(Hold { hold_id: ticket, timeout_ms: 60_000, on_timeout }))
     }
 
     fn request(&mut self) -> OwnRequest {
@@ -58,18 +58,18 @@ impl Porter {
 
     fn list_first(&mut self) -> Verdict {
         self.tickets += 1;
-        let (ticket, request) = (Ticket(self.tickets), self.request());
-        Verdict::ListFirst(Box::new(ListFirst { ticket, timeout_ms: 10_000, request }))
+        let (ticket, request) = (HoldId(self.tickets), self.request());
+        Verdict::ListFirst(Box::new(ListFirst { hold_id: ticket, timeout_ms: 10_000, request }))
     }
 }
 
 fn refusal(code: i32, message: &str) -> Refusal {
-    let (data, why) = ("{\"gate\":\"porter\"}".to_owned(), format!("porter: {message}"));
-    Refusal { code, message: message.to_owned(), data, why }
+    let (data, reason) = ("{\"gate\":\"porter\"}".to_owned(), format!("porter: {message}"));
+    Refusal { code, message: message.to_owned(), data, reason }
 }
 
-impl Gate for Porter {
-    fn judge(&mut self, case: &Case<'_>) -> Verdict {
+impl Gate for KeywordGate {
+    fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
         let text = String::from_utf8_lossy(case.frame.bytes()).into_owned();
         let has = |word: &str| text.contains(&format!("\"{word}\""));
         if let Some(topic) = case.topic {
@@ -110,7 +110,12 @@ impl Gate for Porter {
         }
     }
 
-    fn own_answer(&mut self, _: At, ticket: Ticket, answer: &Frame<'_>) -> ListStep {
+    fn own_request_answered(
+        &mut self,
+        _: Timestamp,
+        ticket: HoldId,
+        answer: &Frame<'_>,
+    ) -> ListStep {
         let text = String::from_utf8_lossy(answer.bytes()).into_owned();
         self.heard.push(format!("own answer for {}: {text}", ticket.0));
         match text.contains("more") {
@@ -119,25 +124,32 @@ impl Gate for Porter {
         }
     }
 
-    fn own_failed(&mut self, _: At, ticket: Ticket, why: &str) {
-        self.heard.push(format!("own failed for {}: {why}", ticket.0));
+    fn own_request_failed(&mut self, _: Timestamp, ticket: HoldId, reason: &str) {
+        self.heard.push(format!("own failed for {}: {reason}", ticket.0));
         self.failed = true;
     }
 
-    fn ended(&mut self, _: At, ticket: Ticket, how: HoldEnd) {
+    fn hold_ended(&mut self, _: Timestamp, ticket: HoldId, how: HoldEnd) {
         self.heard.push(format!("ended {} {how:?}", ticket.0));
     }
 
-    fn oversized(&mut self, _: At, _: Lane, from: Side, bytes_total: u64, _: &[u8]) {
+    fn note_oversize(&mut self, _: Timestamp, _: Lane, from: Side, bytes_total: u64, _: &[u8]) {
         self.heard.push(format!("oversized {from:?} {bytes_total}"));
     }
 
-    fn unsent(&mut self, _: At, _: Lane, from: Side, _: &Frame<'_>, why: &str) {
-        self.heard.push(format!("unsent {from:?} {why}"));
+    fn note_unsent(&mut self, _: Timestamp, _: Lane, from: Side, _: &Frame<'_>, reason: &str) {
+        self.heard.push(format!("unsent {from:?} {reason}"));
     }
 
-    fn rejects(&mut self, _: At, _: Lane, from: Side, _: &Frame<'_>, why: &str) -> bool {
-        self.heard.push(format!("rejects {from:?} {why}"));
+    fn reject_ambiguous(
+        &mut self,
+        _: Timestamp,
+        _: Lane,
+        from: Side,
+        _: &Frame<'_>,
+        reason: &str,
+    ) -> bool {
+        self.heard.push(format!("rejects {from:?} {reason}"));
         true
     }
 
@@ -147,17 +159,17 @@ impl Gate for Porter {
 }
 
 /// A gate that can report the calls it received.
-trait Tells: Gate {
+trait ReportingGate: Gate {
     fn heard(&mut self) -> Vec<String>;
 }
 
-impl Tells for Open {
+impl ReportingGate for PermitAllGate {
     fn heard(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-impl Tells for Porter {
+impl ReportingGate for KeywordGate {
     fn heard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.heard)
     }
@@ -182,7 +194,7 @@ pub(crate) fn check(folder: &str, play: fn(&str) -> String) {
 }
 
 /// The playbook with the actions that its events cause.
-fn play<G: Tells>(book: &str, gate: &mut G) -> String {
+fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     let mut relay = Relay::default();
     let mut ms = 0;
     let mut out = String::new();
@@ -194,7 +206,7 @@ fn play<G: Tells>(book: &str, gate: &mut G) -> String {
             ms += rest.parse::<u64>().unwrap();
             continue;
         }
-        let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
+        let at = Timestamp { wall_us: 0, mono_ns: ms * 1_000_000 };
         let event = read(verb, rest);
         relay.handle(at, event, gate, &mut |action| {
             writeln!(out, "<< {}", show(&action)).unwrap();
@@ -208,25 +220,26 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
     // `client@7` is a sessionless client in exchange 7.
     let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
     let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
-    let settled = |settlement| Event::Settled { ticket: Ticket(ticket(rest)), settlement };
+    let settled =
+        |settlement| Event::Settled { hold_id: HoldId(ticket(rest)), outcome: settlement };
     match verb {
         "tick" => return Event::Tick,
-        "withdrawn" => return Event::Withdrawn { ticket: Ticket(ticket(rest)) },
+        "withdrawn" => return Event::Withdrawn { hold_id: HoldId(ticket(rest)) },
         "approve" => {
             let (number, by) = rest.split_once(' ').unwrap_or((rest, "somebody"));
-            let approval = Approval { ticket: Ticket(ticket(number)), by: by.to_owned() };
-            return settled(Settlement::Approved(approval));
+            let approval = Approval { hold_id: HoldId(ticket(number)), by: by.to_owned() };
+            return settled(HoldOutcome::Approved(approval));
         }
-        "deny" => return settled(Settlement::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return Event::Unheld { lane: None, why: rest, keeps_lists: false },
+        "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
+        "unheld" => return Event::Unheld { lane: None, reason: rest, keeps_lists: false },
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());
             return Event::Failed { lane, asker: Side::Client, id, error };
         }
         "dismissed" => {
-            let why = Some(rest).filter(|why| *why != "-");
-            return Event::Dismissed { lane, asker: Side::Client, bytes: None, why };
+            let reason = Some(rest).filter(|reason| *reason != "-");
+            return Event::Dismissed { lane, asker: Side::Client, bytes: None, reason };
         }
         _ => {}
     }
@@ -239,16 +252,16 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
             let bytes_total = words.next().unwrap().parse().unwrap();
             let bytes_max = words.next().unwrap().parse().unwrap();
             let text = words.next().unwrap();
-            let mut skim = Skim::default();
+            let mut skim = EnvelopeSkimmer::default();
             skim.feed(text.as_bytes());
             let head = text.as_bytes()[..text.len().min(16)].to_vec();
-            let message = Oversize { head, bytes_total, said: skim.finish() };
+            let message = OversizeMessage { head, bytes_total, envelope: skim.finish() };
             Event::TooLarge { lane, from, message, bytes_max }
         }
         _ => {
-            let (who, why) = rest.split_once(' ').unwrap();
+            let (who, reason) = rest.split_once(' ').unwrap();
             let side = if who == "client" { Side::Client } else { Side::Server };
-            Event::Gone { lane: Some(lane), side, why, error_type: None }
+            Event::Gone { lane: Some(lane), side, reason, error_type: None }
         }
     }
 }
@@ -257,46 +270,48 @@ fn ticket(text: &str) -> u64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-fn show(action: &Action<'_, '_>) -> String {
+fn show(action: &RelayAction<'_, '_>) -> String {
     let name = |side: &Side| format!("{side:?}").to_lowercase();
     match action {
-        Action::Record(entry) => {
-            let mut text = format!("record {} {}", name(&entry.from), what(&entry.what));
+        RelayAction::Record(entry) => {
+            let mut text = format!("record {} {}", name(&entry.from), what(&entry.body));
             if entry.ours {
                 text.push_str(" ours");
             }
             if !entry.terminated {
                 text.push_str(" unterminated");
             }
-            if entry.fate != Fate::Sent {
-                write!(text, " {:?}", entry.fate).unwrap();
+            if entry.gate_outcome != GateOutcome::Sent {
+                write!(text, " {:?}", entry.gate_outcome).unwrap();
             }
             text
         }
-        Action::Forward { to, message, .. } => {
+        RelayAction::Forward { to, message, .. } => {
             format!("forward {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
-        Action::Held { ticket, .. } => format!("held {}", ticket.0),
-        Action::HeldAgain { was, ticket } => format!("held again {} {}", was.0, ticket.0),
-        Action::Answer { to, message, .. } => {
+        RelayAction::Held { hold_id: ticket, .. } => format!("held {}", ticket.0),
+        RelayAction::HeldAgain { was, hold_id: ticket } => {
+            format!("held again {} {}", was.0, ticket.0)
+        }
+        RelayAction::Answer { to, message, .. } => {
             format!("answer {} {}", name(to), String::from_utf8_lossy(message.bytes()))
         }
     }
 }
 
-fn what(what: &What) -> String {
-    let element = |element: &Element| match element.reply {
+fn what(what: &EntryBody) -> String {
+    let element = |element: &EntryElement| match element.reply {
         Some(reply) => format!("#{} to #{} after {}ms", element.n, reply.to, reply.latency_ms),
         None => format!("#{}", element.n),
     };
     match what {
-        What::Message(one) => element(one),
-        What::Batch(all) => {
+        EntryBody::Message(one) => element(one),
+        EntryBody::Batch(all) => {
             let all: Vec<String> =
                 all.iter().map(|one| one.as_ref().map_or("-".to_owned(), element)).collect();
             format!("[{}]", all.join(", "))
         }
-        What::Garbage(reason) => format!("garbage ({reason})"),
-        What::TooLarge { bytes_total } => format!("too large ({bytes_total} bytes)"),
+        EntryBody::Garbage(reason) => format!("garbage ({reason})"),
+        EntryBody::TooLarge { bytes_total } => format!("too large ({bytes_total} bytes)"),
     }
 }

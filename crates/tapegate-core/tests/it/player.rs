@@ -11,15 +11,16 @@ use std::fmt::Write;
 use std::io;
 use std::rc::Rc;
 
-use tapegate_core::actor::{Act, Actor, Cue, Seat};
-use tapegate_core::json::path::Path;
+use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId};
+use tapegate_core::json::path::JsonPath;
 use tapegate_core::player::{
-    Mode, Notice, OnExhausted, OnUnmatched, Options, Player, ServerMessages, StateScope,
+    MatchMode, OnExhausted, OnUnmatched, Player, PlayerOptions, ReplayNotice, ServerMessages,
+    StateScope,
 };
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::Reader;
-use tapegate_core::tape::index::{Bodies, Indexer};
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_core::tape::TapeReader;
+use tapegate_core::tape::index::{BodySource, Indexer};
+use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
 
 use crate::playbooks;
 
@@ -29,9 +30,9 @@ fn the_player_keeps_to_its_playbooks() {
 }
 
 /// Bodies in memory.
-pub(crate) struct Text(pub(crate) Vec<u8>);
+pub(crate) struct TextBodies(pub(crate) Vec<u8>);
 
-impl Bodies for Text {
+impl BodySource for TextBodies {
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
         let start = offset as usize;
         self.0.get(start..start + length as usize).ok_or(io::ErrorKind::UnexpectedEof.into())
@@ -41,21 +42,21 @@ impl Bodies for Text {
 /// A player for a tape.
 pub(crate) fn player(
     tape: Vec<u8>,
-    options: Options,
-    notice: Box<dyn FnMut(Notice<'_>)>,
+    options: PlayerOptions,
+    notice: Box<dyn FnMut(ReplayNotice<'_>)>,
 ) -> Player {
     let mut indexer = Indexer::new(options.signer.clone());
-    let mut reader = Reader::new(&tape[..]);
+    let mut reader = TapeReader::new(&tape[..]);
     while let Some(line) = reader.next() {
         indexer.push(&line.unwrap());
     }
     let (index, _) = indexer.finish();
-    Player::new(index, Box::new(Text(tape)), options, notice)
+    Player::new(index, Box::new(TextBodies(tape)), options, notice)
 }
 
-pub(crate) fn options(words: &str) -> Options {
-    let mut options = Options {
-        mode: Mode::Sequential,
+pub(crate) fn options(output_text: &str) -> PlayerOptions {
+    let mut options = PlayerOptions {
+        mode: MatchMode::Sequential,
         pace: 0.0,
         on_unmatched: OnUnmatched::Error,
         on_exhausted: OnExhausted::Error,
@@ -67,11 +68,11 @@ pub(crate) fn options(words: &str) -> Options {
         mask: None,
         signer: Signer::default(),
     };
-    for word in words.split_whitespace() {
+    for word in output_text.split_whitespace() {
         match word {
-            "sequential" => options.mode = Mode::Sequential,
-            "by-request" => options.mode = Mode::ByRequest,
-            "fuzzy" => options.mode = Mode::Fuzzy { threshold: 0.7 },
+            "sequential" => options.mode = MatchMode::Sequential,
+            "by-request" => options.mode = MatchMode::ByRequest,
+            "fuzzy" => options.mode = MatchMode::Fuzzy { threshold: 0.7 },
             "realistic" => options.pace = 1.0,
             "scaled:0.5" => options.pace = 0.5,
             "warn" => options.on_unmatched = OnUnmatched::Warn,
@@ -86,7 +87,7 @@ pub(crate) fn options(words: &str) -> Options {
             "strict-replies" => options.strict_replies = true,
             word => {
                 let path = word.strip_prefix("ignore=").unwrap_or_else(|| panic!("{word}?"));
-                options.signer = Signer::new(vec![Path::read(path).unwrap()]);
+                options.signer = Signer::new(vec![JsonPath::read(path).unwrap()]);
             }
         }
     }
@@ -95,7 +96,7 @@ pub(crate) fn options(words: &str) -> Options {
 
 /// The tape that a playbook describes, and its options.
 #[derive(Default)]
-struct Script {
+struct PlaybookTape {
     tape: Vec<u8>,
     options: String,
     session: Option<String>,
@@ -103,7 +104,7 @@ struct Script {
     seq: u32,
 }
 
-impl Script {
+impl PlaybookTape {
     /// Takes a line of the playbook's first part; false if it does not belong to it.
     fn take(&mut self, line: &str) -> bool {
         let mut rest = line;
@@ -114,7 +115,7 @@ impl Script {
         let resumed = rest.strip_prefix("resumed ");
         rest = resumed.unwrap_or(rest);
         match rest.split_once(' ') {
-            Some(("==", words)) => words.clone_into(&mut self.options),
+            Some(("==", output_text)) => output_text.clone_into(&mut self.options),
             Some(("session", name)) => self.session = Some(name.to_owned()),
             Some((dir @ ("c2s" | "s2c"), text)) => {
                 self.seq += 1;
@@ -137,7 +138,7 @@ impl Script {
 }
 
 fn play(book: &str) -> String {
-    let mut script = Script::default();
+    let mut script = PlaybookTape::default();
     let out = Rc::new(RefCell::new(String::new()));
     let mut playing: Option<Player> = None;
     let (mut ms, mut seats) = (0, BTreeSet::new());
@@ -149,7 +150,7 @@ fn play(book: &str) -> String {
         let Some(event) = line.strip_prefix(">> ") else { continue };
         let player = playing.get_or_insert_with(|| {
             let notices = Rc::clone(&out);
-            let notice = move |notice: Notice<'_>| tell(&mut notices.borrow_mut(), &notice);
+            let notice = move |notice: ReplayNotice<'_>| tell(&mut notices.borrow_mut(), &notice);
             player(script.tape.clone(), options(&script.options), Box::new(notice))
         });
         let (word, rest) = event.split_once(' ').unwrap();
@@ -157,17 +158,23 @@ fn play(book: &str) -> String {
             ms += rest.parse::<u64>().unwrap();
             continue;
         }
-        let at = At { wall_us: 0, mono_ns: ms * 1_000_000 };
-        let seat = Seat(word.parse().unwrap());
-        let mut act = |act: Act<'_>| {
+        let at = Timestamp { wall_us: 0, mono_ns: ms * 1_000_000 };
+        let seat = ActorSessionId(word.parse().unwrap());
+        let mut act = |act: ActorAction<'_>| {
             let line = match act {
-                Act::Say(parts) | Act::Tell { parts, .. } | Act::Play { parts, .. } => {
+                ActorAction::Say(parts)
+                | ActorAction::Tell { parts, .. }
+                | ActorAction::Play { parts, .. } => {
                     format!("say {}", String::from_utf8_lossy(&parts.concat()))
                 }
-                Act::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
-                Act::Ask(parts) => format!("ask {}", String::from_utf8_lossy(&parts.concat())),
-                Act::Raw { .. } | Act::Run { .. } | Act::Leave { .. } => unreachable!(),
-                Act::Stop => "stop".to_owned(),
+                ActorAction::Part(id) => format!("part {}", String::from_utf8_lossy(id)),
+                ActorAction::Ask(parts) => {
+                    format!("ask {}", String::from_utf8_lossy(&parts.concat()))
+                }
+                ActorAction::Raw { .. } | ActorAction::Run { .. } | ActorAction::Leave { .. } => {
+                    unreachable!()
+                }
+                ActorAction::Stop => "stop".to_owned(),
             };
             writeln!(out.borrow_mut(), "<< {} {line}", seat.0).unwrap();
         };
@@ -175,21 +182,21 @@ fn play(book: &str) -> String {
             player.handle(
                 at,
                 seat,
-                Cue::Taken { shared: rest == "shared", streams: false },
+                ActorEvent::Taken { shared: rest == "shared", streams: false },
                 &mut act,
             );
         }
         let cue = match rest.split_once(' ').unwrap_or((rest, "")) {
             ("shared", _) => continue,
-            ("left", _) => Cue::Left,
-            ("due", _) => Cue::Due,
-            ("behind", text) => Cue::Behind(text.as_bytes()),
-            ("behind-gone", why) => Cue::BehindGone { why },
-            _ => Cue::Said(rest.as_bytes()),
+            ("left", _) => ActorEvent::Left,
+            ("due", _) => ActorEvent::Due,
+            ("behind", text) => ActorEvent::Behind(text.as_bytes()),
+            ("behind-gone", why) => ActorEvent::BehindGone { reason: why },
+            _ => ActorEvent::Said(rest.as_bytes()),
         };
         player.handle(at, seat, cue, &mut act);
-        if let Some(due) = player.due(seat) {
-            let busy = if player.busy(seat) { ", busy" } else { "" };
+        if let Some(due) = player.next_wakeup(seat) {
+            let busy = if player.is_busy(seat) { ", busy" } else { "" };
             writeln!(out.borrow_mut(), "<< {} due at {} ms{busy}", seat.0, due / 1_000_000)
                 .unwrap();
         }
@@ -203,19 +210,19 @@ fn play(book: &str) -> String {
     out.take()
 }
 
-fn tell(out: &mut String, notice: &Notice<'_>) {
+fn tell(out: &mut String, notice: &ReplayNotice<'_>) {
     match notice {
         // Nearly all requests match, and the answer shows which one did.
-        Notice::Matched { .. } => Ok(()),
-        Notice::Debug(words) => writeln!(out, "<< debug: {words}"),
-        Notice::Warn(words) => writeln!(out, "<< warning: {words}"),
-        Notice::Differs { number, .. } => writeln!(out, "<< differs from {number}"),
-        Notice::Replied(reply) => {
-            let (method, words) = (&reply.method, reply.change.words());
+        ReplayNotice::Matched { .. } => Ok(()),
+        ReplayNotice::Debug(output_text) => writeln!(out, "<< debug: {output_text}"),
+        ReplayNotice::Warn(output_text) => writeln!(out, "<< warning: {output_text}"),
+        ReplayNotice::Differs { number, .. } => writeln!(out, "<< differs from {number}"),
+        ReplayNotice::Replied(reply) => {
+            let (method, output_text) = (&reply.method, reply.change.as_str());
             let fails = if reply.fails { ", which fails" } else { "" };
-            writeln!(out, "<< replied: {method} of {}: {words}{fails}", reply.number)
+            writeln!(out, "<< replied: {method} of {}: {output_text}{fails}", reply.number)
         }
-        Notice::Diverged(divergence) => {
+        ReplayNotice::Diverged(divergence) => {
             let nearest: Vec<String> = divergence
                 .nearest
                 .iter()

@@ -2,7 +2,7 @@
 //! and fields. Nothing here is shared with the code under test.
 
 /// How a program reads event streams.
-pub(crate) struct Reader {
+pub(crate) struct SseReader {
     pub(crate) name: &'static str,
     /// The marks that it skips at the start, in this order and each any number of times.
     marks: &'static [&'static str],
@@ -18,29 +18,29 @@ pub(crate) struct Reader {
 const SPLITLINES: &[char] =
     &['\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}'];
 
-pub(crate) const READERS: [Reader; 4] = [
-    Reader {
+pub(crate) const READERS: [SseReader; 4] = [
+    SseReader {
         name: "the HTML standard",
         marks: &["\u{feff}"],
         line_ends: &[],
         lenient: false,
         takes_half: false,
     },
-    Reader {
+    SseReader {
         name: "eventsource-parser",
         marks: &["\u{feff}", "\u{ef}\u{bb}\u{bf}"],
         line_ends: &[],
         lenient: false,
         takes_half: false,
     },
-    Reader {
+    SseReader {
         name: "splitlines",
         marks: &["\u{feff}"],
         line_ends: SPLITLINES,
         lenient: false,
         takes_half: true,
     },
-    Reader {
+    SseReader {
         name: "one that forgives everything",
         marks: &["\u{feff}", "\u{ef}\u{bb}\u{bf}", "\0"],
         line_ends: SPLITLINES,
@@ -49,7 +49,7 @@ pub(crate) const READERS: [Reader; 4] = [
     },
 ];
 
-impl Reader {
+impl SseReader {
     /// The texts that it treats as messages.
     pub(crate) fn messages(&self, stream: &[u8]) -> Vec<String> {
         let text = String::from_utf8_lossy(stream);

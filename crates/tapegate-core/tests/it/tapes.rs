@@ -3,11 +3,14 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
-use tapegate_core::gate::Open;
-use tapegate_core::relay::{Action, Event, Relay};
+use tapegate_core::gate::PermitAllGate;
+use tapegate_core::relay::{Event, Relay, RelayAction};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::tape::{Audit, Dialect, Header, Line, Reader, Scribe, ScribeOptions, Severity};
-use tapegate_core::time::At;
+use tapegate_core::tape::{
+    Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeLine, TapeReader,
+    TapeSeverity,
+};
+use tapegate_core::time::Timestamp;
 
 use crate::json::good_json;
 
@@ -28,8 +31,8 @@ fn frame() -> impl Strategy<Value = (bool, Vec<u8>, bool)> {
     (any::<bool>(), bytes, prop::bool::weighted(0.9))
 }
 
-fn header() -> Header<'static> {
-    Header {
+fn header() -> TapeHeader<'static> {
+    TapeHeader {
         version: "1.0".into(),
         name: Some("a \"name\"".into()),
         tags: vec!["x".into(), "é".into()],
@@ -43,41 +46,43 @@ fn header() -> Header<'static> {
 /// A tape of these frames, and its anomalies.
 fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<u8>, Vec<u8>) {
     let (mut tape, mut beside) = (Vec::new(), Vec::new());
-    let options = ScribeOptions { dialect, raw, shared: false };
-    let mut scribe = Scribe::new(options, None, At::default());
+    let options = EntryWriterOptions { dialect, raw, shared: false };
+    let mut entry_writer = EntryWriter::new(options, None, Timestamp::default());
     let mut relay = Relay::default();
-    scribe.open(&header(), &mut tape);
+    entry_writer.open(&header(), &mut tape);
     for (n, (client, bytes, terminated)) in frames.iter().enumerate() {
         let from = if *client { Side::Client } else { Side::Server };
-        let at = At { wall_us: n as i64 * 1_234_567, mono_ns: n as u64 * 7_000_000 };
+        let at = Timestamp { wall_us: n as i64 * 1_234_567, mono_ns: n as u64 * 7_000_000 };
         let lane = Lane { session: 1 + n as u32 % 2, exchange: 0 };
         let terminated = *terminated;
         let event = match from {
             Side::Server if n % 3 == 0 => Event::Resumed { lane, bytes, terminated },
             _ => Event::Received { lane, from, bytes, terminated },
         };
-        relay.handle(at, event, &mut Open, &mut |action| {
-            if let Action::Record(entry) = action {
-                scribe.write(entry, &mut tape, &mut beside);
+        relay.handle(at, event, &mut PermitAllGate, &mut |action| {
+            if let RelayAction::Record(entry) = action {
+                entry_writer.write(entry, &mut tape, &mut beside);
             }
         });
     }
-    scribe.close(At::default(), &mut tape);
+    entry_writer.close(Timestamp::default(), &mut tape);
     (tape, beside)
 }
 
 /// Reads a tape and writes it again.
 fn again(text: &[u8]) -> Vec<u8> {
-    let mut reader = Reader::new(text);
+    let mut reader = TapeReader::new(text);
     let mut out = Vec::new();
     while let Some(next) = reader.next() {
         match next.unwrap_or_else(|problem| panic!("{problem}")).entry {
-            Line::Header(header) => header.write(&mut out),
-            Line::Message(message) if message.seq.is_some() => message.write_thoughtjack(&mut out),
-            Line::Message(message) => message.write_overwatch(&mut out),
-            Line::Bad(bad) => bad.write(&mut out),
-            Line::Footer(footer) => footer.write(&mut out),
-            Line::Unknown(kind) => panic!("{kind}"),
+            TapeLine::Header(header) => header.write(&mut out),
+            TapeLine::Message(message) if message.seq.is_some() => {
+                message.write_thoughtjack(&mut out)
+            }
+            TapeLine::Message(message) => message.write_overwatch(&mut out),
+            TapeLine::Bad(bad) => bad.write(&mut out),
+            TapeLine::Footer(footer) => footer.write(&mut out),
+            TapeLine::Unknown(kind) => panic!("{kind}"),
         }
     }
     out
@@ -115,12 +120,12 @@ proptest! {
         frames in proptest::collection::vec(frame(), 0..20),
     ) {
         let (tape, _) = write(&frames, Dialect::Overwatch, true);
-        let mut reader = Reader::new(tape.as_slice());
+        let mut reader = TapeReader::new(tape.as_slice());
         let mut seen = Vec::new();
         while let Some(next) = reader.next() {
             match next.unwrap().entry {
-                Line::Message(message) => seen.push((message.from, message.raw.map(|raw| raw.into_owned().into_bytes()))),
-                Line::Bad(bad) => seen.push((bad.from, Some(bad.raw.into_owned()))),
+                TapeLine::Message(message) => seen.push((message.from, message.raw.map(|raw| raw.into_owned().into_bytes()))),
+                TapeLine::Bad(bad) => seen.push((bad.from, Some(bad.raw.into_owned()))),
                 other => panic!("{other:?}"),
             }
         }
@@ -138,12 +143,12 @@ proptest! {
     ) {
         let (tape, _) = write(&frames, dialect, true);
         let tape = &tape[..cut.index(tape.len() + 1)];
-        let (mut reader, mut audit) = (Reader::new(tape), Audit::default());
+        let (mut reader, mut audit) = (TapeReader::new(tape), TapeAudit::default());
         while let Some(next) = reader.next() {
             audit.line(&next);
         }
         let (findings, _) = audit.finish();
-        let errors: Vec<_> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
+        let errors: Vec<_> = findings.iter().filter(|f| f.severity == TapeSeverity::Error).collect();
         prop_assert!(errors.is_empty(), "{errors:?}");
     }
 
@@ -157,7 +162,7 @@ proptest! {
         ], 0..12),
     ) {
         let text = pieces.concat();
-        let (mut reader, mut audit) = (Reader::new(text.as_slice()), Audit::default());
+        let (mut reader, mut audit) = (TapeReader::new(text.as_slice()), TapeAudit::default());
         let mut count = 0;
         while let Some(next) = reader.next() {
             audit.line(&next);

@@ -1,14 +1,14 @@
 //! Tests the verifier with servers that repeat the tape or deviate from it.
 
-mod drill;
-mod echoes;
-mod told;
-mod words;
+mod echo_server;
+mod finding_text;
+mod findings;
+mod harness;
 
-use drill::{Done, Drill};
+use finding_text::shown;
+use harness::{HarnessResult, VerifyHarness};
 use serde_json::Value;
-use tapegate_core::verifier::{Calls, NoteSort, Why};
-use words::shown;
+use tapegate_core::verifier::{CallSelection, SkipReason, VerifyNoteKind};
 
 const SESSION: &str = r#"
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
@@ -31,7 +31,7 @@ const SESSION: &str = r#"
 < {"jsonrpc":"2.0","id":6,"result":{}}
 "#;
 
-fn methods(done: &Done) -> Vec<String> {
+fn methods(done: &HarnessResult) -> Vec<String> {
     let name = |line: &String| {
         let msg: Value = serde_json::from_str(line).unwrap();
         let method = msg["method"].as_str().unwrap_or("answer").to_owned();
@@ -47,8 +47,8 @@ fn replacing<'a>(old: &'a str, new: &'a str) -> impl FnMut(&str) -> Vec<String> 
 
 #[test]
 fn a_server_that_has_not_changed_gives_nothing_to_report() {
-    for calls in [Calls::List, Calls::ReadOnly, Calls::All] {
-        let done = Drill::new(SESSION).calls(calls).echo();
+    for calls in [CallSelection::List, CallSelection::ReadOnly, CallSelection::All] {
+        let done = VerifyHarness::new(SESSION).calls(calls).echo();
         assert_eq!(shown(&done), "", "{calls:?}");
         assert!(!done.report.has_findings());
         assert!(done.ms < 1000, "{}", done.ms);
@@ -57,20 +57,21 @@ fn a_server_that_has_not_changed_gives_nothing_to_report() {
 
 #[test]
 fn nothing_is_called_unless_it_was_asked_for() {
-    let sent = |calls| methods(&Drill::new(SESSION).calls(calls).echo());
+    let sent = |calls| methods(&VerifyHarness::new(SESSION).calls(calls).echo());
     let list = ["initialize", "notifications/initialized", "tools/list"];
-    assert_eq!(sent(Calls::List), list);
+    assert_eq!(sent(CallSelection::List), list);
     let read_only = [&list[..], &["tools/call read", "resources/read"]].concat();
-    assert_eq!(sent(Calls::ReadOnly), read_only);
-    assert_eq!(sent(Calls::All).len(), 8);
-    let skipped = Drill::new(SESSION).calls(Calls::ReadOnly).echo().report.skipped;
-    let why: Vec<_> = skipped.iter().map(|skipped| (skipped.about.number, skipped.why)).collect();
+    assert_eq!(sent(CallSelection::ReadOnly), read_only);
+    assert_eq!(sent(CallSelection::All).len(), 8);
+    let skipped = VerifyHarness::new(SESSION).calls(CallSelection::ReadOnly).echo().report.skipped;
+    let reason: Vec<_> =
+        skipped.iter().map(|skipped| (skipped.about.number, skipped.skip_reason)).collect();
     let expected = [
-        (Some(10), Why::NotReadOnlyOnTape),
-        (Some(13), Why::NotReadOnlyOnTape),
-        (Some(17), Why::NotAskedFor),
+        (Some(10), SkipReason::NotReadOnlyOnTape),
+        (Some(13), SkipReason::NotReadOnlyOnTape),
+        (Some(17), SkipReason::NotAskedFor),
     ];
-    assert_eq!(why, expected);
+    assert_eq!(reason, expected);
 }
 
 #[test]
@@ -86,18 +87,20 @@ fn what_a_server_may_read_otherwise_is_not_sent_unless_everything_is() {
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"read","Name":"rm"}}
 < {"jsonrpc":"2.0","id":3,"result":{}}
 "#;
-    for (calls, sent) in [(Calls::List, 1), (Calls::ReadOnly, 1), (Calls::All, 5)] {
-        let done = Drill::new(tape).calls(calls).echo();
+    for (calls, sent) in
+        [(CallSelection::List, 1), (CallSelection::ReadOnly, 1), (CallSelection::All, 5)]
+    {
+        let done = VerifyHarness::new(tape).calls(calls).echo();
         assert_eq!(done.sent.len(), sent, "{calls:?} {:?}", done.sent);
     }
-    let skipped = Drill::new(tape).calls(Calls::ReadOnly).echo().report.skipped;
-    let doubtful = skipped.iter().filter(|one| one.why == Why::Doubtful).count();
+    let skipped = VerifyHarness::new(tape).calls(CallSelection::ReadOnly).echo().report.skipped;
+    let doubtful = skipped.iter().filter(|one| one.skip_reason == SkipReason::Doubtful).count();
     assert_eq!((skipped.len(), doubtful), (4, 2));
 }
 
 #[test]
 fn changes_are_told_field_by_field() {
-    let drill = Drill::new(SESSION);
+    let drill = VerifyHarness::new(SESSION);
     for (old, new, found) in [
         (
             "Reads.",
@@ -138,7 +141,7 @@ fn changes_are_told_field_by_field() {
 
 #[test]
 fn an_error_is_no_result_and_a_result_no_error() {
-    let drill = Drill::new(SESSION);
+    let drill = VerifyHarness::new(SESSION);
     let done = drill.altered(&mut |said| match said.contains(r#""text":"one""#) {
         true => vec![r#"{"id":2,"error":{"code":-32000,"message":"broken"}}"#.to_owned()],
         false => vec![said.to_owned()],
@@ -155,22 +158,22 @@ fn an_error_is_no_result_and_a_result_no_error() {
 #[test]
 fn what_is_ignored_is_not_compared_and_shapes_can_be_all_that_is() {
     let mut other = replacing(r#""text":"one""#, r#""text":"two""#);
-    let drill = Drill::new(SESSION).ignore("result.content[*].text");
+    let drill = VerifyHarness::new(SESSION).ignore("result.content[*].text");
     assert_eq!(shown(&drill.altered(&mut other)), "");
-    let drill = Drill::new(SESSION).shape_only();
+    let drill = VerifyHarness::new(SESSION).shape_only();
     assert_eq!(shown(&drill.altered(&mut other)), "");
     let done = drill.altered(&mut replacing(r#""text":"one""#, r#""text":1"#));
     assert_eq!(shown(&done), r#"#9 tools/call: result.content[0].text: "string" > "number""#);
     // A tool's description is compared even so.
     let done = drill.altered(&mut replacing("Reads.", "Writes."));
     assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Writes.""#);
-    let drill = Drill::new(SESSION).ignore("result.tools");
+    let drill = VerifyHarness::new(SESSION).ignore("result.tools");
     assert_eq!(shown(&drill.altered(&mut replacing("plain", "new"))), "");
 }
 
 #[test]
 fn notifications_are_missed_and_noticed() {
-    let drill = Drill::new(SESSION);
+    let drill = VerifyHarness::new(SESSION);
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}"#;
     let without = drill.altered(&mut |said| match said.contains(r#""progress":1"#) {
         true => Vec::new(),
@@ -200,17 +203,19 @@ fn a_server_that_hangs_is_waited_for_and_then_given_up() {
             false => vec![said.to_owned()],
         }
     };
-    let done = Drill::new(SESSION).altered(&mut mute(r#""text":"one""#));
+    let done = VerifyHarness::new(SESSION).altered(&mut mute(r#""text":"one""#));
     assert_eq!(shown(&done), "#9 tools/call: silence of 30000 ms");
     assert!(done.sent.iter().any(|line| line.contains(r#""requestId":2"#)), "{:?}", done.sent);
-    let done = Drill::new(SESSION).altered(&mut mute("serverInfo"));
+    let done = VerifyHarness::new(SESSION).altered(&mut mute("serverInfo"));
     let gone = "#2 initialize: silence of 30000 ms\n: ended: it no longer answers";
     assert_eq!((shown(&done), done.sent.len()), (gone.to_owned(), 1));
-    assert!(done.report.skipped.iter().all(|skipped| skipped.why == Why::ServerGone));
-    let done = Drill::new(SESSION).altered(&mut mute("id"));
+    assert!(
+        done.report.skipped.iter().all(|skipped| skipped.skip_reason == SkipReason::ServerGone)
+    );
+    let done = VerifyHarness::new(SESSION).altered(&mut mute("id"));
     assert_eq!(done.ms, 30_000);
     let mut said = 0;
-    let done = Drill::new(SESSION).altered(&mut |line| {
+    let done = VerifyHarness::new(SESSION).altered(&mut |line| {
         said += 1;
         if said < 3 { vec![line.to_owned()] } else { Vec::new() }
     });
@@ -225,13 +230,17 @@ fn a_server_that_ends_too_early_is_told() {
             false => vec![said.to_owned()],
         }
     };
-    let done = Drill::new(SESSION).altered(&mut ends_at(r#""text":"one""#));
+    let done = VerifyHarness::new(SESSION).altered(&mut ends_at(r#""text":"one""#));
     assert_eq!(shown(&done), ": ended: it fell over");
-    let gone = |skipped: &&tapegate_core::verifier::Skipped| skipped.why == Why::ServerGone;
+    let gone = |skipped: &&tapegate_core::verifier::SkippedMessage| {
+        skipped.skip_reason == SkipReason::ServerGone
+    };
     assert_eq!(done.report.skipped.iter().filter(gone).count(), 4);
     // Nothing more was expected of it.
     let done =
-        Drill::new(SESSION).calls(Calls::List).altered(&mut |said| match said.contains("plain") {
+        VerifyHarness::new(SESSION).calls(CallSelection::List).altered(&mut |said| match said
+            .contains("plain")
+        {
             true => vec![said.to_owned(), "gone".to_owned()],
             false => vec![said.to_owned()],
         });
@@ -258,7 +267,7 @@ fn what_the_live_server_mints_is_handed_back() {
         vec![said.replace("p2", "q2").replace(r#":"s""#, r#":"live""#).replace("t1", "u1")]
     };
     // The echo server only knows the tape, so it gets the recorded values again.
-    let done = Drill::new(tape).altered(&mut mint);
+    let done = VerifyHarness::new(tape).altered(&mut mint);
     let sent = done.sent.join("\n");
     for live in [r#""cursor":"q2""#, r#""requestState":"live""#] {
         assert!(sent.contains(live), "{live}: {sent}");
@@ -278,9 +287,9 @@ fn lists_that_are_cut_into_other_pages_are_the_same_lists() {
             _ => r#"{"id":"tapegate-2","result":{"tools":[{"name":"d"}]}}"#,
         }.to_owned()]
     };
-    let done = Drill::new(whole).altered(&mut pages);
+    let done = VerifyHarness::new(whole).altered(&mut pages);
     assert_eq!(shown(&done), r#"#2 tools/list: Tools d added {"name":"d"}"#);
-    assert!(matches!(done.report.notes[0].sort, NoteSort::Reordered(_)));
+    assert!(matches!(done.report.notes[0].kind, VerifyNoteKind::Reordered(_)));
     let page = r#"{"jsonrpc":"2.0","id":"tapegate-1","method":"tools/list","params":{"cursor":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
     assert_eq!(done.sent[1], page);
     let cut = r#"
@@ -293,7 +302,7 @@ fn lists_that_are_cut_into_other_pages_are_the_same_lists() {
     "#;
     let mut joined =
         |_: &str| vec![r#"{"id":1,"result":{"tools":[{"name":"a"},{"name":"c"}]}}"#.to_owned()];
-    let done = Drill::new(cut).altered(&mut joined);
+    let done = VerifyHarness::new(cut).altered(&mut joined);
     assert_eq!(shown(&done), r#"#2 tools/list: Tools b removed {"name":"b"}"#);
     assert_eq!((done.sent.len(), done.report.skipped.len()), (1, 2));
 }
@@ -306,7 +315,7 @@ fn what_every_session_finds_is_told_once() {
             SESSION.trim().lines().map(|line| format!("#{session} {line}\n")).collect::<String>()
         })
         .collect();
-    let done = Drill::new(&tape).altered(&mut replacing("Reads.", "Kills."));
+    let done = VerifyHarness::new(&tape).altered(&mut replacing("Reads.", "Kills."));
     assert_eq!(shown(&done), r#"#5 tools/list: Tools read description: "Reads." > "Kills." ×3"#);
     assert_eq!(done.report.sessions, 3);
 }
@@ -323,14 +332,14 @@ fn a_client_that_the_tape_does_not_introduce_is_introduced() {
         true => vec![r#"{"id":"tapegate-1","result":{}}"#.to_owned()],
         false => vec![said.to_owned()],
     };
-    let done = Drill::new(tape).altered(&mut welcome);
+    let done = VerifyHarness::new(tape).altered(&mut welcome);
     assert_eq!(shown(&done), "");
     let methods = methods(&done);
     assert_eq!(methods, ["initialize", "notifications/initialized", "tools/call t", "answer"]);
     assert!(done.sent[0].contains(r#""capabilities":{"roots":{}}"#), "{}", done.sent[0]);
-    assert_eq!(done.report.notes[0].sort, NoteSort::Introduced);
+    assert_eq!(done.report.notes[0].kind, VerifyNoteKind::Introduced);
     // A server that refuses still gets the other messages.
-    assert_eq!(Drill::new(tape).echo().sent.len(), 3);
+    assert_eq!(VerifyHarness::new(tape).echo().sent.len(), 3);
 }
 
 #[test]
@@ -351,12 +360,12 @@ fn an_answer_that_was_meant_for_a_call_is_not_given_away_without_it() {
         true => vec![said.to_owned(), ask.to_owned()],
         false => vec![said.to_owned()],
     };
-    for calls in [Calls::List, Calls::ReadOnly] {
-        let done = Drill::new(&tape).calls(calls).altered(&mut asks);
+    for calls in [CallSelection::List, CallSelection::ReadOnly] {
+        let done = VerifyHarness::new(&tape).calls(calls).altered(&mut asks);
         assert!(!done.sent.iter().any(|line| line.contains("secret")), "{:?}", done.sent);
-        assert_eq!(done.report.notes[0].sort, NoteSort::Withheld);
+        assert_eq!(done.report.notes[0].kind, VerifyNoteKind::Withheld);
     }
-    let done = Drill::new(&tape).echo();
+    let done = VerifyHarness::new(&tape).echo();
     assert!(done.sent.iter().any(|line| line.contains("secret")));
     assert_eq!(shown(&done), "");
 }
@@ -373,8 +382,8 @@ fn a_message_that_readers_may_disagree_on_is_a_call() {
         > {"id":4,"method":"tools/list"}
         < {"id":4,"result":{"tools":[{"name":"read","annotations":{"readOnlyHint":true}}]}}
     "#;
-    for calls in [Calls::List, Calls::ReadOnly] {
-        let done = Drill::new(tape).calls(calls).echo();
+    for calls in [CallSelection::List, CallSelection::ReadOnly] {
+        let done = VerifyHarness::new(tape).calls(calls).echo();
         assert_eq!(methods(&done), ["initialize", "tools/list"]);
     }
 }
@@ -384,9 +393,9 @@ fn a_long_run_of_messages_goes_out_in_parts() {
     let long = "x".repeat(300_000);
     let note = format!("> {{\"method\":\"notifications/x\",\"params\":{{\"long\":\"{long}\"}}}}\n");
     let tape = format!("{SESSION}\n{}", note.repeat(10));
-    let done = Drill::new(&tape).echo();
+    let done = VerifyHarness::new(&tape).echo();
     assert_eq!((shown(&done).as_str(), done.sent.len()), ("", 18));
-    assert_eq!(done.steps, Drill::new(SESSION).echo().steps + 2);
+    assert_eq!(done.steps, VerifyHarness::new(SESSION).echo().steps + 2);
 }
 
 #[test]
@@ -395,20 +404,21 @@ fn batches_are_read_and_what_is_no_message_is_noted() {
         let junk = ["Starting…", "", "[]", "{}", "{\"jsonrpc\":"].map(str::to_owned);
         junk.into_iter().chain([format!("[{said}]")]).collect()
     };
-    let done = Drill::new(SESSION).altered(&mut noisy);
+    let done = VerifyHarness::new(SESSION).altered(&mut noisy);
     assert_eq!(shown(&done), "");
-    let sorts: Vec<_> = done.report.notes.iter().map(|note| &note.sort).collect();
+    let sorts: Vec<_> = done.report.notes.iter().map(|note| &note.kind).collect();
     let junk = ["Starting…", "{}", "{\"jsonrpc\":"];
-    let junk = junk.map(|start| NoteSort::NoMessage { start: start.to_owned() });
+    let junk = junk.map(|start| VerifyNoteKind::NoMessage { start: start.to_owned() });
     assert_eq!(sorts, junk.iter().collect::<Vec<_>>());
 }
 
 #[test]
 fn an_answer_twice_or_to_nothing_is_told() {
-    let done = Drill::new(SESSION).altered(&mut |said| match said.contains(r#""text":"one""#) {
-        true => vec![said.to_owned(), said.to_owned(), r#"{"error":{"code":1}}"#.to_owned()],
-        false => vec![said.to_owned()],
-    });
+    let done =
+        VerifyHarness::new(SESSION).altered(&mut |said| match said.contains(r#""text":"one""#) {
+            true => vec![said.to_owned(), said.to_owned(), r#"{"error":{"code":1}}"#.to_owned()],
+            false => vec![said.to_owned()],
+        });
     assert_eq!(done.report.findings.len(), 2, "{}", shown(&done));
     assert!(shown(&done).starts_with(": Stray"), "{}", shown(&done));
 }
@@ -424,7 +434,7 @@ fn requests_with_the_same_id_at_the_same_time_are_told_apart() {
         < {"id":1,"result":{"of":"a"}}
         < {"id":1,"result":{"of":"b"}}
     "#;
-    let done = Drill::new(tape).echo();
+    let done = VerifyHarness::new(tape).echo();
     assert_eq!(shown(&done), "");
     let ids: Vec<Value> = done
         .sent
@@ -448,18 +458,18 @@ fn a_call_that_was_cancelled_is_cancelled_after_what_it_had_said() {
         > {"id":3,"method":"ping"}
         < {"id":3,"result":{}}
     "#;
-    let done = Drill::new(tape).echo();
+    let done = VerifyHarness::new(tape).echo();
     assert_eq!(shown(&done), "");
     let methods = methods(&done);
     assert_eq!(methods, ["server/discover", "tools/call slow", "notifications/cancelled", "ping"]);
     // A server that sees the cancellation late has sent more.
-    let more = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
+    let more = VerifyHarness::new(tape).altered(&mut |said| match said.contains("progress") {
         true => vec![said.to_owned(), said.replace("\"progress\":1", "\"progress\":2")],
         false => vec![said.to_owned()],
     });
     assert_eq!(shown(&more), "");
     // If it is missing, the verifier waits twice as long as it took, and a bit more.
-    let without = Drill::new(tape).altered(&mut |said| match said.contains("progress") {
+    let without = VerifyHarness::new(tape).altered(&mut |said| match said.contains("progress") {
         true => Vec::new(),
         false => vec![said.to_owned()],
     });

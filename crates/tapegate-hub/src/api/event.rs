@@ -121,7 +121,7 @@ pub struct EventLine {
 /// A value that the activity log does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` may not be `{word}`; expected {expected}")]
-pub struct StrangeWord {
+pub struct UnknownWord {
     field: &'static str,
     word: String,
     expected: String,
@@ -214,7 +214,7 @@ impl EventLine {
     }
 
     /// Converts a line of one log, to write it to another.
-    pub fn shipped(seq: u64, line: &activity::Logged) -> Self {
+    pub fn from_logged(seq: u64, line: &activity::LoggedEvent) -> Self {
         let (mut known, mut extra) = (Vec::new(), Vec::new());
         for (key, value) in line.members() {
             match key {
@@ -256,9 +256,9 @@ impl EventLine {
     }
 
     /// Converts back to an event, to log it.
-    pub fn read(self) -> Result<activity::Event<'static>, StrangeWord> {
+    pub fn read(self) -> Result<activity::Event<'static>, UnknownWord> {
         let when = read_rfc3339(&self.timestamp);
-        let strange = |field, word: &str, expected: &str| StrangeWord {
+        let strange = |field, word: &str, expected: &str| UnknownWord {
             field,
             word: word.to_owned(),
             expected: expected.to_owned(),
@@ -269,21 +269,21 @@ impl EventLine {
         Ok(activity::Event {
             wall_us: when
                 .ok_or_else(|| strange("timestamp", &self.timestamp, "an RFC 3339 time"))?,
-            level: known("level", &self.level, LEVELS)?,
-            kind: known("kind", &self.kind, activity::KINDS)?,
-            component: known("component", &self.component, COMPONENTS)?,
+            level: known_word("level", &self.level, LEVELS)?,
+            kind: known_word("kind", &self.kind, activity::KINDS)?,
+            component: known_word("component", &self.component, COMPONENTS)?,
             server_id: self.server_id.into(),
-            direction: maybe("direction", self.direction.as_deref(), DIRECTIONS)?,
+            direction: known_word_if_any("direction", self.direction.as_deref(), DIRECTIONS)?,
             method: self.method.map(Cow::Owned),
             tool: self.tool.map(Cow::Owned),
             message_id: self.message_id.map(Cow::Owned),
             governance_decision: self.governance_decision.as_deref().map(decision).transpose()?,
-            gate: maybe("gate", self.gate.as_deref(), GATES)?,
+            gate: known_word_if_any("gate", self.gate.as_deref(), GATES)?,
             rule: self.rule.map(Cow::Owned),
             policies: self.policies.into(),
             policy_reason: self.policy_reason.map(Cow::Owned),
             policy_version: self.policy_version.map(Cow::Owned),
-            profile: known("profile", &self.profile, PROFILES)?,
+            profile: known_word("profile", &self.profile, PROFILES)?,
             forwarded: self.forwarded,
             auto_approved: self.auto_approved,
             latency_us: self.latency_us,
@@ -301,31 +301,31 @@ impl EventLine {
 }
 
 /// Looks up a word among the known ones.
-fn known(
+fn known_word(
     field: &'static str,
     word: &str,
     words: &'static [&'static str],
-) -> Result<&'static str, StrangeWord> {
+) -> Result<&'static str, UnknownWord> {
     let found = words.iter().find(|known| **known == word).copied();
-    found.ok_or_else(|| StrangeWord {
+    found.ok_or_else(|| UnknownWord {
         field,
         word: word.chars().take(64).collect(),
         expected: words.join(", "),
     })
 }
 
-fn decision(word: &str) -> Result<LoggedDecision, StrangeWord> {
-    LoggedDecision::parse(word).ok_or_else(|| StrangeWord {
+fn decision(word: &str) -> Result<LoggedDecision, UnknownWord> {
+    LoggedDecision::parse(word).ok_or_else(|| UnknownWord {
         field: "governance_decision",
         word: word.chars().take(64).collect(),
         expected: LoggedDecision::ALL.iter().map(|one| one.word()).collect::<Vec<_>>().join(", "),
     })
 }
 
-fn maybe(
+fn known_word_if_any(
     field: &'static str,
     word: Option<&str>,
     words: &'static [&'static str],
-) -> Result<Option<&'static str>, StrangeWord> {
-    word.map(|word| known(field, word, words)).transpose()
+) -> Result<Option<&'static str>, UnknownWord> {
+    word.map(|word| known_word(field, word, words)).transpose()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Profile, StreamDirection, TaskStatus};
+use super::{ApiProfile, StreamDirection, TaskStatus};
 
 /// A sign of life from a shim, and what it has counted.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct DecisionCount {
     /// The decision, such as `deny` or `WOULD_BLOCK`.
     pub decision: String,
     /// The profile.
-    pub profile: Profile,
+    pub profile: ApiProfile,
     /// Their number.
     pub count: u64,
 }
@@ -111,7 +111,7 @@ pub struct Snapshot {
     pub lease_ms: u64,
     /// The profile in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Profile>,
+    pub profile: Option<ApiProfile>,
     /// The text of `tapegate.yaml`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<String>,
@@ -142,7 +142,7 @@ pub struct Snapshot {
 /// A message that a hub pushes to shims on `/governance/stream`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Push {
+pub enum HubPush {
     /// A new policy is in force; the first push of a stream names the current one.
     Policy {
         /// Its version.
@@ -159,7 +159,7 @@ pub enum Push {
     },
 }
 
-impl Push {
+impl HubPush {
     /// The name of the event.
     pub fn name(&self) -> &'static str {
         match self {

@@ -68,6 +68,6 @@ fn an_event_that_is_sent_and_read_is_the_same_event() {
     let line: EventLine = serde_json::from_str(&text).unwrap();
     assert_eq!(line.read().unwrap(), event);
     let strange: EventLine = serde_json::from_str(&text.replace("\"warn\"", "\"loud\"")).unwrap();
-    let words = strange.read().unwrap_err().to_string();
-    assert_eq!(words, "`level` may not be `loud`; expected info, warn, error");
+    let message = strange.read().unwrap_err().to_string();
+    assert_eq!(message, "`level` may not be `loud`; expected info, warn, error");
 }

@@ -40,12 +40,12 @@ pub enum ClientError {
     #[error("the hub rejected the token")]
     Unauthorised,
     /// The hub refused the request and gave a reason.
-    #[error("the hub refused the request ({status}): {words}")]
+    #[error("the hub refused the request ({status}): {message}")]
     Status {
         /// The HTTP status.
         status: u16,
         /// The reason.
-        words: String,
+        message: String,
     },
     /// The answer cannot be understood.
     #[error("the hub's response is invalid: {0}")]

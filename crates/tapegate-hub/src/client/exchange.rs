@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::ClientError;
 use crate::api::ErrorAnswer;
 use crate::proof::{CHALLENGE, Challenge, PROOF};
-use crate::token::Token;
+use crate::token::HubToken;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -31,28 +31,28 @@ const CONNECT: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A connection on which requests can be sent.
-type Sender = SendRequest<Full<Bytes>>;
+type HubSender = SendRequest<Full<Bytes>>;
 
 /// A request to the hub.
 #[derive(Clone)]
-pub(super) struct Asked {
+pub(super) struct HubRequest {
     method: Method,
     path: String,
     body: Option<Bytes>,
-    token: Option<Token>,
+    token: Option<HubToken>,
     patience: Duration,
     stream: bool,
 }
 
 /// A successful answer.
-pub(super) enum Exchange {
+pub(super) enum HubReply {
     /// The complete body.
     Whole(Bytes),
     /// A body that is streamed.
     Stream(Incoming),
 }
 
-impl Asked {
+impl HubRequest {
     pub(super) fn new(method: Method, path: &str, patience: Duration) -> Self {
         Self { method, path: path.to_owned(), body: None, token: None, patience, stream: false }
     }
@@ -61,7 +61,7 @@ impl Asked {
         Self { body: Some(Bytes::from(text)), ..self }
     }
 
-    pub(super) fn token(self, token: &Token) -> Self {
+    pub(super) fn token(self, token: &HubToken) -> Self {
         Self { token: Some(token.clone()), ..self }
     }
 
@@ -88,7 +88,7 @@ impl Asked {
     }
 }
 
-impl Exchange {
+impl HubReply {
     /// Parses the answer.
     pub(super) fn json<T: DeserializeOwned>(self) -> Result<T, ClientError> {
         let Self::Whole(bytes) = self else {
@@ -99,39 +99,47 @@ impl Exchange {
 }
 
 /// Sends a request and waits for the answer until the request's deadline.
-pub(super) async fn ask(authority: &Authority, asked: Asked) -> Result<Exchange, ClientError> {
-    let until = Instant::now() + asked.patience;
+pub(super) async fn send_request(
+    authority: &Authority,
+    hub_request: HubRequest,
+) -> Result<HubReply, ClientError> {
+    let until = Instant::now() + hub_request.patience;
     let late = |_| ClientError::TimedOut(authority.to_string());
-    let stream = asked.stream;
-    let answer = timeout_at(until, send(authority, asked)).await.map_err(late)??;
+    let stream = hub_request.stream;
+    let answer = timeout_at(until, send(authority, hub_request)).await.map_err(late)??;
     let status = answer.status();
     if status == StatusCode::OK && stream {
-        return Ok(Exchange::Stream(answer.into_body()));
+        return Ok(HubReply::Stream(answer.into_body()));
     }
     let body = timeout_at(until, collect(answer.into_body())).await.map_err(late)??;
     match status {
-        StatusCode::OK => Ok(Exchange::Whole(body)),
+        StatusCode::OK => Ok(HubReply::Whole(body)),
         StatusCode::UNAUTHORIZED => Err(ClientError::Unauthorised),
         status => {
-            let said = serde_json::from_slice::<ErrorAnswer>(&body);
-            let words =
-                said.map_or_else(|_| "no reason given".to_owned(), |said| said.error.message);
-            Err(ClientError::Status { status: status.as_u16(), words })
+            let error_answer = serde_json::from_slice::<ErrorAnswer>(&body);
+            let message = error_answer.map_or_else(
+                |_| "no reason given".to_owned(),
+                |error_answer| error_answer.error.message,
+            );
+            Err(ClientError::Status { status: status.as_u16(), message })
         }
     }
 }
 
-async fn send(authority: &Authority, asked: Asked) -> Result<Response<Incoming>, ClientError> {
+async fn send(
+    authority: &Authority,
+    hub_request: HubRequest,
+) -> Result<Response<Incoming>, ClientError> {
     let (mut sender, address) = connect(authority).await?;
-    if let Some(token) = &asked.token {
+    if let Some(token) = &hub_request.token {
         prove(&mut sender, address, token).await?;
     }
-    let request = asked.request(address).map_err(unspeakable)?;
-    sender.send_request(request).await.map_err(broken)
+    let request = hub_request.request(address).map_err(invalid_request)?;
+    sender.send_request(request).await.map_err(broken_connection)
 }
 
 /// Connects, and returns the peer's address too.
-async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientError> {
+async fn connect(authority: &Authority) -> Result<(HubSender, SocketAddr), ClientError> {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     let target = (host, authority.port_u16().unwrap_or_default());
     let connecting = timeout(CONNECT, TcpStream::connect(target)).await;
@@ -145,7 +153,8 @@ async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientEr
     };
     tcp.set_nodelay(true).ok();
     let address = tcp.peer_addr().map_err(|error| ClientError::Broken(error.to_string()))?;
-    let (sender, connection) = http1::handshake(TokioIo::new(tcp)).await.map_err(broken)?;
+    let (sender, connection) =
+        http1::handshake(TokioIo::new(tcp)).await.map_err(broken_connection)?;
     tokio::spawn(async move {
         // A broken connection is reported where the answer is awaited.
         connection.await.ok();
@@ -154,29 +163,34 @@ async fn connect(authority: &Authority) -> Result<(Sender, SocketAddr), ClientEr
 }
 
 /// Verifies that the peer holds the token, before the token is sent.
-async fn prove(sender: &mut Sender, address: SocketAddr, token: &Token) -> Result<(), ClientError> {
-    let challenge = Challenge::fresh().map_err(|error| ClientError::Broken(error.to_string()))?;
+async fn prove(
+    sender: &mut HubSender,
+    address: SocketAddr,
+    token: &HubToken,
+) -> Result<(), ClientError> {
+    let challenge =
+        Challenge::generate().map_err(|error| ClientError::Broken(error.to_string()))?;
     let request = Request::builder()
         .uri("/healthz")
         .header(HOST, address.to_string())
         .header(CHALLENGE, challenge.text())
         .body(Full::default())
-        .map_err(unspeakable)?;
-    let answer = sender.send_request(request).await.map_err(broken)?;
+        .map_err(invalid_request)?;
+    let answer = sender.send_request(request).await.map_err(broken_connection)?;
     let mut proofs = answer.headers().get_all(PROOF).iter();
     if !proofs.any(|proof| challenge.is_proven_by(proof.as_bytes(), token, address)) {
         return Err(ClientError::Unproven(address.to_string()));
     }
     // The connection can be reused only after this answer has been read.
     collect(answer.into_body()).await?;
-    sender.ready().await.map_err(broken)
+    sender.ready().await.map_err(broken_connection)
 }
 
-fn broken(error: hyper::Error) -> ClientError {
+fn broken_connection(error: hyper::Error) -> ClientError {
     ClientError::Broken(error.to_string())
 }
 
-fn unspeakable(error: http::Error) -> ClientError {
+fn invalid_request(error: http::Error) -> ClientError {
     ClientError::Answer(error.to_string())
 }
 

@@ -9,13 +9,13 @@ const CHARS_MAX: usize = 128;
 
 /// The label values seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct LabelBounds {
     seen: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
-impl Bounds {
+impl LabelBounds {
     /// The value to count `value` under.
-    pub(super) fn bounded(&mut self, label: &'static str, value: &str) -> String {
+    pub(super) fn bound_value(&mut self, label: &'static str, value: &str) -> String {
         let value: String = value.chars().take(CHARS_MAX).collect();
         let seen = self.seen.entry(label).or_default();
         if seen.contains(&value) {

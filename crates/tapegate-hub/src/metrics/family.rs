@@ -1,23 +1,23 @@
 //! All metric families: a flat list of names and their help texts.
 
-use super::{Histogram, Value};
+use super::{Histogram, MetricValue};
 
 /// All series with one name.
 #[derive(Debug)]
-pub struct Family {
+pub struct MetricFamily {
     /// The name.
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
     /// The metric type.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
 }
 
 /// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only increases.
     Counter,
     /// Goes up and down.
@@ -26,8 +26,8 @@ pub enum Kind {
     Histogram(&'static [f64]),
 }
 
-impl Kind {
-    pub(super) fn word(self) -> &'static str {
+impl MetricKind {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -35,17 +35,17 @@ impl Kind {
         }
     }
 
-    pub(super) fn zero(self) -> Value {
+    pub(super) fn zero(self) -> MetricValue {
         match self {
             Self::Histogram(bounds) => {
-                Value::Histogram(Histogram { counts: vec![0; bounds.len() + 1], sum: 0.0 })
+                MetricValue::Histogram(Histogram { counts: vec![0; bounds.len() + 1], sum: 0.0 })
             }
-            Self::Counter | Self::Gauge => Value::Number(0.0),
+            Self::Counter | Self::Gauge => MetricValue::Number(0.0),
         }
     }
 }
 
-pub(super) fn find(name: &str) -> Option<&'static Family> {
+pub(super) fn find(name: &str) -> Option<&'static MetricFamily> {
     FAMILIES.iter().find(|family| family.name == name)
 }
 
@@ -53,12 +53,16 @@ const fn counter(
     name: &'static str,
     labels: &'static [&'static str],
     help: &'static str,
-) -> Family {
-    Family { name, help, kind: Kind::Counter, labels }
+) -> MetricFamily {
+    MetricFamily { name, help, kind: MetricKind::Counter, labels }
 }
 
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Family {
-    Family { name, help, kind: Kind::Gauge, labels }
+const fn gauge(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> MetricFamily {
+    MetricFamily { name, help, kind: MetricKind::Gauge, labels }
 }
 
 const fn histogram(
@@ -66,8 +70,8 @@ const fn histogram(
     labels: &'static [&'static str],
     bounds: &'static [f64],
     help: &'static str,
-) -> Family {
-    Family { name, help, kind: Kind::Histogram(bounds), labels }
+) -> MetricFamily {
+    MetricFamily { name, help, kind: MetricKind::Histogram(bounds), labels }
 }
 
 const REQUEST_MS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0];
@@ -77,7 +81,7 @@ const PAYLOAD_BYTES: &[f64] =
     &[128.0, 512.0, 2048.0, 8192.0, 32768.0, 131_072.0, 524_288.0, 1_048_576.0];
 
 /// All metric families.
-pub const FAMILIES: &[Family] = &[
+pub const FAMILIES: &[MetricFamily] = &[
     counter(
         "thoughtgate_stdio_messages_total",
         &["server_id", "direction", "method"],

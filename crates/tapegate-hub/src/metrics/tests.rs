@@ -6,7 +6,7 @@ use super::*;
 fn a_counter_has_one_total_and_nothing_else_has_any() {
     for family in FAMILIES {
         let totals = family.name.matches("_total").count();
-        let counter = family.kind == Kind::Counter;
+        let counter = family.kind == MetricKind::Counter;
         assert_eq!(totals, usize::from(counter), "{}", family.name);
         assert_eq!(family.name.ends_with("_total"), counter, "{}", family.name);
         assert!(family.help.ends_with('.'), "{}", family.name);
@@ -26,9 +26,9 @@ fn tools_and_servers_beyond_the_bound_are_others() {
     assert_eq!(series("thoughtgate_requests_total").len(), 201);
     assert_eq!(series("thoughtgate_stdio_framing_errors_total").len(), 51);
     let other = ["tools/call", "__other__", "forward"].map(str::to_owned).to_vec();
-    assert_eq!(series("thoughtgate_requests_total")[&other], Value::Number(300.0));
+    assert_eq!(series("thoughtgate_requests_total")[&other], MetricValue::Number(300.0));
     let seventh = ["tools/call", "tool7", "forward"].map(str::to_owned).to_vec();
-    assert_eq!(series("thoughtgate_requests_total")[&seventh], Value::Number(2.0));
+    assert_eq!(series("thoughtgate_requests_total")[&seventh], MetricValue::Number(2.0));
 }
 
 #[test]

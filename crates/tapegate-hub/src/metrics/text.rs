@@ -2,31 +2,31 @@
 
 use std::fmt::Write;
 
-use super::{Family, Histogram, Kind, Metrics, Value};
+use super::{Histogram, MetricFamily, MetricKind, MetricValue, Metrics};
 
 pub(super) fn write(metrics: &Metrics) -> String {
     let mut out = String::new();
     for (family, series) in metrics.families() {
-        let Family { name, help, kind, .. } = family;
+        let MetricFamily { name, help, kind, .. } = family;
         // Writing to a `String` cannot fail.
         let _ = writeln!(out, "# HELP {name} {}", escape(help, false));
-        let _ = writeln!(out, "# TYPE {name} {}", kind.word());
+        let _ = writeln!(out, "# TYPE {name} {}", kind.as_str());
         for (values, value) in series.into_iter().flatten() {
             match value {
-                Value::Number(number) => line(&mut out, family, "", values, None, *number),
-                Value::Histogram(histogram) => lines(&mut out, family, values, histogram),
+                MetricValue::Number(number) => line(&mut out, family, "", values, None, *number),
+                MetricValue::Histogram(histogram) => lines(&mut out, family, values, histogram),
             }
         }
     }
     out
 }
 
-fn lines(out: &mut String, family: &Family, values: &[String], histogram: &Histogram) {
-    let Kind::Histogram(bounds) = family.kind else { return };
+fn lines(out: &mut String, family: &MetricFamily, values: &[String], histogram: &Histogram) {
+    let MetricKind::Histogram(bounds) = family.kind else { return };
     let mut total = 0;
-    for (place, count) in histogram.counts.iter().enumerate() {
+    for (index, count) in histogram.counts.iter().enumerate() {
         total += count;
-        let bound = bounds.get(place).map_or("+Inf".to_owned(), ToString::to_string);
+        let bound = bounds.get(index).map_or("+Inf".to_owned(), ToString::to_string);
         line(out, family, "_bucket", values, Some(&bound), total as f64);
     }
     line(out, family, "_sum", values, None, histogram.sum);
@@ -35,7 +35,7 @@ fn lines(out: &mut String, family: &Family, values: &[String], histogram: &Histo
 
 fn line(
     out: &mut String,
-    family: &Family,
+    family: &MetricFamily,
     suffix: &str,
     values: &[String],
     bound: Option<&str>,

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use tapegate_core::time::read_rfc3339;
-use tapegate_store::activity::Logged;
+use tapegate_store::activity::LoggedEvent;
 
-use super::tree::{Message, Value, attributes, field};
+use super::encoding::{OtlpMessage, OtlpValue, attributes, field};
 
 const INTERNAL: u32 = 1;
 const CONSUMER: u32 = 5;
@@ -16,12 +16,12 @@ const STATUS_ERROR: u32 = 2;
 
 /// W3C trace context, from a `traceparent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Context {
+pub(super) struct TraceContext {
     pub(super) trace: Vec<u8>,
     pub(super) parent: Vec<u8>,
 }
 
-impl Context {
+impl TraceContext {
     /// Parses a `traceparent`; `None` if it is malformed.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
@@ -37,7 +37,7 @@ impl Context {
 }
 
 /// The span of a line that records a decision. Only forwarded messages are subject to sampling.
-pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
+pub(super) fn span(line: &LoggedEvent, sample_rate: f64) -> Option<OtlpMessage> {
     let text = |key| line.str(key).unwrap_or_default();
     let (kind, word) = (text("kind"), text("governance_decision"));
     let (name, role) = match &*kind {
@@ -49,38 +49,39 @@ pub(super) fn span(line: &Logged, sample_rate: f64) -> Option<Message> {
         _ => return None,
     };
     let uid = line.uid();
-    let context = line.str("traceparent").and_then(|text| Context::read(&text));
+    let context = line.str("traceparent").and_then(|text| TraceContext::read(&text));
     let trace = context.as_ref().map_or_else(|| uid[..16].to_vec(), |it| it.trace.clone());
-    let passed = matches!(&*word, "forward" | "approved") || line.flag("forwarded") == Some(true);
+    let passed =
+        matches!(&*word, "forward" | "approved") || line.bool_value("forwarded") == Some(true);
     if passed && !is_sampled(&trace, sample_rate) {
         return None;
     }
     let end_ns = u64::try_from(read_rfc3339(&text("timestamp"))?).ok()?.saturating_mul(1000);
     let took_ns = line.number("latency_us").unwrap_or(0).saturating_mul(1000);
     let mut span = vec![
-        field(1, "traceId", Value::Id(trace)),
-        field(2, "spanId", Value::Id(uid[16..24].to_vec())),
+        field(1, "traceId", OtlpValue::Id(trace)),
+        field(2, "spanId", OtlpValue::Id(uid[16..24].to_vec())),
     ];
     if let Some(context) = context {
-        span.push(field(4, "parentSpanId", Value::Id(context.parent)));
+        span.push(field(4, "parentSpanId", OtlpValue::Id(context.parent)));
     }
-    span.push(field(5, "name", Value::Text(name.to_owned())));
-    span.push(field(6, "kind", Value::Enum(role)));
-    span.push(field(7, "startTimeUnixNano", Value::Fixed64(end_ns.saturating_sub(took_ns))));
-    span.push(field(8, "endTimeUnixNano", Value::Fixed64(end_ns)));
+    span.push(field(5, "name", OtlpValue::Text(name.to_owned())));
+    span.push(field(6, "kind", OtlpValue::Enum(role)));
+    span.push(field(7, "startTimeUnixNano", OtlpValue::Fixed64(end_ns.saturating_sub(took_ns))));
+    span.push(field(8, "endTimeUnixNano", OtlpValue::Fixed64(end_ns)));
     span.push(field(9, "attributes", attributes(pairs(line, passed))));
     if !passed && word != "pending_approval" {
         let status = vec![
-            field(2, "message", Value::Text(word.into_owned())),
-            field(3, "code", Value::Enum(STATUS_ERROR)),
+            field(2, "message", OtlpValue::Text(word.into_owned())),
+            field(3, "code", OtlpValue::Enum(STATUS_ERROR)),
         ];
-        span.push(field(15, "status", Value::Message(status)));
+        span.push(field(15, "status", OtlpValue::Message(status)));
     }
     Some(span)
 }
 
 /// The attributes of a decision's span.
-fn pairs(line: &Logged, passed: bool) -> Vec<(&'static str, Value)> {
+fn pairs(line: &LoggedEvent, passed: bool) -> Vec<(&'static str, OtlpValue)> {
     const TEXTS: &[(&str, &str)] = &[
         ("mcp.method.name", "method"),
         ("mcp.message.id", "message_id"),
@@ -99,20 +100,20 @@ fn pairs(line: &Logged, passed: bool) -> Vec<(&'static str, Value)> {
     ];
     let named = TEXTS.iter().filter_map(|(name, key)| {
         let text: Cow<'_, str> = line.str(key).filter(|text| !text.is_empty())?;
-        Some((*name, Value::Text(text.into_owned())))
+        Some((*name, OtlpValue::Text(text.into_owned())))
     });
     let mut pairs: Vec<_> = named.collect();
     if line.str("method").as_deref() == Some("tools/call") {
-        pairs.push(("gen_ai.operation.name", Value::Text("execute_tool".to_owned())));
+        pairs.push(("gen_ai.operation.name", OtlpValue::Text("execute_tool".to_owned())));
     }
-    if let Some(forwarded) = line.flag("forwarded") {
-        pairs.push(("thoughtgate.forwarded", Value::Bool(forwarded)));
+    if let Some(forwarded) = line.bool_value("forwarded") {
+        pairs.push(("thoughtgate.forwarded", OtlpValue::Bool(forwarded)));
     }
     if let Some(latency_us) = line.number("latency_us") {
-        pairs.push(("thoughtgate.latency_us", Value::Int64(latency_us as i64)));
+        pairs.push(("thoughtgate.latency_us", OtlpValue::Int64(latency_us as i64)));
     }
     if !passed && let Some(gate) = line.str("gate") {
-        pairs.push(("error.type", Value::Text(gate.into_owned())));
+        pairs.push(("error.type", OtlpValue::Text(gate.into_owned())));
     }
     pairs
 }
@@ -139,10 +140,10 @@ mod tests {
     #[test]
     fn only_what_is_a_trace_context_is_taken_for_one() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let read = Context::read(good).unwrap();
+        let read = TraceContext::read(good).unwrap();
         assert_eq!((read.trace[0], read.parent[7]), (0x0a, 0x31));
-        assert!(Context::read(&good.replace("00-0af", "cc-0af")).is_some());
-        assert!(Context::read(&format!("cc{}-more", &good[2..])).is_some());
+        assert!(TraceContext::read(&good.replace("00-0af", "cc-0af")).is_some());
+        assert!(TraceContext::read(&format!("cc{}-more", &good[2..])).is_some());
         for bad in [
             "",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
@@ -153,7 +154,7 @@ mod tests {
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
             "00-0af7651916cd43dd8448eb211c8031é-b7ad6b7169203331-01",
         ] {
-            assert_eq!(Context::read(bad), None, "{bad}");
+            assert_eq!(TraceContext::read(bad), None, "{bad}");
         }
     }
 

@@ -6,56 +6,59 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Incoming};
-use tapegate_wire::http::{BodyBudget, Collected, IntakeError, collect_request, linger};
+use tapegate_wire::http::{
+    BodyBudget, CollectedBody, IntakeError, collect_request, drain_in_background,
+};
 
-use super::answer::Refusal;
-use super::route::Route;
+use super::response::ApiRefusal;
+use super::route::ApiRoute;
 
 /// The largest body: three times the largest message, to leave room for escapes.
 pub(super) const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Reads the body of a request, if the route uses one.
 pub(super) async fn read(
-    route: Route,
+    route: ApiRoute,
     headers: &HeaderMap,
     body: Incoming,
     (budget, patience): (&BodyBudget, Duration),
-) -> Result<Bytes, Refusal> {
+) -> Result<Bytes, ApiRefusal> {
     let empty = body.is_end_stream();
     if !route.has_body() || (empty && route.needs_no_body()) {
         return Ok(Bytes::new());
     }
     if let Err(refusal) = check_type(headers) {
-        linger(body);
+        drain_in_background(body);
         return Err(refusal);
     }
     let collected = collect_request(body, BODY_BYTES_MAX, budget);
     let collected = tokio::time::timeout(patience, collected).await;
     match collected {
-        Ok(Ok(Collected::Whole(bytes))) => Ok(bytes),
-        Ok(Ok(Collected::TooLarge(over))) => {
-            let words =
+        Ok(Ok(CollectedBody::Whole(bytes))) => Ok(bytes),
+        Ok(Ok(CollectedBody::TooLarge(over))) => {
+            let message =
                 format!("the body has {} bytes; the limit is {BODY_BYTES_MAX}", over.bytes_total);
-            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &words))
+            Err(ApiRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", &message))
         }
         Ok(Err(IntakeError::Unread(unread))) => {
             let status = StatusCode::from_u16(unread.status());
             let status = status.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-            Err(Refusal::new(status, "busy", unread.message()))
+            Err(ApiRefusal::new(status, "busy", unread.message()))
         }
         Ok(Err(IntakeError::Broken(error))) => {
-            Err(Refusal::bad_request(&format!("the body ended early: {error}")))
+            Err(ApiRefusal::bad_request(&format!("the body ended early: {error}")))
         }
         Err(_) => {
-            let words = format!("the body did not arrive within {patience:?}");
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", &words))
+            let message = format!("the body did not arrive within {patience:?}");
+            Err(ApiRefusal::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", &message))
         }
     }
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let unsupported =
-        |words: &str| Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", words);
+fn check_type(headers: &HeaderMap) -> Result<(), ApiRefusal> {
+    let unsupported = |message: &str| {
+        ApiRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", message)
+    };
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let media_type = text(CONTENT_TYPE).unwrap_or_default().split(';').next().unwrap_or_default();
     if !media_type.trim().eq_ignore_ascii_case("application/json") {

@@ -3,80 +3,83 @@
 use http::StatusCode;
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
-use tapegate_policy::decide::{ApprovalScope, Outcome, Principal};
+use tapegate_policy::decide::{ApprovalScope, DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::Event;
-use tapegate_store::approvals::Request;
+use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
-use super::answer::Refusal;
-use super::case::{Case, told};
-use super::question::{Answer, Decided};
-use super::tasks::{Asking, Opened, hash_of};
+use super::evaluation_context::{EvaluationContext, deny_error};
+use super::evaluation_query::{DecidedCall, EvaluationAnswer};
+use super::response::ApiRefusal;
+use super::tasks::{OpenedTask, TaskRequest, hash_of};
 use crate::api::{GovernanceDecision, GovernanceEvaluateRequest, GovernanceEvaluateResponse};
-use crate::governed::Governed;
+use crate::hub_policy::HubPolicy;
 use crate::token::fresh_name;
 
 impl Hub {
     pub(super) fn evaluate(
         &self,
         request: &GovernanceEvaluateRequest,
-    ) -> Result<GovernanceEvaluateResponse, Refusal> {
+    ) -> Result<GovernanceEvaluateResponse, ApiRefusal> {
         let begun = self.clock.now();
-        let governed = self.governed();
+        let governed = self.active_policy();
         let case = self.case(&governed, request)?;
-        let answered = case.ask();
-        let mut answer = case.blank(self.is_stopping());
+        let answered = case.evaluate();
+        let mut answer = case.empty_response(self.is_stopping());
         let mut event = case.event();
-        case.tell(&answered, &mut answer, &mut event);
+        case.fill_response(&answered, &mut answer, &mut event);
         let latency_ns = self.clock.now().mono_ns - begun.mono_ns;
         event.latency_us = Some(latency_ns / 1000);
-        self.counted(request, &answer, latency_ns);
+        self.count_evaluation(request, &answer, latency_ns);
         if answer.decision == GovernanceDecision::PendingApproval
-            && let Answer::Decided(decided) = &answered.answer
+            && let EvaluationAnswer::Decided(decided) = &answered.answer
         {
             self.open(&case, decided, &mut answer, &mut event);
         }
         // A shim has already logged a call that it holds.
-        let passes = matches!(answered.answer, Answer::Passes) && answered.anomalies.is_empty();
+        let passes =
+            matches!(answered.answer, EvaluationAnswer::Passes) && answered.anomalies.is_empty();
         let quiet = request.held || passes;
-        if !quiet && let Err(why) = self.journal.write(&[event]) {
-            self.unlogged(&case, &mut answer, &why);
+        if !quiet && let Err(reason) = self.journal.write(&[event]) {
+            self.deny_unlogged(&case, &mut answer, &reason);
         }
         Ok(answer)
     }
 
     /// Decides again about an approved call: it may be sent unless it is denied by now.
-    pub(super) fn reconsider(
+    pub(super) fn reevaluate(
         &self,
         request: &GovernanceEvaluateRequest,
-        kept: &Request,
-    ) -> Result<(GovernanceEvaluateResponse, Option<String>), Refusal> {
-        let governed = self.governed();
+        stored_request: &ApprovalRecord,
+    ) -> Result<(GovernanceEvaluateResponse, Option<String>), ApiRefusal> {
+        let governed = self.active_policy();
         let case = self.case(&governed, request)?;
-        let answered = case.ask();
-        let mut answer = case.blank(self.is_stopping());
-        case.tell(&answered, &mut answer, &mut case.event());
+        let answered = case.evaluate();
+        let mut answer = case.empty_response(self.is_stopping());
+        case.fill_response(&answered, &mut answer, &mut case.event());
         let call_hash = match &answered.answer {
-            Answer::Decided(decided) => {
+            EvaluationAnswer::Decided(decided) => {
                 // A call that no longer needs approval is compared under the workflow it was
                 // approved for.
-                let then = ApprovalScope { workflow: &kept.workflow, drift: None };
+                let then = ApprovalScope { workflow: &stored_request.workflow, drift: None };
                 let scope = decided.decision.approval_scope().unwrap_or(then);
                 Some(hash_of(&decided.method, request, scope))
             }
-            Answer::Passes | Answer::Faulty(_) | Answer::Observed(_) => None,
+            EvaluationAnswer::Passes
+            | EvaluationAnswer::Faulty(_)
+            | EvaluationAnswer::Observed(_) => None,
         };
         if answer.decision == GovernanceDecision::PendingApproval {
             answer.decision = GovernanceDecision::Forward;
         }
         if answer.decision == GovernanceDecision::Deny {
             let subject = case.subject(&answered.answer);
-            answer.error = Some(told(&match &answered.answer {
-                Answer::Decided(decided) => subject.changed(&decided.decision),
-                Answer::Faulty(fault) => subject.faulty(*fault),
-                Answer::Passes | Answer::Observed(_) => {
-                    subject.unavailable("no gate applies to it")
+            answer.error = Some(deny_error(&match &answered.answer {
+                EvaluationAnswer::Decided(decided) => subject.policy_changed(&decided.decision),
+                EvaluationAnswer::Faulty(fault) => subject.malformed_message(*fault),
+                EvaluationAnswer::Passes | EvaluationAnswer::Observed(_) => {
+                    subject.approval_unavailable("no gate applies to it")
                 }
             }));
         }
@@ -85,45 +88,45 @@ impl Hub {
 
     fn case<'a>(
         &self,
-        governed: &'a Governed,
+        governed: &'a HubPolicy,
         request: &'a GovernanceEvaluateRequest,
-    ) -> Result<Case<'a>, Refusal> {
+    ) -> Result<EvaluationContext<'a>, ApiRefusal> {
         let request_id = match &request.request_id {
             Some(id) => id.clone(),
             None => fresh_name().map_err(|error| {
-                let words = format!("cannot generate a random number: {error}");
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
+                let message = format!("cannot generate a random number: {error}");
+                ApiRefusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message)
             })?,
         };
         let own = || governed.policy.as_ref().map(|policy| policy.principal.clone());
-        let told = request.principal.as_ref().map(|who| Principal {
+        let stated_principal = request.principal.as_ref().map(|who| PolicyPrincipal {
             name: who.name.clone(),
             namespace: who.namespace.clone(),
             service_account: who.service_account.clone(),
             roles: who.roles.clone(),
             client: who.client.clone(),
         });
-        let profile = stricter(governed.profile, request.profile.into());
+        let profile = stricter_of(governed.profile, request.profile.into());
         let wall_us = self.clock.now().wall_us;
-        let principal = told.or_else(own).unwrap_or_default();
-        Ok(Case { governed, request, profile, principal, request_id, wall_us })
+        let principal = stated_principal.or_else(own).unwrap_or_default();
+        Ok(EvaluationContext { governed, request, profile, principal, request_id, wall_us })
     }
 
     /// Asks approvers, or uses an approval that was given before.
     fn open(
         &self,
-        case: &Case<'_>,
-        decided: &Decided,
+        case: &EvaluationContext<'_>,
+        decided: &DecidedCall,
         answer: &mut GovernanceEvaluateResponse,
         event: &mut Event<'_>,
     ) {
         let named = case.request.workflow.clone().filter(|_| case.request.held);
         let workflow = match (&decided.decision.outcome, named) {
-            (Outcome::Hold { workflow }, None) => workflow.clone(),
+            (DecisionOutcome::Hold { workflow }, None) => workflow.clone(),
             (_, named) => named.unwrap_or_default(),
         };
         let shown = self.journal.masked(&decided.name);
-        let asking = Asking {
+        let task_request = TaskRequest {
             shown: &shown,
             governed: case.governed,
             request: case.request,
@@ -133,8 +136,8 @@ impl Hub {
             decided,
             workflow: &workflow,
         };
-        match self.tasks.ask(&asking) {
-            Ok(Opened::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
+        match self.tasks.open_task(&task_request) {
+            Ok(OpenedTask::Task { id, timeout_ms, forward_on_timeout, poll_interval_ms }) => {
                 let name = "thoughtgate_tasks_created_total";
                 self.metrics.borrow_mut().count(name, &["approval"]);
                 (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
@@ -147,7 +150,7 @@ impl Hub {
                 answer.forward_on_timeout = forward_on_timeout;
                 answer.poll_interval_ms = Some(poll_interval_ms);
             }
-            Ok(Opened::Before { id, by }) => {
+            Ok(OpenedTask::Before { id, by }) => {
                 answer.decision = GovernanceDecision::Forward;
                 answer.reason = Some(format!("already approved by {by}"));
                 (event.kind, event.approval_id) = ("approval", Some(id.clone().into()));
@@ -155,35 +158,43 @@ impl Hub {
                 event.governance_decision = Some(LoggedDecision::Forward);
                 answer.task_id = Some(id);
             }
-            Err(why) => {
-                (self.options.notice)(super::Level::Error, &why);
+            Err(reason) => {
+                (self.options.notice)(super::NoticeLevel::Error, &reason);
                 let subject = case.subject_of(decided);
                 answer.decision = GovernanceDecision::Deny;
-                answer.error = Some(told(&subject.unavailable("no approver is reachable")));
+                answer.error =
+                    Some(deny_error(&subject.approval_unavailable("no approver is reachable")));
                 event.governance_decision = Some(LoggedDecision::Deny);
-                event.policy_reason = Some(why.clone().into());
-                answer.reason = Some(why);
+                event.policy_reason = Some(reason.clone().into());
+                answer.reason = Some(reason);
             }
         }
     }
 
     /// Handles a log that cannot be written: in production, nothing may happen unlogged.
-    fn unlogged(&self, case: &Case<'_>, answer: &mut GovernanceEvaluateResponse, why: &str) {
-        (self.options.notice)(super::Level::Error, why);
+    fn deny_unlogged(
+        &self,
+        case: &EvaluationContext<'_>,
+        answer: &mut GovernanceEvaluateResponse,
+        reason: &str,
+    ) {
+        (self.options.notice)(super::NoticeLevel::Error, reason);
         if case.profile == Profile::Production {
             if let Some(id) = answer.task_id.take() {
                 // Approvers need not decide about a call that is refused.
                 self.cancel(&id, false).ok();
             }
-            let subject = case.subject(&Answer::Passes);
+            let subject = case.subject(&EvaluationAnswer::Passes);
             answer.decision = GovernanceDecision::Deny;
-            answer.error = Some(told(&subject.unavailable("the activity log cannot be written")));
-            answer.reason = Some(why.to_owned());
+            answer.error = Some(deny_error(
+                &subject.approval_unavailable("the activity log cannot be written"),
+            ));
+            answer.reason = Some(reason.to_owned());
         }
     }
 }
 
 /// A client may ask for a stricter profile than the hub's, never for a laxer one.
-fn stricter(own: Profile, asked: Profile) -> Profile {
-    if own == Profile::Production { own } else { asked }
+fn stricter_of(own: Profile, requested: Profile) -> Profile {
+    if own == Profile::Production { own } else { requested }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Hub, Level};
-use crate::otlp::Exporter;
+use super::{Hub, NoticeLevel};
+use crate::otlp::OtlpExporter;
 
 /// How often to check whether a batch is full.
 const LOOK: Duration = Duration::from_millis(100);
@@ -15,8 +15,8 @@ const LAST: Duration = Duration::from_secs(2);
 
 impl Hub {
     /// Replaces the exporter if the policy's telemetry settings have changed.
-    pub(super) fn refit(&self) {
-        let governed = self.governed();
+    pub(super) fn update_exporter(&self) {
+        let governed = self.active_policy();
         let settings = governed.policy.as_ref().map(|policy| &policy.telemetry);
         let same = match (&*self.exporter.borrow(), settings) {
             (Some(exporter), Some(settings)) => exporter.settings() == settings,
@@ -26,9 +26,9 @@ impl Hub {
         if same {
             return;
         }
-        let made = settings.map_or(Ok(None), Exporter::new);
-        let exporter = made.unwrap_or_else(|why| {
-            (self.options.notice)(Level::Error, &format!("telemetry is off: {why}"));
+        let made = settings.map_or(Ok(None), OtlpExporter::new);
+        let exporter = made.unwrap_or_else(|reason| {
+            (self.options.notice)(NoticeLevel::Error, &format!("telemetry is off: {reason}"));
             None
         });
         self.exporter.replace(exporter.map(Rc::new));
@@ -46,16 +46,16 @@ impl Hub {
             if !due && !exporter.is_full() {
                 continue;
             }
-            let done = self.export_by(&exporter, due).await;
+            let done = self.export_with(&exporter, due).await;
             if due {
                 last = Instant::now();
             }
             // A collector that is down is reported once, not every few seconds.
-            if let Err(why) = &done
+            if let Err(reason) = &done
                 && !complained
             {
-                let words = format!("telemetry cannot be exported: {why}");
-                (self.options.notice)(Level::Warn, &words);
+                let message = format!("telemetry cannot be exported: {reason}");
+                (self.options.notice)(NoticeLevel::Warn, &message);
             }
             complained = done.is_err();
             if done.is_err() {
@@ -65,22 +65,22 @@ impl Hub {
     }
 
     /// Exports what is left, for the last time.
-    pub(crate) async fn last_export(&self) {
+    pub(crate) async fn export_rest(&self) {
         let Some(exporter) = self.exporter.borrow().clone() else { return };
-        self.catch_up();
+        self.count_new_lines();
         // Telemetry that the collector does not accept in time is lost.
-        tokio::time::timeout(LAST, self.export_by(&exporter, true)).await.ok();
+        tokio::time::timeout(LAST, self.export_with(&exporter, true)).await.ok();
     }
 
-    async fn export_by(&self, exporter: &Exporter, due: bool) -> Result<(), String> {
+    async fn export_with(&self, exporter: &OtlpExporter, due: bool) -> Result<(), String> {
         let spans = exporter.send_spans().await;
-        let dropped = exporter.dropped();
+        let dropped = exporter.take_dropped();
         if dropped > 0 {
             let name = "thoughtgate_telemetry_dropped_total";
             self.metrics.borrow_mut().add(name, &["traces"], dropped);
         }
         if due {
-            self.measure();
+            self.update_gauges();
             let now = self.clock.now();
             let now_ns = u64::try_from(now.wall_us).unwrap_or(0).saturating_mul(1000);
             let start_ns = now_ns.saturating_sub(now.mono_ns);

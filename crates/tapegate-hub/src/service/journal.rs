@@ -5,21 +5,23 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 use tapegate_policy::model::{Policy, Profile};
-use tapegate_policy::redact::{Key, Redactor};
-use tapegate_store::activity::{ActivityError, ActivityLog, EXTRA_BYTES_MAX, Event, Options};
+use tapegate_policy::redact::{RedactionKey, Redactor};
+use tapegate_store::activity::{
+    ActivityError, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX, Event,
+};
 
 /// The activity log.
-pub(super) struct Journal {
+pub(super) struct HubJournal {
     state: PathBuf,
     log: RefCell<ActivityLog>,
     /// Its rotation and retention.
-    options: Cell<Options>,
+    options: Cell<ActivityLogOptions>,
     masking: RefCell<Option<Redactor>>,
     /// Why the last write failed, if it did.
     trouble: RefCell<Option<String>>,
 }
 
-impl Journal {
+impl HubJournal {
     /// Opens the log in a state folder, with the rotation and retention of the policy.
     pub(super) fn open(state: &Path, policy: Option<&Policy>) -> Result<Self, ActivityError> {
         let options = options(policy);
@@ -33,7 +35,7 @@ impl Journal {
     }
 
     /// Applies the redaction, rotation and retention of a new policy.
-    pub(super) fn heed(&self, policy: Option<&Policy>, key: &Key) {
+    pub(super) fn apply_policy(&self, policy: Option<&Policy>, key: &RedactionKey) {
         let options = options(policy);
         // If it cannot be reopened, the old one stays in use and its writes report the error.
         if self.options.replace(options) != options
@@ -78,7 +80,7 @@ impl Journal {
 
     /// Logs events of another log, all or none, each with members that are not masked. Returns the
     /// number of the last line.
-    pub(super) fn take_over(&self, events: &[(Event<'_>, String)]) -> Result<u64, String> {
+    pub(super) fn import_events(&self, events: &[(Event<'_>, String)]) -> Result<u64, String> {
         let mut log = self.log.borrow_mut();
         for (event, members) in events {
             let masked = self.masked_event(event);
@@ -98,14 +100,14 @@ impl Journal {
     }
 
     /// Why the last write failed, if it did.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn failure(&self) -> Option<String> {
         self.trouble.borrow().clone()
     }
 }
 
 /// The rotation and retention that a policy asks for.
-fn options(policy: Option<&Policy>) -> Options {
-    policy.map_or_else(Options::default, |policy| Options {
+fn options(policy: Option<&Policy>) -> ActivityLogOptions {
+    policy.map_or_else(ActivityLogOptions::default, |policy| ActivityLogOptions {
         rotate_bytes: policy.activity.rotate_bytes,
         retention: policy.activity.retention,
     })

@@ -2,41 +2,41 @@
 
 use std::rc::Rc;
 
-use super::{Hub, Level, journal};
-use crate::api::Push;
-use crate::governed::Governed;
+use super::{Hub, NoticeLevel, journal};
+use crate::api::HubPush;
+use crate::hub_policy::HubPolicy;
 
 impl Hub {
     /// Reloads the policy. A policy with faults is reported and changes nothing.
     pub fn reload(&self) {
         let loading = (self.options.load)();
         if !loading.faults.is_empty() {
-            let name = self.governed().name().to_owned();
+            let name = self.active_policy().name().to_owned();
             let faults = loading.faults.join("\n");
-            let words = format!("the new policy does not load; {name} stays in force:\n{faults}");
-            (self.options.notice)(Level::Error, &words);
+            let message = format!("the new policy does not load; {name} stays in force:\n{faults}");
+            (self.options.notice)(NoticeLevel::Error, &message);
             self.trouble.replace(loading.faults);
-            return self.loaded("failure", "error", &words);
+            return self.report_load("failure", "error", &message);
         }
         for warning in &loading.warnings {
-            (self.options.notice)(Level::Warn, warning);
+            (self.options.notice)(NoticeLevel::Warn, warning);
         }
         let recovered = !self.trouble.take().is_empty();
-        let new = Rc::new(Governed::new(loading, self.options.profile));
+        let new = Rc::new(HubPolicy::new(loading, self.options.profile));
         let old = self.governed.replace(Rc::clone(&new));
-        self.journal.heed(new.policy.as_deref(), &self.tasks.key);
-        self.refit();
+        self.journal.apply_policy(new.policy.as_deref(), &self.tasks.key);
+        self.update_exporter();
         if old.version() != new.version() || recovered {
-            let words = format!("policy {} is now in force", new.name());
-            (self.options.notice)(Level::Info, &words);
-            self.loaded("success", "info", &words);
-            self.push(Push::Policy { version: new.version().to_owned() });
+            let message = format!("policy {} is now in force", new.name());
+            (self.options.notice)(NoticeLevel::Info, &message);
+            self.report_load("success", "info", &message);
+            self.push(HubPush::Policy { version: new.version().to_owned() });
         }
     }
 
     /// Counts and logs the result of loading a policy.
-    pub(super) fn loaded(&self, status: &str, level: &'static str, words: &str) {
-        let (now, governed) = (self.clock.now(), self.governed());
+    pub(super) fn report_load(&self, status: &str, level: &'static str, message: &str) {
+        let (now, governed) = (self.clock.now(), self.active_policy());
         let mut metrics = self.metrics.borrow_mut();
         metrics.count("thoughtgate_config_load_total", &[status]);
         if let Some(cedar) = governed.policy.as_ref().and_then(|policy| policy.cedar.as_ref()) {
@@ -48,20 +48,20 @@ impl Hub {
             metrics.set("thoughtgate_config_reload_timestamp", &[], seconds);
         }
         drop(metrics);
-        self.log(level, "policy", words);
+        self.log(level, "policy", message);
     }
 
     /// Logs an event about the hub itself.
-    pub(super) fn log(&self, level: &'static str, kind: &'static str, words: &str) {
-        let (now, governed) = (self.clock.now(), self.governed());
+    pub(super) fn log(&self, level: &'static str, kind: &'static str, message: &str) {
+        let (now, governed) = (self.clock.now(), self.active_policy());
         let version = governed.version();
         let event = tapegate_store::activity::Event {
             policy_version: (!version.is_empty()).then(|| version.into()),
-            policy_reason: Some(words.into()),
+            policy_reason: Some(message.into()),
             ..journal::event(now.wall_us, level, kind, governed.profile)
         };
-        if let Err(why) = self.journal.write(&[event]) {
-            (self.options.notice)(Level::Error, &why);
+        if let Err(reason) = self.journal.write(&[event]) {
+            (self.options.notice)(NoticeLevel::Error, &reason);
         }
     }
 }

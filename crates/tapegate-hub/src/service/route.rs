@@ -4,7 +4,7 @@ use http::Method;
 
 /// A route of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
+pub enum ApiRoute {
     /// Asks for a decision.
     Evaluate,
     /// Reports that a shim is alive.
@@ -40,30 +40,30 @@ pub enum Route {
 }
 
 /// All routes: method, path and route. `{id}` stands for one path segment.
-pub const ROUTES: &[(&str, &str, Route)] = &[
-    ("POST", "/governance/evaluate", Route::Evaluate),
-    ("POST", "/governance/heartbeat", Route::Heartbeat),
-    ("GET", "/governance/task/{id}", Route::Task),
-    ("POST", "/governance/task/{id}/revalidate", Route::Revalidate),
-    ("POST", "/governance/task/{id}/cancel", Route::Cancel),
-    ("POST", "/governance/events", Route::Events),
-    ("GET", "/governance/snapshot", Route::Snapshot),
-    ("GET", "/governance/stream", Route::Stream),
-    ("POST", "/governance/shutdown", Route::Shutdown),
-    ("GET", "/approvals", Route::Approvals),
-    ("POST", "/approvals/{id}/approve", Route::Approve),
-    ("POST", "/approvals/{id}/deny", Route::Deny),
-    ("GET", "/metrics", Route::Metrics),
-    ("GET", "/openapi.json", Route::OpenApi),
-    ("GET", "/healthz", Route::Healthz),
-    ("GET", "/readyz", Route::Readyz),
+pub const ROUTES: &[(&str, &str, ApiRoute)] = &[
+    ("POST", "/governance/evaluate", ApiRoute::Evaluate),
+    ("POST", "/governance/heartbeat", ApiRoute::Heartbeat),
+    ("GET", "/governance/task/{id}", ApiRoute::Task),
+    ("POST", "/governance/task/{id}/revalidate", ApiRoute::Revalidate),
+    ("POST", "/governance/task/{id}/cancel", ApiRoute::Cancel),
+    ("POST", "/governance/events", ApiRoute::Events),
+    ("GET", "/governance/snapshot", ApiRoute::Snapshot),
+    ("GET", "/governance/stream", ApiRoute::Stream),
+    ("POST", "/governance/shutdown", ApiRoute::Shutdown),
+    ("GET", "/approvals", ApiRoute::Approvals),
+    ("POST", "/approvals/{id}/approve", ApiRoute::Approve),
+    ("POST", "/approvals/{id}/deny", ApiRoute::Deny),
+    ("GET", "/metrics", ApiRoute::Metrics),
+    ("GET", "/openapi.json", ApiRoute::OpenApi),
+    ("GET", "/healthz", ApiRoute::Healthz),
+    ("GET", "/readyz", ApiRoute::Readyz),
 ];
 
 /// What a method and a path lead to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum RouteMatch<'a> {
     /// A route, with the value of `{id}`.
-    Route(Route, &'a str),
+    Route(ApiRoute, &'a str),
     /// A path that exists, but only for these methods.
     Method(Vec<&'static str>),
     /// A path that does not exist.
@@ -71,20 +71,20 @@ pub(super) enum Found<'a> {
 }
 
 /// Finds the route for a method and a path.
-pub(super) fn find<'a>(method: &Method, path: &'a str) -> Found<'a> {
+pub(super) fn find<'a>(method: &Method, path: &'a str) -> RouteMatch<'a> {
     let mut allowed = Vec::new();
     for (wanted, pattern, route) in ROUTES {
-        let Some(id) = fit(pattern, path) else { continue };
+        let Some(id) = match_path(pattern, path) else { continue };
         if method.as_str() == *wanted {
-            return Found::Route(*route, id);
+            return RouteMatch::Route(*route, id);
         }
         allowed.push(*wanted);
     }
-    if allowed.is_empty() { Found::Nothing } else { Found::Method(allowed) }
+    if allowed.is_empty() { RouteMatch::Nothing } else { RouteMatch::Method(allowed) }
 }
 
 /// The value of `{id}`, or an empty one, if the path matches.
-fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+fn match_path<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     let Some((before, after)) = pattern.split_once("{id}") else {
         return (pattern == path).then_some("");
     };
@@ -92,7 +92,7 @@ fn fit<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     (!id.is_empty() && !id.contains('/')).then_some(id)
 }
 
-impl Route {
+impl ApiRoute {
     /// Whether the shims' token is not enough, since an agent may be able to read it.
     pub(super) fn is_for_approvers(self) -> bool {
         matches!(self, Self::Approvals | Self::Approve | Self::Deny | Self::Shutdown)
@@ -115,17 +115,21 @@ mod tests {
 
     #[test]
     fn a_path_fits_as_a_whole_or_not_at_all() {
-        assert_eq!(fit("/a/{id}", "/a/x"), Some("x"));
-        assert_eq!(fit("/a/{id}/b", "/a/x/b"), Some("x"));
+        assert_eq!(match_path("/a/{id}", "/a/x"), Some("x"));
+        assert_eq!(match_path("/a/{id}/b", "/a/x/b"), Some("x"));
         for path in ["/a/", "/a/x/y", "/a", "/a/x/b/", "/a//b"] {
-            assert_eq!((fit("/a/{id}", path), fit("/a/{id}/b", path)), (None, None), "{path}");
+            assert_eq!(
+                (match_path("/a/{id}", path), match_path("/a/{id}/b", path)),
+                (None, None),
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn a_wrong_method_is_told_the_right_ones() {
-        assert_eq!(find(&Method::GET, "/governance/evaluate"), Found::Method(vec!["POST"]));
-        assert_eq!(find(&Method::GET, "/governance/evaluate/"), Found::Nothing);
-        assert_eq!(find(&Method::GET, "/healthz"), Found::Route(Route::Healthz, ""));
+        assert_eq!(find(&Method::GET, "/governance/evaluate"), RouteMatch::Method(vec!["POST"]));
+        assert_eq!(find(&Method::GET, "/governance/evaluate/"), RouteMatch::Nothing);
+        assert_eq!(find(&Method::GET, "/healthz"), RouteMatch::Route(ApiRoute::Healthz, ""));
     }
 }

@@ -3,10 +3,10 @@
 //! They are files that outlive the hub, and other processes decide about them too. So the state
 //! here is only what was last seen in the folder.
 
-mod ask;
-mod sweep;
+mod task_request;
+mod task_sweep;
 
-pub(super) use ask::{Asking, Opened, hash_of};
+pub(super) use task_request::{OpenedTask, TaskRequest, hash_of};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,63 +16,65 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tapegate_core::time::{SubSecond, write_rfc3339};
-use tapegate_policy::redact::Key;
+use tapegate_policy::redact::RedactionKey;
 use tapegate_store::activity::Event;
-use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Request, Ruling};
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Hub;
-use super::answer::Refusal;
+use super::response::ApiRefusal;
 use crate::api::{
     ApprovalItem, ApprovalsAnswer, GovernanceDecision, GovernanceEvaluateRequest,
     GovernanceEvaluateResponse, SettleRequest, TaskAnswer, TaskStatus,
 };
-use crate::token::Token;
+use crate::token::HubToken;
 
 /// The longest time that a request for a task's status is kept open.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The approval requests of a state folder.
-pub(super) struct Tasks {
-    approvals: Approvals,
+pub(super) struct ApprovalTasks {
+    approvals: ApprovalStore,
     /// Masks what approvers must not see. New in each run: masked values need not be
     /// comparable.
-    pub(super) key: Key,
+    pub(super) key: RedactionKey,
     /// Requests that were pending when last seen.
-    open: RefCell<BTreeMap<String, Request>>,
+    open: RefCell<BTreeMap<String, ApprovalRecord>>,
     /// Requests that have been decided and counted.
     done: RefCell<BTreeSet<String>>,
     /// Notifies when the folder has changed.
-    news: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
-impl Tasks {
+impl ApprovalTasks {
     pub(super) fn open(user_state: &Path, state: &Path) -> Result<Self, ApprovalError> {
-        let approvals = Approvals::of_project(user_state, state)?;
-        let secret = Token::fresh().map_err(|source| ApprovalError::Io {
+        let approvals = ApprovalStore::open_project(user_state, state)?;
+        let secret = HubToken::generate().map_err(|source| ApprovalError::Io {
             path: approvals.path().to_owned(),
             source: io::Error::other(source),
         })?;
-        let key = Key::from_secret(secret.reveal().as_bytes());
+        let key = RedactionKey::from_secret(secret.reveal().as_bytes());
         let (open, done) = (RefCell::default(), RefCell::default());
-        Ok(Self { approvals, key, open, done, news: watch::Sender::new(()) })
+        Ok(Self { approvals, key, open, done, changes: watch::Sender::new(()) })
     }
 
     /// How many are pending.
-    pub(super) fn pending(&self) -> usize {
+    pub(super) fn pending_count(&self) -> usize {
         self.open.borrow().len()
     }
 }
 
 impl Hub {
     /// The status of a task, or its new status if it changes within `wait_ms`.
-    pub(super) async fn task(&self, id: &str, wait_ms: u64) -> Result<TaskAnswer, Refusal> {
+    pub(super) async fn task(&self, id: &str, wait_ms: u64) -> Result<TaskAnswer, ApiRefusal> {
         let until = Instant::now() + Duration::from_millis(wait_ms).min(WAIT_MAX);
-        let mut news = self.tasks.news.subscribe();
+        let mut news = self.tasks.changes.subscribe();
         let mut stopping = self.stopping.subscribe();
         loop {
-            let (request, answer) = self.look(id)?;
+            let (request, answer) = self.task_state(id)?;
             if answer.status != TaskStatus::Pending || answer.shutdown || Instant::now() >= until {
                 return Ok(answer);
             }
@@ -91,18 +93,20 @@ impl Hub {
         &self,
         id: &str,
         request: &GovernanceEvaluateRequest,
-    ) -> Result<GovernanceEvaluateResponse, Refusal> {
-        let (kept, answer) = self.look(id)?;
+    ) -> Result<GovernanceEvaluateResponse, ApiRefusal> {
+        let (kept, answer) = self.task_state(id)?;
         if answer.status != TaskStatus::Approved {
-            let words = format!("`{id}` is {}, not approved", answer.status.name());
-            return Err(conflict(&words));
+            let message = format!("`{id}` is {}, not approved", answer.status.name());
+            return Err(conflict(&message));
         }
-        let (mut response, call_hash) = self.reconsider(request, &kept)?;
+        let (mut response, call_hash) = self.reevaluate(request, &kept)?;
         if call_hash.is_none_or(|hash| hash != kept.call_hash) {
-            let words = format!("`{id}` was approved for another call, or by another workflow");
-            return Err(conflict(&words));
+            let message = format!("`{id}` was approved for another call, or by another workflow");
+            return Err(conflict(&message));
         }
-        if response.decision == GovernanceDecision::Forward && !self.tasks.approvals.consume(id)? {
+        if response.decision == GovernanceDecision::Forward
+            && !self.tasks.approvals.use_approval(id)?
+        {
             return Err(conflict(&format!("approval `{id}` has already been used")));
         }
         response.task_id = Some(id.to_owned());
@@ -111,23 +115,23 @@ impl Hub {
 
     /// Withdraws a task; a finished one stays as it is. A task whose caller has only given up, or
     /// that other callers wait for, can still be decided.
-    pub(super) fn cancel(&self, id: &str, abandoned: bool) -> Result<TaskAnswer, Refusal> {
-        let (request, answer) = self.look(id)?;
+    pub(super) fn cancel(&self, id: &str, abandoned: bool) -> Result<TaskAnswer, ApiRefusal> {
+        let (request, answer) = self.task_state(id)?;
         if answer.status == TaskStatus::Pending {
-            let waiting = self.tasks.approvals.leave(id, self.clock.now().wall_us)?;
+            let waiting = self.tasks.approvals.remove_waiter(id, self.clock.now().wall_us)?;
             if abandoned || waiting > 0 {
                 return Ok(answer);
             }
-            let decided = self.decided(Ruling::Cancelled, "caller", None);
+            let decided = self.new_decision(ApprovalOutcome::Cancelled, "caller", None);
             let log = || self.log_settled(&request, &decided, "");
-            match self.tasks.approvals.decide_logged(id, &decided, log) {
+            match self.tasks.approvals.decide_and_log(id, &decided, log) {
                 Ok(_) => {}
                 Err(ApprovalError::AlreadyDecided { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
             self.sweep();
         }
-        self.look(id).map(|(_, answer)| answer)
+        self.task_state(id).map(|(_, answer)| answer)
     }
 
     /// Approves or denies on behalf of a person.
@@ -136,32 +140,32 @@ impl Hub {
         id: &str,
         approve: bool,
         who: SettleRequest,
-    ) -> Result<TaskAnswer, Refusal> {
-        if let Some(why) = &self.options.undecided {
-            return Err(Refusal::new(StatusCode::FORBIDDEN, "forbidden", why));
+    ) -> Result<TaskAnswer, ApiRefusal> {
+        if let Some(cause_text) = &self.options.undecided {
+            return Err(ApiRefusal::new(StatusCode::FORBIDDEN, "forbidden", cause_text));
         }
         if who.by.trim().is_empty() {
-            return Err(Refusal::bad_request("`by` must name who decides"));
+            return Err(ApiRefusal::bad_request("`by` must name who decides"));
         }
-        let (request, _) = self.look(id)?;
-        let ruling = if approve { Ruling::Approved } else { Ruling::Denied };
+        let (request, _) = self.task_state(id)?;
+        let ruling = if approve { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied };
         let at_us = self.asker_now_us(&request);
-        let decided = Decided { at_us, ..self.decided(ruling, &who.by, who.reason) };
+        let decided = ApprovalDecision { at_us, ..self.new_decision(ruling, &who.by, who.reason) };
         // If it cannot be logged now, a later sweep logs it.
         let log = || self.log_settled(&request, &decided, "");
-        self.tasks.approvals.decide_logged(id, &decided, log)?.ok();
+        self.tasks.approvals.decide_and_log(id, &decided, log)?.ok();
         self.sweep();
-        self.look(id).map(|(_, answer)| answer)
+        self.task_state(id).map(|(_, answer)| answer)
     }
 
     /// All requests that can still be decided.
-    pub(super) fn pending_approvals(&self) -> Result<ApprovalsAnswer, Refusal> {
+    pub(super) fn pending_approvals(&self) -> Result<ApprovalsAnswer, ApiRefusal> {
         let pending = self.tasks.approvals.pending(self.clock.now().wall_us)?;
         Ok(ApprovalsAnswer { approvals: pending.into_iter().map(item).collect() })
     }
 
     /// The current status of a task. Expires it first if its time is over.
-    fn look(&self, id: &str) -> Result<(Request, TaskAnswer), Refusal> {
+    fn task_state(&self, id: &str) -> Result<(ApprovalRecord, TaskAnswer), ApiRefusal> {
         let request = self.tasks.approvals.request(id)?;
         let mut decided = self.tasks.approvals.decision(id)?;
         let now_us = match decided {
@@ -174,19 +178,19 @@ impl Hub {
         }
         let status = match decided.as_ref().map(|decided| decided.ruling) {
             None => TaskStatus::Pending,
-            Some(Ruling::Approved) => TaskStatus::Approved,
-            Some(Ruling::Denied) => TaskStatus::Rejected,
-            Some(Ruling::Expired) => TaskStatus::Expired,
-            Some(Ruling::Cancelled) => TaskStatus::Cancelled,
+            Some(ApprovalOutcome::Approved) => TaskStatus::Approved,
+            Some(ApprovalOutcome::Denied) => TaskStatus::Rejected,
+            Some(ApprovalOutcome::Expired) => TaskStatus::Expired,
+            Some(ApprovalOutcome::Cancelled) => TaskStatus::Cancelled,
         };
         let pending = status == TaskStatus::Pending;
         let answer = TaskAnswer {
             task_id: id.to_owned(),
             status,
             decided_by: decided.as_ref().map(|decided| decided.by.clone()),
-            decided_at: decided.as_ref().map(|decided| moment(decided.at_us)),
+            decided_at: decided.as_ref().map(|decided| time_text(decided.at_us)),
             reason: decided.and_then(|decided| decided.reason),
-            expires_at: Some(moment(request.expires_us)),
+            expires_at: Some(time_text(request.expires_us)),
             poll_interval_ms: pending.then(|| poll_interval_ms(request.expires_us - now_us)),
             shutdown: self.is_stopping(),
         };
@@ -194,22 +198,32 @@ impl Hub {
     }
 
     /// The current time by the clock of the process that asked, which may differ from the hub's.
-    fn asker_now_us(&self, request: &Request) -> i64 {
+    fn asker_now_us(&self, request: &ApprovalRecord) -> i64 {
         self.tasks.approvals.asker_now_us(request, self.clock.now().wall_us)
     }
 
-    fn decided(&self, ruling: Ruling, by: &str, reason: Option<String>) -> Decided {
-        Decided { ruling, by: by.to_owned(), at_us: self.clock.now().wall_us, reason }
+    fn new_decision(
+        &self,
+        ruling: ApprovalOutcome,
+        by: &str,
+        reason: Option<String>,
+    ) -> ApprovalDecision {
+        ApprovalDecision { ruling, by: by.to_owned(), at_us: self.clock.now().wall_us, reason }
     }
 
     /// Logs how a request ended through the hub.
-    fn log_settled(&self, request: &Request, decided: &Decided, extra: &str) -> Result<(), String> {
-        let (component, profile) = ("hub", self.governed().profile.name());
+    fn log_settled(
+        &self,
+        request: &ApprovalRecord,
+        decided: &ApprovalDecision,
+        extra: &str,
+    ) -> Result<(), String> {
+        let (component, profile) = ("hub", self.active_policy().profile.name());
         let extra = extra.into();
-        let event = Event { component, profile, extra, ..Event::settled(request, decided) };
+        let event = Event { component, profile, extra, ..Event::from_settled(request, decided) };
         self.journal
             .write(&[event])
-            .inspect_err(|why| (self.options.notice)(super::Level::Error, why))
+            .inspect_err(|cause_text| (self.options.notice)(super::NoticeLevel::Error, cause_text))
     }
 
     /// Logs decisions whose deciders were killed before they could log them.
@@ -221,26 +235,26 @@ impl Hub {
     }
 }
 
-impl From<ApprovalError> for Refusal {
+impl From<ApprovalError> for ApiRefusal {
     fn from(error: ApprovalError) -> Self {
-        let words = error.to_string();
+        let message = error.to_string();
         match error {
-            ApprovalError::Unknown { .. } => Self::not_found(&words),
+            ApprovalError::Unknown { .. } => Self::not_found(&message),
             ApprovalError::AlreadyDecided { .. }
             | ApprovalError::Exists { .. }
-            | ApprovalError::Expired { .. } => conflict(&words),
+            | ApprovalError::Expired { .. } => conflict(&message),
             ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. } => {
-                Self::new(StatusCode::FORBIDDEN, "forbidden", &words)
+                Self::new(StatusCode::FORBIDDEN, "forbidden", &message)
             }
             ApprovalError::Private(_) | ApprovalError::Io { .. } => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &words)
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", &message)
             }
         }
     }
 }
 
-fn conflict(words: &str) -> Refusal {
-    Refusal::new(StatusCode::CONFLICT, "conflict", words)
+fn conflict(message: &str) -> ApiRefusal {
+    ApiRefusal::new(StatusCode::CONFLICT, "conflict", message)
 }
 
 /// How often to poll, by how much time is left.
@@ -253,17 +267,17 @@ fn poll_interval_ms(left_us: i64) -> u64 {
     }
 }
 
-fn moment(wall_us: i64) -> String {
+fn time_text(wall_us: i64) -> String {
     let mut text = Vec::new();
     write_rfc3339(&mut text, wall_us, SubSecond::Micros);
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn item(request: Request) -> ApprovalItem {
+fn item(request: ApprovalRecord) -> ApprovalItem {
     let arguments = request.arguments().map(str::to_owned);
     ApprovalItem {
-        created_at: moment(request.created_us),
-        expires_at: moment(request.expires_us),
+        created_at: time_text(request.created_us),
+        expires_at: time_text(request.expires_us),
         id: request.id,
         server_id: request.server_id,
         method: request.method,

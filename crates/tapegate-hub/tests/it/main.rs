@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod deciding;
-mod joining;
+mod evaluation;
+mod hub_identity;
 mod openapi;
 mod otlp;
-mod proving;
-mod slow;
+mod shim_client;
+mod slow_clients;
 mod support;
 mod tasks;

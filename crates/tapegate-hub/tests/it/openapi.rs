@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use tapegate_hub::governed::{Loading, Texts};
+use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
 use tapegate_hub::service::{OPENAPI, ROUTES};
 
-use crate::support::{Running, policy, raw, request, with_hub};
+use crate::support::{HubFixture, policy, raw, request, with_hub};
 
 const POLICY: &str = r#"
 schema: 1
@@ -21,25 +21,25 @@ approval:
   default: { timeout: 10m, on_timeout: approve }
 "#;
 
-fn loaded() -> Loading {
+fn loaded() -> HubPolicyLoad {
     let loading = policy(POLICY);
     let config_path = Some("/p/tapegate.yaml".to_owned());
-    Loading { texts: Texts { config_path, ..loading.texts }, ..loading }
+    HubPolicyLoad { texts: PolicyBundle { config_path, ..loading.texts }, ..loading }
 }
 
 /// The description, and which fields of answers have been seen so far.
-struct Held {
+struct ApiDescription {
     document: Value,
     seen: BTreeSet<String>,
 }
 
-impl Held {
+impl ApiDescription {
     fn new() -> Self {
         Self { document: serde_json::from_str(OPENAPI).unwrap(), seen: BTreeSet::new() }
     }
 
     /// Sends a request, and checks the answer against the schema for its status.
-    async fn ask(&mut self, hub: &Running, method: &str, path: &str, body: Value) -> Value {
+    async fn ask(&mut self, hub: &HubFixture, method: &str, path: &str, body: Value) -> Value {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let reply = raw(&hub.address, request(hub, method, path, &text)).await;
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
@@ -105,8 +105,8 @@ impl Held {
             Value::Object(_) => "object",
         };
         assert!(types.iter().any(|wanted| wanted == is), "{place}: {value} is no {types:?}");
-        if let Some(words) = schema["enum"].as_array() {
-            assert!(words.contains(value), "{place}: {value}");
+        if let Some(choices) = schema["enum"].as_array() {
+            assert!(choices.contains(value), "{place}: {value}");
         }
         for inner in value.as_array().into_iter().flatten() {
             self.fits(inner, &schema["items"].clone(), place);
@@ -137,7 +137,7 @@ fn call(name: &str) -> Value {
 
 #[test]
 fn every_route_is_described_and_nothing_else_is() {
-    let held = Held::new();
+    let held = ApiDescription::new();
     let described: BTreeSet<(String, String)> = held.document["paths"]
         .as_object()
         .unwrap()
@@ -154,7 +154,7 @@ fn every_route_is_described_and_nothing_else_is() {
 #[test]
 fn every_answer_is_as_it_is_described_and_every_field_that_is_described_is_answered() {
     with_hub(loaded, |hub| async move {
-        let mut held = Held::new();
+        let mut held = ApiDescription::new();
         evaluate(&mut held, &hub).await;
         tasks(&mut held, &hub).await;
         shims(&mut held, &hub).await;
@@ -192,7 +192,7 @@ fn what_is_only_said_sometimes_is_described_too() {
         true => policy("schema: 0"),
     };
     with_hub(load, |hub| async move {
-        let mut held = Held::new();
+        let mut held = ApiDescription::new();
         let mut asked = call("pay");
         asked["profile"] = json!("development");
         let answer = held.ask(&hub, "POST", "/governance/evaluate", asked).await;
@@ -213,7 +213,7 @@ fn what_is_only_said_sometimes_is_described_too() {
     });
 }
 
-async fn evaluate(held: &mut Held, hub: &Running) {
+async fn evaluate(held: &mut ApiDescription, hub: &HubFixture) {
     let path = "/governance/evaluate";
     let principal = held.full(
         "Principal",
@@ -233,7 +233,7 @@ async fn evaluate(held: &mut Held, hub: &Running) {
     held.ask(hub, "POST", path, json!({})).await;
 }
 
-async fn tasks(held: &mut Held, hub: &Running) {
+async fn tasks(held: &mut ApiDescription, hub: &HubFixture) {
     let id = held.ask(hub, "POST", "/governance/evaluate", call("pay")).await;
     assert_eq!(id["forward_on_timeout"], true);
     let id = id["task_id"].as_str().unwrap().to_owned();
@@ -256,7 +256,7 @@ async fn tasks(held: &mut Held, hub: &Running) {
     held.ask(hub, "GET", "/governance/task/nobody", Value::Null).await;
 }
 
-async fn shims(held: &mut Held, hub: &Running) {
+async fn shims(held: &mut ApiDescription, hub: &HubFixture) {
     let messages = held.full(
         "MessageCount",
         json!({"direction": "agent_to_server", "method": "ping", "count": 1}),

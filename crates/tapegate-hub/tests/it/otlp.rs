@@ -6,20 +6,20 @@ use std::net::TcpListener;
 use std::sync::{Arc, Condvar, Mutex};
 
 use tapegate_hub::api::GovernanceDecision;
-use tapegate_hub::governed::Loading;
+use tapegate_hub::hub_policy::HubPolicyLoad;
 
 use crate::support::{GUARD, call, policy, raw, request, with_hub};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// The requests received: path, head and body.
-type Posted = Vec<(String, String, Vec<u8>)>;
+type PostedRequests = Vec<(String, String, Vec<u8>)>;
 
 /// A collector that answers everything with one status.
 #[derive(Clone)]
 struct Collector {
     port: u16,
-    posted: Arc<(Mutex<Posted>, Condvar)>,
+    posted: Arc<(Mutex<PostedRequests>, Condvar)>,
 }
 
 impl Collector {
@@ -75,7 +75,7 @@ impl Collector {
         found.await.unwrap()
     }
 
-    fn loading(&self, more: &str) -> Loading {
+    fn loading(&self, more: &str) -> HubPolicyLoad {
         let port = self.port;
         policy(&format!(
             r#"
@@ -112,13 +112,13 @@ fn read(reader: &mut impl BufRead) -> Option<(String, String, Vec<u8>)> {
 
 /// A field of a protobuf message.
 #[derive(Debug, Clone)]
-enum Wire {
+enum ProtobufField {
     Number(u64),
     Bytes(Vec<u8>),
 }
 
-impl Wire {
-    fn message(&self) -> BTreeMap<u64, Vec<Wire>> {
+impl ProtobufField {
+    fn message(&self) -> BTreeMap<u64, Vec<ProtobufField>> {
         decode(self.bytes()).unwrap()
     }
 
@@ -142,7 +142,7 @@ impl Wire {
 }
 
 /// Every field of a message, by number.
-fn decode(mut bytes: &[u8]) -> Option<BTreeMap<u64, Vec<Wire>>> {
+fn decode(mut bytes: &[u8]) -> Option<BTreeMap<u64, Vec<ProtobufField>>> {
     fn varint(bytes: &mut &[u8]) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -155,21 +155,21 @@ fn decode(mut bytes: &[u8]) -> Option<BTreeMap<u64, Vec<Wire>>> {
         }
         None
     }
-    let mut fields = BTreeMap::<u64, Vec<Wire>>::new();
+    let mut fields = BTreeMap::<u64, Vec<ProtobufField>>::new();
     while !bytes.is_empty() {
         let tag = varint(&mut bytes)?;
         let value = match tag & 7 {
-            0 => Wire::Number(varint(&mut bytes)?),
+            0 => ProtobufField::Number(varint(&mut bytes)?),
             1 => {
                 let (number, rest) = bytes.split_first_chunk::<8>()?;
                 bytes = rest;
-                Wire::Number(u64::from_le_bytes(*number))
+                ProtobufField::Number(u64::from_le_bytes(*number))
             }
             2 => {
                 let length = varint(&mut bytes)? as usize;
                 let (value, rest) = bytes.split_at_checked(length)?;
                 bytes = rest;
-                Wire::Bytes(value.to_vec())
+                ProtobufField::Bytes(value.to_vec())
             }
             _ => return None,
         };
@@ -179,15 +179,15 @@ fn decode(mut bytes: &[u8]) -> Option<BTreeMap<u64, Vec<Wire>>> {
 }
 
 /// The messages at the end of a path of field numbers.
-fn along(body: &[u8], path: &[u64]) -> Vec<BTreeMap<u64, Vec<Wire>>> {
+fn along(body: &[u8], path: &[u64]) -> Vec<BTreeMap<u64, Vec<ProtobufField>>> {
     path.iter().fold(vec![decode(body).unwrap()], |messages, number| {
         let found = messages.iter().filter_map(|message| message.get(number)).flatten();
-        found.map(Wire::message).collect()
+        found.map(ProtobufField::message).collect()
     })
 }
 
-fn attributes(of: &BTreeMap<u64, Vec<Wire>>, number: u64) -> BTreeMap<String, String> {
-    let pairs = of.get(&number).into_iter().flatten().map(Wire::message);
+fn attributes(of: &BTreeMap<u64, Vec<ProtobufField>>, number: u64) -> BTreeMap<String, String> {
+    let pairs = of.get(&number).into_iter().flatten().map(ProtobufField::message);
     pairs
         .map(|pair| {
             let value = pair[&2][0].message();
@@ -220,7 +220,8 @@ fn a_decision_becomes_a_span_in_the_trace_of_its_caller() {
                 .await;
             assert!(head.contains("content-type: application/x-protobuf"), "{head}");
             assert!(head.contains("x-tenant: blue"), "{head}");
-            let hex = |field: &Wire| field.bytes().iter().map(|b| format!("{b:02x}")).collect();
+            let hex =
+                |field: &ProtobufField| field.bytes().iter().map(|b| format!("{b:02x}")).collect();
             let trace: String = hex(&span[&1][0]);
             let parent: String = hex(&span[&4][0]);
             assert!(TRACE.contains(&trace) && TRACE.contains(&parent));
@@ -306,7 +307,7 @@ fn a_collector_that_refuses_or_is_not_there_holds_nobody_up() {
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 }
                 let told = running.told.borrow().clone();
-                assert!(told.iter().any(|(_, words)| words.contains("cannot be exported")));
+                assert!(told.iter().any(|(_, message)| message.contains("cannot be exported")));
             },
         );
     }

@@ -9,16 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapegate_hub::api::{GovernanceEvaluateRequest, MessageType, Profile, StreamDirection};
-use tapegate_hub::client::Client;
-use tapegate_hub::corner::{Corner, NamedTokenFiles, approver_token_file, token_file};
-use tapegate_hub::governed::{Loading, Texts};
-use tapegate_hub::limits::Limits;
-use tapegate_hub::service::{Hub, Level, Options};
-use tapegate_hub::token::Tokens;
+use tapegate_hub::api::{ApiProfile, GovernanceEvaluateRequest, MessageType, StreamDirection};
+use tapegate_hub::client::HubClient;
+use tapegate_hub::hub_lock::{HubLock, NamedTokenFiles, approver_token_file, token_file};
+use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
+use tapegate_hub::limits::HubLimits;
+use tapegate_hub::service::{Hub, HubOptions, NoticeLevel};
+use tapegate_hub::token::HubTokens;
 use tapegate_policy::load;
-use tapegate_wire::http::listen::Listener;
-use tapegate_yaml::files::Held;
+use tapegate_wire::http::listener::HttpListener;
+use tapegate_yaml::files::MemoryFiles;
 use tapegate_yaml::finding::Severity;
 use tempfile::TempDir;
 
@@ -26,22 +26,22 @@ use tempfile::TempDir;
 pub(crate) const GUARD: Duration = Duration::from_secs(120);
 
 /// A running hub.
-pub(crate) struct Running {
+pub(crate) struct HubFixture {
     pub(crate) hub: Rc<Hub>,
     /// A client with the shims' token.
-    pub(crate) client: Client,
+    pub(crate) client: HubClient,
     /// A client with the approvers' token.
-    pub(crate) approver: Client,
+    pub(crate) approver: HubClient,
     pub(crate) address: String,
     pub(crate) token: String,
     approver_token: String,
     /// The messages for the user.
-    pub(crate) told: Rc<RefCell<Vec<(Level, String)>>>,
+    pub(crate) told: Rc<RefCell<Vec<(NoticeLevel, String)>>>,
     folder: TempDir,
-    _corner: Corner,
+    _corner: HubLock,
 }
 
-impl Running {
+impl HubFixture {
     pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
@@ -55,17 +55,17 @@ impl Running {
 
 /// Runs a test against a hub whose policy comes from `load`.
 pub(crate) fn with_hub<F: Future<Output = ()>>(
-    load: impl Fn() -> Loading + 'static,
-    test: impl FnOnce(Rc<Running>) -> F,
+    load: impl Fn() -> HubPolicyLoad + 'static,
+    test: impl FnOnce(Rc<HubFixture>) -> F,
 ) {
-    with_limits(Limits::default(), load, test);
+    with_limits(HubLimits::default(), load, test);
 }
 
 /// Like [`with_hub`], with other limits.
 pub(crate) fn with_limits<F: Future<Output = ()>>(
-    limits: Limits,
-    load: impl Fn() -> Loading + 'static,
-    test: impl FnOnce(Rc<Running>) -> F,
+    limits: HubLimits,
+    load: impl Fn() -> HubPolicyLoad + 'static,
+    test: impl FnOnce(Rc<HubFixture>) -> F,
 ) {
     session(async {
         let folder = tempfile::tempdir().unwrap();
@@ -77,11 +77,11 @@ pub(crate) fn with_limits<F: Future<Output = ()>>(
 /// Serves a hub while a test runs.
 pub(crate) async fn serve<T>(
     hub: &Rc<Hub>,
-    listener: &Listener,
+    listener: &HttpListener,
     test: impl Future<Output = T>,
 ) -> T {
     let work = async {
-        hub.work().await;
+        hub.run_background().await;
         std::future::pending::<T>().await
     };
     tokio::select! {
@@ -103,40 +103,42 @@ pub(crate) fn session(session: impl Future<Output = ()>) {
 pub(crate) async fn start(
     folder: TempDir,
     address: &str,
-    limits: Limits,
-    load: impl Fn() -> Loading + 'static,
-) -> (Running, Listener) {
-    let listener = Listener::bind(address).await.unwrap();
-    let listener = listener.limited(limits.connections_max, limits.head_patience);
+    limits: HubLimits,
+    load: impl Fn() -> HubPolicyLoad + 'static,
+) -> (HubFixture, HttpListener) {
+    let listener = HttpListener::bind(address).await.unwrap();
+    let listener = listener.with_limits(limits.connections_max, limits.head_patience);
     let address = listener.address().unwrap();
     let endpoint = format!("http://{address}");
-    let tokens = Tokens::fresh().unwrap();
+    let tokens = HubTokens::generate().unwrap();
     let state = folder.path();
-    let corner = Corner::claim(state, state, NamedTokenFiles::default()).unwrap();
-    corner.announce(&endpoint, &tokens).unwrap();
-    let told: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
+    let hub_lock = HubLock::acquire(state, state, NamedTokenFiles::default()).unwrap();
+    hub_lock.publish_endpoint(&endpoint, &tokens).unwrap();
+    let told: Rc<RefCell<Vec<(NoticeLevel, String)>>> = Rc::default();
     let heard = Rc::clone(&told);
-    let hub = Hub::new(Options {
+    let hub = Hub::new(HubOptions {
         state_folder: state.to_owned(),
         user_state: state.to_owned(),
         profile: None,
         address,
         tokens: tokens.clone(),
-        own_files: vec![corner.token_path().to_string_lossy().into_owned()],
+        own_files: vec![hub_lock.token_path().to_string_lossy().into_owned()],
         undecided: None,
         load: Box::new(load),
-        notice: Box::new(move |level, words| heard.borrow_mut().push((level, words.to_owned()))),
+        notice: Box::new(move |level, message| {
+            heard.borrow_mut().push((level, message.to_owned()))
+        }),
         limits,
     });
-    let running = Running {
+    let running = HubFixture {
         hub: hub.unwrap(),
-        client: Client::new(&endpoint, &token_file(state, state)).unwrap(),
-        approver: Client::new(&endpoint, &approver_token_file(state, state)).unwrap(),
+        client: HubClient::new(&endpoint, &token_file(state, state)).unwrap(),
+        approver: HubClient::new(&endpoint, &approver_token_file(state, state)).unwrap(),
         address: address.to_string(),
         token: tokens.shims.reveal().to_owned(),
         approver_token: tokens.approvers.reveal().to_owned(),
         told,
-        _corner: corner,
+        _corner: hub_lock,
         folder,
     };
     (running, listener)
@@ -152,7 +154,7 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
         id: None,
         params: Some(serde_json::value::RawValue::from_string(params).unwrap()),
         message_type: MessageType::Request,
-        profile: Profile::Production,
+        profile: ApiProfile::Production,
         connection_id: None,
         request_id: None,
         principal: None,
@@ -168,19 +170,19 @@ pub(crate) fn call(name: &str) -> GovernanceEvaluateRequest {
 }
 
 /// A policy loaded from this text.
-pub(crate) fn policy(text: &str) -> Loading {
-    let files = Held::default().with("tapegate.yaml", text);
+pub(crate) fn policy(text: &str) -> HubPolicyLoad {
+    let files = MemoryFiles::default().with_file("tapegate.yaml", text);
     let loaded = load::load("tapegate.yaml", &files);
     let errors = loaded.findings.iter().filter(|finding| finding.severity == Severity::Error);
-    let faults = errors.map(|finding| finding.words.clone()).collect();
+    let faults = errors.map(|finding| finding.message.clone()).collect();
     let config = Some(text.to_owned());
     let profile = loaded.policy.as_ref().map(|policy| policy.profile.unwrap_or_default());
-    Loading {
+    HubPolicyLoad {
         policy: loaded.policy.map(Arc::new),
         profile,
         faults,
-        texts: Texts { config, ..Texts::default() },
-        ..Loading::default()
+        texts: PolicyBundle { config, ..PolicyBundle::default() },
+        ..HubPolicyLoad::default()
     }
 }
 
@@ -200,7 +202,7 @@ pub(crate) async fn raw(address: &str, request: impl AsRef<[u8]>) -> String {
 }
 
 /// A request with the approvers' token, as bytes.
-pub(crate) fn request(running: &Running, method: &str, path: &str, body: &str) -> String {
+pub(crate) fn request(running: &HubFixture, method: &str, path: &str, body: &str) -> String {
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",

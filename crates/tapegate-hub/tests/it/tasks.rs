@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tapegate_hub::api::{
-    EventLine, EventsRequest, GovernanceDecision, Push, SettleRequest, TaskStatus,
+    EventLine, EventsRequest, GovernanceDecision, HubPush, SettleRequest, TaskStatus,
 };
 use tapegate_hub::client::ClientError;
-use tapegate_hub::governed::Loading;
-use tapegate_store::approvals::{Approvals, Decided, Ruling};
+use tapegate_hub::hub_policy::HubPolicyLoad;
+use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalStore};
 
 use crate::support::{call, policy, raw, request, with_hub};
 
@@ -24,7 +24,7 @@ approval:
   named: { timeout: 10m, approvers: [ann, bob] }
 "#;
 
-fn loaded() -> Loading {
+fn loaded() -> HubPolicyLoad {
     policy(POLICY)
 }
 
@@ -51,7 +51,7 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         assert!(matches!(early, ClientError::Status { status: 409, .. }), "{early}");
         let mut pushes = client.pushes("c1").await.unwrap();
         pushes.next().await.unwrap();
-        let (settled, decided) = tokio::join!(client.settled(&id), async {
+        let (settled, decided) = tokio::join!(client.wait_until_settled(&id), async {
             tokio::task::yield_now().await;
             running.approver.approve(&id, &by("ann")).await.unwrap()
         });
@@ -59,7 +59,7 @@ fn a_call_waits_is_approved_and_may_be_sent_once() {
         assert_eq!((settled.status, decided.status), (TaskStatus::Approved, TaskStatus::Approved));
         assert_eq!(settled.decided_by.as_deref(), Some("ann"));
         let status = TaskStatus::Approved;
-        assert_eq!(pushes.next().await.unwrap(), Push::Task { task_id: id.clone(), status });
+        assert_eq!(pushes.next().await.unwrap(), HubPush::Task { task_id: id.clone(), status });
         let other = client.revalidate(&id, &call("pay")).await.unwrap_err();
         assert!(other.to_string().contains("another call"), "{other}");
         let valid = client.revalidate(&id, &asked).await.unwrap();
@@ -82,7 +82,7 @@ fn only_those_who_are_named_may_decide() {
         assert!(matches!(error, ClientError::Status { status: 400, .. }), "{error}");
         let denied = running.approver.deny(&id, &by("bob")).await.unwrap();
         assert_eq!(denied.status, TaskStatus::Rejected);
-        assert_eq!(client.task(&id).await.unwrap().status, TaskStatus::Rejected);
+        assert_eq!(client.wait_for_task(&id).await.unwrap().status, TaskStatus::Rejected);
     });
 }
 
@@ -90,10 +90,15 @@ fn only_those_who_are_named_may_decide() {
 fn a_decision_of_somebody_else_in_the_folder_wakes_who_waits() {
     with_hub(loaded, |running| async move {
         let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
-        let approvals = Approvals::of_project(&running.state(), &running.state()).unwrap();
+        let approvals = ApprovalStore::open_project(&running.state(), &running.state()).unwrap();
         let at_us = approvals.request(&id).unwrap().created_us + 1;
-        let decided = Decided { ruling: Ruling::Denied, by: "cli".to_owned(), at_us, reason: None };
-        let (settled, ()) = tokio::join!(running.client.settled(&id), async {
+        let decided = ApprovalDecision {
+            ruling: ApprovalOutcome::Denied,
+            by: "cli".to_owned(),
+            at_us,
+            reason: None,
+        };
+        let (settled, ()) = tokio::join!(running.client.wait_until_settled(&id), async {
             tokio::task::yield_now().await;
             approvals.decide(&id, &decided).unwrap();
         });
@@ -119,7 +124,7 @@ fn a_task_can_be_taken_back_and_stays_so() {
         assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
         assert_eq!(client.cancel(&id).await.unwrap().status, TaskStatus::Cancelled);
         assert!(running.approver.approve(&id, &by("ann")).await.is_err());
-        let unknown = client.task("ap_0000000000000000").await.unwrap_err();
+        let unknown = client.wait_for_task("ap_0000000000000000").await.unwrap_err();
         assert!(matches!(unknown, ClientError::Status { status: 404, .. }), "{unknown}");
     });
 }
@@ -128,7 +133,7 @@ fn a_task_can_be_taken_back_and_stays_so() {
 fn who_waits_is_told_at_once_that_the_hub_ends() {
     with_hub(loaded, |running| async move {
         let id = running.client.evaluate(&call("pay")).await.unwrap().task_id.unwrap();
-        let (settled, ()) = tokio::join!(running.client.settled(&id), async {
+        let (settled, ()) = tokio::join!(running.client.wait_until_settled(&id), async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             running.hub.stop();
         });
@@ -259,7 +264,9 @@ fn a_hundred_who_wait_for_one_decision_all_hear_of_it() {
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..100 {
             let (running, id) = (Rc::clone(&running), id.clone());
-            waiting.spawn_local(async move { running.client.settled(&id).await.unwrap().status });
+            waiting.spawn_local(async move {
+                running.client.wait_until_settled(&id).await.unwrap().status
+            });
         }
         let scrape = || raw(&running.address, request(&running, "GET", "/metrics", ""));
         // The scrape itself is also being answered.

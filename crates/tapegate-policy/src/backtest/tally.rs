@@ -6,11 +6,13 @@ use std::hash::{BuildHasher, Hash};
 
 use foldhash::fast::{FixedState, RandomState};
 
-use super::Heard;
-use super::found::{Change, Group, Place, Sort, Stand, Told};
-use crate::cases::Fate;
+use super::TrialOutcome;
+use super::finding::{
+    FindingDetail, FindingGroup, FindingKind, FindingLocation, PolicyChange, PolicyOutcome,
+};
+use crate::cases::CaseOutcome;
 use crate::decide::GateName;
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 use crate::note::{Note, NoteKind};
 use tapegate_core::decision::LoggedDecision;
 
@@ -26,19 +28,19 @@ const HIDDEN_MAX: usize = 3;
 
 /// The counted results of a backtest.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct BacktestTally {
     /// The number of messages judged.
     pub frames: u64,
     /// How many of them would not have been sent on.
     pub stopped: u64,
-    groups: HashMap<u64, Group, RandomState>,
-    changes: HashMap<u64, Change, RandomState>,
+    groups: HashMap<u64, FindingGroup, RandomState>,
+    changes: HashMap<u64, PolicyChange, RandomState>,
 }
 
 /// A finding in borrowed form.
 #[derive(Hash)]
-struct View<'n> {
-    sort: Sort,
+struct FindingView<'n> {
+    kind: FindingKind,
     word: &'static str,
     method: &'n str,
     name: &'n str,
@@ -47,21 +49,21 @@ struct View<'n> {
     detail: &'n str,
 }
 
-impl Tally {
+impl BacktestTally {
     /// Counts the result for one message.
-    pub fn hear(&mut self, heard: &Heard, place: Place) {
+    pub fn count_message(&mut self, outcome: &TrialOutcome, place: FindingLocation) {
         self.frames += 1;
-        self.stopped += u64::from(heard.fate != Fate::Forward);
-        if let Some(method) = &heard.passed {
-            let passed = View { sort: Sort::Pass, method, ..View::NONE };
+        self.stopped += u64::from(outcome.case_outcome != CaseOutcome::Forward);
+        if let Some(method) = &outcome.passed {
+            let passed = FindingView { kind: FindingKind::Pass, method, ..FindingView::NONE };
             self.count(&passed, place);
         }
-        views(&heard.notes, &mut |view| self.count(view, place));
+        views(&outcome.notes, &mut |view| self.count(view, place));
     }
 
     /// Counts a message that two policies treat differently.
-    pub fn change(&mut self, change: &Change, place: Place) {
-        let Change { method, name, before, after, .. } = change;
+    pub fn count_change(&mut self, change: &PolicyChange, place: FindingLocation) {
+        let PolicyChange { method, name, before, after, .. } = change;
         let key = FixedState::default().hash_one((
             (method, name),
             (before.word, before.gate, &before.rule),
@@ -72,48 +74,50 @@ impl Tally {
         }
         let known = self.changes.entry(key).or_insert_with(|| change.clone());
         known.count += 1;
-        keep(&mut known.places, place);
+        push_bounded(&mut known.places, place);
     }
 
     /// Adds the results for a later part of a tape, which `lines` lines precede.
     pub fn add(&mut self, part: Self, tape: usize, lines: u64) {
         self.frames += part.frames;
         self.stopped += part.stopped;
-        let moved = |place: &Place| Place { tape, line: place.line + lines, ..*place };
+        let moved =
+            |place: &FindingLocation| FindingLocation { tape, line: place.line + lines, ..*place };
         for (key, group) in part.groups {
-            let known = self.groups.entry(key).or_insert_with(|| Group {
-                told: group.told,
+            let known = self.groups.entry(key).or_insert_with(|| FindingGroup {
+                finding_detail: group.finding_detail,
                 count: 0,
                 places: Vec::new(),
             });
             known.count += group.count;
-            group.places.iter().for_each(|place| keep(&mut known.places, moved(place)));
+            group.places.iter().for_each(|place| push_bounded(&mut known.places, moved(place)));
         }
         for (key, change) in part.changes {
             let places = change.places.iter().map(moved).collect::<Vec<_>>();
             let count = change.count;
-            let empty = Change { count: 0, places: Vec::new(), ..change };
+            let empty = PolicyChange { count: 0, places: Vec::new(), ..change };
             let known = self.changes.entry(key).or_insert(empty);
             known.count += count;
-            places.into_iter().for_each(|place| keep(&mut known.places, place));
+            places.into_iter().for_each(|place| push_bounded(&mut known.places, place));
         }
     }
 
     /// All groups, by kind and then by descending count.
-    pub fn groups(&self) -> Vec<&Group> {
-        let mut all: Vec<&Group> = self.groups.values().collect();
+    pub fn groups(&self) -> Vec<&FindingGroup> {
+        let mut all: Vec<&FindingGroup> = self.groups.values().collect();
         all.sort_by(|one, two| {
-            let place = |group: &Group| (group.told.sort, std::cmp::Reverse(group.count));
-            place(one).cmp(&place(two)).then_with(|| one.told.cmp(&two.told))
+            let place =
+                |group: &FindingGroup| (group.finding_detail.kind, std::cmp::Reverse(group.count));
+            place(one).cmp(&place(two)).then_with(|| one.finding_detail.cmp(&two.finding_detail))
         });
         all
     }
 
     /// All differences between two policies, the most frequent first.
-    pub fn changes(&self) -> Vec<&Change> {
-        let mut all: Vec<&Change> = self.changes.values().collect();
-        let key = |change: &Change| {
-            let Change { method, name, before, after, .. } = change.clone();
+    pub fn changes(&self) -> Vec<&PolicyChange> {
+        let mut all: Vec<&PolicyChange> = self.changes.values().collect();
+        let key = |change: &PolicyChange| {
+            let PolicyChange { method, name, before, after, .. } = change.clone();
             (method, name, before, after)
         };
         all.sort_by(|one, two| two.count.cmp(&one.count).then_with(|| key(one).cmp(&key(two))));
@@ -121,64 +125,67 @@ impl Tally {
     }
 
     /// The number of findings of a kind.
-    pub fn count_of(&self, sort: Sort) -> u64 {
-        let of_sort = self.groups.values().filter(|group| group.told.sort == sort);
+    pub fn count_kind(&self, sort: FindingKind) -> u64 {
+        let of_sort = self.groups.values().filter(|group| group.finding_detail.kind == sort);
         of_sort.map(|group| group.count).sum()
     }
 
-    fn count(&mut self, view: &View<'_>, place: Place) {
+    fn count(&mut self, view: &FindingView<'_>, place: FindingLocation) {
         let key = FixedState::default().hash_one(view);
-        if !self.groups.contains_key(&key) && self.groups.len() >= GROUPS_MAX && !view.is_nameless()
+        if !self.groups.contains_key(&key) && self.groups.len() >= GROUPS_MAX && !view.is_unnamed()
         {
-            return self.count(&view.nameless(), place);
+            return self.count(&view.without_name(), place);
         }
-        let group = self.groups.entry(key).or_insert_with(|| Group {
-            told: view.owned(),
+        let group = self.groups.entry(key).or_insert_with(|| FindingGroup {
+            finding_detail: view.to_owned_finding(),
             count: 0,
             places: Vec::new(),
         });
         group.count += 1;
-        keep(&mut group.places, place);
+        push_bounded(&mut group.places, place);
     }
 }
 
 /// The difference between what two policies do with a message, not counted yet; `None` if there is
 /// none.
-pub fn differ(before: &Heard, after: &Heard) -> Option<Change> {
-    let decision = |heard| lead(heard).map(|note: &Note<'_>| note.decision);
-    let alike = before.fate == after.fate && before.rewritten == after.rewritten;
+pub fn differ(before: &TrialOutcome, after: &TrialOutcome) -> Option<PolicyChange> {
+    let decision = |outcome| leading_note(outcome).map(|note: &Note<'_>| note.decision);
+    let alike = before.case_outcome == after.case_outcome && before.rewritten == after.rewritten;
     if alike && decision(before) == decision(after) {
         return None;
     }
-    let (method, name) = lead(before).or(lead(after)).map(subject).unwrap_or_default();
-    Some(Change {
+    let (method, name) =
+        leading_note(before).or(leading_note(after)).map(subject).unwrap_or_default();
+    Some(PolicyChange {
         method,
         name,
-        before: Stand::of(before),
-        after: Stand::of(after),
+        before: PolicyOutcome::of(before),
+        after: PolicyOutcome::of(after),
         count: 0,
         places: Vec::new(),
     })
 }
 
 /// The findings in a message, one by one.
-pub fn told(heard: &Heard) -> Vec<Told> {
+pub fn findings_of(outcome: &TrialOutcome) -> Vec<FindingDetail> {
     let mut all = Vec::new();
-    views(&heard.notes, &mut |view| all.push(view.owned()));
+    views(&outcome.notes, &mut |view| all.push(view.to_owned_finding()));
     all
 }
 
-impl Stand {
-    fn of(heard: &Heard) -> Self {
-        let note = lead(heard);
-        let word = match (heard.fate, &heard.rewritten, note.map(|note| note.decision.word())) {
-            // Development stops nothing, so use the word for what production would have done.
-            (Fate::Forward, None, Some(word)) => word,
-            (Fate::Forward, Some(_), _) => "filter",
-            (Fate::Forward, None, None) => "forward",
-            (Fate::Deny, ..) => "deny",
-            (Fate::Approve, ..) => "hold",
-        };
+impl PolicyOutcome {
+    fn of(outcome: &TrialOutcome) -> Self {
+        let note = leading_note(outcome);
+        let word =
+            match (outcome.case_outcome, &outcome.rewritten, note.map(|note| note.decision.word()))
+            {
+                // Development stops nothing, so use the word for what production would have done.
+                (CaseOutcome::Forward, None, Some(word)) => word,
+                (CaseOutcome::Forward, Some(_), _) => "filter",
+                (CaseOutcome::Forward, None, None) => "forward",
+                (CaseOutcome::Deny, ..) => "deny",
+                (CaseOutcome::Approve, ..) => "hold",
+            };
         let (gate, rule) = match note {
             Some(note) => (note.gate, note.rule.as_deref().map(str::to_owned)),
             None => (None, None),
@@ -187,9 +194,9 @@ impl Stand {
     }
 }
 
-impl View<'_> {
-    const NONE: View<'static> = View {
-        sort: Sort::Pass,
+impl FindingView<'_> {
+    const NONE: FindingView<'static> = FindingView {
+        kind: FindingKind::Pass,
         word: "pass",
         method: "",
         name: "",
@@ -198,9 +205,9 @@ impl View<'_> {
         detail: "",
     };
 
-    fn owned(&self) -> Told {
-        Told {
-            sort: self.sort,
+    fn to_owned_finding(&self) -> FindingDetail {
+        FindingDetail {
+            kind: self.kind,
             word: self.word,
             method: self.method.to_owned(),
             name: self.name.to_owned(),
@@ -211,20 +218,20 @@ impl View<'_> {
     }
 
     /// The same finding without its name.
-    fn nameless(&self) -> Self {
+    fn without_name(&self) -> Self {
         Self { name: NAMELESS, detail: "", rule: None, method: "", ..*self }
     }
 
-    fn is_nameless(&self) -> bool {
+    fn is_unnamed(&self) -> bool {
         self.name == NAMELESS
     }
 }
 
 /// The note that tells the outcome of a message: the first one that says it was stopped, or the
 /// first.
-fn lead(heard: &Heard) -> Option<&Note<'static>> {
+fn leading_note(outcome: &TrialOutcome) -> Option<&Note<'static>> {
     let stopped = |note: &&Note<'static>| note.forwarded == Some(false);
-    heard.notes.iter().find(stopped).or_else(|| heard.notes.first())
+    outcome.notes.iter().find(stopped).or_else(|| outcome.notes.first())
 }
 
 /// The subject of a note: its method and a name.
@@ -243,10 +250,10 @@ fn subject(note: &Note<'_>) -> (String, String) {
 }
 
 /// Calls `each` with a view of each note.
-fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
+fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&FindingView<'_>)) {
     for note in notes {
-        let view = View {
-            sort: sort(note),
+        let view = FindingView {
+            kind: finding_kind(note),
             word: note.decision.word(),
             method: note.method.as_deref().unwrap_or_default(),
             name: note.name.as_deref().unwrap_or_default(),
@@ -257,49 +264,53 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&View<'_>)) {
         match &note.kind {
             NoteKind::Filter { offer, hidden, .. } => {
                 for name in hidden {
-                    each(&View { method: method_of(*offer), name, ..view });
+                    each(&FindingView { method: method_of(*offer), name, ..view });
                 }
             }
             NoteKind::Drift { offer } => {
                 let detail = note.reason.as_deref().unwrap_or_default();
-                each(&View { method: method_of(*offer), detail, ..view });
+                each(&FindingView { method: method_of(*offer), detail, ..view });
             }
             NoteKind::Framing { faults } => {
-                let labels: Vec<&str> = faults.iter().map(|fault| fault.words()).collect();
-                each(&View { detail: &labels.join("; "), ..view });
+                let labels: Vec<&str> = faults.iter().map(|fault| fault.message()).collect();
+                each(&FindingView { detail: &labels.join("; "), ..view });
             }
-            NoteKind::HoldOpened { workflow, .. } => each(&View { detail: workflow, ..view }),
-            _ if view.sort == Sort::Deny => {
-                each(&View { detail: note.reason.as_deref().unwrap_or_default(), ..view });
+            NoteKind::HoldOpened { workflow, .. } => {
+                each(&FindingView { detail: workflow, ..view })
+            }
+            _ if view.kind == FindingKind::Deny => {
+                each(&FindingView { detail: note.reason.as_deref().unwrap_or_default(), ..view });
             }
             _ => each(&view),
         }
     }
 }
 
-fn sort(note: &Note<'_>) -> Sort {
+fn finding_kind(note: &Note<'_>) -> FindingKind {
     match (&note.kind, note.decision) {
-        (NoteKind::Framing { .. }, LoggedDecision::Warn) => Sort::Forward,
-        (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => Sort::Reject,
-        (NoteKind::Drift { .. }, _) => Sort::Drift,
-        (NoteKind::Filter { .. }, _) => Sort::Filter,
-        (NoteKind::Redaction { .. }, _) => Sort::Redact,
-        (NoteKind::HoldOpened { .. }, _) | (_, LoggedDecision::WouldRequireApproval) => Sort::Hold,
-        (_, LoggedDecision::Deny | LoggedDecision::WouldBlock) => Sort::Deny,
-        _ => Sort::Forward,
+        (NoteKind::Framing { .. }, LoggedDecision::Warn) => FindingKind::Forward,
+        (NoteKind::Framing { .. } | NoteKind::Oversized { .. }, _) => FindingKind::Reject,
+        (NoteKind::Drift { .. }, _) => FindingKind::Drift,
+        (NoteKind::Filter { .. }, _) => FindingKind::Filter,
+        (NoteKind::Redaction { .. }, _) => FindingKind::Redact,
+        (NoteKind::HoldOpened { .. }, _) | (_, LoggedDecision::WouldRequireApproval) => {
+            FindingKind::Hold
+        }
+        (_, LoggedDecision::Deny | LoggedDecision::WouldBlock) => FindingKind::Deny,
+        _ => FindingKind::Forward,
     }
 }
 
-fn method_of(offer: Offer) -> &'static str {
+fn method_of(offer: OfferKind) -> &'static str {
     match offer {
-        Offer::Tool => "tools/list",
-        Offer::Prompt => "prompts/list",
-        Offer::Resource => "resources/list",
-        Offer::Template => "resources/templates/list",
+        OfferKind::Tool => "tools/list",
+        OfferKind::Prompt => "prompts/list",
+        OfferKind::Resource => "resources/list",
+        OfferKind::Template => "resources/templates/list",
     }
 }
 
-fn keep(places: &mut Vec<Place>, place: Place) {
+fn push_bounded(places: &mut Vec<FindingLocation>, place: FindingLocation) {
     if places.len() < PLACES_MAX {
         places.push(place);
     }

@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use tapegate_yaml::files::{FileError, Files, Opened};
+use tapegate_yaml::files::{FileError, Files, OpenedFile};
 
 use super::tally::GROUPS_MAX;
 use super::*;
-use crate::decide::Outcome;
-use crate::inspect::Carrier;
-use crate::judge::{Arrival, Judge, SessionState};
+use crate::decide::DecisionOutcome;
+use crate::inspect::TransportKind;
+use crate::judge::{MessageArrival, PolicyJudge, SessionState};
 use crate::load;
 use crate::model::{Policy, Profile};
 
 /// A file that is only in memory.
-struct Text(&'static str);
+struct InlineFile(&'static str);
 
-impl Files for Text {
-    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
+impl Files for InlineFile {
+    fn open(&self, path: &str, _: usize) -> Result<OpenedFile, FileError> {
         if path != "p.yaml" {
             return Err(FileError::Missing);
         }
-        Ok(Opened { path: path.to_owned(), bytes: self.0.as_bytes().to_vec() })
+        Ok(OpenedFile { path: path.to_owned(), bytes: self.0.as_bytes().to_vec() })
     }
 
-    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, _: &str, _: usize) -> Result<OpenedFile, FileError> {
         Err(FileError::Missing)
     }
 
@@ -51,18 +51,19 @@ governance:
 ";
 
 fn policy() -> Arc<Policy> {
-    let loaded = load::load("p.yaml", &Text(POLICY));
+    let loaded = load::load("p.yaml", &InlineFile(POLICY));
     Arc::new(loaded.policy.unwrap_or_else(|| panic!("{:?}", loaded.findings)))
 }
 
-fn terms(policy: &Arc<Policy>, profile: Profile) -> Terms {
-    let regime = Regime { policy: Some(Arc::clone(policy)), profile, ..Regime::default() };
-    let settings = Settings { source: "s".to_owned(), ..Settings::default() };
-    Terms { regime, settings }
+fn terms(policy: &Arc<Policy>, profile: Profile) -> BacktestConfig {
+    let active_policy =
+        ActivePolicy { policy: Some(Arc::clone(policy)), profile, ..ActivePolicy::default() };
+    let settings = GateSettings { source: "s".to_owned(), ..GateSettings::default() };
+    BacktestConfig { active_policy, settings }
 }
 
-fn said(from: Side, bytes: &[u8]) -> Said<'_> {
-    Said { wall_us: 0, from, session: None, bytes, terminated: true }
+fn said(from: Side, bytes: &[u8]) -> TapeMessage<'_> {
+    TapeMessage { wall_us: 0, from, session: None, bytes, terminated: true }
 }
 
 /// Messages of every kind, valid and malformed.
@@ -106,28 +107,30 @@ fn what_is_explained_is_what_the_gate_does() {
     let policy = policy();
     for profile in [Profile::Production, Profile::Development] {
         let mut trial = terms(&policy, profile).trial();
-        let judge = Judge { policy: Some(&policy), profile, source: "s", explains: true };
+        let judge = PolicyJudge { policy: Some(&policy), profile, source: "s", explains: true };
         for from in [Side::Client, Side::Server] {
             for text in MESSAGES {
-                let heard = trial.hear(&said(from, text.as_bytes()));
+                let outcome = trial.judge(&said(from, text.as_bytes()));
                 let frame = Frame::read(text.as_bytes());
-                let carrier = Carrier::Lines;
-                let arrival = Arrival { from, carrier, session: 0, wall_us: 0 };
+                let carrier = TransportKind::Lines;
+                let arrival = MessageArrival { from, carrier, session: 0, wall_us: 0 };
                 let judged = judge.judge(&frame, arrival, &mut SessionState::default());
-                let expected = match (profile, judged.strict()) {
-                    (Profile::Development, _) | (_, Outcome::Forward) => Fate::Forward,
-                    (_, Outcome::Deny) => Fate::Deny,
-                    (_, Outcome::Hold { .. }) => Fate::Approve,
+                let expected = match (profile, judged.strict_outcome()) {
+                    (Profile::Development, _) | (_, DecisionOutcome::Forward) => {
+                        CaseOutcome::Forward
+                    }
+                    (_, DecisionOutcome::Deny) => CaseOutcome::Deny,
+                    (_, DecisionOutcome::Hold { .. }) => CaseOutcome::Approve,
                 };
-                assert_eq!(heard.fate, expected, "{from:?} {profile:?} {text}");
+                assert_eq!(outcome.case_outcome, expected, "{from:?} {profile:?} {text}");
                 let rules: Vec<_> =
-                    heard.notes.iter().filter_map(|note| note.rule.as_deref()).collect();
+                    outcome.notes.iter().filter_map(|note| note.rule.as_deref()).collect();
                 let rule =
-                    judged.leading().and_then(|call| call.decision.as_ref()?.rule.as_deref());
+                    judged.leading_call().and_then(|call| call.decision.as_ref()?.rule.as_deref());
                 if judged.faults.is_empty() {
                     assert_eq!(rules, rule.into_iter().collect::<Vec<_>>(), "{from:?} {text}");
                 }
-                trial.done(heard);
+                trial.recycle(outcome);
             }
         }
     }
@@ -140,12 +143,12 @@ fn a_member_that_is_merged_is_refused_as_in_a_session() {
     let merged = MESSAGES.iter().filter(|text| text.contains("__proto__"));
     for text in merged.chain(&[r#"{"jsonrpc":"2.0","id":1,"result":{"__proto__":{"tools":[]}}}"#]) {
         let from = if text.contains("method") { Side::Client } else { Side::Server };
-        let heard = trial.hear(&said(from, text.as_bytes()));
-        assert_eq!(heard.fate, Fate::Deny, "{text}");
+        let outcome = trial.judge(&said(from, text.as_bytes()));
+        assert_eq!(outcome.case_outcome, CaseOutcome::Deny, "{text}");
         let reason =
-            heard.notes.iter().filter_map(|note| note.reason.as_deref()).collect::<String>();
+            outcome.notes.iter().filter_map(|note| note.reason.as_deref()).collect::<String>();
         assert!(reason.contains("a member `__proto__`"), "{text}: {reason}");
-        trial.done(heard);
+        trial.recycle(outcome);
     }
 }
 
@@ -153,14 +156,15 @@ fn a_member_that_is_merged_is_refused_as_in_a_session() {
 fn what_is_alike_is_one_group_with_its_first_places() {
     let policy = policy();
     let mut trial = terms(&policy, Profile::Production).trial();
-    let mut halves = [Tally::default(), Tally::default()];
+    let mut halves = [BacktestTally::default(), BacktestTally::default()];
     for line in 1..=20u64 {
         let text = MESSAGES[line as usize % 3].as_bytes();
-        let heard = trial.hear(&said(Side::Client, text));
+        let outcome = trial.judge(&said(Side::Client, text));
         let (half, line) = ((line > 10) as usize, (line - 1) % 10 + 1);
-        halves[half].hear(&heard, Place { line, ..Place::default() });
+        halves[half]
+            .count_message(&outcome, FindingLocation { line, ..FindingLocation::default() });
     }
-    let mut all = Tally::default();
+    let mut all = BacktestTally::default();
     for (half, lines) in halves.into_iter().zip([0, 10]) {
         all.add(half, 0, lines);
     }
@@ -170,7 +174,7 @@ fn what_is_alike_is_one_group_with_its_first_places() {
         .into_iter()
         .map(|group| {
             let lines: Vec<u64> = group.places.iter().map(|place| place.line).collect();
-            (group.told.sort, group.told.name.clone(), group.count, lines)
+            (group.finding_detail.kind, group.finding_detail.name.clone(), group.count, lines)
         })
         .collect();
     let group =
@@ -178,9 +182,9 @@ fn what_is_alike_is_one_group_with_its_first_places() {
     assert_eq!(
         groups,
         [
-            group(Sort::Deny, "bad", 7, [1, 4, 7, 10, 13]),
-            group(Sort::Hold, "ask", 7, [2, 5, 8, 11, 14]),
-            group(Sort::Forward, "good", 6, [3, 6, 9, 12, 15]),
+            group(FindingKind::Deny, "bad", 7, [1, 4, 7, 10, 13]),
+            group(FindingKind::Hold, "ask", 7, [2, 5, 8, 11, 14]),
+            group(FindingKind::Forward, "good", 6, [3, 6, 9, 12, 15]),
         ]
     );
 }
@@ -189,16 +193,19 @@ fn what_is_alike_is_one_group_with_its_first_places() {
 fn names_without_end_are_counted_without_being_kept() {
     let policy = policy();
     let mut trial = terms(&policy, Profile::Production).trial();
-    let mut tally = Tally::default();
+    let mut tally = BacktestTally::default();
     for n in 0..GROUPS_MAX as u64 + 50 {
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"bad{n}"}}}}"#
         );
-        let heard = trial.hear(&said(Side::Client, text.as_bytes()));
-        tally.hear(&heard, Place::default());
-        trial.done(heard);
+        let outcome = trial.judge(&said(Side::Client, text.as_bytes()));
+        tally.count_message(&outcome, FindingLocation::default());
+        trial.recycle(outcome);
     }
     assert_eq!(tally.groups().len(), GROUPS_MAX + 1);
-    assert_eq!(tally.count_of(Sort::Deny), GROUPS_MAX as u64 + 50);
-    assert_eq!((tally.groups()[0].told.name.as_str(), tally.groups()[0].count), ("…", 50));
+    assert_eq!(tally.count_kind(FindingKind::Deny), GROUPS_MAX as u64 + 50);
+    assert_eq!(
+        (tally.groups()[0].finding_detail.name.as_str(), tally.groups()[0].count),
+        ("…", 50)
+    );
 }

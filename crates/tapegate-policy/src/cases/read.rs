@@ -2,83 +2,93 @@
 //! reported are skipped.
 
 use tapegate_core::time::read_rfc3339;
-use tapegate_yaml::field::Fields;
+use tapegate_yaml::field::MapFields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Node;
 
-use super::{Case, Expect, Fate, Suite, What};
-use crate::decide::{GateName, Principal};
+use super::{CaseExpectation, CaseInput, CaseOutcome, TestCase, TestSuite};
+use crate::decide::{GateName, PolicyPrincipal};
 use crate::model::Profile;
 
 /// The defaults of a case.
 #[derive(Clone)]
-struct Around {
+struct CaseDefaults {
     server: String,
     profile: Profile,
-    principal: Principal,
+    principal: PolicyPrincipal,
     wall_us: Option<i64>,
 }
 
 /// Reads a file of cases.
-pub(super) fn suite(node: &Node, findings: &mut Findings) -> Option<Suite> {
-    let fields = Fields::of(node);
+pub(super) fn suite(node: &Node, findings: &mut Findings) -> Option<TestSuite> {
+    let fields = MapFields::of(node);
     let config = fields.get("config").and_then(Node::as_text).map(str::to_owned);
-    let default = Around {
+    let default = CaseDefaults {
         server: "*".to_owned(),
         profile: Profile::Production,
-        principal: Principal::default(),
+        principal: PolicyPrincipal::default(),
         wall_us: None,
     };
-    let around = default.within(&fields);
+    let defaults = default.overridden_by(&fields);
     let list = fields.get("cases")?.as_list()?;
     if list.is_empty() {
         findings.error(node.spot, "there are no cases");
     }
-    let mut cases: Vec<Case> = Vec::new();
+    let mut cases: Vec<TestCase> = Vec::new();
     for (index, node) in list.iter().enumerate() {
         let step = format!("cases[{index}]");
-        let case = findings.within(&step, |findings| case(node, &around, findings));
+        let case = findings.with_step(&step, |findings| case(node, &defaults, findings));
         let Some(case) = case else { continue };
         let named = node.get("name").is_some();
         if let Some(twin) = cases.iter().find(|known| named && known.name == case.name) {
             let line = twin.spot.line;
             let words = format!("the name `{}` is already used on line {line}", case.name);
-            findings.within(&step, |findings| findings.warning(case.spot, words));
+            findings.with_step(&step, |findings| findings.warning(case.spot, words));
         }
         cases.push(case);
     }
-    Some(Suite { config, cases })
+    Some(TestSuite { config, cases })
 }
 
-fn case(node: &Node, around: &Around, findings: &mut Findings) -> Option<Case> {
-    let fields = Fields::of(node);
+fn case(node: &Node, defaults: &CaseDefaults, findings: &mut Findings) -> Option<TestCase> {
+    let fields = MapFields::of(node);
     let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
-    let what = what(node, findings);
-    let fate = match text("expect").as_deref() {
-        Some("forward") => Fate::Forward,
-        Some("deny") => Fate::Deny,
-        Some("approve") => Fate::Approve,
+    let what = read_message(node, findings);
+    let case_outcome = match text("expect").as_deref() {
+        Some("forward") => CaseOutcome::Forward,
+        Some("deny") => CaseOutcome::Deny,
+        Some("approve") => CaseOutcome::Approve,
         // Reported by the tables.
         _ => return None,
     };
-    if let (Some(_), Some(node), Fate::Forward | Fate::Deny) =
-        (text("workflow"), fields.get("workflow"), fate)
+    if let (Some(_), Some(node), CaseOutcome::Forward | CaseOutcome::Deny) =
+        (text("workflow"), fields.get("workflow"), case_outcome)
     {
         let words = "`workflow` applies only with `expect: approve`";
-        findings.within("workflow", |findings| findings.error(node.spot, words));
+        findings.with_step("workflow", |findings| findings.error(node.spot, words));
     }
     let gate = text("gate").and_then(|word| gate(&word));
-    let Around { server, profile, principal, wall_us } = around.clone().within(&fields);
+    let CaseDefaults { server, profile, principal, wall_us } =
+        defaults.clone().overridden_by(&fields);
     let what = what?;
-    let name = text("name").unwrap_or_else(|| made_up_name(&server, &what));
+    let name = text("name").unwrap_or_else(|| default_name(&server, &what));
     let (rule, workflow, policy) = (text("rule"), text("workflow"), text("policy"));
-    let expect = Expect { fate, gate, rule, workflow, policy };
-    Some(Case { name, spot: node.spot, server, what, principal, wall_us, profile, expect })
+    let expect = CaseExpectation { case_outcome, gate, rule, workflow, policy };
+    Some(TestCase {
+        name,
+        spot: node.spot,
+        server,
+        input: what,
+        principal,
+        wall_us,
+        profile,
+        expect,
+    })
 }
 
 /// The input of a case: one of `call`, `method` and `message`.
-fn what(node: &Node, findings: &mut Findings) -> Option<What> {
-    let fields = Fields::of(node);
+fn read_message(node: &Node, findings: &mut Findings) -> Option<CaseInput> {
+    let fields = MapFields::of(node);
     let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
     let named: Vec<&str> = ["call", "method", "message"]
         .into_iter()
@@ -87,9 +97,9 @@ fn what(node: &Node, findings: &mut Findings) -> Option<What> {
     match named[..] {
         [_] => {}
         [] => {
-            let words =
+            let message_text =
                 "the case calls nothing; write `call: TOOL`, or `method` with `uri` or `prompt`";
-            findings.error(node.spot, words);
+            findings.error(node.spot, message_text);
             return None;
         }
         [one, two, ..] => {
@@ -110,13 +120,13 @@ fn what(node: &Node, findings: &mut Findings) -> Option<What> {
                 findings.error(node.spot, format!("`{name}` is already in `message`; remove it"));
             }
         }
-        return Some(What::Message(message.into_bytes()));
+        return Some(CaseInput::Message(message.into_bytes()));
     }
     if let Some(name) = text("call") {
         if prompt.is_some() || uri.is_some() {
             findings.error(node.spot, "`call` names a tool, which has no `prompt` or `uri`");
         }
-        return Some(What::Call { method: "tools/call".to_owned(), name, arguments });
+        return Some(CaseInput::Call { method: "tools/call".to_owned(), name, arguments });
     }
     let name = match (prompt, uri) {
         (Some(_), Some(_)) => {
@@ -125,14 +135,16 @@ fn what(node: &Node, findings: &mut Findings) -> Option<What> {
         }
         (prompt, uri) => prompt.or(uri).unwrap_or_default(),
     };
-    Some(What::Call { method: text("method")?, name, arguments })
+    Some(CaseInput::Call { method: text("method")?, name, arguments })
 }
 
-fn made_up_name(server: &str, what: &What) -> String {
+fn default_name(server: &str, input: &CaseInput) -> String {
     let on = if server == "*" { String::new() } else { format!("{server}: ") };
-    match what {
-        What::Call { method, name, .. } => format!("{on}{method} {name}").trim_end().to_owned(),
-        What::Message(text) => format!("{on}{}", String::from_utf8_lossy(text)),
+    match input {
+        CaseInput::Call { method, name, .. } => {
+            format!("{on}{method} {name}").trim_end().to_owned()
+        }
+        CaseInput::Message(text) => format!("{on}{}", String::from_utf8_lossy(text)),
     }
 }
 
@@ -147,9 +159,9 @@ fn gate(word: &str) -> Option<GateName> {
     })
 }
 
-impl Around {
+impl CaseDefaults {
     /// These defaults, overridden by `fields`.
-    fn within(mut self, fields: &Fields<'_>) -> Self {
+    fn overridden_by(mut self, fields: &MapFields<'_>) -> Self {
         let text = |name: &str| fields.get(name).and_then(Node::as_text);
         if let Some(server) = text("server") {
             self.server = server.to_owned();
@@ -169,14 +181,14 @@ impl Around {
     }
 }
 
-fn principal(node: &Node) -> Principal {
+fn principal(node: &Node) -> PolicyPrincipal {
     if let Some(name) = node.as_text() {
-        return Principal { name: name.to_owned(), ..Principal::default() };
+        return PolicyPrincipal { name: name.to_owned(), ..PolicyPrincipal::default() };
     }
-    let fields = Fields::of(node);
+    let fields = MapFields::of(node);
     let text = |name: &str| fields.get(name).and_then(Node::as_text).map(str::to_owned);
     let roles = fields.get("roles").and_then(Node::as_list).unwrap_or_default();
-    Principal {
+    PolicyPrincipal {
         name: text("name").unwrap_or_default(),
         namespace: text("namespace").unwrap_or_default(),
         service_account: text("service_account").unwrap_or_default(),

@@ -8,9 +8,9 @@ fn found(text: &str) -> Vec<String> {
     let mut findings = Findings::default();
     parse(text.as_bytes(), &mut findings);
     let list = findings.into_list().into_iter();
-    list.map(|Finding { spot, path, words, .. }| {
+    list.map(|Finding { spot, path, message: message_text, .. }| {
         let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        format!("{}:{} {path}{words}", spot.line, spot.column)
+        format!("{}:{} {path}{message_text}", spot.line, spot.column)
     })
     .collect()
 }
@@ -69,7 +69,7 @@ cases:
     assert!(!findings.has_errors());
     let [read, prompt, odd] = &suite.cases[..] else { panic!() };
     assert_eq!((read.name.as_str(), read.spot.line), ("files: tools/call read", 5));
-    let What::Call { arguments: Some(arguments), .. } = &read.what else { panic!() };
+    let CaseInput::Call { arguments: Some(arguments), .. } = &read.input else { panic!() };
     assert_eq!(arguments, br#"{"path":"/x","n":1.0}"#);
     assert_eq!((read.principal.name.as_str(), read.principal.roles.len()), ("ci", 2));
     assert_eq!(read.wall_us, Some(1_774_016_531_000_000));

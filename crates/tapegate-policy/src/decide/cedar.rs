@@ -1,13 +1,13 @@
 //! The gate that evaluates Cedar policies.
 
-use tapegate_cedar::{Answer, Caller, Question};
+use tapegate_cedar::{CedarAnswer, CedarPrincipal, CedarQuery};
 
-use super::gates::{hold, said};
-use super::name::NamedCall;
+use super::gates::{hold, new_decision};
+use super::name_reading::NamedCall;
 use super::readings;
-use super::steps::Steps;
-use super::{Decision, Facts, GateName, Outcome};
-use crate::gated::Gated;
+use super::steps::StepRecorder;
+use super::{CallFacts, Decision, DecisionOutcome, GateName};
+use crate::gated_requests::GatedMethod;
 use crate::model::Policy;
 use crate::uri::is_url;
 
@@ -15,30 +15,33 @@ use crate::uri::is_url;
 const NOBODY: &str = "unknown";
 
 /// Evaluates the Cedar policies for a call.
-pub(super) fn ask_cedar(
+pub(super) fn evaluate_cedar(
     policy: &Policy,
     policy_id: &str,
     workflow: Option<&str>,
     call: &NamedCall<'_>,
-    facts: &Facts<'_>,
-    steps: &mut impl Steps,
+    facts: &CallFacts<'_>,
+    steps: &mut impl StepRecorder,
 ) -> Decision {
     let Some(cedar) = &policy.cedar else {
-        let why = "there are no Cedar policies".to_owned();
-        steps.add(|| format!("cedar: {why}"));
-        return said(Outcome::Deny, GateName::Policy, why.into());
+        let reason = "there are no Cedar policies".to_owned();
+        steps.add(|| format!("cedar: {reason}"));
+        return new_decision(DecisionOutcome::Deny, GateName::Policy, reason.into());
     };
-    let caller =
-        facts.principal.map_or(Caller { name: NOBODY, ..Caller::default() }, |principal| Caller {
+    let caller = facts.principal.map_or(
+        CedarPrincipal { name: NOBODY, ..CedarPrincipal::default() },
+        |principal| CedarPrincipal {
             name: &principal.name,
             namespace: &principal.namespace,
             service_account: &principal.service_account,
             roles: &principal.roles,
             client: principal.client.as_deref(),
-        });
+        },
+    );
     // The values typed so far can forbid a completion, but not permit it.
-    let typed = call.arguments.filter(|_| Gated::of(call.method) == Some(Gated::Complete));
-    let question = Question {
+    let typed =
+        call.arguments.filter(|_| GatedMethod::of(call.method) == Some(GatedMethod::Complete));
+    let question = CedarQuery {
         caller,
         server: call.source,
         method: call.method,
@@ -48,34 +51,36 @@ pub(super) fn ask_cedar(
         wall_us: facts.wall_us,
         url_reader: Some(url_readings),
     };
-    let mut answer = cedar.ask(&question);
+    let mut answer = cedar.authorize(&question);
     if answer.permit {
         // A forbid also covers what many servers treat as the same URI; a permit does not.
         let forbids = |name: &str, arguments: Option<&[u8]>| {
-            Some(cedar.ask(&Question { name, arguments, ..question.clone() })).filter(forbids)
+            Some(cedar.authorize(&CedarQuery { name, arguments, ..question.clone() }))
+                .filter(is_forbidden)
         };
         let by_typed = typed.and_then(|_| forbids(call.name, typed));
-        let by_short = || call.as_read.shortened().find_map(|name| forbids(name, call.arguments));
+        let by_short =
+            || call.as_read.shortened_forms().find_map(|name| forbids(name, call.arguments));
         // A policy may also write a URI with escapes: `like "file:///a%20b/*"`.
         let by_escaped = || {
-            let mut names = std::iter::once(call.name).chain(call.as_read.shortened());
+            let mut names = std::iter::once(call.name).chain(call.as_read.shortened_forms());
             names.find_map(|name| forbids(&escaped(name)?, call.arguments))
         };
         answer = by_typed.or_else(by_short).or_else(by_escaped).unwrap_or(answer);
     }
     steps.add(|| format!("cedar: {}", answer.reason));
     let decision = if !answer.permit {
-        said(Outcome::Deny, GateName::Policy, answer.reason.into())
+        new_decision(DecisionOutcome::Deny, GateName::Policy, answer.reason.into())
     } else if let Some(workflow) = workflow.or(answer.approval.as_deref()) {
         hold(policy, Some(workflow), answer.reason.into(), steps)
     } else {
-        said(Outcome::Forward, GateName::Policy, answer.reason.into())
+        new_decision(DecisionOutcome::Forward, GateName::Policy, answer.reason.into())
     };
     Decision { policies: answer.policies, by_name: false, ..decision }
 }
 
 /// Whether a policy forbids the call, rather than none permitting it.
-fn forbids(answer: &Answer) -> bool {
+fn is_forbidden(answer: &CedarAnswer) -> bool {
     !answer.permit && !answer.policies.is_empty()
 }
 

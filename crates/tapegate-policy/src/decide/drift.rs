@@ -1,23 +1,23 @@
 //! Handles calls of something whose definition differs from the accepted one.
 
-use super::gates::{hold, said};
-use super::steps::Steps;
-use super::{Decision, GateName, Outcome};
+use super::gates::{hold, new_decision};
+use super::steps::StepRecorder;
+use super::{Decision, DecisionOutcome, GateName};
 use crate::model::{OnDrift, Policy};
 
 /// Holds a call whose definition has changed, unless it is denied anyway. If a rule already asks
 /// the same workflow, the change is added to its reason; if it asks another one, the call is
 /// denied.
-pub(super) fn held_for_drift(
+pub(super) fn require_approval_for_drift(
     policy: &Policy,
     decision: Decision,
     drift: &str,
-    steps: &mut impl Steps,
+    steps: &mut impl StepRecorder,
 ) -> Decision {
     let asked_by_rule = match &decision.strict {
-        Outcome::Forward => None,
-        Outcome::Deny => return decision,
-        Outcome::Hold { workflow } => Some(workflow.as_str()),
+        DecisionOutcome::Forward => None,
+        DecisionOutcome::Deny => return decision,
+        DecisionOutcome::Hold { workflow } => Some(workflow.as_str()),
     };
     if let Some(asked) = asked_by_rule {
         if policy.pins.workflow.as_deref() == Some(asked) {
@@ -25,7 +25,7 @@ pub(super) fn held_for_drift(
             return Decision { drift: true, by_name: false, reason, ..decision };
         }
         steps.add(|| "pins: the change needs another workflow; denied".to_owned());
-        let denied = said(Outcome::Deny, GateName::Governance, drift.into());
+        let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, drift.into());
         return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };
     }
     let held = hold(policy, policy.pins.workflow.as_deref(), drift.into(), steps);
@@ -39,7 +39,7 @@ pub(super) fn held_for_drift(
 }
 
 /// A description of what is done about drift.
-pub(super) fn on_drift(what: OnDrift) -> &'static str {
+pub(super) fn drift_action_text(what: OnDrift) -> &'static str {
     match what {
         OnDrift::Ignore => "ignored",
         OnDrift::Warn => "only logged",

@@ -5,15 +5,15 @@
 //! about under each name that its server may derive, and the strictest decision wins. Nearly every
 //! name has one reading.
 
-use super::gates::{self, exposes, said};
-use super::name::{Name, NamedCall};
-use super::steps::Steps;
-use super::{Call, Decision, Facts, GateName, Outcome};
-use crate::gated::{Gated, Offer};
+use super::gates::{self, exposes, new_decision};
+use super::name_reading::{NameReading, NamedCall};
+use super::steps::StepRecorder;
+use super::{CallFacts, Decision, DecisionOutcome, GateName, PolicyCall};
+use crate::gated_requests::{GatedMethod, OfferKind};
 use crate::glob::Glob;
-use crate::methods::Duty;
-use crate::model::{Policy, Source};
-use crate::uri::{self, Reader, resolved};
+use crate::methods::MethodTreatment;
+use crate::model::{Policy, ServerSource};
+use crate::uri::{self, UriReader, resolve};
 use tapegate_core::lenient::spelling::{
     is_invisible, nfkc, percent_decode, trimmed, unicode_decode,
 };
@@ -30,64 +30,66 @@ const TWO_WORKFLOWS: &str = "It can be read in two ways that need different appr
 
 /// The error for a name with too many readings.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+pub(crate) struct NameReadingsError;
 
 /// Decides about a call under every reading of its name, as production does.
-pub(super) fn ask(
+pub(super) fn decide_every_reading(
     policy: &Policy,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
-    steps: &mut impl Steps,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
+    steps: &mut impl StepRecorder,
 ) -> Decision {
-    let gated = Gated::of(call.method);
-    let is_uri = !matches!(gated, Some(Gated::Call | Gated::Prompt));
+    let gated = GatedMethod::of(call.method);
+    let is_uri = !matches!(gated, Some(GatedMethod::Call | GatedMethod::Prompt));
     // The arguments are the same under every reading of the name.
-    let own_file = policy.own_files.named_in_any(call.arguments);
+    let own_file = policy.own_files.file_named_in_params(call.arguments);
     let own_file = own_file.as_deref();
-    let mut worst = gates::ask(policy, &NamedCall::written(call, is_uri), own_file, facts, steps);
+    let mut worst =
+        gates::decide_call(policy, &NamedCall::as_written(call, is_uri), own_file, facts, steps);
     // There may be any number of resources, so decisions about them are not cached.
-    worst.by_name &= !is_uri || gated == Some(Gated::Complete);
+    worst.by_name &= !is_uri || gated == Some(GatedMethod::Complete);
     let arguments_bytes = call.arguments.map_or(0, <[u8]>::len);
     let is_bearable =
         |found: &Vec<String>| found.len().saturating_mul(arguments_bytes) <= ARGUMENTS_BYTES_MAX;
     let Some(found) = readings(call.name, is_uri).ok().filter(is_bearable) else {
-        let why = "its name can be read in too many ways";
-        steps.add(|| format!("visibility: {why}"));
-        let denied = said(Outcome::Deny, GateName::Visibility, why.into());
+        let cause_text = "its name can be read in too many ways";
+        steps.add(|| format!("visibility: {cause_text}"));
+        let denied = new_decision(DecisionOutcome::Deny, GateName::Visibility, cause_text.into());
         return Decision { by_name: false, ..denied };
     };
     for reading in found {
         worst.by_name = false;
         steps.add(|| format!("servers may read `{reading}`:"));
         let named = NamedCall::read(call, &reading, is_uri);
-        let decision = gates::ask(policy, &named, own_file, facts, steps);
+        let decision = gates::decide_call(policy, &named, own_file, facts, steps);
         let reason = format!("{}, because it may be read as `{reading}`", decision.reason);
         let decision = Decision { reason: reason.into(), by_name: false, ..decision };
-        worst = stricter(worst, decision, steps);
+        worst = stricter_of(worst, decision, steps);
     }
     worst
 }
 
 /// Decides about a message whose method is not gated, under every reading of the name in it.
-pub(super) fn ask_ungated(
+pub(super) fn decide_ungated_every_reading(
     policy: &Policy,
-    duty: Duty,
-    call: &Call<'_>,
-    facts: &Facts<'_>,
-    steps: &mut impl Steps,
+    duty: MethodTreatment,
+    call: &PolicyCall<'_>,
+    facts: &CallFacts<'_>,
+    steps: &mut impl StepRecorder,
 ) -> Decision {
     let is_uri = call.name.contains(':');
-    let mut worst = gates::ungated(policy, duty, &NamedCall::written(call, is_uri), facts, steps);
+    let mut worst =
+        gates::decide_ungated(policy, duty, &NamedCall::as_written(call, is_uri), facts, steps);
     let Ok(found) = readings(call.name, is_uri) else {
-        let why = "its name can be read in too many ways";
-        steps.add(|| format!("rules: {why}"));
-        return said(Outcome::Deny, GateName::Governance, why.into());
+        let cause_text = "its name can be read in too many ways";
+        steps.add(|| format!("rules: {cause_text}"));
+        return new_decision(DecisionOutcome::Deny, GateName::Governance, cause_text.into());
     };
     for reading in found {
         steps.add(|| format!("the receiver may read `{reading}`:"));
         let named = NamedCall::read(call, &reading, is_uri);
-        let decision = gates::ungated(policy, duty, &named, facts, steps);
-        worst = stricter(worst, decision, steps);
+        let decision = gates::decide_ungated(policy, duty, &named, facts, steps);
+        worst = stricter_of(worst, decision, steps);
     }
     worst
 }
@@ -95,17 +97,23 @@ pub(super) fn ask_ungated(
 /// The stricter of two decisions about a call that can be read in two ways; the first, if both are
 /// equally strict. A call that needs two different workflows is denied: the approvers of one cannot
 /// answer for the other.
-pub(super) fn stricter(one: Decision, other: Decision, steps: &mut impl Steps) -> Decision {
+pub(super) fn stricter_of(
+    one: Decision,
+    other: Decision,
+    steps: &mut impl StepRecorder,
+) -> Decision {
     let workflows = match (&one.strict, &other.strict) {
-        (Outcome::Hold { workflow: one }, Outcome::Hold { workflow: other }) => Some((one, other)),
+        (DecisionOutcome::Hold { workflow: one }, DecisionOutcome::Hold { workflow: other }) => {
+            Some((one, other))
+        }
         _ => None,
     };
     if let Some((first, second)) = workflows.filter(|(one, other)| one != other) {
-        let why = format!(
+        let cause_text = format!(
             "it may be read in two ways, which need approval by `{first}` and by `{second}`"
         );
-        steps.add(|| format!("approval: {why}"));
-        let denied = said(Outcome::Deny, GateName::Governance, why.into());
+        steps.add(|| format!("approval: {cause_text}"));
+        let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, cause_text.into());
         let description = Some(TWO_WORKFLOWS.into());
         return Decision { rule: one.rule, description, by_name: false, ..denied };
     }
@@ -115,14 +123,14 @@ pub(super) fn stricter(one: Decision, other: Decision, steps: &mut impl Steps) -
 /// How strict a decision is.
 fn rank(decision: &Decision) -> u8 {
     match decision.strict {
-        Outcome::Forward => 0,
-        Outcome::Hold { .. } => 1,
-        Outcome::Deny => 2,
+        DecisionOutcome::Forward => 0,
+        DecisionOutcome::Hold { .. } => 1,
+        DecisionOutcome::Deny => 2,
     }
 }
 
 /// Whether a source exposes an item under every reading of its name.
-pub(crate) fn shows(source: &Source, offer: Offer, name: &str) -> bool {
+pub(crate) fn is_visible(source: &ServerSource, offer: OfferKind, name: &str) -> bool {
     hidden_reading(source, offer, name).is_none()
 }
 
@@ -135,15 +143,19 @@ pub(crate) struct HiddenReading {
 
 impl HiddenReading {
     /// Whether this glob of a blocklist hides the item.
-    pub(crate) fn hits(&self, glob: &Glob) -> bool {
-        Name::new(&self.reading, &self.written, self.is_uri).may_match(glob)
+    pub(crate) fn is_hidden_by(&self, glob: &Glob) -> bool {
+        NameReading::new(&self.reading, &self.written, self.is_uri).may_match(glob)
     }
 }
 
 /// The first reading of a name under which a source hides the item.
-pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Option<HiddenReading> {
-    let is_uri = matches!(offer, Offer::Resource | Offer::Template);
-    let hides = |reading: &str| !exposes(source, offer, &Name::new(reading, name, is_uri));
+pub(crate) fn hidden_reading(
+    source: &ServerSource,
+    offer: OfferKind,
+    name: &str,
+) -> Option<HiddenReading> {
+    let is_uri = matches!(offer, OfferKind::Resource | OfferKind::Template);
+    let hides = |reading: &str| !exposes(source, offer, &NameReading::new(reading, name, is_uri));
     let hidden = |reading: &str| HiddenReading {
         reading: reading.to_owned(),
         written: name.to_owned(),
@@ -154,13 +166,13 @@ pub(crate) fn hidden_reading(source: &Source, offer: Offer, name: &str) -> Optio
     }
     match readings(name, is_uri) {
         Ok(found) => found.iter().find(|reading| hides(reading)).map(|reading| hidden(reading)),
-        Err(TooMany) => Some(hidden(name)),
+        Err(NameReadingsError) => Some(hidden(name)),
     }
 }
 
 /// The other readings of a URL in an argument, for tests that stop calls; they include both forms
 /// of its host.
-pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, TooMany> {
+pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, NameReadingsError> {
     let mut all = readings(url, true)?;
     let others = all.iter().map(String::as_str).chain([url]).filter_map(uri::other_host_form);
     let others: Vec<String> = others.collect();
@@ -173,17 +185,17 @@ pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, TooMany> {
 }
 
 /// The readings of a name or URI other than the written one.
-fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, TooMany> {
+fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, NameReadingsError> {
     if if is_uri { uri::is_plain(name) } else { is_plain(name) } {
         return Ok(Vec::new());
     }
-    let mut found = Readings { written: name, all: Vec::new(), bytes: 0 };
+    let mut found = NameReadings { written: name, all: Vec::new(), bytes: 0 };
     // Servers decode and resolve in any order, so each reading is itself read again.
-    found.keep(read(name, is_uri))?;
+    found.add_new(read(name, is_uri))?;
     let mut at = 0;
     while let Some(reading) = found.all.get(at) {
         let new = read(reading, is_uri);
-        found.keep(new)?;
+        found.add_new(new)?;
         at += 1;
     }
     Ok(found.all)
@@ -191,7 +203,7 @@ fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, TooMany> {
 
 /// The readings of a text after one step.
 fn read(text: &str, is_uri: bool) -> Vec<String> {
-    let mut all = stripped(text);
+    let mut all = stripped_forms(text);
     all.push(nfkc(text).into_owned());
     if is_uri {
         all.extend(percent_decode(text));
@@ -201,8 +213,8 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }
-        let readers = [Reader::Url, Reader::Path, Reader::Rest].into_iter();
-        all.extend(readers.filter_map(|reader| resolved(text, reader)));
+        let readers = [UriReader::Url, UriReader::Path, UriReader::Rest].into_iter();
+        all.extend(readers.filter_map(|reader| resolve(text, reader)));
     }
     all
 }
@@ -214,7 +226,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// A text up to a NUL, trimmed, and without line breaks.
-fn stripped(text: &str) -> Vec<String> {
+fn stripped_forms(text: &str) -> Vec<String> {
     let end = &text[..text.find('\0').unwrap_or(text.len())];
     let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
     if text.contains(['\t', '\n', '\r']) {
@@ -227,22 +239,22 @@ fn stripped(text: &str) -> Vec<String> {
 }
 
 /// The readings found so far.
-struct Readings<'a> {
+struct NameReadings<'a> {
     written: &'a str,
     all: Vec<String>,
     bytes: usize,
 }
 
-impl Readings<'_> {
+impl NameReadings<'_> {
     /// Adds the readings that are new.
-    fn keep(&mut self, new: Vec<String>) -> Result<(), TooMany> {
+    fn add_new(&mut self, new: Vec<String>) -> Result<(), NameReadingsError> {
         for reading in new {
             if reading == self.written || self.all.contains(&reading) {
                 continue;
             }
             self.bytes += reading.len();
             if self.all.len() == READINGS_MAX || self.bytes > READINGS_BYTES_MAX {
-                return Err(TooMany);
+                return Err(NameReadingsError);
             }
             self.all.push(reading);
         }

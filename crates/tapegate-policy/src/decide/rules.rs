@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::name::NamedCall;
-use super::steps::Steps;
-use crate::gated::Gated;
+use super::name_reading::NamedCall;
+use super::steps::StepRecorder;
+use crate::gated_requests::GatedMethod;
 use crate::glob::Glob;
 use crate::methods::fold;
-use crate::model::{Act, OnDrift, Policy, Rule};
+use crate::model::{OnDrift, Policy, PolicyRule, RuleAction};
 use crate::pins::{HintTest, HintValue, Hints};
 use crate::predicate::ArgumentTest;
 
@@ -15,8 +15,8 @@ use crate::predicate::ArgumentTest;
 const NO_ARGUMENTS: &[u8] = b"{}";
 
 /// A rule that applies to a call.
-pub(super) struct Hit<'p> {
-    pub(super) rule: &'p Rule,
+pub(super) struct RuleHit<'p> {
+    pub(super) rule: &'p PolicyRule,
     /// Its index among the rules.
     pub(super) index: usize,
     /// Whether it applies only under one possible reading of the call.
@@ -27,7 +27,7 @@ pub(super) struct Hit<'p> {
 
 /// The rules to search.
 #[derive(Clone, Copy)]
-pub(super) struct Range {
+pub(super) struct RuleRange {
     /// The index of the first one.
     pub(super) from: usize,
     pub(super) scope: RuleScope,
@@ -49,35 +49,36 @@ pub(super) fn rule<'p>(
     policy: &'p Policy,
     call: &NamedCall<'_>,
     drifted: bool,
-    range: Range,
-    steps: &mut impl Steps,
-) -> (Option<Hit<'p>>, bool) {
+    range: RuleRange,
+    steps: &mut impl StepRecorder,
+) -> (Option<RuleHit<'p>>, bool) {
     let mut looked = false;
-    let subject = Subject::new(policy, call, drifted);
+    let subject = RuleSubject::new(policy, call, drifted);
     for (index, rule) in policy.rules.iter().enumerate().skip(range.from) {
         let mismatch = subject.mismatch(rule, range.scope);
         let has_tests = !(rule.arguments.is_empty() && rule.hints.is_empty());
-        let tested = matches!(mismatch, None | Some(Mismatch::Argument(_) | Mismatch::Hint(..)));
+        let tested =
+            matches!(mismatch, None | Some(RuleMismatch::Argument(_) | RuleMismatch::Hint(..)));
         looked |= has_tests && tested;
         let Some(why_not) = mismatch else {
             let possible = match rule.act {
-                Act::Forward | Act::Deny => false,
-                Act::Policy { .. } => !subject.fits_exactly(rule),
+                RuleAction::Forward | RuleAction::Deny => false,
+                RuleAction::Policy { .. } => !subject.fits_exactly(rule),
                 // A caller can misspell names and arguments, but not what was pinned for a tool.
-                Act::Approve { .. } => !subject.is_written_so(rule),
+                RuleAction::Approve { .. } => !subject.matches_as_written(rule),
             };
             steps.add(|| {
-                let Rule { name, line, .. } = rule;
-                let why = subject.lenient_words(rule);
-                format!("rules: `{name}` (line {line}) matches{why}: {}", verb(&rule.act))
+                let PolicyRule { name, line, .. } = rule;
+                let reason = subject.lenient_match_text(rule);
+                format!("rules: `{name}` (line {line}) matches{reason}: {}", action_verb(&rule.act))
             });
             let unknown = subject.unknown_hint(rule);
-            return (Some(Hit { rule, index, possible, unknown }), looked);
+            return (Some(RuleHit { rule, index, possible, unknown }), looked);
         };
         if range.scope == RuleScope::Gated || !rule.methods.is_empty() {
             steps.add(|| {
-                let Rule { name, line, .. } = rule;
-                let why_not = why_not.words(rule, subject.arguments());
+                let PolicyRule { name, line, .. } = rule;
+                let why_not = why_not.describe(rule, subject.arguments());
                 format!("rules: `{name}` (line {line}) does not match: {why_not}")
             });
         }
@@ -87,23 +88,24 @@ pub(super) fn rule<'p>(
 
 /// Whether a call of the same name could pass with other arguments, or at least get as far as
 /// approval or Cedar.
-pub(super) fn passes_otherwise(
+pub(super) fn can_pass_otherwise(
     policy: &Policy,
     call: &NamedCall<'_>,
     drifted: bool,
     scope: RuleScope,
 ) -> bool {
-    let subject = Subject::new(policy, call, drifted);
-    let by_name =
-        |rule: &&Rule| matches!(subject.mismatch(rule, scope), None | Some(Mismatch::Argument(_)));
+    let subject = RuleSubject::new(policy, call, drifted);
+    let by_name = |rule: &&PolicyRule| {
+        matches!(subject.mismatch(rule, scope), None | Some(RuleMismatch::Argument(_)))
+    };
     for rule in policy.rules.iter().filter(by_name) {
         match (&rule.act, rule.arguments.is_empty()) {
             // Other arguments need not match this rule.
-            (Act::Deny, false) => {}
-            (act, _) => return *act != Act::Deny,
+            (RuleAction::Deny, false) => {}
+            (act, _) => return *act != RuleAction::Deny,
         }
     }
-    policy.default != Act::Deny
+    policy.default != RuleAction::Deny
 }
 
 /// Whether a rule stops the call, or fails to permit it, because a path is relative where a folder
@@ -114,17 +116,19 @@ pub(super) fn has_relative_path(
     drifted: bool,
     scope: RuleScope,
 ) -> bool {
-    let subject = Subject::new(policy, call, drifted);
+    let subject = RuleSubject::new(policy, call, drifted);
     let is_relative = |test: &ArgumentTest| test.has_relative_path(subject.arguments());
     policy.rules.iter().any(|rule| match (&rule.act, subject.mismatch(rule, scope)) {
-        (Act::Forward, Some(Mismatch::Argument(index))) => is_relative(&rule.arguments[index]),
-        (Act::Deny, None) => rule.arguments.iter().any(is_relative),
+        (RuleAction::Forward, Some(RuleMismatch::Argument(index))) => {
+            is_relative(&rule.arguments[index])
+        }
+        (RuleAction::Deny, None) => rule.arguments.iter().any(is_relative),
         _ => false,
     })
 }
 
 /// Why a rule does not apply to a call.
-enum Mismatch {
+enum RuleMismatch {
     Method,
     Source,
     Name,
@@ -133,7 +137,7 @@ enum Mismatch {
 }
 
 /// A call that rules are matched against.
-struct Subject<'a> {
+struct RuleSubject<'a> {
     policy: &'a Policy,
     call: &'a NamedCall<'a>,
     /// Whether the definition is known to differ from the accepted one.
@@ -142,12 +146,12 @@ struct Subject<'a> {
     method: Cow<'a, str>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> RuleSubject<'a> {
     fn new(policy: &'a Policy, call: &'a NamedCall<'a>, drifted: bool) -> Self {
         Self { policy, call, drifted, method: fold(call.method) }
     }
 
-    fn mismatch(&self, rule: &Rule, scope: RuleScope) -> Option<Mismatch> {
+    fn mismatch(&self, rule: &PolicyRule, scope: RuleScope) -> Option<RuleMismatch> {
         let call = self.call;
         let names = |glob: &Glob| match scope {
             RuleScope::WholeName => glob.is_plain() && glob.matches(&self.method),
@@ -157,46 +161,46 @@ impl<'a> Subject<'a> {
             [] => scope == RuleScope::Gated,
             methods => methods.iter().any(names),
         };
-        let is_tool = || Gated::of(call.method) == Some(Gated::Call);
+        let is_tool = || GatedMethod::of(call.method) == Some(GatedMethod::Call);
         if !by_method || !rule.hints.is_empty() && !is_tool() {
-            return Some(Mismatch::Method);
+            return Some(RuleMismatch::Method);
         }
         if !rule.sources.is_empty() && !rule.sources.iter().any(|glob| glob.matches(call.source)) {
-            return Some(Mismatch::Source);
+            return Some(RuleMismatch::Source);
         }
         let named = |glob: &Glob| match rule.act {
-            Act::Forward => call.as_read.must_match(glob),
+            RuleAction::Forward => call.as_read.must_match(glob),
             _ => call.as_read.may_match(glob),
         };
         if !rule.matches.is_empty() && !rule.matches.iter().any(named) {
-            return Some(Mismatch::Name);
+            return Some(RuleMismatch::Name);
         }
         let hints = self.hints(rule);
         let fails = |test: &HintTest| match rule.act {
-            Act::Forward => !test.must_hold(&hints),
+            RuleAction::Forward => !test.must_hold(&hints),
             _ => !test.may_hold(&hints),
         };
         if let Some(index) = rule.hints.iter().position(fails) {
-            return Some(Mismatch::Hint(index, hints.get(rule.hints[index].hint)));
+            return Some(RuleMismatch::Hint(index, hints.get(rule.hints[index].hint)));
         }
         let fails = |test: &ArgumentTest| match rule.act {
             // The values typed so far say nothing about the final ones.
-            Act::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
-            Act::Forward => !test.must_hold(self.arguments()),
+            RuleAction::Forward if self.is_completion() => !test.must_hold(NO_ARGUMENTS),
+            RuleAction::Forward => !test.must_hold(self.arguments()),
             // A rule that stops calls applies to everything some server could read that way.
             _ => !test.may_hold(self.arguments()),
         };
-        rule.arguments.iter().position(fails).map(Mismatch::Argument)
+        rule.arguments.iter().position(fails).map(RuleMismatch::Argument)
     }
 
     /// Whether a rule applies to the call exactly as written, without assumptions.
-    fn fits_exactly(&self, rule: &Rule) -> bool {
+    fn fits_exactly(&self, rule: &PolicyRule) -> bool {
         let hints = self.hints(rule);
-        rule.hints.iter().all(|test| test.must_hold(&hints)) && self.is_written_so(rule)
+        rule.hints.iter().all(|test| test.must_hold(&hints)) && self.matches_as_written(rule)
     }
 
     /// Whether a rule applies to the name and the arguments exactly as written.
-    fn is_written_so(&self, rule: &Rule) -> bool {
+    fn matches_as_written(&self, rule: &PolicyRule) -> bool {
         let named = |glob: &Glob| self.call.as_read.must_match(glob);
         (rule.matches.is_empty() || rule.matches.iter().any(named))
             && rule.arguments.iter().all(|one| one.must_hold(self.arguments()))
@@ -204,8 +208,10 @@ impl<'a> Subject<'a> {
     }
 
     /// The unknown hint that a stopping rule tests, if there is one.
-    fn unknown_hint(&self, rule: &Rule) -> Option<&'static str> {
-        if rule.hints.is_empty() || !matches!(rule.act, Act::Deny | Act::Approve { .. }) {
+    fn unknown_hint(&self, rule: &PolicyRule) -> Option<&'static str> {
+        if rule.hints.is_empty()
+            || !matches!(rule.act, RuleAction::Deny | RuleAction::Approve { .. })
+        {
             return None;
         }
         let hints = self.hints(rule);
@@ -214,13 +220,13 @@ impl<'a> Subject<'a> {
     }
 
     /// The tests of a rule that hold only under a lenient reading, as text.
-    fn lenient_words(&self, rule: &Rule) -> String {
+    fn lenient_match_text(&self, rule: &PolicyRule) -> String {
         let hints = self.hints(rule);
         let unknown = rule.hints.iter().filter(|test| !test.must_hold(&hints));
         let possible = rule.arguments.iter().filter(|one| !one.must_hold(self.arguments()));
         let mut words: Vec<String> =
             unknown.map(|test| format!("`{}` is unknown", test.hint.name())).collect();
-        words.extend(possible.map(ArgumentTest::possible_words));
+        words.extend(possible.map(ArgumentTest::possible_match_text));
         if words.is_empty() { String::new() } else { format!(", since {}", words.join(" and ")) }
     }
 
@@ -230,11 +236,11 @@ impl<'a> Subject<'a> {
     }
 
     fn is_completion(&self) -> bool {
-        Gated::of(self.call.method) == Some(Gated::Complete)
+        GatedMethod::of(self.call.method) == Some(GatedMethod::Complete)
     }
 
     /// The hints known about the tool; looked up only if the rule tests any.
-    fn hints(&self, rule: &Rule) -> Hints {
+    fn hints(&self, rule: &PolicyRule) -> Hints {
         let pins = &self.policy.pins;
         if rule.hints.is_empty() || pins.on_drift == OnDrift::Ignore {
             return Hints::UNKNOWN;
@@ -243,8 +249,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-impl Mismatch {
-    fn words(&self, rule: &Rule, arguments: &[u8]) -> String {
+impl RuleMismatch {
+    fn describe(&self, rule: &PolicyRule, arguments: &[u8]) -> String {
         match self {
             Self::Method => "it applies to other methods".to_owned(),
             Self::Source => "it applies to other servers".to_owned(),
@@ -254,21 +260,22 @@ impl Mismatch {
             }
             Self::Argument(index) => {
                 let predicate = &rule.arguments[*index];
-                let advice = predicate.advice(arguments).filter(|_| rule.act == Act::Forward);
+                let advice =
+                    predicate.advice(arguments).filter(|_| rule.act == RuleAction::Forward);
                 let advice = advice.map_or(String::new(), |advice| format!(" ({advice})"));
-                format!("{}{advice}", predicate.refuted())
+                format!("{}{advice}", predicate.mismatch_text())
             }
-            Self::Hint(index, value) => rule.hints[*index].refuted(*value),
+            Self::Hint(index, value) => rule.hints[*index].mismatch_text(*value),
         }
     }
 }
 
 /// The action of a rule as a keyword.
-pub(super) fn verb(act: &Act) -> &'static str {
+pub(super) fn action_verb(act: &RuleAction) -> &'static str {
     match act {
-        Act::Forward => "forward",
-        Act::Deny => "deny",
-        Act::Approve { .. } => "approve",
-        Act::Policy { .. } => "policy",
+        RuleAction::Forward => "forward",
+        RuleAction::Deny => "deny",
+        RuleAction::Approve { .. } => "approve",
+        RuleAction::Policy { .. } => "policy",
     }
 }

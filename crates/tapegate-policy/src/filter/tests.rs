@@ -7,17 +7,17 @@ use super::*;
 /// Hides every name that starts with `x`.
 struct NoX;
 
-impl Sight for NoX {
-    fn limited(&self, offer: Offer) -> bool {
-        offer != Offer::Prompt
+impl ListVisibility for NoX {
+    fn may_hide(&self, offer: OfferKind) -> bool {
+        offer != OfferKind::Prompt
     }
 
-    fn shows(&self, _: Offer, name: &str) -> bool {
+    fn is_visible(&self, _: OfferKind, name: &str) -> bool {
         !name.starts_with('x')
     }
 }
 
-fn filtered(result: &str) -> (String, Filtered) {
+fn filtered(result: &str) -> (String, FilteredReply) {
     let message = format!(r#"{{"jsonrpc":"2.0","id":1, "result": {result} }}"#);
     let frame = Frame::read(message.as_bytes());
     let result = frame.envelope().unwrap().result.unwrap();
@@ -118,12 +118,16 @@ fn a_reply_that_was_filtered_is_not_for_everybody_to_keep() {
 #[test]
 fn what_was_hidden_is_told_by_name() {
     let (_, filtered) = filtered(r#"{"tools":[{"name":"x"},{"name":"a"},{}],"prompts":[{}]}"#);
-    assert_eq!(filtered.hidden(), 2);
+    assert_eq!(filtered.hidden_count(), 2);
     assert_eq!(
         filtered.lists,
         [
-            Shown { offer: Offer::Tool, kept: 1, hidden: vec!["x".to_owned(), String::new()] },
-            Shown { offer: Offer::Prompt, kept: 1, hidden: Vec::new() },
+            FilteredList {
+                offer: OfferKind::Tool,
+                kept: 1,
+                hidden: vec!["x".to_owned(), String::new()]
+            },
+            FilteredList { offer: OfferKind::Prompt, kept: 1, hidden: Vec::new() },
         ]
     );
 }

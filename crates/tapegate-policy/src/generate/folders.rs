@@ -51,7 +51,7 @@ pub(super) fn folders(paths: &BTreeSet<String>, home: Option<&str>) -> Option<Ve
     }
     all.sort();
     let mut found = Vec::new();
-    if !cover(&all, &home, &mut found) {
+    if !find_covering_folders(&all, &home, &mut found) {
         return None;
     }
     found.sort();
@@ -89,7 +89,7 @@ fn parts(path: &str) -> Option<Vec<String>> {
 
 /// Collects the folders that contain `paths`, which are sorted; false if a broad folder was used
 /// itself.
-fn cover(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> bool {
+fn find_covering_folders(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> bool {
     let Some((first, last)) = paths.first().zip(paths.last()) else { return true };
     // In sorted order, the first and the last share the shortest prefix.
     let shared = first.iter().zip(last).take_while(|(one, two)| one == two).count();
@@ -110,7 +110,7 @@ fn cover(paths: &[Vec<String>], home: &[String], found: &mut Vec<String>) -> boo
             return false;
         }
         let end = rest.iter().take_while(|path| path.get(shared.len()) == next).count();
-        if !cover(&rest[..end], home, found) {
+        if !find_covering_folders(&rest[..end], home, found) {
             return false;
         }
         rest = &rest[end..];

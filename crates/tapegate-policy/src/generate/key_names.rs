@@ -4,7 +4,7 @@
 //! once, and a branch name too. Names do, and they are stable across servers.
 
 /// The words of a name, in lower case: `filePath`, `file_path` and `file-path` are `file`, `path`.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut previous = ' ';
     for letter in name.chars() {
@@ -32,11 +32,13 @@ fn singular(word: &str) -> &str {
 }
 
 fn last_is(name: &str, list: &[&str]) -> bool {
-    words(name).last().is_some_and(|word| list.contains(&singular(word)))
+    split_words(name).last().is_some_and(|word| list.contains(&singular(word)))
 }
 
-fn any_is(name: &str, list: &[&str]) -> bool {
-    words(name).iter().any(|word| list.contains(&singular(word)) || list.contains(&word.as_str()))
+fn has_word_in(name: &str, list: &[&str]) -> bool {
+    split_words(name)
+        .iter()
+        .any(|word| list.contains(&singular(word)) || list.contains(&word.as_str()))
 }
 
 /// A path in a file system.
@@ -181,12 +183,12 @@ pub(super) fn is_risky_switch(name: &str) -> bool {
         "amend",
         "reset",
     ];
-    any_is(name, WORDS)
+    has_word_in(name, WORDS)
 }
 
 /// A switch that makes a call less dangerous when it is on.
 pub(super) fn is_safety_switch(name: &str) -> bool {
-    let name = words(name).concat();
+    let name = split_words(name).concat();
     [
         "dryrun",
         "preview",
@@ -205,7 +207,7 @@ pub(super) fn is_safety_switch(name: &str) -> bool {
 
 /// A number that is an amount of money or work.
 pub(super) fn is_quantity(name: &str) -> bool {
-    any_is(
+    has_word_in(
         name,
         &[
             "amount", "price", "cost", "total", "budget", "quantity", "qty", "fee", "payment",
@@ -278,7 +280,7 @@ pub(super) fn is_reach(name: &str) -> bool {
     is_path(name)
         || is_url(name)
         || is_program(name)
-        || any_is(name, &["env", "header", "proxy", "token", "user", "as"])
+        || has_word_in(name, &["env", "header", "proxy", "token", "user", "as"])
 }
 
 #[cfg(test)]

@@ -8,30 +8,36 @@ use tapegate_core::side::Side;
 use super::*;
 use sample::{call, heard, sample};
 
-fn wish(cedar: bool) -> Wish {
+fn wish(cedar: bool) -> GenerateOptions {
     let head = vec!["A test.".to_owned()];
-    Wish { head, cedar: cedar.then(|| "observed.cedar".to_owned()), home: None }
+    GenerateOptions { head, cedar: cedar.then(|| "observed.cedar".to_owned()), home: None }
 }
 
 /// The decision of a generated policy about a call of a tool of `source`.
-fn outcome(made: &Generated, wish: &Wish, source: &str, name: &str, arguments: &str) -> Outcome {
-    of_policy(&tried(made, wish).unwrap(), source, name, arguments)
+fn outcome(
+    made: &GeneratedPolicy,
+    wish: &GenerateOptions,
+    source: &str,
+    name: &str,
+    arguments: &str,
+) -> DecisionOutcome {
+    of_policy(&reload(made, wish).unwrap(), source, name, arguments)
 }
 
-fn of_policy(policy: &Policy, source: &str, name: &str, arguments: &str) -> Outcome {
+fn of_policy(policy: &Policy, source: &str, name: &str, arguments: &str) -> DecisionOutcome {
     let arguments = Some(arguments.as_bytes());
-    let call = Call { source, method: "tools/call", name, arguments };
-    decide(policy, Profile::Production, &call, &Facts::default()).strict
+    let call = PolicyCall { source, method: "tools/call", name, arguments };
+    decide(policy, Profile::Production, &call, &CallFacts::default()).strict
 }
 
 /// Asserts whether each call passes, under rules and under Cedar.
-fn assert_passes(traffic: &Traffic, expected: bool, calls: &[(&str, &str)]) {
+fn assert_passes(traffic: &RecordedTraffic, expected: bool, calls: &[(&str, &str)]) {
     for cedar in [false, true] {
         let wish = wish(cedar);
         let made = generate(traffic, &wish).unwrap();
-        let policy = tried(&made, &wish).unwrap();
+        let policy = reload(&made, &wish).unwrap();
         for (name, arguments) in calls {
-            let passes = of_policy(&policy, "files", name, arguments) == Outcome::Forward;
+            let passes = of_policy(&policy, "files", name, arguments) == DecisionOutcome::Forward;
             assert_eq!(passes, expected, "cedar {cedar}: {name} {arguments}\n{}", made.policy);
         }
     }
@@ -62,7 +68,7 @@ fn arguments_that_were_never_used_do_not_pass_whatever_they_are_called() {
     let used = r#""path":"/srv/repo","remote":"origin","branch":"main""#;
     let mut traffic = heard(&[call("git_push", &format!("{{{used}}}"))]);
     let list = r#"{"jsonrpc":"2.0","id":"l","result":{"tools":[{"name":"git_push","inputSchema":{"properties":{"path":{"type":"string"},"remote":{"type":"string"},"branch":{"type":"string"},"remoteBranch":{"type":"string"},"confirmed":{"type":"boolean"},"dryRun":{"type":"boolean"},"depth":{"type":"integer"},"refs":{"type":"string"}}}}]}}"#;
-    traffic.hear("files", b"", Side::Server, list.as_bytes());
+    traffic.observe("files", b"", Side::Server, list.as_bytes());
     assert_passes(&traffic, true, &[("git_push", &format!("{{{used}}}"))]);
     for more in [
         r#""remoteBranch":"production""#,
@@ -144,10 +150,10 @@ fn attacks_do_not_pass() {
         ("list", r#"{"dirs":["/srv/a"],"opts":"{\"force\":true}"}"#),
     ] {
         let found = outcome(&made, &wish(false), "files", name, arguments);
-        assert_eq!(found, Outcome::Deny, "{name} {arguments}\n{}", made.policy);
+        assert_eq!(found, DecisionOutcome::Deny, "{name} {arguments}\n{}", made.policy);
     }
     let elsewhere = outcome(&made, &wish(false), "other", "ping", "{}");
-    assert_eq!(elsewhere, Outcome::Deny);
+    assert_eq!(elsewhere, DecisionOutcome::Deny);
 }
 
 #[test]
@@ -161,8 +167,8 @@ fn each_tool_has_one_rule_and_the_same_tapes_make_the_same_text() {
 
 #[test]
 fn calls_that_the_server_refused_do_not_count() {
-    let mut traffic = Traffic::default();
-    let mut say = |from, message: &str| traffic.hear("files", b"", from, message.as_bytes());
+    let mut traffic = RecordedTraffic::default();
+    let mut say = |from, message: &str| traffic.observe("files", b"", from, message.as_bytes());
     for (id, path) in [(1, "/srv/a"), (2, "/etc/passwd"), (3, "/var/x"), (4, "/srv/b")] {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
@@ -173,9 +179,9 @@ fn calls_that_the_server_refused_do_not_count() {
     say(Side::Server, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}"#);
     say(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"isError":false,"content":[]}}"#);
     // The fourth is never answered; the other session uses the same ids.
-    traffic.hear("files", b"2", Side::Server, br#"{"jsonrpc":"2.0","id":4,"error":{}}"#);
+    traffic.observe("files", b"2", Side::Server, br#"{"jsonrpc":"2.0","id":4,"error":{}}"#);
     traffic.end_tape();
-    assert_eq!((traffic.count(), traffic.refused()), (2, 2));
+    assert_eq!((traffic.count(), traffic.refused_count()), (2, 2));
     let made = generate(&traffic, &wish(false)).unwrap();
     assert!(made.policy.contains("path: { under: /srv }"), "{}", made.policy);
 }
@@ -238,29 +244,33 @@ fn secrets_and_their_placeholders_are_not_written_down() {
         let all = format!("{}{:?}", made.policy, made.cedar);
         assert!(!all.contains("ghp_") && !all.contains("REDACTED"), "{all}");
         let other = outcome(&made, &wish, "files", "login", r#"{"token":"other"}"#);
-        assert_eq!(other, Outcome::Forward);
+        assert_eq!(other, DecisionOutcome::Forward);
     }
 }
 
 #[test]
 fn many_uris_become_a_folder_that_nothing_leads_out_of() {
-    let mut traffic = Traffic::default();
+    let mut traffic = RecordedTraffic::default();
     for n in 0..30 {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"file:///srv/{n}"}}}}"#
         );
-        traffic.hear("files", b"", Side::Client, message.as_bytes());
+        traffic.observe("files", b"", Side::Client, message.as_bytes());
     }
     traffic.end_tape();
     for cedar in [false, true] {
         let wish = wish(cedar);
         let made = generate(&traffic, &wish).unwrap();
-        let policy = tried(&made, &wish).unwrap();
+        let policy = reload(&made, &wish).unwrap();
         let passes = |uri: &str| {
-            let call =
-                Call { source: "files", method: "resources/read", name: uri, arguments: None };
-            decide(&policy, Profile::Production, &call, &Facts::default()).strict
-                == Outcome::Forward
+            let call = PolicyCall {
+                source: "files",
+                method: "resources/read",
+                name: uri,
+                arguments: None,
+            };
+            decide(&policy, Profile::Production, &call, &CallFacts::default()).strict
+                == DecisionOutcome::Forward
         };
         assert!(passes("file:///srv/31"));
         for bad in ["file:///etc/x", "file:///srv/../etc/x", "file:///srv/%2E%2e/etc/x"] {
@@ -310,7 +320,7 @@ proptest! {
         prop_assert!(!traffic.is_empty());
         let made = generate(&traffic, &wish(false)).map_err(TestCaseError::fail)?;
         let stranger = outcome(&made, &wish(false), "files", "stranger", "{}");
-        prop_assert_eq!(stranger, Outcome::Deny);
+        prop_assert_eq!(stranger, DecisionOutcome::Deny);
         generate(&traffic, &wish(true)).map_err(TestCaseError::fail)?;
     }
 }

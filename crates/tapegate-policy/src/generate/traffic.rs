@@ -7,43 +7,43 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tapegate_cedar::Tool;
-use tapegate_core::frame::{Body, Envelope, Frame, array_items, elements};
+use tapegate_cedar::ToolDefinition;
+use tapegate_core::frame::{Envelope, Frame, FrameBody, array_items, elements};
 use tapegate_core::json::{compact, member, string};
 use tapegate_core::side::Side;
 
-use crate::gated::Gated;
-use crate::inspect::{Target, targets};
+use crate::gated_requests::GatedMethod;
+use crate::inspect::{CallTarget, find_targets};
 
 /// The target of a call: server, method, name.
-type Thing = (String, String, String);
+type CallIdentity = (String, String, String);
 
 /// A call that waits for its response: its target and arguments.
-type Waiting = (Thing, Option<Vec<u8>>);
+type AwaitedCall = (CallIdentity, Option<Vec<u8>>);
 
 /// The calls to servers, and the tools that they define.
 #[derive(Debug, Clone, Default)]
-pub struct Traffic {
+pub struct RecordedTraffic {
     /// The arguments of all calls by target, with the number of calls.
-    things: BTreeMap<Thing, BTreeMap<Option<Vec<u8>>, usize>>,
+    things: BTreeMap<CallIdentity, BTreeMap<Option<Vec<u8>>, usize>>,
     /// The last `inputSchema` of each tool, by server and name.
     tools: BTreeMap<(String, String), String>,
     /// Calls without a response so far, by session and id.
-    waiting: BTreeMap<(Vec<u8>, Vec<u8>), Vec<Waiting>>,
+    waiting: BTreeMap<(Vec<u8>, Vec<u8>), Vec<AwaitedCall>>,
     /// The number of calls that the server refused.
     refused: usize,
 }
 
-impl Traffic {
+impl RecordedTraffic {
     /// Adds a message of a session.
-    pub fn hear(&mut self, server: &str, session: &[u8], from: Side, message: &[u8]) {
+    pub fn observe(&mut self, server: &str, session: &[u8], from: Side, message: &[u8]) {
         let frame = Frame::read(message);
         match frame.body() {
-            Body::Message(envelope) => self.take(server, session, from, envelope),
-            Body::Batch { .. } => {
+            FrameBody::Message(envelope) => self.observe_message(server, session, from, envelope),
+            FrameBody::Batch { .. } => {
                 for element in elements(frame.text()) {
                     if let Some(envelope) = element.envelope() {
-                        self.take(server, session, from, envelope);
+                        self.observe_message(server, session, from, envelope);
                     }
                 }
             }
@@ -58,25 +58,25 @@ impl Traffic {
         }
     }
 
-    fn take(&mut self, server: &str, session: &[u8], from: Side, said: &Envelope<'_>) {
+    fn observe_message(&mut self, server: &str, session: &[u8], from: Side, msg: &Envelope<'_>) {
         if from == Side::Server {
-            self.answered(session, said);
-            return self.defined(server, said);
+            self.observe_answer(session, msg);
+            return self.observe_definitions(server, msg);
         }
-        let method = said.method.map(|method| method.decode());
-        let Some(gated) = method.as_deref().and_then(Gated::of) else { return };
-        let Ok(target) = targets(said, gated) else { return };
+        let method = msg.method.map(|method| method.decode());
+        let Some(gated) = method.as_deref().and_then(GatedMethod::of) else { return };
+        let Ok(target) = find_targets(msg, gated) else { return };
         let names = match target {
-            Target::One(name) => vec![name],
-            Target::Each(names) => names,
-            Target::Nothing => Vec::new(),
+            CallTarget::One(name) => vec![name],
+            CallTarget::Each(names) => names,
+            CallTarget::Nothing => Vec::new(),
         };
         let called = names.into_iter().map(Cow::into_owned).map(|name| {
             let thing = (server.to_owned(), gated.method().to_owned(), name);
-            (thing, said.arguments.map(|arguments| compact(arguments).into_owned()))
+            (thing, msg.arguments.map(|arguments| compact(arguments).into_owned()))
         });
-        let called: Vec<Waiting> = called.collect();
-        match said.id {
+        let called: Vec<AwaitedCall> = called.collect();
+        match msg.id {
             Some(id) => {
                 let key = (session.to_owned(), id.to_owned());
                 // The id is reused before it was answered, so the earlier call has no response.
@@ -90,23 +90,23 @@ impl Traffic {
         }
     }
 
-    fn answered(&mut self, session: &[u8], said: &Envelope<'_>) {
-        let Some(id) = said.id.filter(|_| said.method.is_none()) else { return };
+    fn observe_answer(&mut self, session: &[u8], msg: &Envelope<'_>) {
+        let Some(id) = msg.id.filter(|_| msg.method.is_none()) else { return };
         let Some(calls) = self.waiting.remove(&(session.to_owned(), id.to_owned())) else { return };
-        let is_error = said.result.and_then(|result| member(result, "isError"));
-        if said.result.is_none() || is_error == Some(b"true") {
+        let is_error = msg.result.and_then(|result| member(result, "isError"));
+        if msg.result.is_none() || is_error == Some(b"true") {
             self.refused += calls.len();
             return;
         }
         calls.into_iter().for_each(|(thing, arguments)| self.count_call(thing, arguments));
     }
 
-    fn count_call(&mut self, thing: Thing, arguments: Option<Vec<u8>>) {
+    fn count_call(&mut self, thing: CallIdentity, arguments: Option<Vec<u8>>) {
         *self.things.entry(thing).or_default().entry(arguments).or_default() += 1;
     }
 
-    fn defined(&mut self, server: &str, said: &Envelope<'_>) {
-        let tools = said.result.and_then(|result| member(result, "tools"));
+    fn observe_definitions(&mut self, server: &str, msg: &Envelope<'_>) {
+        let tools = msg.result.and_then(|result| member(result, "tools"));
         for tool in tools.map(array_items).unwrap_or_default() {
             let name = member(tool, "name").and_then(string);
             let schema = member(tool, "inputSchema");
@@ -128,7 +128,7 @@ impl Traffic {
     }
 
     /// The number of calls left out because the server responded with an error.
-    pub fn refused(&self) -> usize {
+    pub fn refused_count(&self) -> usize {
         self.refused
     }
 
@@ -151,7 +151,7 @@ impl Traffic {
     /// All targets, with the arguments and the number of calls.
     pub(super) fn things(
         &self,
-    ) -> impl Iterator<Item = (&Thing, &BTreeMap<Option<Vec<u8>>, usize>)> {
+    ) -> impl Iterator<Item = (&CallIdentity, &BTreeMap<Option<Vec<u8>>, usize>)> {
         self.things.iter()
     }
 
@@ -161,8 +161,8 @@ impl Traffic {
     }
 
     /// The tools as they were defined.
-    pub fn tools(&self) -> Vec<Tool> {
-        let tools = self.tools.iter().map(|((server, name), schema)| Tool {
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        let tools = self.tools.iter().map(|((server, name), schema)| ToolDefinition {
             server: server.clone(),
             name: name.clone(),
             input_schema: schema.clone(),

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::Wish;
-use super::limit::{Limit, Row, path_text};
-use super::uses::{Server, Uris, Use};
-use super::words::{calls, comment, literal, yaml, yaml_value};
-use crate::gated::Offer;
+use super::GenerateOptions;
+use super::argument_limit::{ArgumentLimit, ValueLimit, path_text};
+use super::literals::{calls, comment, literal, yaml, yaml_value};
+use super::server_uses::{NamedUse, ResourceUses, ServerUses};
+use crate::gated_requests::OfferKind;
 
 /// The text of the policy.
-pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
+pub(super) fn write(servers: &[ServerUses], wish: &GenerateOptions) -> String {
     let mut out = String::new();
     for line in &wish.head {
         let _ = writeln!(out, "# {}", comment(line));
@@ -35,13 +35,13 @@ pub(super) fn write(servers: &[Server], wish: &Wish) -> String {
     out
 }
 
-fn source(server: &Server, out: &mut String) {
+fn source(server: &ServerUses, out: &mut String) {
     let _ = writeln!(out, "  - id: {}\n    expose:\n      mode: allowlist", yaml(&server.id));
     let prompts = server.prompts.iter().map(|one| one.name.as_str());
     let mut prompts: Vec<String> =
-        prompts.chain(server.completed(Offer::Prompt)).map(literal).collect();
-    let mut uris: Vec<String> = server.resources.iter().flat_map(Uris::globs).collect();
-    uris.extend(server.completed(Offer::Template).map(literal));
+        prompts.chain(server.completed_names(OfferKind::Prompt)).map(literal).collect();
+    let mut uris: Vec<String> = server.resources.iter().flat_map(ResourceUses::globs).collect();
+    uris.extend(server.completed_names(OfferKind::Template).map(literal));
     let tools = server.tools.iter().map(|one| literal(&one.name)).collect();
     for list in [&mut prompts, &mut uris] {
         list.sort();
@@ -52,7 +52,7 @@ fn source(server: &Server, out: &mut String) {
     }
 }
 
-impl Uris {
+impl ResourceUses {
     /// The globs that match these resources.
     fn globs(&self) -> Vec<String> {
         match &self.folder {
@@ -74,7 +74,7 @@ fn list(out: &mut String, indent: usize, key: &str, texts: &[String]) {
     }
 }
 
-fn rules(server: &Server, out: &mut String) {
+fn rules(server: &ServerUses, out: &mut String) {
     for one in &server.tools {
         rule(server, "tools/call", one, out);
     }
@@ -99,21 +99,21 @@ fn rules(server: &Server, out: &mut String) {
 }
 
 /// Writes the rule for one item.
-fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
+fn rule(server: &ServerUses, method: &str, one: &NamedUse, out: &mut String) {
     let shown = comment(&one.name);
     let _ = writeln!(out, "\n    # `{shown}` of `{}`: {}", comment(&server.id), calls(one.count));
     if !one.limits.open.is_empty() {
         let open: Vec<String> = one.limits.open.iter().map(|name| comment(name)).collect();
         let _ = writeln!(out, "    # May be anything: {}", open.join(", "));
     }
-    for (name, why) in &one.limits.risks {
-        let _ = writeln!(out, "    # Look at `{}`: {why}.", comment(name));
+    for (name, reason) in &one.limits.risks {
+        let _ = writeln!(out, "    # Look at `{}`: {reason}.", comment(name));
     }
     let _ = writeln!(out, "    - match: {}\n      action: forward", yaml(&literal(&one.name)));
     scope(server, method, out);
     // A closed rule refuses arguments that it does not name, so unused ones need no test.
-    let is_said = |row: &&Row| !(one.is_closed && row.limit == Limit::Absent);
-    let rows: Vec<&Row> = one.limits.rows.iter().filter(is_said).collect();
+    let is_said = |row: &&ArgumentLimit| !(one.is_closed && row.limit == ValueLimit::Absent);
+    let rows: Vec<&ArgumentLimit> = one.limits.rows.iter().filter(is_said).collect();
     if !rows.is_empty() {
         out.push_str("      arguments:\n");
     }
@@ -129,38 +129,40 @@ fn rule(server: &Server, method: &str, one: &Use, out: &mut String) {
     }
 }
 
-fn scope(server: &Server, method: &str, out: &mut String) {
+fn scope(server: &ServerUses, method: &str, out: &mut String) {
     if server.id != "*" {
         let _ = writeln!(out, "      source: {}", yaml(&literal(&server.id)));
     }
     let _ = writeln!(out, "      method: {method}");
 }
 
-impl Row {
+impl ArgumentLimit {
     /// The test that permits a value.
     fn test(&self) -> String {
         let test = match &self.limit {
-            Limit::OneOf(values) => match &values[..] {
+            ValueLimit::OneOf(values) => match &values[..] {
                 [one] => format!("equals: {}", yaml_value(one)),
                 all => {
                     let all: Vec<String> = all.iter().map(|value| yaml_value(value)).collect();
                     format!("in: [{}]", all.join(", "))
                 }
             },
-            Limit::Under(folders) => match &folders[..] {
+            ValueLimit::Under(folders) => match &folders[..] {
                 [one] => format!("under: {}", yaml(one)),
                 all => {
                     let all: Vec<String> = all.iter().map(|folder| yaml(folder)).collect();
                     format!("under: [{}]", all.join(", "))
                 }
             },
-            Limit::Relative(folders) => format!("regex: {}", yaml(&relative(folders))),
-            Limit::Origins(origins) => {
+            ValueLimit::Relative(folders) => {
+                format!("regex: {}", yaml(&relative_path_regex(folders)))
+            }
+            ValueLimit::Origins(origins) => {
                 let hosts: Vec<String> = origins.iter().map(|one| escaped_regex(one)).collect();
                 format!("regex: {}", yaml(&format!("^({})([/?#]|$)", hosts.join("|"))))
             }
-            Limit::Range(least, most) => format!("min: {least}, max: {most}"),
-            Limit::Absent => return "{ exists: false }".to_owned(),
+            ValueLimit::Range(least, most) => format!("min: {least}, max: {most}"),
+            ValueLimit::Absent => return "{ exists: false }".to_owned(),
         };
         match self.required {
             true => format!("{{ {test} }}"),
@@ -170,7 +172,7 @@ impl Row {
 }
 
 /// A regular expression for relative paths below folders: no step is `..`, and none is absolute.
-fn relative(folders: &[String]) -> String {
+fn relative_path_regex(folders: &[String]) -> String {
     const STEP: &str = r"\.?[^./\\%~$\x00-\x1f][^/\\%\x00-\x1f]*";
     let folder = |folder: &String| match folder.as_str() {
         "." => format!("\\.|{STEP}(/+{STEP})*/?"),

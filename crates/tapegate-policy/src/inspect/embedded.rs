@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
-use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
+use tapegate_core::json::{Cursor, JsonFault as NoJson, JsonKind, JsonStr};
 
 /// A text that every message contains once, and escapes that may hide letters of it.
 const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
@@ -15,14 +15,14 @@ const MARKS: [&str; 3] = ["jsonrpc", "\\u006", "\\u007"];
 static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS));
 
 /// Whether a string in a message, which must be JSON, contains another message after a line end.
-pub(super) fn found(message: &[u8]) -> bool {
+pub(super) fn contains_message(message: &[u8]) -> bool {
     // A message contains quotes, which must be escaped in a string.
     let escaped = memchr::memchr(b'\\', message).is_some();
-    escaped && odd(message) && strings(message).unwrap_or(true)
+    escaped && may_hold_second_message(message) && strings(message).unwrap_or(true)
 }
 
 /// Whether a text may contain a second message.
-fn odd(message: &[u8]) -> bool {
+fn may_hold_second_message(message: &[u8]) -> bool {
     let Some(searcher) = SEARCHER.as_ref() else { return true };
     let mut marks = searcher.find_iter(message);
     // The first mark is the message's own, unless it is an escape.
@@ -34,11 +34,11 @@ fn strings(message: &[u8]) -> Result<bool, NoJson> {
     let mut levels: Vec<(bool, bool)> = Vec::new();
     loop {
         match cursor.kind()? {
-            Kind::Object | Kind::Array => {
-                let object = cursor.open()? == Kind::Object;
+            JsonKind::Object | JsonKind::Array => {
+                let object = cursor.open()? == JsonKind::Object;
                 levels.push((object, true));
             }
-            Kind::String => {
+            JsonKind::String => {
                 if holds_message(cursor.string()?) {
                     return Ok(true);
                 }
@@ -54,7 +54,7 @@ fn strings(message: &[u8]) -> Result<bool, NoJson> {
                     }
                     break;
                 }
-            } else if cursor.element(first)? {
+            } else if cursor.next_element(first)? {
                 break;
             }
             levels.pop();
@@ -63,7 +63,7 @@ fn strings(message: &[u8]) -> Result<bool, NoJson> {
 }
 
 /// Whether a line of a string, other than its first, starts with a message.
-fn holds_message(text: Str<'_>) -> bool {
+fn holds_message(text: JsonStr<'_>) -> bool {
     let text = text.decode();
     let mut lines = text.split(ends_line);
     lines.next();

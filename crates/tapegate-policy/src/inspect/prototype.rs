@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use aho_corasick::packed::Searcher;
 use memchr::memmem::Finder;
 use tapegate_core::frame::fold;
-use tapegate_core::json::{Cursor, Fault as NoJson, Kind, Str};
+use tapegate_core::json::{Cursor, JsonFault as NoJson, JsonKind, JsonStr};
 
 /// The start of such a key, unless letters of it are escaped.
 static START: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"__"));
@@ -21,7 +21,7 @@ static ESCAPES: LazyLock<Option<Searcher>> =
 
 /// Whether an object in a JSON text has a member `__proto__` at any depth; `escaped` says whether
 /// the text may contain a backslash. For nearly every text one search is enough.
-pub(super) fn found(text: &[u8], escaped: bool) -> bool {
+pub(super) fn contains_prototype_key(text: &[u8], escaped: bool) -> bool {
     let begins = |at: usize| matches!(text.get(at + 3), Some(b'p' | b'P' | b'\\'));
     let may_be = START.find_iter(text).any(begins)
         || escaped && ESCAPES.as_ref().is_none_or(|escapes| escapes.find(text).is_some());
@@ -30,7 +30,7 @@ pub(super) fn found(text: &[u8], escaped: bool) -> bool {
 
 /// Whether some reader takes a key for `__proto__`, ignoring escapes, case, NULs and unpaired
 /// surrogates.
-fn is_prototype(key: Str<'_>) -> bool {
+fn is_prototype(key: JsonStr<'_>) -> bool {
     *fold(key) == *b"__proto__"
 }
 
@@ -38,8 +38,8 @@ fn any_key(text: &[u8]) -> Result<bool, NoJson> {
     let mut cursor = Cursor::new(text)?;
     let mut levels: Vec<(bool, bool)> = Vec::new();
     loop {
-        if matches!(cursor.kind()?, Kind::Object | Kind::Array) {
-            levels.push((cursor.open()? == Kind::Object, true));
+        if matches!(cursor.kind()?, JsonKind::Object | JsonKind::Array) {
+            levels.push((cursor.open()? == JsonKind::Object, true));
         } else {
             cursor.value()?;
         }
@@ -53,7 +53,7 @@ fn any_key(text: &[u8]) -> Result<bool, NoJson> {
                     }
                     break;
                 }
-            } else if cursor.element(first)? {
+            } else if cursor.next_element(first)? {
                 break;
             }
             levels.pop();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn is_found(text: &str) -> bool {
-        found(text.as_bytes(), text.contains('\\'))
+        contains_prototype_key(text.as_bytes(), text.contains('\\'))
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use tapegate_core::frame::{self, Envelope};
-use tapegate_core::json::{Cursor, Kind, Str, member};
+use tapegate_core::json::{Cursor, JsonKind, JsonStr, member};
 
-use super::Fault;
-use crate::gated::Gated;
+use super::MessageFault;
+use crate::gated_requests::GatedMethod;
 
 /// What a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum CallTarget<'a> {
     /// One item.
     One(Cow<'a, str>),
     /// Any number of items.
@@ -23,25 +23,28 @@ pub enum Target<'a> {
 ///
 /// A subscription with nothing but `_meta` asks for nothing: clients use it to find out whether the
 /// server still has the method, which 2026-07-28 removed. The server must answer it.
-pub fn targets<'a>(said: &Envelope<'a>, gated: Gated) -> Result<Target<'a>, Fault> {
-    let subscribes = matches!(gated, Gated::Subscribe | Gated::Unsubscribe);
-    if subscribes && said.params.is_some_and(has_only_meta) {
-        return Ok(Target::Nothing);
+pub fn find_targets<'a>(
+    envelope: &Envelope<'a>,
+    gated: GatedMethod,
+) -> Result<CallTarget<'a>, MessageFault> {
+    let subscribes = matches!(gated, GatedMethod::Subscribe | GatedMethod::Unsubscribe);
+    if subscribes && envelope.params.is_some_and(has_only_meta) {
+        return Ok(CallTarget::Nothing);
     }
     let one = match gated {
-        Gated::Call | Gated::Prompt => said.name,
-        Gated::Read | Gated::Subscribe | Gated::Unsubscribe => said.uri,
-        Gated::Complete => said.params.and_then(completed),
-        Gated::Listen => return listened(said.params.unwrap_or(b"{}")),
+        GatedMethod::Call | GatedMethod::Prompt => envelope.name,
+        GatedMethod::Read | GatedMethod::Subscribe | GatedMethod::Unsubscribe => envelope.uri,
+        GatedMethod::Complete => envelope.params.and_then(completion_target),
+        GatedMethod::Listen => return subscription_targets(envelope.params.unwrap_or(b"{}")),
     };
-    name(one.ok_or(Fault::Nameless)?).map(Target::One)
+    name(one.ok_or(MessageFault::Nameless)?).map(CallTarget::One)
 }
 
 /// Whether `_meta` is the only member.
 fn has_only_meta(params: &[u8]) -> bool {
     let members = || {
         let mut cursor = Cursor::new(params).ok()?;
-        if cursor.open().ok()? != Kind::Object {
+        if cursor.open().ok()? != JsonKind::Object {
             return None;
         }
         let (mut first, mut only) = (true, false);
@@ -58,7 +61,7 @@ fn has_only_meta(params: &[u8]) -> bool {
 }
 
 /// The prompt or resource whose arguments are completed.
-fn completed(params: &[u8]) -> Option<Str<'_>> {
+fn completion_target(params: &[u8]) -> Option<JsonStr<'_>> {
     let wanted = member(params, "ref")?;
     let kind = string(member(wanted, "type")?)?;
     let (prompt, resource) = (member(wanted, "name"), member(wanted, "uri"));
@@ -71,40 +74,40 @@ fn completed(params: &[u8]) -> Option<Str<'_>> {
 
 /// The resources whose changes are subscribed to. Only the form that the protocol defines is
 /// accepted, since a server might read subscriptions from a string or a list.
-fn listened(params: &[u8]) -> Result<Target<'_>, Fault> {
+fn subscription_targets(params: &[u8]) -> Result<CallTarget<'_>, MessageFault> {
     if params.first() != Some(&b'{') {
-        return Err(Fault::Nameless);
+        return Err(MessageFault::Nameless);
     }
     let wanted = match member(params, "notifications") {
-        None | Some(b"null") => return Ok(Target::Nothing),
+        None | Some(b"null") => return Ok(CallTarget::Nothing),
         Some(wanted) if wanted.first() == Some(&b'{') => wanted,
-        Some(_) => return Err(Fault::Nameless),
+        Some(_) => return Err(MessageFault::Nameless),
     };
-    if has_twin(wanted, "resourceSubscriptions") {
-        return Err(Fault::Twin);
+    if has_lookalike_member(wanted, "resourceSubscriptions") {
+        return Err(MessageFault::Twin);
     }
     let uris = match member(wanted, "resourceSubscriptions") {
-        None | Some(b"null") => return Ok(Target::Nothing),
+        None | Some(b"null") => return Ok(CallTarget::Nothing),
         Some(uris) if uris.first() == Some(&b'[') => frame::array_items(uris),
-        Some(_) => return Err(Fault::Nameless),
+        Some(_) => return Err(MessageFault::Nameless),
     };
     if uris.is_empty() {
-        return Ok(Target::Nothing);
+        return Ok(CallTarget::Nothing);
     }
-    let names = uris.into_iter().map(|item| name(string(item).ok_or(Fault::Nameless)?));
-    names.collect::<Result<_, _>>().map(Target::Each)
+    let names = uris.into_iter().map(|item| name(string(item).ok_or(MessageFault::Nameless)?));
+    names.collect::<Result<_, _>>().map(CallTarget::Each)
 }
 
 /// Whether an object has a member whose name is confusable with `name`, but not equal to it.
-fn has_twin(object: &[u8], name: &str) -> bool {
+fn has_lookalike_member(object: &[u8], name: &str) -> bool {
     let twin = || {
         let mut cursor = Cursor::new(object).ok()?;
-        if cursor.open().ok()? != Kind::Object {
+        if cursor.open().ok()? != JsonKind::Object {
             return None;
         }
         let mut first = true;
         while let Some(key) = cursor.key(&mut first).ok()? {
-            if !key.is(name) && frame::careless(key, &[name]).is_some() {
+            if !key.is(name) && frame::lenient_key_match(key, &[name]).is_some() {
                 return Some(());
             }
             cursor.value().ok()?;
@@ -115,20 +118,20 @@ fn has_twin(object: &[u8], name: &str) -> bool {
 }
 
 /// The decoded name, if all readers decode it alike.
-fn name(text: Str<'_>) -> Result<Cow<'_, str>, Fault> {
-    if text.escaped && lone(text) {
-        return Err(Fault::Surrogate);
+fn name(text: JsonStr<'_>) -> Result<Cow<'_, str>, MessageFault> {
+    if text.escaped && has_lone_surrogate(text) {
+        return Err(MessageFault::Surrogate);
     }
     let name = text.decode();
-    if text.escaped && name.contains('\0') { Err(Fault::Nul) } else { Ok(name) }
+    if text.escaped && name.contains('\0') { Err(MessageFault::Nul) } else { Ok(name) }
 }
 
 /// Whether a string contains an unpaired surrogate.
-pub(super) fn lone(text: Str<'_>) -> bool {
+pub(super) fn has_lone_surrogate(text: JsonStr<'_>) -> bool {
     text.scalars().any(|code| (0xd800..0xe000).contains(&code))
 }
 
-fn string(text: &[u8]) -> Option<Str<'_>> {
+fn string(text: &[u8]) -> Option<JsonStr<'_>> {
     let mut cursor = Cursor::new(text).ok()?;
-    if cursor.kind().ok()? == Kind::String { cursor.string().ok() } else { None }
+    if cursor.kind().ok()? == JsonKind::String { cursor.string().ok() } else { None }
 }

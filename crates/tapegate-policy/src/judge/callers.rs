@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 
-use crate::decide::Principal;
+use crate::decide::PolicyPrincipal;
 
 /// How many sessions are remembered.
 const SESSIONS_MAX: usize = 4096;
@@ -18,34 +18,34 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// The clients that have introduced themselves.
 #[derive(Debug, Default)]
-pub(crate) struct Callers {
+pub(crate) struct CallerRegistry {
     /// The caller, as far as it is known before any client has introduced itself.
-    base: Principal,
-    by_session: HashMap<u32, Principal, RandomState>,
+    base: PolicyPrincipal,
+    by_session: HashMap<u32, PolicyPrincipal, RandomState>,
     /// The last introduction that came with a request, if it was short, and the caller it
     /// described.
-    last: Option<(Vec<u8>, Principal)>,
+    last: Option<(Vec<u8>, PolicyPrincipal)>,
 }
 
-impl Callers {
-    pub(super) fn new(base: Principal) -> Self {
+impl CallerRegistry {
+    pub(super) fn new(base: PolicyPrincipal) -> Self {
         Self { base, ..Self::default() }
     }
 
     /// Handles an `initialize`.
-    pub(super) fn introduce(&mut self, session: u32, envelope: &Envelope<'_>) {
+    pub(super) fn note_initialize(&mut self, session: u32, envelope: &Envelope<'_>) {
         let info = envelope.params.and_then(|params| json::member(params, "clientInfo"));
         if let Some(client) = info.and_then(name) {
             if self.by_session.len() >= SESSIONS_MAX {
                 self.by_session.clear();
             }
-            let principal = Principal { client: Some(client), ..self.base.clone() };
+            let principal = PolicyPrincipal { client: Some(client), ..self.base.clone() };
             self.by_session.insert(session, principal);
         }
     }
 
     /// The caller of a message.
-    pub(crate) fn caller(&mut self, session: u32, envelope: &Envelope<'_>) -> &Principal {
+    pub(crate) fn caller(&mut self, session: u32, envelope: &Envelope<'_>) -> &PolicyPrincipal {
         let Some(info) = envelope.client_info else {
             return self.by_session.get(&session).unwrap_or(&self.base);
         };
@@ -53,7 +53,7 @@ impl Callers {
             let client = name(info).or_else(|| self.base.client.clone());
             // A long one is not cached and is parsed again next time.
             let known = if info.len() <= INFO_BYTES_MAX { info.to_vec() } else { Vec::new() };
-            self.last = Some((known, Principal { client, ..self.base.clone() }));
+            self.last = Some((known, PolicyPrincipal { client, ..self.base.clone() }));
         }
         self.last.as_ref().map_or(&self.base, |(_, principal)| principal)
     }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_long_introduction_is_believed_but_not_kept() {
-        let mut callers = Callers::default();
+        let mut callers = CallerRegistry::default();
         let long = format!(r#"{{"name":"long","version":"{}"}}"#, "x".repeat(1 << 20));
         for (info, client) in
             [(long.as_str(), "long"), (r#"{"name":"a"}"#, "a"), (&long, "long"), (&long, "long")]

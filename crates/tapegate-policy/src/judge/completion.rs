@@ -4,8 +4,8 @@
 //! far, and the arguments given before. A rule that stops a call with these arguments also stops
 //! their completion, since the response reveals what they lead to.
 
-use tapegate_core::frame::careless;
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::frame::lenient_key_match;
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
 
 /// Arguments that are not JSON, so that every rule that stops calls by arguments applies.
 const UNCLEAR: &[u8] = b"?";
@@ -13,7 +13,7 @@ const UNCLEAR: &[u8] = b"?";
 /// The arguments in the params of a completion, as one object; `None` if there are none.
 pub(super) fn arguments(params: &[u8]) -> Option<Vec<u8>> {
     let mut members = Vec::new();
-    match gather(params, &mut members) {
+    match collect_arguments(params, &mut members) {
         Ok(true) if members.is_empty() => None,
         Ok(true) => {
             let members: Vec<Vec<u8>> =
@@ -25,18 +25,21 @@ pub(super) fn arguments(params: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The raw text of a key, without its quotes, and that of its value.
-type Member<'p> = (&'p [u8], &'p [u8]);
+type RawMember<'p> = (&'p [u8], &'p [u8]);
 
 /// Collects the members of all arguments; false if they cannot be determined.
-fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+fn collect_arguments<'p>(
+    params: &'p [u8],
+    members: &mut Vec<RawMember<'p>>,
+) -> Result<bool, JsonFault> {
     let mut is_clear = true;
     each_member(params, |name, _, value| {
         match name {
-            "argument" => match typed(value)? {
+            "argument" => match typed_argument(value)? {
                 Some(member) => members.push(member),
                 None => is_clear = false,
             },
-            "context" => is_clear &= given(value, members)?,
+            "context" => is_clear &= given_arguments(value, members)?,
             // Not in any revision of the protocol, but a server may accept them.
             "arguments" => is_clear &= copy(value, members)?,
             _ => {}
@@ -47,7 +50,7 @@ fn gather<'p>(params: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, F
 }
 
 /// The argument being completed: its name and the value typed so far.
-fn typed(argument: &[u8]) -> Result<Option<Member<'_>>, Fault> {
+fn typed_argument(argument: &[u8]) -> Result<Option<RawMember<'_>>, JsonFault> {
     let (mut key, mut typed) = (None, None);
     if !is_object(argument) {
         return Ok(None);
@@ -66,7 +69,10 @@ fn typed(argument: &[u8]) -> Result<Option<Member<'_>>, Fault> {
 }
 
 /// Collects the arguments that were given before.
-fn given<'p>(context: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+fn given_arguments<'p>(
+    context: &'p [u8],
+    members: &mut Vec<RawMember<'p>>,
+) -> Result<bool, JsonFault> {
     let mut is_clear = is_object(context) || context == b"null";
     if !is_object(context) {
         return Ok(is_clear);
@@ -81,7 +87,7 @@ fn given<'p>(context: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, F
 }
 
 /// Copies the members of an object; false for any other value but `null`.
-fn copy<'p>(object: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fault> {
+fn copy<'p>(object: &'p [u8], members: &mut Vec<RawMember<'p>>) -> Result<bool, JsonFault> {
     if !is_object(object) {
         return Ok(object == b"null");
     }
@@ -96,16 +102,16 @@ fn copy<'p>(object: &'p [u8], members: &mut Vec<Member<'p>>) -> Result<bool, Fau
 /// the value.
 fn each_member<'p>(
     object: &'p [u8],
-    mut show: impl FnMut(&str, &'p [u8], &'p [u8]) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    mut show: impl FnMut(&str, &'p [u8], &'p [u8]) -> Result<(), JsonFault>,
+) -> Result<(), JsonFault> {
     const NAMES: &[&str] = &["argument", "context", "arguments", "name", "value"];
     let mut cursor = Cursor::new(object)?;
-    if cursor.open()? != Kind::Object {
+    if cursor.open()? != JsonKind::Object {
         return Ok(());
     }
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
-        let name = careless(key, NAMES).map_or("", |name| NAMES[name]);
+        let name = lenient_key_match(key, NAMES).map_or("", |name| NAMES[name]);
         show(name, key.raw, cursor.value()?)?;
     }
     Ok(())

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::decide::{Decision, GateName, Outcome};
-use crate::filter::Shown;
-use crate::gated::Offer;
-use crate::inspect::Fault;
+use crate::decide::{Decision, DecisionOutcome, GateName};
+use crate::filter::FilteredList;
+use crate::gated_requests::OfferKind;
+use crate::inspect::MessageFault;
 use crate::model::Profile;
-use crate::pins::Drifted;
+use crate::pins::DriftedItem;
 
 /// The rank of a denial, the highest of all.
 const DENIED: u8 = 4;
@@ -18,24 +18,24 @@ const DENIED: u8 = 4;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement<'m> {
     /// The faults of its form. Production stops at these.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MessageFault>,
     /// Anomalies of its form that are only logged. Without a policy, all faults are anomalies.
-    pub anomalies: Vec<Fault>,
+    pub anomalies: Vec<MessageFault>,
     /// The decisions about everything it asks for.
-    pub calls: Calls<'m>,
+    pub calls: JudgedCalls<'m>,
     /// The lists in it, and which of their items are hidden.
-    pub lists: Vec<Shown>,
+    pub lists: Vec<FilteredList>,
     /// The message without the hidden items, if there are any.
     pub filtered: Option<Vec<u8>>,
     /// Newly found definitions in its lists that differ from the accepted ones.
-    pub drifted: Vec<Drifted>,
+    pub drifted: Vec<DriftedItem>,
     /// For a batch, its elements in order.
     pub elements: Vec<Self>,
 }
 
 /// The calls of a message: nearly always one, which needs no allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Calls<'m> {
+pub enum JudgedCalls<'m> {
     /// No decision was needed.
     #[default]
     None,
@@ -45,9 +45,9 @@ pub enum Calls<'m> {
     Many(Vec<JudgedCall<'m>>),
 }
 
-impl Calls<'_> {
+impl JudgedCalls<'_> {
     /// These calls and others.
-    pub(super) fn and(self, others: Self) -> Self {
+    pub(super) fn merge(self, others: Self) -> Self {
         let listed = |calls| match calls {
             Self::None => Vec::new(),
             Self::One(call) => vec![call],
@@ -68,7 +68,7 @@ pub struct JudgedCall<'m> {
     /// The method, as rules name it.
     pub method: Cow<'m, str>,
     /// The kind of item asked for, if the server offers such items.
-    pub offer: Option<Offer>,
+    pub offer: Option<OfferKind>,
     /// The name of the tool or prompt, or the URI; empty for a method that has none.
     pub name: Cow<'m, str>,
     /// The decision; `None` without a policy. Shared, since decisions are cached.
@@ -83,10 +83,10 @@ impl<'m> Judgement<'m> {
         let elements = self.elements.into_iter().map(Judgement::into_owned);
         Judgement {
             calls: match self.calls {
-                Calls::None => Calls::None,
-                Calls::One(call) => Calls::One(call.into_owned()),
-                Calls::Many(calls) => {
-                    Calls::Many(calls.into_iter().map(JudgedCall::into_owned).collect())
+                JudgedCalls::None => JudgedCalls::None,
+                JudgedCalls::One(call) => JudgedCalls::One(call.into_owned()),
+                JudgedCalls::Many(calls) => {
+                    JudgedCalls::Many(calls.into_iter().map(JudgedCall::into_owned).collect())
                 }
             },
             elements: elements.collect(),
@@ -99,26 +99,26 @@ impl<'m> Judgement<'m> {
     }
 
     /// What production does with the message: the strictest outcome in it.
-    pub fn strict(&self) -> Outcome {
-        let deciding = self.deciding();
+    pub fn strict_outcome(&self) -> DecisionOutcome {
+        let deciding = self.decisive();
         if !deciding.faults.is_empty() {
-            return Outcome::Deny;
+            return DecisionOutcome::Deny;
         }
         let decision = deciding.worst_call().and_then(|call| call.decision.as_ref());
-        decision.map_or(Outcome::Forward, |decision| decision.strict.clone())
+        decision.map_or(DecisionOutcome::Forward, |decision| decision.strict.clone())
     }
 
     /// What is done with the message under a profile.
-    pub fn outcome(&self, profile: Profile) -> Outcome {
+    pub fn outcome(&self, profile: Profile) -> DecisionOutcome {
         match profile {
-            Profile::Production => self.strict(),
-            Profile::Development => Outcome::Forward,
+            Profile::Production => self.strict_outcome(),
+            Profile::Development => DecisionOutcome::Forward,
         }
     }
 
     /// The gate that decided.
     pub fn gate(&self) -> Option<GateName> {
-        let deciding = self.deciding();
+        let deciding = self.decisive();
         if !deciding.faults.is_empty() {
             return Some(GateName::Framing);
         }
@@ -126,12 +126,12 @@ impl<'m> Judgement<'m> {
     }
 
     /// The call that determines the outcome: the first with the strictest decision.
-    pub fn leading(&self) -> Option<&JudgedCall<'m>> {
-        self.deciding().worst_call()
+    pub fn leading_call(&self) -> Option<&JudgedCall<'m>> {
+        self.decisive().worst_call()
     }
 
     /// The judgement that determines the outcome: for a batch, the first of its strictest elements.
-    fn deciding(&self) -> &Self {
+    fn decisive(&self) -> &Self {
         let mut worst = self;
         for element in &self.elements {
             if element.rank() > worst.rank() {
@@ -162,7 +162,9 @@ impl<'m> Judgement<'m> {
 
     /// Whether this is an element of a batch that is not a message.
     pub(crate) fn is_stray(&self) -> bool {
-        let is_stray = |fault: &Fault| matches!(fault, Fault::NotAnObject | Fault::Shapeless);
+        let is_stray = |fault: &MessageFault| {
+            matches!(fault, MessageFault::NotAnObject | MessageFault::Shapeless)
+        };
         self.faults.iter().chain(&self.anomalies).any(is_stray)
     }
 
@@ -174,13 +176,13 @@ impl<'m> Judgement<'m> {
     }
 
     /// Its faults, including those of the elements of a batch.
-    pub fn faults(&self) -> impl Iterator<Item = Fault> {
+    pub fn faults(&self) -> impl Iterator<Item = MessageFault> {
         let within = self.elements.iter().flat_map(|element| &element.faults);
         self.faults.iter().chain(within).copied()
     }
 
     /// Its anomalies, including those of the elements of a batch.
-    pub fn anomalies(&self) -> impl Iterator<Item = Fault> {
+    pub fn anomalies(&self) -> impl Iterator<Item = MessageFault> {
         let within = self.elements.iter().flat_map(|element| &element.anomalies);
         self.anomalies.iter().chain(within).copied()
     }
@@ -192,7 +194,7 @@ impl<'m> Judgement<'m> {
     }
 
     /// Its lists, including those of the elements of a batch.
-    pub fn all_lists(&self) -> impl Iterator<Item = &Shown> {
+    pub fn all_lists(&self) -> impl Iterator<Item = &FilteredList> {
         let within = self.elements.iter().flat_map(|element| &element.lists);
         self.lists.iter().chain(within)
     }
@@ -210,14 +212,14 @@ impl JudgedCall<'_> {
     fn rank(&self) -> u8 {
         match self.decision.as_ref().map(|decision| &decision.strict) {
             None => 1,
-            Some(Outcome::Forward) => 2,
-            Some(Outcome::Hold { .. }) => 3,
-            Some(Outcome::Deny) => DENIED,
+            Some(DecisionOutcome::Forward) => 2,
+            Some(DecisionOutcome::Hold { .. }) => 3,
+            Some(DecisionOutcome::Deny) => DENIED,
         }
     }
 }
 
-impl<'m> Deref for Calls<'m> {
+impl<'m> Deref for JudgedCalls<'m> {
     type Target = [JudgedCall<'m>];
 
     fn deref(&self) -> &Self::Target {
@@ -229,7 +231,7 @@ impl<'m> Deref for Calls<'m> {
     }
 }
 
-impl<'m> From<Vec<JudgedCall<'m>>> for Calls<'m> {
+impl<'m> From<Vec<JudgedCall<'m>>> for JudgedCalls<'m> {
     fn from(mut calls: Vec<JudgedCall<'m>>) -> Self {
         match calls.len() {
             0 => Self::None,

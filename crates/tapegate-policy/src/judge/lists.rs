@@ -2,18 +2,18 @@
 
 use tapegate_core::frame::Frame;
 
-use super::visibility::ListView;
-use super::{Judge, Judgement, Judging, SessionState};
+use super::visibility::VisibleLists;
+use super::{JudgedMessage, Judgement, PolicyJudge, SessionState};
 use crate::filter::{filter, lists, next_cursor};
 use crate::model::OnDrift;
-use crate::pins::Reader;
+use crate::pins::ListReader;
 
-impl Judge<'_> {
+impl PolicyJudge<'_> {
     /// Compares the lists of a response with the accepted definitions and removes hidden items.
     pub(super) fn list(
         &self,
         frame: &Frame<'_>,
-        now: &Judging<'_, '_>,
+        now: &JudgedMessage<'_, '_>,
         judgement: &mut Judgement<'_>,
         state: &mut SessionState,
     ) {
@@ -24,11 +24,11 @@ impl Judge<'_> {
         let lock = &policy.pins.lock;
         if policy.pins.on_drift != OnDrift::Ignore {
             let last = next_cursor(result).is_none();
-            let reader = Reader { session: now.arrival.session, own: None };
+            let reader = ListReader { session: now.arrival.session, own: None };
             let found = lists(result);
             judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);
         }
-        let view = ListView {
+        let view = VisibleLists {
             source: policy.source(self.source),
             watch: &state.watch,
             lock: Some(lock).filter(|_| policy.pins.on_drift == OnDrift::Deny),

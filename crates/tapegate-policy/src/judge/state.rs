@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::callers::Callers;
-use crate::decide::{Decision, Principal};
-use crate::gated::Gated;
-use crate::pins::Watch;
+use super::callers::CallerRegistry;
+use crate::decide::{Decision, PolicyPrincipal};
+use crate::gated_requests::GatedMethod;
+use crate::pins::DefinitionWatch;
 
 /// What earlier messages of a session have shown: the callers, and the server's definitions.
 #[derive(Debug, Default)]
 pub struct SessionState {
-    pub(crate) callers: Callers,
-    pub(crate) watch: Watch,
+    pub(crate) callers: CallerRegistry,
+    pub(crate) watch: DefinitionWatch,
     /// How the definition of what is called differs from the accepted one, if the user of the judge
     /// has set it.
     pub(super) drift: Option<String>,
@@ -22,15 +22,15 @@ pub struct SessionState {
 /// A decision that applies to every call of this method and name under the same policy.
 #[derive(Debug)]
 pub(super) struct LastDecision {
-    pub(super) gated: Gated,
+    pub(super) gated: GatedMethod,
     pub(super) name: String,
     pub(super) decision: Arc<Decision>,
 }
 
 impl SessionState {
     /// A new session with this principal.
-    pub fn new(principal: Principal) -> Self {
-        Self { callers: Callers::new(principal), ..Self::default() }
+    pub fn new(principal: PolicyPrincipal) -> Self {
+        Self { callers: CallerRegistry::new(principal), ..Self::default() }
     }
 
     /// The same session, with `drift` as the difference of what is called from what was accepted.

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_yaml::files::Files;
 use tapegate_yaml::finding::Findings;
-use tapegate_yaml::node::{Node, Value};
+use tapegate_yaml::node::{Node, NodeValue};
 use tapegate_yaml::shape::{self, Shape};
 use tapegate_yaml::yaml;
 
 /// The variables that were looked up, and their values.
-pub(super) type Asked = BTreeMap<String, Option<String>>;
+pub(super) type AskedVariables = BTreeMap<String, Option<String>>;
 
 /// Delimits the mark of a variable; see [`Variables::Marked`]. Texts of policies that are compared
 /// must not contain it.
@@ -21,7 +21,7 @@ pub(crate) const MARK: char = '\u{f8ff}';
 
 /// What replaces a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Variables {
+pub(super) enum VariableHandling {
     /// Its value.
     Filled,
     /// Its value and a mark of how it was written, so that two values are equal only if they are
@@ -30,42 +30,44 @@ pub(super) enum Variables {
 }
 
 /// The state of substituting variables.
-pub(super) struct Env<'a> {
+pub(super) struct EnvExpander<'a> {
     pub(super) files: &'a dyn Files,
-    pub(super) put_in: Variables,
-    pub(super) asked: Asked,
+    pub(super) put_in: VariableHandling,
+    pub(super) asked: AskedVariables,
     /// The variables with their defaults, as written.
     pub(super) written: BTreeSet<String>,
     pub(super) findings: &'a mut Findings,
 }
 
-impl Env<'_> {
+impl EnvExpander<'_> {
     /// Substitutes variables in every text under `node`, which should have this shape.
     pub(super) fn fill(&mut self, node: &mut Node, shape: &Shape) {
         match &mut node.value {
-            Value::Text(text) if self.put_in == Variables::Marked && text.contains(MARK) => {
+            NodeValue::Text(text)
+                if self.put_in == VariableHandling::Marked && text.contains(MARK) =>
+            {
                 self.findings.error(node.spot, format!("{MARK:?} cannot be compared"));
             }
-            Value::Text(text) if text.contains("${") => {
+            NodeValue::Text(text) if text.contains("${") => {
                 let Some(filled) = self.text(&text.clone(), node) else {
-                    node.value = Value::Null;
+                    node.value = NodeValue::Null;
                     return;
                 };
-                node.value = Value::Text(filled);
+                node.value = NodeValue::Text(filled);
                 settle(node, shape);
             }
-            Value::List(elements) => {
+            NodeValue::List(elements) => {
                 let inner = inner(shape, |shape| match shape {
                     Shape::List(inner) => Some(**inner),
                     _ => None,
                 });
                 for (index, element) in elements.iter_mut().enumerate() {
-                    self.findings.enter(&format!("[{index}]"));
+                    self.findings.push_step(&format!("[{index}]"));
                     self.fill(element, &inner);
-                    self.findings.leave();
+                    self.findings.pop_step();
                 }
             }
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 entries
                     .iter_mut()
                     .for_each(|(key, value)| self.fill_entry(&key.name, value, shape));
@@ -81,9 +83,9 @@ impl Env<'_> {
             Shape::Table(table) => table.entry(name).map(|entry| entry.shape),
             _ => None,
         });
-        self.findings.enter(name);
+        self.findings.push_step(name);
         self.fill(value, &inner);
-        self.findings.leave();
+        self.findings.pop_step();
     }
 
     /// A text with its variables substituted; `None` if that failed, which has been reported.
@@ -108,8 +110,8 @@ impl Env<'_> {
                     out.push_str(&value);
                     self.mark(&inside[..end], &mut out);
                 }
-                Err(words) => {
-                    self.findings.error(node.spot, words);
+                Err(message) => {
+                    self.findings.error(node.spot, message);
                     whole = false;
                 }
             }
@@ -120,7 +122,7 @@ impl Env<'_> {
     }
 
     fn mark(&mut self, inside: &str, out: &mut String) {
-        if self.put_in == Variables::Marked {
+        if self.put_in == VariableHandling::Marked {
             // The hash has no characters that are special in globs or expressions.
             let hash = blake3::hash(inside.as_bytes()).to_hex();
             out.extend([MARK.to_string().as_str(), &hash[..16], MARK.to_string().as_str()]);
@@ -166,14 +168,15 @@ fn inner(shape: &Shape, find: impl Fn(&Shape) -> Option<Shape> + Copy) -> Shape 
 
 /// Converts a text to a number or a boolean if one is expected in its place.
 fn settle(node: &mut Node, shape: &Shape) {
-    if shape::takes(shape, node) {
+    if shape::accepts(shape, node) {
         return;
     }
     if let Some(text) = node.as_text()
-        && let Ok(value @ (Value::Number(_) | Value::Bool(_))) = yaml::word(text.trim())
+        && let Ok(value @ (NodeValue::Number(_) | NodeValue::Bool(_))) =
+            yaml::parse_word(text.trim())
     {
         let other = Node { spot: node.spot, value };
-        if shape::takes(shape, &other) {
+        if shape::accepts(shape, &other) {
             *node = other;
         }
     }

@@ -1,25 +1,25 @@
 //! Loads the lock file of a policy.
 
-use tapegate_yaml::field::Fields;
+use tapegate_yaml::field::MapFields;
 use tapegate_yaml::files::FileError;
 use tapegate_yaml::node::{Node, Spot};
 
-use super::Loader;
-use crate::model::{OnDrift, Pins};
-use crate::pins::Lock;
+use super::PolicyLoader;
+use crate::model::{OnDrift, PinSettings};
+use crate::pins::PinLock;
 
-impl Loader<'_> {
+impl PolicyLoader<'_> {
     /// Reads the lock file. A missing file is reported only if the policy has a section `pins`.
-    pub(super) fn lock(&mut self, top: &Node, pins: &Pins) -> Lock {
+    pub(super) fn lock(&mut self, top: &Node, pins: &PinSettings) -> PinLock {
         if !self.pinned {
-            return Lock::default();
+            return PinLock::default();
         }
-        let section = Fields::of(top).get("pins");
-        let named = section.and_then(|node| Fields::of(node).get("lock")).or(section);
+        let section = MapFields::of(top).get("pins");
+        let named = section.and_then(|node| MapFields::of(node).get("lock")).or(section);
         let spot = named.map_or(Spot::default(), |node| node.spot);
         let path = &pins.lock_file;
-        match self.named(path) {
-            Ok(Some((text, file))) => match Lock::parse(&text) {
+        match self.read_named_file(path) {
+            Ok(Some((text, file))) => match PinLock::parse(&text) {
                 Ok(lock) => return lock,
                 Err(error) => {
                     let line = u32::try_from(error.line).unwrap_or_default();
@@ -28,16 +28,16 @@ impl Loader<'_> {
             },
             Ok(None) => {}
             Err(FileError::Missing) if section.is_some() && pins.on_drift != OnDrift::Ignore => {
-                let words = format!(
+                let message = format!(
                     "there is no `{path}` yet, so nothing is pinned; `tapegate policy pin` writes it"
                 );
-                self.findings.warning(spot, words);
+                self.findings.warning(spot, message);
             }
             Err(FileError::Missing) => {}
             Err(error) => {
                 self.findings.error(spot, format!("the file `{path}` cannot be read: {error}"));
             }
         }
-        Lock::default()
+        PinLock::default()
     }
 }

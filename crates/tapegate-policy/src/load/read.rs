@@ -5,48 +5,48 @@
 
 mod approval;
 mod governance;
-mod idle;
 mod lock_checks;
-mod odd_tests;
 mod path_glob;
 mod regex_checks;
-mod rest;
+mod remaining_sections;
 mod rule_checks;
 mod sources;
+mod suspicious_tests;
 mod telemetry;
 mod test;
+mod unused_keys;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tapegate_yaml::field::Fields;
+use tapegate_yaml::field::MapFields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot};
 
 use super::telemetry::TelemetryUse;
-use super::{Loader, time};
+use super::{PolicyLoader, duration};
 use crate::glob::Glob;
-use crate::model::{OnDrift, Pins, Policy, Rule, Workflow};
+use crate::model::{OnDrift, PinSettings, Policy, PolicyRule, Workflow};
 
 /// The workflow that is used when the policy defines none.
 const BUILT_IN: &str = "default";
 
-impl Loader<'_> {
+impl PolicyLoader<'_> {
     /// Converts a policy; `text` is its source text.
     pub(super) fn policy(&mut self, node: &Node, text: &str) -> Option<Policy> {
-        let workflows = approval::workflows(node, &mut self.findings);
-        let known = Known { names: workflows.keys().map(String::as_str).collect() };
+        let workflows = approval::read_workflows(node, &mut self.findings);
+        let known = KnownWorkflows { names: workflows.keys().map(String::as_str).collect() };
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
-        let profiles = rest::profiles(node, &mut self.findings);
-        let mut pins = rest::pins(node, &known, &profiles, &mut self.findings);
+        let profiles = remaining_sections::read_profiles(node, &mut self.findings);
+        let mut pins = remaining_sections::read_pins(node, &known, &profiles, &mut self.findings);
         pins.lock = self.lock(node, &pins);
         // A caller that is about to write the pins does not need what is derived from them.
         let cedar = match self.pinned {
             true => {
-                unpinned(&governance.rules, &pins, &mut self.findings);
+                check_unpinned_annotations(&governance.rules, &pins, &mut self.findings);
                 lock_checks::check(&governance.rules, &sources, &pins.lock, &mut self.findings);
-                self.cedar((node, text), &known, governance.asks_cedar, &pins.lock)
+                self.load_cedar((node, text), &known, governance.asks_cedar, &pins.lock)
             }
             false => None,
         };
@@ -59,71 +59,78 @@ impl Loader<'_> {
             own_files: governance.own_files,
             embedded_messages: governance.embedded_messages,
             cedar,
-            redaction: rest::redaction(node, findings),
+            redaction: remaining_sections::redaction(node, findings),
             pins,
-            recording: rest::recording(node, findings),
-            activity: rest::activity(node, findings),
+            recording: remaining_sections::read_recording(node, findings),
+            activity: remaining_sections::read_activity(node, findings),
             telemetry: telemetry::read(node, findings),
-            principal: rest::principal(node, findings),
-            profile: rest::profile(node, findings),
+            principal: remaining_sections::principal(node, findings),
+            profile: remaining_sections::profile(node, findings),
             profiles,
             sources,
             workflows,
         };
-        let uses =
-            idle::Uses { cedar: asks_cedar, telemetry: self.telemetry == TelemetryUse::Sent };
-        idle::check(node, &policy, uses, findings);
+        let uses = unused_keys::PolicyUses {
+            cedar: asks_cedar,
+            telemetry: self.telemetry == TelemetryUse::Sent,
+        };
+        unused_keys::check(node, &policy, uses, findings);
         Some(policy)
     }
 }
 
 /// Warns if rules test annotations although there are no pins to read them from.
-fn unpinned(rules: &[Rule], pins: &Pins, findings: &mut Findings) {
+fn check_unpinned_annotations(rules: &[PolicyRule], pins: &PinSettings, findings: &mut Findings) {
     let Some(rule) = rules.iter().find(|rule| !rule.hints.is_empty()) else { return };
-    let words = if pins.on_drift == OnDrift::Ignore {
+    let message = if pins.on_drift == OnDrift::Ignore {
         "`annotations` are all unknown, since `pins.on_drift` is `ignore`"
     } else if pins.lock.servers.is_empty() {
         "`annotations` are all unknown, since no tool is pinned; run `tapegate policy pin`"
     } else {
         return;
     };
-    findings.warning(Spot { line: rule.line, column: 1, ..Spot::default() }, words);
+    findings.warning(Spot { line: rule.line, column: 1, ..Spot::default() }, message);
 }
 
 /// The workflows that are defined.
-pub(super) struct Known<'a> {
+pub(super) struct KnownWorkflows<'a> {
     names: Vec<&'a str>,
 }
 
-impl Known<'_> {
+impl KnownWorkflows<'_> {
     /// The workflow that is used: the one that is named, or the only one.
-    fn choose(&self, fields: &Fields<'_>, spot: Spot, findings: &mut Findings) -> Option<String> {
+    fn choose_workflow(
+        &self,
+        fields: &MapFields<'_>,
+        spot: Spot,
+        findings: &mut Findings,
+    ) -> Option<String> {
         if fields.get("approval").is_some() {
-            return self.named(fields, findings);
+            return self.named_workflow(fields, findings);
         }
-        self.only(spot, findings)
+        self.sole_workflow(spot, findings)
     }
 
     /// The only workflow, if there is just one.
-    fn only(&self, spot: Spot, findings: &mut Findings) -> Option<String> {
+    fn sole_workflow(&self, spot: Spot, findings: &mut Findings) -> Option<String> {
         match self.names.as_slice() {
             [only] => Some((*only).to_owned()),
             names => {
                 let names = quoted(names);
-                let words =
+                let message =
                     format!("`approval` is missing: there is more than one workflow, {names}");
-                findings.error(spot, words);
+                findings.error(spot, message);
                 None
             }
         }
     }
 
     /// The workflow that is named, if there is a name.
-    fn named(&self, fields: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+    fn named_workflow(&self, fields: &MapFields<'_>, findings: &mut Findings) -> Option<String> {
         let name = fields.text("approval", findings)?;
-        if let Err(words) = self.check(name) {
+        if let Err(message) = self.check(name) {
             let spot = fields.get("approval").map_or(Spot::default(), |node| node.spot);
-            findings.within("approval", |findings| findings.error(spot, words));
+            findings.with_step("approval", |findings| findings.error(spot, message));
         }
         Some(name.to_owned())
     }
@@ -133,7 +140,7 @@ impl Known<'_> {
         if self.names.contains(&name) {
             return Ok(());
         }
-        let hint = match tapegate_yaml::shape::near(name, self.names.iter().copied()) {
+        let hint = match tapegate_yaml::shape::nearest_name(name, self.names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("available: {}", quoted(&self.names)),
         };
@@ -142,7 +149,7 @@ impl Known<'_> {
 }
 
 /// The workflows of a policy that defines none: approvers are asked at the terminal.
-fn built_in() -> BTreeMap<String, Workflow> {
+fn built_in_workflows() -> BTreeMap<String, Workflow> {
     BTreeMap::from([(BUILT_IN.to_owned(), Workflow::default())])
 }
 
@@ -153,28 +160,28 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// Reads the value of a key, with the key added to the path of findings.
-fn under<T>(
+fn read_under<T>(
     node: &Node,
     key: &str,
     findings: &mut Findings,
     read: impl FnOnce(&Node, &mut Findings) -> T,
 ) -> Option<T> {
-    let node = Fields::of(node).get(key)?;
-    Some(findings.within(key, |findings| read(node, findings)))
+    let node = MapFields::of(node).get(key)?;
+    Some(findings.with_step(key, |findings| read(node, findings)))
 }
 
 /// Reports elements of a list with the same value under a key that must be unique.
-fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
+fn check_duplicates(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for (index, node) in list.iter().enumerate() {
-        let Some(node) = Fields::of(node).get(key) else { continue };
+        let Some(node) = MapFields::of(node).get(key) else { continue };
         let Some(text) = node.as_text() else { continue };
         match seen.get(text) {
             Some(line) => {
                 let words = format!("{what} `{text}` is already on line {line}");
-                findings.enter(&format!("[{index}]"));
-                findings.within(key, |findings| findings.error(node.spot, words));
-                findings.leave();
+                findings.push_step(&format!("[{index}]"));
+                findings.with_step(key, |findings| findings.error(node.spot, words));
+                findings.pop_step();
             }
             None => drop(seen.insert(text, node.spot.line)),
         }
@@ -182,8 +189,8 @@ fn twice(list: &[Node], key: &str, what: &str, findings: &mut Findings) {
 }
 
 /// The duration under a key.
-fn duration(fields: &Fields<'_>, key: &str) -> Option<Duration> {
-    time::parse(fields.get(key)?.as_text()?).ok()
+fn duration(fields: &MapFields<'_>, key: &str) -> Option<Duration> {
+    duration::parse(fields.get(key)?.as_text()?).ok()
 }
 
 /// One text, or several.

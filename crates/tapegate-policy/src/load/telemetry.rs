@@ -3,10 +3,10 @@
 //! They hold settings for a collector, such as a token. They do not affect decisions, so the
 //! version of a policy does not depend on them, and where no telemetry is sent they are not read.
 
-use tapegate_yaml::node::{Key, Node, Value};
+use tapegate_yaml::node::{Node, NodeKey, NodeValue};
 use tapegate_yaml::shape::Shape;
 
-use super::env::Env;
+use super::env::EnvExpander;
 
 const NAME: &str = "telemetry";
 
@@ -19,27 +19,27 @@ pub(super) enum TelemetryUse {
 }
 
 /// The section, removed from a policy.
-pub(super) struct Section {
+pub(super) struct TelemetrySection {
     /// Its index among the keys of the policy.
     index: usize,
-    key: Key,
+    key: NodeKey,
     node: Node,
 }
 
-impl Section {
+impl TelemetrySection {
     /// Removes the section, if there is one.
     pub(super) fn take(policy: &mut Node) -> Option<Self> {
-        let Value::Map(entries) = &mut policy.value else { return None };
+        let NodeValue::Map(entries) = &mut policy.value else { return None };
         let index = entries.iter().position(|(key, _)| key.name == NAME)?;
         let (key, node) = entries.remove(index);
         Some(Self { index, key, node })
     }
 
     /// Puts it back with its variables substituted.
-    pub(super) fn put_back(self, policy: &mut Node, env: &mut Env<'_>, shape: &Shape) {
+    pub(super) fn restore(self, policy: &mut Node, env: &mut EnvExpander<'_>, shape: &Shape) {
         let Self { index, key, mut node } = self;
         env.fill_entry(NAME, &mut node, shape);
-        if let Value::Map(entries) = &mut policy.value {
+        if let NodeValue::Map(entries) = &mut policy.value {
             entries.insert(index, (key, node));
         }
     }
@@ -51,15 +51,15 @@ impl Section {
     /// Whether it enables telemetry, or may do so by a variable.
     pub(super) fn is_enabled(&self) -> bool {
         let enabled = self.node.get("enabled").map(|node| &node.value);
-        !matches!(enabled, None | Some(Value::Null | Value::Bool(false)))
+        !matches!(enabled, None | Some(NodeValue::Null | NodeValue::Bool(false)))
     }
 }
 
 fn has_variables(node: &Node) -> bool {
     match &node.value {
-        Value::Text(text) => text.contains("${"),
-        Value::List(elements) => elements.iter().any(has_variables),
-        Value::Map(entries) => entries.iter().any(|(_, value)| has_variables(value)),
+        NodeValue::Text(text) => text.contains("${"),
+        NodeValue::List(elements) => elements.iter().any(has_variables),
+        NodeValue::Map(entries) => entries.iter().any(|(_, value)| has_variables(value)),
         _ => false,
     }
 }

@@ -3,14 +3,14 @@
 mod defects;
 mod env;
 mod files;
-mod hostile;
-mod idle;
+mod hostile_policies;
 mod rule_checks;
 mod rules;
 mod samples;
-mod unbuilt;
+mod unbuilt_features;
+mod unused_keys;
 
-use tapegate_yaml::files::Held;
+use tapegate_yaml::files::MemoryFiles;
 use tapegate_yaml::finding::Severity;
 
 use super::*;
@@ -19,8 +19,8 @@ use super::*;
 const HEAD: &str = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
 
 /// Loads a single text.
-fn read(text: &str) -> Loaded {
-    load("tapegate.yaml", &Held::default().with("tapegate.yaml", text))
+fn read(text: &str) -> PolicyLoadResult {
+    load("tapegate.yaml", &MemoryFiles::default().with_file("tapegate.yaml", text))
 }
 
 /// The policy in a text without findings.
@@ -32,7 +32,7 @@ fn good(text: &str) -> Policy {
 }
 
 /// All findings, one per line: position, severity, path, message.
-fn told(loaded: &Loaded) -> Vec<String> {
+fn told(loaded: &PolicyLoadResult) -> Vec<String> {
     loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
@@ -53,7 +53,7 @@ fn finds_in(text: &str, wanted: &[&str]) {
 
 #[test]
 fn no_table_has_a_key_twice_and_every_key_says_what_it_means() {
-    let (tables, faults) = tapegate_yaml::shape::schema::look_over(&language::POLICY);
+    let (tables, faults) = tapegate_yaml::shape::schema::check_tables(&language::POLICY);
     assert!(tables > 20, "{tables}");
     assert_eq!(faults, [""; 0]);
 }

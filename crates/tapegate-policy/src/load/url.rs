@@ -2,7 +2,7 @@
 
 /// Checks a URL; the error describes what is wrong with it.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    let bad = |why: &str| Err(format!("`{text}` is not a valid URL: {why}"));
+    let bad = |reason: &str| Err(format!("`{text}` is not a valid URL: {reason}"));
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else { return bad("it must begin with `http://` or `https://`") };
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) {

@@ -17,7 +17,7 @@ pub enum Profile {
 
 /// Settings that a profile overrides. `None` keeps the policy's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Overrides {
+pub struct ProfileOverrides {
     /// How long an approver may take, in every workflow.
     pub timeout: Option<Duration>,
     /// How long a call over HTTP is held, in every workflow.
@@ -35,7 +35,7 @@ pub struct Overrides {
 }
 
 /// The settings that apply under one profile.
-pub(crate) struct Settled {
+pub(crate) struct ProfileSettings {
     pub(crate) workflows: BTreeMap<String, Workflow>,
     pub(crate) redact_on_wire: bool,
     pub(crate) on_drift: OnDrift,
@@ -47,7 +47,7 @@ impl Policy {
     /// Applies the overrides of this profile. Call it once the profile is known, before the policy
     /// is used.
     pub fn settle(&mut self, profile: Profile) {
-        let settled = self.settled(profile);
+        let settled = self.settings_for(profile);
         self.workflows = settled.workflows;
         self.redaction.on_wire = settled.redact_on_wire;
         self.pins.on_drift = settled.on_drift;
@@ -56,8 +56,8 @@ impl Policy {
     }
 
     /// The settings that apply under this profile, of those that profiles may override.
-    pub(crate) fn settled(&self, profile: Profile) -> Settled {
-        let Overrides {
+    pub(crate) fn settings_for(&self, profile: Profile) -> ProfileSettings {
+        let ProfileOverrides {
             timeout,
             blocking_timeout,
             forward_on_timeout,
@@ -72,7 +72,7 @@ impl Policy {
             workflow.blocking_timeout = blocking_timeout.unwrap_or(workflow.blocking_timeout);
             workflow.forward_on_timeout = forward_on_timeout.unwrap_or(workflow.forward_on_timeout);
         }
-        Settled {
+        ProfileSettings {
             workflows,
             redact_on_wire: redact_on_wire.unwrap_or(self.redaction.on_wire),
             on_drift: on_drift.unwrap_or(self.pins.on_drift),

@@ -4,13 +4,16 @@
 //! "observations":[…]}]}`. Other tools take a path under the key `name`. So an entity must have exactly
 //! these members: a tool that writes files finds neither its path nor its content here.
 
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
 
 use super::strings::string_end;
 
 /// The members of an entity: each once, and no others.
-const MEMBERS: [(&str, Kind); 3] =
-    [("name", Kind::String), ("entityType", Kind::String), ("observations", Kind::Array)];
+const MEMBERS: [(&str, JsonKind); 3] = [
+    ("name", JsonKind::String),
+    ("entityType", JsonKind::String),
+    ("observations", JsonKind::Array),
+];
 
 /// The length of the entity at the start of a JSON text, if there is one.
 pub(super) fn entity_bytes(json: &[u8]) -> Option<usize> {
@@ -18,7 +21,7 @@ pub(super) fn entity_bytes(json: &[u8]) -> Option<usize> {
     is_entity(&json[..end]).unwrap_or(false).then_some(end)
 }
 
-fn is_entity(object: &[u8]) -> Result<bool, Fault> {
+fn is_entity(object: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(object)?;
     let mut first = true;
     let mut missing = MEMBERS.to_vec();

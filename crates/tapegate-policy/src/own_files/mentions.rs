@@ -21,7 +21,7 @@ impl OwnFiles {
             let text = &text[..text.floor_char_boundary(TEXT_BYTES_MAX)];
             found = found
                 || self.is_marked(text.as_bytes())
-                    && self.named_by_reading(&text.to_lowercase()).is_some();
+                    && self.file_named_by_reading(&text.to_lowercase()).is_some();
         });
         found
     }

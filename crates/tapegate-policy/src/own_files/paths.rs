@@ -47,7 +47,7 @@ pub(super) fn may_lead_to(rest: &[&str], own: &[String], from_home: bool) -> boo
 }
 
 /// The parent of a folder of the user's, unless it holds the settings of all programs.
-pub(super) fn around(own: &[String]) -> Option<&[String]> {
+pub(super) fn parent_folder(own: &[String]) -> Option<&[String]> {
     let (last, around) = own.split_last()?;
     let is_shared = around.last().is_none_or(|step| step == ".config");
     (last == "tapegate" && !is_shared).then_some(around)
@@ -55,7 +55,7 @@ pub(super) fn around(own: &[String]) -> Option<&[String]> {
 
 /// A path without a detour through `/proc`, where the root and working directory of each process
 /// are links.
-pub(super) fn out_of_proc(path: &str) -> &str {
+pub(super) fn without_proc_prefix(path: &str) -> &str {
     let by_proc = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/'));
     let Some((_, rest)) = by_proc else { return path };
     let cut = |link: &str| rest.strip_prefix(link).filter(|rest| rest.starts_with('/'));

@@ -4,8 +4,8 @@
 //! file, and a call that uses it looks like any other. So such a root is not passed on. A root
 //! above our files, such as the home folder, is fine: paths below it still name them.
 
-use tapegate_core::frame::careless;
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::frame::lenient_key_match;
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
 
 use super::OwnFiles;
 use super::strings::{TextKind, each_string};
@@ -26,37 +26,41 @@ impl OwnFiles {
                 // A path inside the root is checked: it is ours only if the root itself is, not if
                 // the root is above.
                 let inside = format!("{}/root", text.trim().trim_end_matches(['/', '\\']));
-                found = self.named_in(&inside, TextKind::Path);
+                found = self.file_named_in(&inside, TextKind::Path);
             }
         };
         // Invalid JSON is refused because of its form.
-        each_roots(answer, 0, &mut |roots| each_string(roots, &mut look)).ok();
+        for_each_roots(answer, 0, &mut |roots| each_string(roots, &mut look)).ok();
         found
     }
 }
 
 /// Calls `take` with the value of every member `roots`.
-fn each_roots(value: &[u8], depth: usize, take: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+fn for_each_roots(
+    value: &[u8],
+    depth: usize,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(), JsonFault> {
     let mut cursor = Cursor::new(value)?;
     let kind = cursor.kind()?;
-    if depth == DEPTH_MAX || !matches!(kind, Kind::Object | Kind::Array) {
+    if depth == DEPTH_MAX || !matches!(kind, JsonKind::Object | JsonKind::Array) {
         return Ok(());
     }
     cursor.open()?;
     let mut first = true;
     loop {
         let is_roots = match kind {
-            Kind::Object => match cursor.key(&mut first)? {
-                Some(key) => careless(key, &["roots"]).is_some(),
+            JsonKind::Object => match cursor.key(&mut first)? {
+                Some(key) => lenient_key_match(key, &["roots"]).is_some(),
                 None => return Ok(()),
             },
-            _ if cursor.element(&mut first)? => false,
+            _ if cursor.next_element(&mut first)? => false,
             _ => return Ok(()),
         };
         let child = cursor.value()?;
         match is_roots {
             true => take(child),
-            false => each_roots(child, depth + 1, take)?,
+            false => for_each_roots(child, depth + 1, take)?,
         }
     }
 }

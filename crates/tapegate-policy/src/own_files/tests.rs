@@ -10,7 +10,7 @@ fn own() -> OwnFiles {
 }
 
 fn named(arguments: &str) -> Option<String> {
-    own().named_in_any(Some(arguments.as_bytes()))
+    own().file_named_in_params(Some(arguments.as_bytes()))
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_path_below_a_folder_of_ours_is_found_from_home_and_from_elsewhere() {
     own.add("/home/u/st/tapegate");
     let named = |path: &str| {
         let arguments = format!("{{\"path\":{path:?}}}");
-        own.named_in_any(Some(arguments.as_bytes()))
+        own.file_named_in_params(Some(arguments.as_bytes()))
     };
     for path in [
         "~/st/tapegate/private/abc/key",
@@ -85,18 +85,18 @@ fn a_path_below_a_folder_of_ours_is_found_from_home_and_from_elsewhere() {
         assert_eq!(named(path), None, "{path}");
     }
     let command = r#"{"command":"cat '/srv/x y/../ci/policy.yaml' /srv/x\\ y/../ci/policy.yaml"}"#;
-    assert!(own.named_in_any(Some(command.as_bytes())).is_some());
+    assert!(own.file_named_in_params(Some(command.as_bytes())).is_some());
 }
 
 #[test]
 fn the_files_of_a_policy_are_found_by_their_names_from_its_folder() {
     let mut own = OwnFiles::default();
     own.add("/proj/rules.cedar");
-    own.add_beside("rules.cedar");
-    own.add_beside("sub/more.cedar");
+    own.add_policy_file("rules.cedar");
+    own.add_policy_file("sub/more.cedar");
     let named = |path: &str| {
         let arguments = format!("{{\"path\":{path:?}}}");
-        own.named_in_any(Some(arguments.as_bytes()))
+        own.file_named_in_params(Some(arguments.as_bytes()))
     };
     for path in [
         "rules.cedar",
@@ -217,7 +217,7 @@ fn what_lies_around_the_keys_is_not_moved_away() {
     own.add("/home/u/.config/tapegate");
     let named = |path: &str| {
         let arguments = format!("{{\"source\":{path:?},\"destination\":\"/tmp/x\"}}");
-        own.named_in_any(Some(arguments.as_bytes()))
+        own.file_named_in_params(Some(arguments.as_bytes()))
     };
     for path in ["/opt/keys", "/opt/keys/", "/home/u/.local/state", "~/.local", "x/../.local/state"]
     {
@@ -232,7 +232,7 @@ fn what_lies_around_the_keys_is_not_moved_away() {
 fn what_lies_around_the_keys_may_be_listed() {
     let mut own = own();
     own.add("/opt/keys/tapegate");
-    let named = |arguments: &str| own.named_in_any(Some(arguments.as_bytes()));
+    let named = |arguments: &str| own.file_named_in_params(Some(arguments.as_bytes()));
     for arguments in [
         r#"{"command":"du -sh ~/.local"}"#,
         r#"{"cmd":"ls -la /home/u/.local/state/"}"#,
@@ -314,9 +314,9 @@ fn ordinary_work_passes() {
 #[test]
 fn a_resource_is_named_by_its_uri_and_a_tool_by_its_arguments_alone() {
     let own = own();
-    assert!(own.named_by(Gated::Read, "file:///proj/tapegate%2Eyaml").is_some());
-    assert!(own.named_by(Gated::Read, "file:///proj/readme.md").is_none());
-    assert!(own.named_by(Gated::Call, "tapegate.yaml").is_none());
+    assert!(own.file_named_by_uri(GatedMethod::Read, "file:///proj/tapegate%2Eyaml").is_some());
+    assert!(own.file_named_by_uri(GatedMethod::Read, "file:///proj/readme.md").is_none());
+    assert!(own.file_named_by_uri(GatedMethod::Call, "tapegate.yaml").is_none());
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn the_rule_can_be_lifted() {
     let lifted = OwnFiles { refuse: false, ..own() };
     let arguments = br#"{"path":"tapegate.yaml"}"#;
     assert!(!lifted.may_name(Some(arguments)));
-    assert_eq!(lifted.named_in_any(Some(arguments)), None);
+    assert_eq!(lifted.file_named_in_params(Some(arguments)), None);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn the_users_folders_are_found_by_patterns_that_a_shell_reads_as_them() {
     let own = OwnFiles::default();
     let named = |command: &str| {
         let arguments = format!("{{\"command\":{command:?}}}");
-        own.named_in_any(Some(arguments.as_bytes()))
+        own.file_named_in_params(Some(arguments.as_bytes()))
     };
     for command in [
         "cat ~/.local/st*/t*/p*/*/key",

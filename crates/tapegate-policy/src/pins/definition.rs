@@ -1,19 +1,19 @@
 //! The canonical form of an item's definition.
 
-use tapegate_core::frame::careless;
-use tapegate_core::json::{Cursor, Fault, Kind, Str};
+use tapegate_core::frame::lenient_key_match;
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 use tapegate_core::signature::canonical;
 
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 
 /// The canonical text of an item's definition: the item without members that only describe its
 /// state.
-pub(super) fn definition(offer: Offer, item: &[u8]) -> Vec<u8> {
+pub(super) fn definition(offer: OfferKind, item: &[u8]) -> Vec<u8> {
     let stable = match offer {
         // A file that grows is still the accepted file.
-        Offer::Resource => without(item, &["size"], Some("annotations")),
-        Offer::Template => without(item, &[], Some("annotations")),
-        Offer::Tool | Offer::Prompt => Ok(item.to_vec()),
+        OfferKind::Resource => without_members(item, &["size"], Some("annotations")),
+        OfferKind::Template => without_members(item, &[], Some("annotations")),
+        OfferKind::Tool | OfferKind::Prompt => Ok(item.to_vec()),
     };
     let text = canonical(&stable.unwrap_or_else(|_| item.to_vec()));
     // The canonical text is wrapped in brackets.
@@ -21,9 +21,13 @@ pub(super) fn definition(offer: Offer, item: &[u8]) -> Vec<u8> {
 }
 
 /// An object without some members; the member `inside` loses its `lastModified`.
-fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec<u8>, Fault> {
+fn without_members(
+    object: &[u8],
+    left_out: &[&str],
+    inside: Option<&str>,
+) -> Result<Vec<u8>, JsonFault> {
     let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != Kind::Object {
+    if cursor.kind()? != JsonKind::Object {
         return Ok(object.to_vec());
     }
     let mut out = b"{".to_vec();
@@ -31,7 +35,7 @@ fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec
     cursor.open()?;
     while let Some(key) = cursor.key(&mut first)? {
         let value = cursor.value()?;
-        if exactly(key, left_out) {
+        if is_one_of(key, left_out) {
             continue;
         }
         out.extend((out.len() > 1).then_some(b','));
@@ -40,7 +44,7 @@ fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec
         out.extend_from_slice(b"\":");
         match inside {
             Some(name) if key.is(name) => {
-                out.extend(without(value, &["lastModified"], None)?);
+                out.extend(without_members(value, &["lastModified"], None)?);
             }
             _ => out.extend_from_slice(value),
         }
@@ -49,6 +53,6 @@ fn without(object: &[u8], left_out: &[&str], inside: Option<&str>) -> Result<Vec
     Ok(out)
 }
 
-fn exactly(key: Str<'_>, names: &[&str]) -> bool {
-    careless(key, names).is_some_and(|name| key.is(names[name]))
+fn is_one_of(key: JsonStr<'_>, names: &[&str]) -> bool {
+    lenient_key_match(key, names).is_some_and(|name| key.is(names[name]))
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tapegate_core::gate::Ticket;
-use tapegate_core::json::Place;
-use tapegate_core::json::diff::{Change, Terms, diff};
+use tapegate_core::gate::HoldId;
+use tapegate_core::json::JsonLocation;
+use tapegate_core::json::diff::{DiffOptions, ValueChange, diff};
 
-use super::lock::{Lock, Pin};
-use super::shadow::look;
-use crate::filter::List;
-use crate::gated::Offer;
+use super::lock::{Pin, PinLock};
+use super::shadow::visual_form;
+use crate::filter::ResultList;
+use crate::gated_requests::OfferKind;
 
 /// How many changed fields are named.
 const FIELDS_MAX: usize = 6;
@@ -31,50 +31,50 @@ const READERS_MAX: usize = 4096;
 
 /// An item that differs from what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drifted {
+pub struct DriftedItem {
     /// Its kind.
-    pub offer: Offer,
+    pub offer: OfferKind,
     /// Its name.
     pub name: String,
     /// A description of the difference.
-    pub words: String,
+    pub message: String,
 }
 
 /// Remembers the definitions that a live server has sent.
 #[derive(Debug, Default)]
-pub struct Watch {
-    said: HashMap<(Offer, String), Said>,
+pub struct DefinitionWatch {
+    last_listed: HashMap<(OfferKind, String), LastDefinition>,
     /// The accepted names on the pages so far, by reader and kind.
-    paged: HashMap<(Reader, Offer), BTreeSet<String>>,
+    paged: HashMap<(ListReader, OfferKind), BTreeSet<String>>,
 }
 
 /// The reader of a list that comes page by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Reader {
+pub struct ListReader {
     /// The session.
     pub session: u32,
     /// The held call that the gate lists for; `None` if the client reads the list.
-    pub own: Option<Ticket>,
+    pub own: Option<HoldId>,
 }
 
 /// The last definition that the server has sent.
 #[derive(Debug)]
-struct Said {
+struct LastDefinition {
     hash: String,
     /// How it differs from the accepted one, if it does.
     drift: Option<String>,
 }
 
-impl Watch {
+impl DefinitionWatch {
     /// Takes the lists of a reply and returns newly found drift. `last` says that no page follows.
     pub fn learn(
         &mut self,
-        lock: &Lock,
+        lock: &PinLock,
         server: &str,
-        lists: &[List<'_>],
-        reader: Reader,
+        lists: &[ResultList<'_>],
+        reader: ListReader,
         last: bool,
-    ) -> Vec<Drifted> {
+    ) -> Vec<DriftedItem> {
         let mut news = Vec::new();
         for list in lists {
             let offer = list.offer;
@@ -82,14 +82,15 @@ impl Watch {
             for item in list.items.iter().flatten() {
                 for name in &item.names {
                     let found = Pin::of(offer, item.text);
-                    let drift = pins.and_then(|pins| words(pins.get(name.as_ref()), &found));
+                    let drift =
+                        pins.and_then(|pins| describe_drift(pins.get(name.as_ref()), &found));
                     // Names that a server makes up must not displace accepted ones.
                     let accepted = pins.is_some_and(|pins| pins.contains_key(name.as_ref()));
-                    if !accepted && self.said.len() >= KEPT_MAX {
+                    if !accepted && self.last_listed.len() >= KEPT_MAX {
                         continue;
                     }
-                    if let Some(words) = self.remember(offer, name, found.hash, drift) {
-                        news.push(Drifted { offer, name: name.to_string(), words });
+                    if let Some(message) = self.remember(offer, name, found.hash, drift) {
+                        news.push(DriftedItem { offer, name: name.to_string(), message });
                     }
                 }
             }
@@ -103,7 +104,7 @@ impl Watch {
             paged.extend(names.map(|name| name.to_string()));
             if last {
                 let gone = pins.keys().filter(|name| !paged.contains(*name)).cloned();
-                news.extend(gone.map(|name| Drifted { offer, name, words: GONE.to_owned() }));
+                news.extend(gone.map(|name| DriftedItem { offer, name, message: GONE.to_owned() }));
                 self.paged.remove(&(reader, offer));
             }
         }
@@ -112,7 +113,7 @@ impl Watch {
 
     /// Forgets the pages that a reader has seen, of one kind or of all, because it starts again or
     /// gives up.
-    pub fn restart(&mut self, reader: Reader, offer: Option<Offer>) {
+    pub fn restart(&mut self, reader: ListReader, offer: Option<OfferKind>) {
         self.paged.retain(|(one, kind), _| *one != reader || offer.is_some_and(|of| of != *kind));
     }
 
@@ -121,17 +122,17 @@ impl Watch {
     /// Once something has drifted, it stays so, even if it is listed again as before.
     fn remember(
         &mut self,
-        offer: Offer,
+        offer: OfferKind,
         name: &str,
         hash: String,
         drift: Option<String>,
     ) -> Option<String> {
         let key = (offer, name.to_owned());
-        let before = self.said.get(&key).and_then(|said| said.drift.as_ref());
+        let before = self.last_listed.get(&key).and_then(|last_listed| last_listed.drift.as_ref());
         if before.is_some() && (drift.is_none() || before == drift.as_ref()) {
             return None;
         }
-        self.said.insert(key, Said { hash, drift: drift.clone() });
+        self.last_listed.insert(key, LastDefinition { hash, drift: drift.clone() });
         drift
     }
 
@@ -139,49 +140,55 @@ impl Watch {
     ///
     /// A tool or prompt that was not accepted differs. Resources come and go, so one differs only
     /// if it is listed with a definition other than the accepted one.
-    pub fn drift(&self, lock: &Lock, server: &str, offer: Offer, name: &str) -> Option<&str> {
+    pub fn drift(
+        &self,
+        lock: &PinLock,
+        server: &str,
+        offer: OfferKind,
+        name: &str,
+    ) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
-        let strict = matches!(offer, Offer::Tool | Offer::Prompt);
+        let strict = matches!(offer, OfferKind::Tool | OfferKind::Prompt);
         if strict && !pins.contains_key(name) {
             return Some(NEW);
         }
-        if self.said.is_empty() {
+        if self.last_listed.is_empty() {
             return None;
         }
-        self.said.get(&(offer, name.to_owned()))?.drift.as_deref()
+        self.last_listed.get(&(offer, name.to_owned()))?.drift.as_deref()
     }
 
     /// Compares the remembered definitions with another lock.
-    pub fn relock(&mut self, lock: &Lock, server: &str) {
-        for ((offer, name), said) in &mut self.said {
+    pub fn compare_with_lock(&mut self, lock: &PinLock, server: &str) {
+        for ((offer, name), last_listed) in &mut self.last_listed {
             let pins = lock.servers.get(server).and_then(|server| server.offers.get(offer));
-            said.drift = match pins.map(|pins| pins.get(name)) {
+            last_listed.drift = match pins.map(|pins| pins.get(name)) {
                 None => None,
                 Some(None) => Some(NEW.to_owned()),
-                Some(Some(pin)) if pin.hash == said.hash => None,
-                Some(Some(_)) => said.drift.take().or_else(|| Some(OTHERWISE.to_owned())),
+                Some(Some(pin)) if pin.hash == last_listed.hash => None,
+                Some(Some(_)) => last_listed.drift.take().or_else(|| Some(OTHERWISE.to_owned())),
             };
         }
     }
 }
 
 /// A description of how a definition differs from the accepted one, if it does.
-fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
+fn describe_drift(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
     let Some(accepted) = accepted else { return Some(NEW.to_owned()) };
     if accepted.hash == found.hash {
         return None;
     }
-    let terms = Terms { root: Place::default(), ignored: &[], listed_max: FIELDS_MAX };
+    let terms = DiffOptions { root: JsonLocation::default(), ignored: &[], listed_max: FIELDS_MAX };
     let Ok(differences) = diff(&accepted.definition, &found.definition, &terms) else {
         return Some(OTHERWISE.to_owned());
     };
     let fields = differences.listed.iter().map(|difference| {
-        let place = &difference.place;
+        let place = &difference.location;
         match difference.change {
-            Change::Added(new) => format!("`{place}` is new: {}", shown(new)),
-            Change::Removed(old) => format!("`{place}` is gone: {}", shown(old)),
-            Change::Value { old, new } | Change::Kind { old, new } => {
-                format!("`{place}` was {}, is {}", shown(old), shown(new))
+            ValueChange::Added(new) => format!("`{place}` is new: {}", shortened_value(new)),
+            ValueChange::Removed(old) => format!("`{place}` is gone: {}", shortened_value(old)),
+            ValueChange::Value { old, new } | ValueChange::Kind { old, new } => {
+                format!("`{place}` was {}, is {}", shortened_value(old), shortened_value(new))
             }
         }
     });
@@ -198,17 +205,23 @@ fn words(accepted: Option<&Pin>, found: &Pin) -> Option<String> {
 
 /// Adds to the drift of a new item the accepted name that it could be confused with. Not done for
 /// lists: they are long and only need to know that an item differs.
-pub(crate) fn told(drift: &str, lock: &Lock, server: &str, offer: Offer, name: &str) -> String {
+pub(crate) fn drift_message(
+    drift: &str,
+    lock: &PinLock,
+    server: &str,
+    offer: OfferKind,
+    name: &str,
+) -> String {
     let pins = lock.servers.get(server).and_then(|server| server.offers.get(&offer));
     let mut names = pins.into_iter().flat_map(|pins| pins.keys()).filter(|_| drift == NEW);
-    match names.find(|pinned| look(pinned) == look(name)) {
+    match names.find(|pinned| visual_form(pinned) == visual_form(name)) {
         Some(pinned) => format!("{NEW}; `{pinned}` is pinned, {LOOKALIKE}"),
         None => drift.to_owned(),
     }
 }
 
 /// The text for a caller about an item that has drifted for this reason.
-pub(crate) fn refusal_words(reason: &str) -> &'static str {
+pub(crate) fn refusal_message(reason: &str) -> &'static str {
     if reason.starts_with(CHANGED) {
         "has changed since it was pinned, and is denied"
     } else if reason.starts_with(NOT_COMPARED) {
@@ -222,12 +235,12 @@ pub(crate) fn refusal_words(reason: &str) -> &'static str {
     }
 }
 
-fn shown(value: &[u8]) -> String {
+fn shortened_value(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let mut letters = text.chars();
-    let mut shown: String = letters.by_ref().take(VALUE_CHARS_MAX).collect();
+    let mut display_text: String = letters.by_ref().take(VALUE_CHARS_MAX).collect();
     if letters.next().is_some() {
-        shown.push('…');
+        display_text.push('…');
     }
-    shown
+    display_text
 }

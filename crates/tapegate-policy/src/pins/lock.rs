@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use tapegate_cedar::Tool;
-use tapegate_core::json::{self, Cursor, Fault, Kind, write_str};
+use tapegate_cedar::ToolDefinition;
+use tapegate_core::json::{self, Cursor, JsonFault, JsonKind, write_str};
 
+use super::canonical_text::write_lines;
 use super::definition::definition;
-use super::text::write_lines;
 use crate::filter::lists;
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 
 /// The version of the file format.
 const SCHEMA: &str = "1";
 
 /// The accepted definitions, by server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lock {
+pub struct PinLock {
     /// The servers that were pinned.
-    pub servers: BTreeMap<String, Server>,
+    pub servers: BTreeMap<String, PinnedServer>,
 }
 
 /// The accepted definitions of one server. A kind that is missing was not pinned.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Server {
+pub struct PinnedServer {
     /// By kind, by name.
-    pub offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
+    pub offers: BTreeMap<OfferKind, BTreeMap<String, Pin>>,
 }
 
 /// An accepted definition.
@@ -48,17 +48,17 @@ pub struct LockError {
 
 impl Pin {
     /// Pins an item of a list.
-    pub fn of(offer: Offer, item: &[u8]) -> Self {
+    pub fn of(offer: OfferKind, item: &[u8]) -> Self {
         let definition = definition(offer, item);
         Self { hash: blake3::hash(&definition).to_hex().to_string(), definition }
     }
 }
 
-impl Lock {
+impl PinLock {
     /// Reads a lock file.
     pub fn parse(text: &str) -> Result<Self, LockError> {
         let at =
-            |fault: Fault| LockError { line: line_of(text, fault.at), what: fault.what.into() };
+            |fault: JsonFault| LockError { line: line_of(text, fault.at), what: fault.what.into() };
         json::check(text.as_bytes()).map_err(at)?;
         let bad = |what: &str| LockError { line: 1, what: what.to_owned() };
         match json::member(text.as_bytes(), "schema") {
@@ -68,12 +68,12 @@ impl Lock {
         let servers = json::member(text.as_bytes(), "servers").unwrap_or(b"{}");
         let mut lock = Self::default();
         for (name, server) in members(servers).map_err(at)? {
-            let mut pinned = Server::default();
-            for offer in Offer::ALL {
+            let mut pinned = PinnedServer::default();
+            for offer in OfferKind::ALL {
                 let Some(items) = json::member(server, offer.list()) else { continue };
                 let kind = pinned.offers.entry(offer).or_default();
                 for (item, pin) in members(items).map_err(at)? {
-                    kind.insert(item, Self::pin(text, offer, pin)?);
+                    kind.insert(item, Self::parse_pin(text, offer, pin)?);
                 }
             }
             lock.servers.insert(name, pinned);
@@ -81,7 +81,7 @@ impl Lock {
         Ok(lock)
     }
 
-    fn pin(text: &str, offer: Offer, pin: &[u8]) -> Result<Pin, LockError> {
+    fn parse_pin(text: &str, offer: OfferKind, pin: &[u8]) -> Result<Pin, LockError> {
         let line = json::place_of(pin, text.as_bytes()).map_or(1, |at| line_of(text, at.start));
         let bad = |what: &str| LockError { line, what: what.to_owned() };
         let hash = json::member(pin, "hash").and_then(json::string);
@@ -125,7 +125,7 @@ impl Lock {
     /// Accepts the definitions in the results of list requests, and removes all others of the kinds
     /// they list. `pages` are all pages of all lists.
     pub fn learn(&mut self, server: &str, pages: &[&[u8]]) {
-        let mut learned = Server::default();
+        let mut learned = PinnedServer::default();
         for list in pages.iter().flat_map(|page| lists(page)) {
             let kind = learned.offers.entry(list.offer).or_default();
             for item in list.items.unwrap_or_default() {
@@ -138,12 +138,12 @@ impl Lock {
     }
 
     /// The accepted tools, in the form that Cedar needs.
-    pub fn tools(&self) -> Vec<Tool> {
+    pub fn tools(&self) -> Vec<ToolDefinition> {
         let mut tools = Vec::new();
         for (server, pinned) in &self.servers {
-            for (name, pin) in pinned.offers.get(&Offer::Tool).into_iter().flatten() {
+            for (name, pin) in pinned.offers.get(&OfferKind::Tool).into_iter().flatten() {
                 let schema = json::member(&pin.definition, "inputSchema").unwrap_or(b"{}");
-                tools.push(Tool {
+                tools.push(ToolDefinition {
                     server: server.clone(),
                     name: name.clone(),
                     input_schema: String::from_utf8_lossy(schema).into_owned(),
@@ -154,7 +154,7 @@ impl Lock {
     }
 
     /// The accepted definition of a name.
-    pub fn pin_of(&self, server: &str, offer: Offer, name: &str) -> Option<&Pin> {
+    pub fn pin_of(&self, server: &str, offer: OfferKind, name: &str) -> Option<&Pin> {
         self.servers.get(server)?.offers.get(&offer)?.get(name)
     }
 }
@@ -176,10 +176,10 @@ fn close(out: &mut Vec<u8>, empty: bool, depth: usize) {
     out.push(b'}');
 }
 
-fn members(object: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
+fn members(object: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
     let mut cursor = Cursor::new(object)?;
     let mut found = Vec::new();
-    if cursor.kind()? != Kind::Object {
+    if cursor.kind()? != JsonKind::Object {
         return Ok(found);
     }
     let mut first = true;

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::lock::Lock;
-use crate::gated::Offer;
+use super::lock::PinLock;
+use crate::gated_requests::OfferKind;
 
 /// Tools with confusable names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shadow {
+pub struct ShadowedTools {
     /// Server and name of each.
     pub tools: Vec<(String, String)>,
     /// Whether the names are identical.
@@ -18,28 +18,33 @@ pub struct Shadow {
 }
 
 /// Finds tools with confusable names.
-pub fn shadows(lock: &Lock) -> Vec<Shadow> {
+pub fn find_shadows(lock: &PinLock) -> Vec<ShadowedTools> {
     let mut by_look: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for (server, pinned) in &lock.servers {
-        for name in pinned.offers.get(&Offer::Tool).into_iter().flatten().map(|(name, _)| name) {
-            by_look.entry(look(name)).or_default().push((server.clone(), name.clone()));
+        for name in pinned.offers.get(&OfferKind::Tool).into_iter().flatten().map(|(name, _)| name)
+        {
+            by_look.entry(visual_form(name)).or_default().push((server.clone(), name.clone()));
         }
     }
     let several = by_look.into_values().filter(|tools| tools.len() > 1);
     let shadow = |tools: Vec<(String, String)>| {
         let exact = tools.windows(2).all(|pair| pair[0].1 == pair[1].1);
-        Shadow { tools, exact }
+        ShadowedTools { tools, exact }
     };
     several.map(shadow).collect()
 }
 
 /// A form that all names that look alike have in common.
-pub(super) fn look(name: &str) -> String {
-    name.chars().filter(|letter| !unseen(*letter)).flat_map(char::to_lowercase).map(plain).collect()
+pub(super) fn visual_form(name: &str) -> String {
+    name.chars()
+        .filter(|letter| !is_invisible(*letter))
+        .flat_map(char::to_lowercase)
+        .map(base_letter)
+        .collect()
 }
 
 /// White space and invisible characters.
-fn unseen(letter: char) -> bool {
+fn is_invisible(letter: char) -> bool {
     letter.is_whitespace()
         || letter.is_control()
         || matches!(letter, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
@@ -47,11 +52,11 @@ fn unseen(letter: char) -> bool {
 }
 
 /// The letter that a character looks like.
-fn plain(letter: char) -> char {
+fn base_letter(letter: char) -> char {
     let wide = u32::from(letter).wrapping_sub(0xff01);
     if wide < 0x5e {
         // Full-width forms are in ASCII order.
-        return plain(char::from(b'!' + wide as u8).to_ascii_lowercase());
+        return base_letter(char::from(b'!' + wide as u8).to_ascii_lowercase());
     }
     match letter {
         'а' | 'α' | 'à'..='å' => 'a',
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     fn found(tools: &[(&str, &str)]) -> Vec<(usize, bool)> {
-        let mut lock = Lock::default();
+        let mut lock = PinLock::default();
         let mut pages: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (server, name) in tools {
             pages.entry(server).or_default().push(format!("{{\"name\":\"{name}\"}}"));
@@ -95,7 +100,7 @@ mod tests {
             let page = format!("{{\"tools\":[{}]}}", items.join(","));
             lock.learn(server, &[page.as_bytes()]);
         }
-        shadows(&lock).iter().map(|shadow| (shadow.tools.len(), shadow.exact)).collect()
+        find_shadows(&lock).iter().map(|shadow| (shadow.tools.len(), shadow.exact)).collect()
     }
 
     #[test]

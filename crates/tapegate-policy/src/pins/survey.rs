@@ -4,27 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tapegate_core::json;
 
-use super::lock::{Lock, Pin, Server};
+use super::lock::{Pin, PinLock, PinnedServer};
 use crate::filter::lists;
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 
 /// The items a server offers, collected page by page.
 #[derive(Debug, Default)]
-pub struct Survey {
-    offers: BTreeMap<Offer, BTreeMap<String, Pin>>,
+pub struct ServerSurvey {
+    offers: BTreeMap<OfferKind, BTreeMap<String, Pin>>,
     /// The kinds that were listed completely.
-    whole: BTreeSet<Offer>,
+    whole: BTreeSet<OfferKind>,
     /// Items that were defined in several ways; the last definition is used.
-    fickle: BTreeSet<(Offer, String)>,
+    fickle: BTreeSet<(OfferKind, String)>,
     /// The number of items without a name.
     nameless: usize,
 }
 
 /// A difference between what is offered and what was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct PinDifference {
     /// Its kind.
-    pub offer: Offer,
+    pub offer: OfferKind,
     /// Its name.
     pub name: String,
     /// The accepted definition, unless it is new.
@@ -33,7 +33,7 @@ pub struct Difference {
     pub offered: Option<Pin>,
 }
 
-impl Survey {
+impl ServerSurvey {
     /// Adds the result of a list request.
     pub fn page(&mut self, result: &[u8]) {
         let last = json::member(result, "nextCursor").is_none_or(|next| next == b"null");
@@ -68,33 +68,38 @@ impl Survey {
     }
 
     /// The items that were defined in several ways.
-    pub fn fickle(&self) -> impl Iterator<Item = (Offer, &str)> {
+    pub fn inconsistent_items(&self) -> impl Iterator<Item = (OfferKind, &str)> {
         self.fickle.iter().map(|(offer, name)| (*offer, name.as_str()))
     }
 
     /// The number of items without a name, which cannot be accepted.
-    pub fn nameless(&self) -> usize {
+    pub fn unnamed_count(&self) -> usize {
         self.nameless
     }
 
     /// All differences from what was accepted. Items are missing only if their list was read
     /// completely.
-    pub fn differences(&self, lock: &Lock, server: &str) -> Vec<Difference> {
-        let accepted = |offer: Offer| lock.servers.get(server)?.offers.get(&offer);
+    pub fn differences(&self, lock: &PinLock, server: &str) -> Vec<PinDifference> {
+        let accepted = |offer: OfferKind| lock.servers.get(server)?.offers.get(&offer);
         let mut found = Vec::new();
         for (&offer, offered) in &self.offers {
             for (name, pin) in offered {
                 let was = accepted(offer).and_then(|pins| pins.get(name));
                 if was != Some(pin) {
                     let (accepted, offered) = (was.cloned(), Some(pin.clone()));
-                    found.push(Difference { offer, name: name.clone(), accepted, offered });
+                    found.push(PinDifference { offer, name: name.clone(), accepted, offered });
                 }
             }
             let whole = self.whole.contains(&offer);
             for (name, pin) in accepted(offer).into_iter().flatten().filter(|_| whole) {
                 if !offered.contains_key(name) {
                     let accepted = Some(pin.clone());
-                    found.push(Difference { offer, name: name.clone(), accepted, offered: None });
+                    found.push(PinDifference {
+                        offer,
+                        name: name.clone(),
+                        accepted,
+                        offered: None,
+                    });
                 }
             }
         }
@@ -102,7 +107,7 @@ impl Survey {
     }
 
     /// Accepts all that a server offers, and removes everything else of the kinds that were listed.
-    pub fn accept_all(&self, lock: &mut Lock, server: &str) {
+    pub fn accept_all(&self, lock: &mut PinLock, server: &str) {
         for difference in self.differences(lock, server) {
             difference.accept(lock, server);
         }
@@ -114,9 +119,9 @@ impl Survey {
     }
 }
 
-impl Difference {
+impl PinDifference {
     /// Accepts this difference.
-    pub fn accept(&self, lock: &mut Lock, server: &str) {
+    pub fn accept(&self, lock: &mut PinLock, server: &str) {
         let kind = lock.servers.entry(server.to_owned()).or_default();
         let kind = kind.offers.entry(self.offer).or_default();
         match &self.offered {
@@ -126,20 +131,21 @@ impl Difference {
     }
 }
 
-impl Lock {
+impl PinLock {
     /// The differences from an earlier lock, by server; `None` if that lock pins a server or a kind
     /// that this one does not.
-    pub fn changes_since(&self, earlier: &Self) -> Option<BTreeMap<String, Vec<Difference>>> {
-        let kinds = |(name, server): (&String, &Server)| -> Vec<(String, Offer)> {
+    pub fn changes_since(&self, earlier: &Self) -> Option<BTreeMap<String, Vec<PinDifference>>> {
+        let kinds = |(name, server): (&String, &PinnedServer)| -> Vec<(String, OfferKind)> {
             server.offers.keys().map(|offer| (name.clone(), *offer)).collect()
         };
         let held: BTreeSet<_> = self.servers.iter().flat_map(kinds).collect();
         if !earlier.servers.iter().flat_map(kinds).all(|kind| held.contains(&kind)) {
             return None;
         }
-        let each = |(name, server): (&String, &Server)| {
+        let each = |(name, server): (&String, &PinnedServer)| {
             let whole = server.offers.keys().copied().collect();
-            let survey = Survey { offers: server.offers.clone(), whole, ..Survey::default() };
+            let survey =
+                ServerSurvey { offers: server.offers.clone(), whole, ..ServerSurvey::default() };
             (name.clone(), survey.differences(earlier, name))
         };
         Some(self.servers.iter().map(each).collect())
@@ -150,13 +156,13 @@ impl Lock {
 mod tests {
     use super::*;
 
-    fn survey(pages: &[&str]) -> Survey {
-        let mut survey = Survey::default();
+    fn survey(pages: &[&str]) -> ServerSurvey {
+        let mut survey = ServerSurvey::default();
         pages.iter().for_each(|page| survey.page(page.as_bytes()));
         survey
     }
 
-    fn shown(survey: &Survey, lock: &Lock) -> Vec<String> {
+    fn shown(survey: &ServerSurvey, lock: &PinLock) -> Vec<String> {
         let all = survey.differences(lock, "s").into_iter();
         all.map(|one| match (one.accepted, one.offered) {
             (None, Some(_)) => format!("+{}", one.name),
@@ -168,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_new_gone_or_other_is_told_until_it_is_accepted() {
-        let mut lock = Lock::default();
+        let mut lock = PinLock::default();
         let first = survey(&[
             r#"{"tools":[{"name":"a"},{"name":"b","description":"x"}],"nextCursor":"2"}"#,
             r#"{"tools":[{"name":"c"}]}"#,
@@ -184,15 +190,16 @@ mod tests {
         assert_eq!(shown(&later, &lock), ["+d", "-a"]);
         differences[2].accept(&mut lock, "s");
         assert_eq!(shown(&later, &lock), ["+d"]);
-        assert_eq!(Lock::parse(&lock.write()), Ok(lock));
+        assert_eq!(PinLock::parse(&lock.write()), Ok(lock));
     }
 
     #[test]
     fn two_locks_differ_in_what_was_accepted_unless_one_holds_to_less() {
-        let (mut old, mut new) = (Lock::default(), Lock::default());
+        let (mut old, mut new) = (PinLock::default(), PinLock::default());
         survey(&[r#"{"tools":[{"name":"a"},{"name":"b"}]}"#]).accept_all(&mut old, "s");
         survey(&[r#"{"tools":[{"name":"b","title":"B"},{"name":"c"}]}"#]).accept_all(&mut new, "s");
-        let names = |list: &[Difference]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        let names =
+            |list: &[PinDifference]| list.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&new.changes_since(&old).unwrap()["s"]), ["b", "c", "a"]);
         survey(&[r#"{"prompts":[]}"#]).accept_all(&mut old, "s");
         assert_eq!(new.changes_since(&old), None);
@@ -200,18 +207,18 @@ mod tests {
 
     #[test]
     fn what_was_not_listed_to_the_end_is_not_missed() {
-        let mut lock = Lock::default();
+        let mut lock = PinLock::default();
         let whole = survey(&[r#"{"tools":[{"name":"a"},{"name":"b"}]}"#]);
         whole.accept_all(&mut lock, "s");
         let half = survey(&[r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#]);
         assert!(shown(&half, &lock).is_empty());
         half.accept_all(&mut lock, "s");
-        assert!(lock.pin_of("s", Offer::Tool, "b").is_some());
+        assert!(lock.pin_of("s", OfferKind::Tool, "b").is_some());
         // Other kinds are not touched, and an empty kind is pinned.
         let prompts = survey(&[r#"{"prompts":[]}"#]);
         prompts.accept_all(&mut lock, "s");
-        assert!(lock.servers["s"].offers[&Offer::Prompt].is_empty());
-        assert!(lock.pin_of("s", Offer::Tool, "a").is_some());
+        assert!(lock.servers["s"].offers[&OfferKind::Prompt].is_empty());
+        assert!(lock.pin_of("s", OfferKind::Tool, "a").is_some());
     }
 
     #[test]
@@ -220,7 +227,7 @@ mod tests {
             r#"{"tools":[{"name":"a","description":"1"},{"title":"nameless"}]}"#,
             r#"{"tools":[{"name":"a","description":"2"},{"name":"b"}]}"#,
         ]);
-        assert_eq!(odd.fickle().collect::<Vec<_>>(), [(Offer::Tool, "a")]);
-        assert_eq!((odd.nameless(), odd.len()), (1, 2));
+        assert_eq!(odd.inconsistent_items().collect::<Vec<_>>(), [(OfferKind::Tool, "a")]);
+        assert_eq!((odd.unnamed_count(), odd.len()), (1, 2));
     }
 }

@@ -16,10 +16,10 @@ pub enum ArgumentTest {
 
 impl ArgumentTest {
     /// A message for arguments that fail the test.
-    pub(crate) fn refuted(&self) -> String {
+    pub(crate) fn mismatch_text(&self) -> String {
         match self {
-            Self::Value(predicate) => predicate.refuted(),
-            Self::NoOthers(known) => known.refuted(),
+            Self::Value(predicate) => predicate.mismatch_text(),
+            Self::NoOthers(known) => known.mismatch_text(),
         }
     }
 
@@ -40,7 +40,7 @@ impl ArgumentTest {
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         match self {
             Self::Value(predicate) => predicate.must_hold(arguments),
-            Self::NoOthers(known) => known.are_all(arguments),
+            Self::NoOthers(known) => known.cover(arguments),
         }
     }
 
@@ -48,14 +48,14 @@ impl ArgumentTest {
     pub fn may_hold(&self, arguments: &[u8]) -> bool {
         match self {
             Self::Value(predicate) => predicate.may_hold(arguments),
-            Self::NoOthers(known) => known.are_all(arguments),
+            Self::NoOthers(known) => known.cover(arguments),
         }
     }
 
     /// A message that the arguments could be read so that the test holds.
-    pub fn possible_words(&self) -> String {
+    pub fn possible_match_text(&self) -> String {
         match self {
-            Self::Value(predicate) => predicate.possible_words(),
+            Self::Value(predicate) => predicate.possible_match_text(),
             Self::NoOthers(known) => known.to_string(),
         }
     }

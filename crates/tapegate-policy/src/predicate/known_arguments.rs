@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 
-use tapegate_core::json::path::{Path, Select};
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::json::path::{JsonPath, StepSelector};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
 
 /// The arguments that a rule names.
 #[derive(Debug, Default)]
@@ -28,12 +28,12 @@ struct KnownValue {
 
 impl KnownArguments {
     /// Adds the arguments that a path names.
-    pub fn add(&mut self, path: &Path, path_text: &str) {
+    pub fn add(&mut self, path: &JsonPath, path_text: &str) {
         let mut value = &mut self.root;
         for step in &path.steps {
             value = match &step.select {
-                Select::Key(key) => value.keys.entry(key.clone()).or_default(),
-                Select::Index(_) | Select::All => value.each.get_or_insert_default(),
+                StepSelector::Key(key) => value.keys.entry(key.clone()).or_default(),
+                StepSelector::Index(_) | StepSelector::All => value.each.get_or_insert_default(),
             };
         }
         let text = path_text.to_owned();
@@ -43,7 +43,7 @@ impl KnownArguments {
     }
 
     /// Whether the raw JSON of a call's arguments has no others; false if it is not JSON.
-    pub(super) fn are_all(&self, arguments: &[u8]) -> bool {
+    pub(super) fn cover(&self, arguments: &[u8]) -> bool {
         let is_object = arguments.trim_ascii_start().first() == Some(&b'{');
         // A rule that names no arguments applies to calls without any.
         let named = match self.root.is_open() {
@@ -59,25 +59,25 @@ impl KnownValue {
         self.keys.is_empty() && self.each.is_none()
     }
 
-    fn covers(&self, value: &[u8]) -> Result<bool, Fault> {
+    fn covers(&self, value: &[u8]) -> Result<bool, JsonFault> {
         if self.is_open() {
             return Ok(true);
         }
         let mut cursor = Cursor::new(value)?;
         let kind = cursor.kind()?;
-        if !matches!(kind, Kind::Object | Kind::Array) {
+        if !matches!(kind, JsonKind::Object | JsonKind::Array) {
             return Ok(value.trim_ascii() == b"null");
         }
         cursor.open()?;
         let mut first = true;
         loop {
             let known = match kind {
-                Kind::Object => {
+                JsonKind::Object => {
                     let Some(key) = cursor.key(&mut first)? else { return Ok(true) };
                     self.keys.get(key.decode().as_ref()).or(self.each.as_deref())
                 }
                 _ => {
-                    if !cursor.element(&mut first)? {
+                    if !cursor.next_element(&mut first)? {
                         return Ok(true);
                     }
                     self.each.as_deref()
@@ -92,15 +92,15 @@ impl KnownValue {
     }
 }
 
-fn is_empty(object: &[u8]) -> Result<bool, Fault> {
+fn is_empty(object: &[u8]) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(object)?;
     let mut first = true;
-    Ok(cursor.open()? == Kind::Object && cursor.key(&mut first)?.is_none())
+    Ok(cursor.open()? == JsonKind::Object && cursor.key(&mut first)?.is_none())
 }
 
 impl KnownArguments {
     /// A message for arguments that fail the test.
-    pub(crate) fn refuted(&self) -> String {
+    pub(crate) fn mismatch_text(&self) -> String {
         match self.paths.is_empty() {
             true => "there are arguments".to_owned(),
             false => format!("there are arguments besides `{}`", self.paths.join("`, `")),
@@ -125,7 +125,7 @@ mod tests {
     fn named(paths: &[&str]) -> KnownArguments {
         let mut known = KnownArguments::default();
         for path in paths {
-            known.add(&Path::read(path).unwrap(), path);
+            known.add(&JsonPath::read(path).unwrap(), path);
         }
         known
     }
@@ -166,10 +166,10 @@ mod tests {
             (&["..path"], &[r#"{"path":1}"#], &[r#"{"a":{"path":1}}"#]),
         ] {
             for arguments in good {
-                assert!(named(paths).are_all(arguments.as_bytes()), "{paths:?} {arguments}");
+                assert!(named(paths).cover(arguments.as_bytes()), "{paths:?} {arguments}");
             }
             for arguments in bad {
-                assert!(!named(paths).are_all(arguments.as_bytes()), "{paths:?} {arguments}");
+                assert!(!named(paths).cover(arguments.as_bytes()), "{paths:?} {arguments}");
             }
         }
     }

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use tapegate_core::frame;
-use tapegate_core::json::path::{Path, Select, Step};
-use tapegate_core::json::{self, Cursor, Fault, Str, write_str};
-use tapegate_core::lenient::embedded::{Embedded, embedded, pieces, unescaped};
+use tapegate_core::json::path::{JsonPath, PathStep, StepSelector};
+use tapegate_core::json::{self, Cursor, JsonFault, JsonStr, write_str};
+use tapegate_core::lenient::embedded::{EmbeddedJson, parse_embedded, pieces, unescaped};
 use tapegate_core::lenient::key::{fold, fold_name, fold_text};
-use tapegate_core::lenient::reading::Budget;
+use tapegate_core::lenient::reading::ScanBudget;
 use tapegate_core::lenient::spelling::percent_decode;
 
 /// How deep values are followed.
@@ -25,13 +25,13 @@ const DECODED_MAX: usize = 3;
 /// A path, as lenient readers follow it.
 #[derive(Debug)]
 pub(super) struct LenientPath {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     /// The folded key of each step that has one.
     folded: Vec<String>,
 }
 
 /// Why a walk stopped early.
-pub(super) enum End {
+pub(super) enum WalkEnd {
     /// The caller has seen enough.
     Found,
     /// A value cannot be analysed.
@@ -39,17 +39,17 @@ pub(super) enum End {
 }
 
 /// The state of a walk.
-struct Walk<'p, 's> {
+struct LenientWalk<'p, 's> {
     path: &'p LenientPath,
     /// Whether only keys are read leniently.
     keys_only: bool,
-    budget: &'s Budget,
+    budget: &'s ScanBudget,
     show: &'s mut dyn FnMut(&[u8]) -> bool,
 }
 
 /// The position of a walk.
 #[derive(Clone, Copy)]
-struct At {
+struct WalkPosition {
     /// The index of the next step.
     step: usize,
     depth: usize,
@@ -59,12 +59,12 @@ struct At {
     exact: bool,
 }
 
-type Flow = ControlFlow<End>;
+type WalkFlow = ControlFlow<WalkEnd>;
 
 impl LenientPath {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(super) fn new(path: &JsonPath) -> Self {
         let folded = path.steps.iter().map(|step| match &step.select {
-            Select::Key(key) => fold_name(key),
+            StepSelector::Key(key) => fold_name(key),
             _ => String::new(),
         });
         Self { folded: folded.collect(), steps: path.steps.clone() }
@@ -74,79 +74,79 @@ impl LenientPath {
     pub(super) fn walk(
         &self,
         arguments: &[u8],
-        budget: &Budget,
+        budget: &ScanBudget,
         show: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Flow {
-        let walk = Walk { path: self, keys_only: false, budget, show };
+    ) -> WalkFlow {
+        let walk = LenientWalk { path: self, keys_only: false, budget, show };
         walk.start(arguments)
     }
 
     /// Whether a reader that is lenient about keys finds a value under another key than a strict
     /// one.
-    pub(super) fn has_lookalike(&self, arguments: &[u8], budget: &Budget) -> bool {
-        if !self.steps.iter().any(|step| matches!(step.select, Select::Key(_))) {
+    pub(super) fn has_lookalike(&self, arguments: &[u8], budget: &ScanBudget) -> bool {
+        if !self.steps.iter().any(|step| matches!(step.select, StepSelector::Key(_))) {
             return false;
         }
-        let walk = Walk { path: self, keys_only: true, budget, show: &mut |_| true };
+        let walk = LenientWalk { path: self, keys_only: true, budget, show: &mut |_| true };
         walk.start(arguments).is_break()
     }
 }
 
-impl Walk<'_, '_> {
-    fn start(mut self, text: &[u8]) -> Flow {
-        let Ok(value) = json::check(text) else { return ControlFlow::Break(End::Unclear) };
-        self.enter(value, At { step: 0, depth: 0, nested: 0, exact: true })
+impl LenientWalk<'_, '_> {
+    fn start(mut self, text: &[u8]) -> WalkFlow {
+        let Ok(value) = json::check(text) else { return ControlFlow::Break(WalkEnd::Unclear) };
+        self.visit_children(value, WalkPosition { step: 0, depth: 0, nested: 0, exact: true })
     }
 
     /// Handles a value at the path, or on the way to it.
-    fn reach(&mut self, value: &[u8], at: At) -> Flow {
+    fn visit(&mut self, value: &[u8], at: WalkPosition) -> WalkFlow {
         if at.step < self.path.steps.len() {
-            return self.enter(value, at);
+            return self.visit_children(value, at);
         }
         let shown = !(self.keys_only && at.exact);
         match shown && (self.show)(value) {
-            true => ControlFlow::Break(End::Found),
+            true => ControlFlow::Break(WalkEnd::Found),
             false => ControlFlow::Continue(()),
         }
     }
 
     /// Takes the next step from a value to its children.
-    fn enter(&mut self, value: &[u8], mut at: At) -> Flow {
+    fn visit_children(&mut self, value: &[u8], mut at: WalkPosition) -> WalkFlow {
         at.depth += 1;
         if at.depth > DEPTH_MAX || !self.budget.spend(value.len()) {
-            return ControlFlow::Break(End::Unclear);
+            return ControlFlow::Break(WalkEnd::Unclear);
         }
         let step = &self.path.steps[at.step];
-        let next = At { step: at.step + 1, ..at };
+        let next = WalkPosition { step: at.step + 1, ..at };
         match value.first() {
-            Some(b'{') => self.object(value, at).unwrap_or(ControlFlow::Break(End::Unclear)),
-            Some(b'[') => self.array(value, at).unwrap_or(ControlFlow::Break(End::Unclear)),
+            Some(b'{') => self.object(value, at).unwrap_or(ControlFlow::Break(WalkEnd::Unclear)),
+            Some(b'[') => self.array(value, at).unwrap_or(ControlFlow::Break(WalkEnd::Unclear)),
             _ if self.keys_only => ControlFlow::Continue(()),
             Some(b'"') => self.text(value, at),
             // A single value where a list is expected.
-            _ if takes_single(&step.select) => self.reach(value, next),
+            _ if takes_single(&step.select) => self.visit(value, next),
             _ => ControlFlow::Continue(()),
         }
     }
 
-    fn object(&mut self, value: &[u8], at: At) -> Result<Flow, Fault> {
+    fn object(&mut self, value: &[u8], at: WalkPosition) -> Result<WalkFlow, JsonFault> {
         let step = &self.path.steps[at.step];
-        let next = At { step: at.step + 1, ..at };
+        let next = WalkPosition { step: at.step + 1, ..at };
         let mut cursor = Cursor::new(value)?;
         let mut first = true;
         cursor.open()?;
         while let Some(key) = cursor.key(&mut first)? {
             let child = cursor.value()?;
             let taken = match &step.select {
-                Select::All => Some(true),
-                Select::Index(index) => {
+                StepSelector::All => Some(true),
+                StepSelector::Index(index) => {
                     (!self.keys_only && key.is(&index.to_string())).then_some(true)
                 }
-                Select::Key(name) if key.is(name) => Some(true),
-                Select::Key(_) => self.path.is_like(at.step, key).then_some(false),
+                StepSelector::Key(name) if key.is(name) => Some(true),
+                StepSelector::Key(_) => self.path.key_may_match(at.step, key).then_some(false),
             };
             if let Some(exact) = taken {
-                let flow = self.reach(child, At { exact: at.exact && exact, ..next });
+                let flow = self.visit(child, WalkPosition { exact: at.exact && exact, ..next });
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -154,7 +154,8 @@ impl Walk<'_, '_> {
             // JavaScript readers merge the members of `__proto__` into this object.
             let is_merged = is_prototype(key);
             if step.anywhere || is_merged {
-                let flow = self.enter_any(child, At { exact: at.exact && !is_merged, ..at });
+                let flow =
+                    self.visit_child(child, WalkPosition { exact: at.exact && !is_merged, ..at });
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -162,35 +163,38 @@ impl Walk<'_, '_> {
         }
         // A single object where a list of objects is expected.
         let last = next.step == self.path.steps.len();
-        if !self.keys_only && takes_single(&step.select) && !(last && step.select == Select::All) {
-            return Ok(self.reach(value, next));
+        if !self.keys_only
+            && takes_single(&step.select)
+            && !(last && step.select == StepSelector::All)
+        {
+            return Ok(self.visit(value, next));
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn array(&mut self, value: &[u8], at: At) -> Result<Flow, Fault> {
+    fn array(&mut self, value: &[u8], at: WalkPosition) -> Result<WalkFlow, JsonFault> {
         let step = &self.path.steps[at.step];
-        let next = At { step: at.step + 1, ..at };
+        let next = WalkPosition { step: at.step + 1, ..at };
         let mut cursor = Cursor::new(value)?;
         let (mut first, mut count) = (true, 0);
         cursor.open()?;
-        while cursor.element(&mut first)? {
+        while cursor.next_element(&mut first)? {
             let child = cursor.value()?;
             let taken = match &step.select {
-                Select::All => true,
-                Select::Index(index) => *index == count,
+                StepSelector::All => true,
+                StepSelector::Index(index) => *index == count,
                 // Arguments may be positional.
-                Select::Key(_) => !self.keys_only && at.depth == 1,
+                StepSelector::Key(_) => !self.keys_only && at.depth == 1,
             };
             count += 1;
             // A list where a single value is expected.
-            let through = matches!(step.select, Select::Key(_)) && !self.keys_only;
+            let through = matches!(step.select, StepSelector::Key(_)) && !self.keys_only;
             let mut flow = ControlFlow::Continue(());
             if taken {
-                flow = self.reach(child, next);
+                flow = self.visit(child, next);
             }
             if flow.is_continue() && (through || step.anywhere) {
-                flow = self.enter_any(child, at);
+                flow = self.visit_child(child, at);
             }
             if flow.is_break() {
                 return Ok(flow);
@@ -200,45 +204,45 @@ impl Walk<'_, '_> {
     }
 
     /// Takes the same step from a child.
-    fn enter_any(&mut self, child: &[u8], at: At) -> Flow {
+    fn visit_child(&mut self, child: &[u8], at: WalkPosition) -> WalkFlow {
         match child.first() {
-            Some(b'{' | b'[' | b'"') => self.enter(child, at),
+            Some(b'{' | b'[' | b'"') => self.visit_children(child, at),
             _ => ControlFlow::Continue(()),
         }
     }
 
     /// A string where a list or an object is expected: JSON, one value, or several separated by
     /// commas.
-    fn text(&mut self, value: &[u8], at: At) -> Flow {
+    fn text(&mut self, value: &[u8], at: WalkPosition) -> WalkFlow {
         let step = &self.path.steps[at.step];
-        let next = At { step: at.step + 1, ..at };
-        let Some(text) = json::string(value) else { return ControlFlow::Break(End::Unclear) };
-        match embedded(&text) {
-            Embedded::Json(_) if at.nested == NESTED_MAX => {
-                return ControlFlow::Break(End::Unclear);
+        let next = WalkPosition { step: at.step + 1, ..at };
+        let Some(text) = json::string(value) else { return ControlFlow::Break(WalkEnd::Unclear) };
+        match parse_embedded(&text) {
+            EmbeddedJson::Json(_) if at.nested == NESTED_MAX => {
+                return ControlFlow::Break(WalkEnd::Unclear);
             }
-            Embedded::Json(inner) => {
+            EmbeddedJson::Json(inner) => {
                 // The outermost value, once parsed, is still the outermost.
                 let depth = if at.depth == 1 { 0 } else { at.depth };
-                self.enter(&inner, At { nested: at.nested + 1, depth, ..at })?;
+                self.visit_children(&inner, WalkPosition { nested: at.nested + 1, depth, ..at })?;
             }
             // YAML, a query string or the like: unclear if it may contain the key.
-            Embedded::Unclear if self.path.may_be_in(at.step, &text) => {
-                return ControlFlow::Break(End::Unclear);
+            EmbeddedJson::Unclear if self.path.may_be_in(at.step, &text) => {
+                return ControlFlow::Break(WalkEnd::Unclear);
             }
-            Embedded::Nothing if !step.anywhere && self.path.may_be_in(at.step, &text) => {
-                if matches!(step.select, Select::Key(_)) {
-                    return ControlFlow::Break(End::Unclear);
+            EmbeddedJson::Nothing if !step.anywhere && self.path.may_be_in(at.step, &text) => {
+                if matches!(step.select, StepSelector::Key(_)) {
+                    return ControlFlow::Break(WalkEnd::Unclear);
                 }
             }
             _ => {}
         }
         if takes_single(&step.select) {
-            self.reach(value, next)?;
+            self.visit(value, next)?;
             for piece in pieces(&text) {
                 let mut raw = Vec::new();
                 write_str(&mut raw, piece);
-                self.reach(&raw, next)?;
+                self.visit(&raw, next)?;
             }
         }
         ControlFlow::Continue(())
@@ -268,7 +272,7 @@ impl LenientPath {
     }
 
     /// Whether a lenient reader takes a key for that of a step.
-    fn is_like(&self, step: usize, key: Str<'_>) -> bool {
+    fn key_may_match(&self, step: usize, key: JsonStr<'_>) -> bool {
         let wanted = self.folded[step].as_bytes();
         if wanted.is_empty() {
             return false;
@@ -284,12 +288,12 @@ impl LenientPath {
 }
 
 /// Whether a step to the elements of a list may be skipped for a single value.
-fn takes_single(select: &Select) -> bool {
-    matches!(select, Select::All | Select::Index(0))
+fn takes_single(select: &StepSelector) -> bool {
+    matches!(select, StepSelector::All | StepSelector::Index(0))
 }
 
 /// Whether JavaScript readers merge the value of a key into the object around it.
-fn is_prototype(key: Str<'_>) -> bool {
+fn is_prototype(key: JsonStr<'_>) -> bool {
     *frame::fold(key) == *b"__proto__"
 }
 

@@ -1,14 +1,14 @@
 //! How servers convert numbers, true, false, null and words for them into one another.
 
 use tapegate_core::json::{self, Number};
-use tapegate_core::lenient::alike::{bool_word, is_null_word};
-use tapegate_core::lenient::numbers::{self, Readings};
+use tapegate_core::lenient::equivalence::{is_null_word, parse_bool_word};
+use tapegate_core::lenient::numbers::{self, NumberReadings};
 
-use super::{in_range, same};
+use super::{equals_scalar, in_range};
 
 /// Whether a number, true, false or null could be read as a JSON scalar.
 pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
-    if same(wanted, value) {
+    if equals_scalar(wanted, value) {
         return true;
     }
     match (wanted, value) {
@@ -22,22 +22,23 @@ pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
         }
         (number, b"true") => Number::read(number) == Number::read(b"1"),
         (number, b"false" | b"null") => Number::read(number) == Number::read(b"0"),
-        (number, value) => numbers::of_number(value).any_is(number),
+        (number, value) => numbers::of_number(value).contains(number),
     }
 }
 
 /// Whether a number, true, false or null could be read as a text, or both as the same value.
 pub(super) fn scalar_may_equal_text(wanted: &str, value: &[u8]) -> bool {
     let as_word = match value {
-        b"true" => bool_word(wanted) == Some(true),
-        b"false" => bool_word(wanted) == Some(false),
+        b"true" => parse_bool_word(wanted) == Some(true),
+        b"false" => parse_bool_word(wanted) == Some(false),
         b"null" => is_null_word(wanted),
         value => {
             let (value, wanted_numbers) = (numbers::of_number(value), numbers::of_text(wanted));
-            let same = |one: &String| value.any_is(one.as_bytes());
+            let same = |one: &String| value.contains(one.as_bytes());
             let as_number = !wanted_numbers.unclear && wanted_numbers.numbers.iter().any(same);
             as_number
-                || bool_word(wanted).is_some_and(|is| value.any_is(if is { b"1" } else { b"0" }))
+                || parse_bool_word(wanted)
+                    .is_some_and(|is| value.contains(if is { b"1" } else { b"0" }))
         }
     };
     as_word || texts_of(value).iter().any(|text| text == wanted)
@@ -55,8 +56,8 @@ pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
         number => {
             let readings = numbers::of_text(text);
             readings.odd_digits
-                || readings.any_is(number)
-                || match bool_word(text) {
+                || readings.contains(number)
+                || match parse_bool_word(text) {
                     Some(true) => Number::read(number) == Number::read(b"1"),
                     Some(false) => Number::read(number) == Number::read(b"0"),
                     // A server that converts an empty value to a number gets 0.
@@ -66,7 +67,11 @@ pub(super) fn text_may_equal(wanted: &[u8], text: &str) -> bool {
     }
 }
 
-pub(super) fn numbers_in_range(readings: &Readings, min: Option<&str>, max: Option<&str>) -> bool {
+pub(super) fn numbers_in_range(
+    readings: &NumberReadings,
+    min: Option<&str>,
+    max: Option<&str>,
+) -> bool {
     let inside = |number: &String| in_range(number.as_bytes(), min, max) != Some(false);
     readings.unclear || readings.numbers.iter().any(inside)
 }

@@ -7,8 +7,8 @@ mod urls;
 
 use super::*;
 
-fn predicate(path: &str, test: Test) -> Predicate {
-    Predicate::new(Path::read(path).unwrap(), path.to_owned(), test, false)
+fn predicate(path: &str, test: ValueTest) -> Predicate {
+    Predicate::new(JsonPath::read(path).unwrap(), path.to_owned(), test, false)
 }
 
 fn not(predicate: Predicate) -> Predicate {
@@ -16,19 +16,19 @@ fn not(predicate: Predicate) -> Predicate {
 }
 
 fn glob(path: &str, text: &str) -> Predicate {
-    predicate(path, Test::Glob(Glob::parse(text).unwrap()))
+    predicate(path, ValueTest::Glob(Glob::parse(text).unwrap()))
 }
 
-fn range(min: Option<&str>, max: Option<&str>) -> Test {
-    Test::Range { min: min.map(str::to_owned), max: max.map(str::to_owned) }
+fn range(min: Option<&str>, max: Option<&str>) -> ValueTest {
+    ValueTest::Range { min: min.map(str::to_owned), max: max.map(str::to_owned) }
 }
 
 fn one_of(path: &str, texts: &[&str]) -> Predicate {
-    predicate(path, Test::OneOf(texts.iter().map(|text| (*text).to_owned()).collect()))
+    predicate(path, ValueTest::OneOf(texts.iter().map(|text| (*text).to_owned()).collect()))
 }
 
 fn under(path: &str, folder: &str) -> Predicate {
-    predicate(path, Test::Under(vec![Folder::parse(folder).unwrap()]))
+    predicate(path, ValueTest::Under(vec![FolderPath::parse(folder).unwrap()]))
 }
 
 /// Arguments with this JSON under `x`.
@@ -54,26 +54,26 @@ fn a_path_that_leads_nowhere_holds_nothing_but_that_it_is_not_there() {
     {
         assert!(!glob("path", "*").must_hold(arguments));
         assert!(!not(glob("path", "*")).must_hold(arguments));
-        assert!(!predicate("path", Test::Exists).must_hold(arguments));
-        assert!(not(predicate("path", Test::Exists)).must_hold(arguments));
+        assert!(!predicate("path", ValueTest::Exists).must_hold(arguments));
+        assert!(not(predicate("path", ValueTest::Exists)).must_hold(arguments));
         assert!(!glob("path", "*").may_hold(arguments));
         assert!(!not(glob("path", "*")).may_hold(arguments));
-        assert!(!predicate("path", Test::Exists).may_hold(arguments));
-        assert!(not(predicate("path", Test::Exists)).may_hold(arguments));
+        assert!(!predicate("path", ValueTest::Exists).may_hold(arguments));
+        assert!(not(predicate("path", ValueTest::Exists)).may_hold(arguments));
     }
-    assert!(predicate("path", Test::Exists).must_hold(br#"{"path":null}"#));
-    assert!(!not(predicate("path", Test::Exists)).must_hold(br#"{"path":null}"#));
+    assert!(predicate("path", ValueTest::Exists).must_hold(br#"{"path":null}"#));
+    assert!(!not(predicate("path", ValueTest::Exists)).must_hold(br#"{"path":null}"#));
     // A server may treat null as absent.
-    assert!(not(predicate("path", Test::Exists)).may_hold(br#"{"path":null}"#));
+    assert!(not(predicate("path", ValueTest::Exists)).may_hold(br#"{"path":null}"#));
 }
 
 #[test]
 fn arguments_that_are_no_json_let_nothing_through_and_stop_everything() {
     for arguments in [&b""[..], b"{", br#"{"path":"x"} {}"#, b"{\"path\":\"\xff\"}"] {
         assert!(!glob("path", "*").must_hold(arguments));
-        assert!(!not(predicate("q", Test::Exists)).must_hold(arguments));
+        assert!(!not(predicate("q", ValueTest::Exists)).must_hold(arguments));
         assert!(glob("path", "*").may_hold(arguments));
-        assert!(not(predicate("q", Test::Exists)).may_hold(arguments));
+        assert!(not(predicate("q", ValueTest::Exists)).may_hold(arguments));
     }
 }
 
@@ -102,7 +102,7 @@ fn a_key_that_comes_twice_cannot_hide_one_of_its_values() {
         let alone = format!("{{\"{twin}\":\"/etc/passwd\"}}");
         assert!(glob("path", "/etc/*").may_hold(alone.as_bytes()), "{twin}");
         assert!(not(under("path", "/data")).may_hold(alone.as_bytes()), "{twin}");
-        assert!(!not(predicate("path", Test::Exists)).must_hold(alone.as_bytes()), "{twin}");
+        assert!(!not(predicate("path", ValueTest::Exists)).must_hold(alone.as_bytes()), "{twin}");
     }
     assert!(glob("file_path", "/etc/*").may_hold(br#"{"filePath":"/etc/passwd"}"#));
     assert!(!glob("path", "/etc/*").may_hold(br#"{"paths":"/etc/passwd"}"#));
@@ -392,16 +392,16 @@ fn what_is_too_deep_or_too_wide_to_follow_stops_and_lets_nothing_through() {
     let text = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
     let anywhere = predicate("..a", range(Some("1"), Some("1")));
     assert!(anywhere.may_hold(text.as_bytes()));
-    assert!(predicate("..b", Test::Exists).may_hold(text.as_bytes()));
-    assert!(!not(predicate("..b", Test::Exists)).must_hold(text.as_bytes()));
+    assert!(predicate("..b", ValueTest::Exists).may_hold(text.as_bytes()));
+    assert!(!not(predicate("..b", ValueTest::Exists)).must_hold(text.as_bytes()));
     let mut json = "5".to_owned();
     for _ in 0..12 {
         json = format!("{:?}", format!("[{json}]"));
     }
     assert!(one_of("x", &["7"]).may_hold(&x(&json)));
     let steep = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
-    assert!(predicate("..a..a..a..a..b", Test::Exists).may_hold(steep.as_bytes()));
-    assert!(!predicate("..a..b", Test::Exists).may_hold(steep.as_bytes()));
+    assert!(predicate("..a..a..a..a..b", ValueTest::Exists).may_hold(steep.as_bytes()));
+    assert!(!predicate("..a..b", ValueTest::Exists).may_hold(steep.as_bytes()));
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn a_glob_lets_no_path_through_that_goes_up() {
 
 #[test]
 fn expressions_are_searched_for() {
-    let regex = predicate("sql", Test::Regex(Regex::new(r"(?i)\bdrop\s+table\b").unwrap()));
+    let regex = predicate("sql", ValueTest::Regex(Regex::new(r"(?i)\bdrop\s+table\b").unwrap()));
     assert!(regex.must_hold(br#"{"sql":"x; DROP  TABLE y"}"#));
     assert!(!regex.must_hold(br#"{"sql":"backdrop table"}"#));
     assert!(regex.may_hold(br#"{"sql":["drop%20table y"]}"#));
@@ -470,8 +470,8 @@ fn predicates_say_what_they_want() {
     let outside = not(predicate("n", range(Some("1"), None)));
     assert_eq!(outside.to_string(), "`n` is not at least 1");
     assert_eq!(under("p", "/data").to_string(), "`p` is under `/data`");
-    assert_eq!(one_of("f", &["true"]).possible_words(), "`f` could be read as true");
-    assert_eq!(glob("a", "x*").possible_words(), "`a` could be read so that it matches `x*`");
+    assert_eq!(one_of("f", &["true"]).possible_match_text(), "`f` could be read as true");
+    assert_eq!(glob("a", "x*").possible_match_text(), "`a` could be read so that it matches `x*`");
 }
 
 #[test]

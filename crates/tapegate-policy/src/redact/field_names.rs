@@ -4,10 +4,10 @@
 //! it: `password=…`, `Password: …`, `"password"`, `<password>`. A sentence that merely mentions
 //! passwords is left alone.
 
-use tapegate_core::json::path::{Path, Select};
+use tapegate_core::json::path::{JsonPath, StepSelector};
 
 /// Whether `text` may contain a value at one of `paths`.
-pub(super) fn may_hold(paths: &[Path], text: &str) -> bool {
+pub(super) fn may_hold(paths: &[JsonPath], text: &str) -> bool {
     if paths.is_empty() {
         return false;
     }
@@ -21,8 +21,8 @@ pub(super) fn may_hold(paths: &[Path], text: &str) -> bool {
             .steps
             .iter()
             .filter_map(|step| match &step.select {
-                Select::Key(key) => Some(key.to_lowercase()),
-                Select::Index(_) | Select::All => None,
+                StepSelector::Key(key) => Some(key.to_lowercase()),
+                StepSelector::Index(_) | StepSelector::All => None,
             })
             .collect();
         match keys.split_last() {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     fn held(path: &str, text: &str) -> bool {
-        may_hold(&[Path::read(path).unwrap()], text)
+        may_hold(&[JsonPath::read(path).unwrap()], text)
     }
 
     #[test]

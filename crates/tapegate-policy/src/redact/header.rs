@@ -1,12 +1,12 @@
 //! How a tape's header describes the rules and the key of its redaction, so that replay can repeat
 //! it.
 
-use tapegate_core::json::{Cursor, Fault, Kind};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind};
 
 use super::Redactor;
-use super::members::Members;
-use super::placeholder::{Key, json_string};
-use super::rules::{RuleError, Rules};
+use super::ordered_members::OrderedMembers;
+use super::placeholder::{RedactionKey, json_string};
+use super::rules::{RedactionRules, RuleError};
 
 /// The member of a tape's header that this module reads and writes.
 pub(super) const MEMBER: &str = "redaction";
@@ -39,7 +39,7 @@ pub enum HeaderError {
 }
 
 /// The content of a header.
-struct Said {
+struct HeaderMasking {
     passes: Vec<Vec<String>>,
     key: Option<String>,
     key_id: Option<String>,
@@ -49,7 +49,7 @@ impl Redactor {
     /// The text for [`extra`](tapegate_core::tape::Header::extra) of a header: the rules of each
     /// pass, and the key, or only its id if it is the user's own.
     pub fn header_extra(&self) -> Vec<u8> {
-        let list = |rules: &Rules| {
+        let list = |rules: &RedactionRules| {
             let texts = rules.texts().iter().map(|text| json_string(text));
             [b"[", texts.collect::<Vec<_>>().join(&b","[..]).as_slice(), b"]"].concat()
         };
@@ -63,7 +63,7 @@ impl Redactor {
             out.extend_from_slice(&list(rules));
         }
         out.extend_from_slice(if self.passes.len() > 1 { b"]" } else { b"" });
-        let key = match self.key.written() {
+        let key = match self.key.hex_if_public() {
             Some(key) => format!(",\"key\":\"{key}\"}}"),
             None => format!(",\"key_id\":\"{}\"}}", self.key.id()),
         };
@@ -73,11 +73,14 @@ impl Redactor {
 
     /// The redactor that `extra` of a header describes, if there is one. `own` is the user's key,
     /// which is needed when the key is not on the tape.
-    pub fn from_header(extra: &[u8], own: Option<&Key>) -> Result<Option<Self>, HeaderError> {
-        let Some(said) = Said::find(extra)? else { return Ok(None) };
-        let passes = said.passes.iter().map(Rules::parse).collect::<Result<_, _>>()?;
-        let key = match (said.key, said.key_id, own) {
-            (Some(key), ..) => Key::read(&key)
+    pub fn from_header(
+        extra: &[u8],
+        own: Option<&RedactionKey>,
+    ) -> Result<Option<Self>, HeaderError> {
+        let Some(masking) = HeaderMasking::find(extra)? else { return Ok(None) };
+        let passes = masking.passes.iter().map(RedactionRules::parse).collect::<Result<_, _>>()?;
+        let key = match (masking.key, masking.key_id, own) {
+            (Some(key), ..) => RedactionKey::read(&key)
                 .ok_or(HeaderError::Malformed("has a `key` that is not 64 hex digits"))?,
             (None, Some(id), Some(own)) if own.id() == id => own.clone(),
             (None, Some(wanted), Some(own)) => {
@@ -93,64 +96,64 @@ impl Redactor {
 
     /// This redactor for a tape whose header has `extra`: rules that the tape does not have yet
     /// form another pass, and the tape's key is kept.
-    pub fn joined(&self, extra: &[u8]) -> Result<Self, HeaderError> {
-        let own = self.key.written().is_none().then_some(&self.key);
+    pub fn with_tape_rules(&self, extra: &[u8]) -> Result<Self, HeaderError> {
+        let own = self.key.hex_if_public().is_none().then_some(&self.key);
         let Some(mut both) = Self::from_header(extra, own)? else { return Ok(self.clone()) };
         if let Some(own) = own.filter(|own| **own != both.key) {
             return Err(HeaderError::KeyDiffers { wanted: both.key.id(), given: own.id() });
         }
         for rules in &self.passes {
-            let new = rules.without(&both.passes);
+            let new = rules.without_known(&both.passes);
             both.passes.extend((!new.is_empty()).then_some(new));
         }
         Ok(both)
     }
 }
 
-impl Said {
+impl HeaderMasking {
     /// Finds the member in `extra`, which is `,"key":value` text.
     fn find(extra: &[u8]) -> Result<Option<Self>, HeaderError> {
         let odd = |_| HeaderError::Malformed("is malformed");
-        let members = Members::read(extra).map_err(odd)?;
+        let members = OrderedMembers::read(extra).map_err(odd)?;
         members.get(MEMBER).map(|value| Self::read(value).map_err(odd)).transpose()
     }
 
-    fn read(value: &[u8]) -> Result<Self, Fault> {
-        let mut said = Self { passes: vec![Vec::new()], key: None, key_id: None };
+    fn read(value: &[u8]) -> Result<Self, JsonFault> {
+        let mut masking = Self { passes: vec![Vec::new()], key: None, key_id: None };
         let mut cursor = Cursor::new(value)?;
         let mut first = true;
-        if cursor.open()? != Kind::Object {
-            return Err(Fault { at: 0, what: "not an object" });
+        if cursor.open()? != JsonKind::Object {
+            return Err(JsonFault { at: 0, what: "not an object" });
         }
         while let Some(key) = cursor.key(&mut first)? {
             if key.is("rules") {
-                said.passes[0] = texts(&mut cursor)?;
+                masking.passes[0] = texts(&mut cursor)?;
             } else if key.is("then") {
                 cursor.open()?;
                 let mut first = true;
-                while cursor.element(&mut first)? {
-                    said.passes.push(texts(&mut cursor)?);
+                while cursor.next_element(&mut first)? {
+                    masking.passes.push(texts(&mut cursor)?);
                 }
             } else if key.is("key") {
-                said.key = Some(cursor.string()?.decode().into_owned());
+                masking.key = Some(cursor.string()?.decode().into_owned());
             } else if key.is("key_id") {
-                said.key_id = Some(cursor.string()?.decode().into_owned());
+                masking.key_id = Some(cursor.string()?.decode().into_owned());
             } else {
                 cursor.value()?;
             }
         }
-        Ok(said)
+        Ok(masking)
     }
 }
 
 /// Reads an array of strings.
-fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Fault> {
+fn texts(cursor: &mut Cursor<'_>) -> Result<Vec<String>, JsonFault> {
     let mut texts = Vec::new();
-    if cursor.open()? != Kind::Array {
-        return Err(Fault { at: cursor.position(), what: "not an array" });
+    if cursor.open()? != JsonKind::Array {
+        return Err(JsonFault { at: cursor.position(), what: "not an array" });
     }
     let mut first = true;
-    while cursor.element(&mut first)? {
+    while cursor.next_element(&mut first)? {
         texts.push(cursor.string()?.decode().into_owned());
     }
     Ok(texts)
@@ -162,13 +165,13 @@ mod tests {
 
     const RULES: [&str; 2] = ["secrets", "$.params['a\"b']"];
 
-    fn redactor(key: Key) -> Redactor {
-        Redactor::new(Rules::parse(RULES).unwrap(), key)
+    fn redactor(key: RedactionKey) -> Redactor {
+        Redactor::new(RedactionRules::parse(RULES).unwrap(), key)
     }
 
     #[test]
     fn a_header_gives_the_redactor_back() {
-        let one = redactor(Key::on_tape([9; 32]));
+        let one = redactor(RedactionKey::for_tape([9; 32]));
         let extra = [b",\"x\":1", one.header_extra().as_slice(), b",\"y\":2"].concat();
         let other = Redactor::from_header(&extra, None).unwrap().unwrap();
         assert_eq!(
@@ -182,20 +185,20 @@ mod tests {
 
     #[test]
     fn a_users_key_stays_off_the_tape_and_is_asked_for() {
-        let own = Key::from_secret(b"mine");
+        let own = RedactionKey::from_secret(b"mine");
         let extra = redactor(own.clone()).header_extra();
         let text = String::from_utf8(extra.clone()).unwrap();
         assert!(text.contains("\"key_id\"") && !text.contains("\"key\":"), "{text}");
         assert_eq!(Redactor::from_header(&extra, Some(&own)).unwrap().unwrap().key, own);
         let missing = Redactor::from_header(&extra, None).unwrap_err();
         assert!(matches!(missing, HeaderError::KeyMissing { id } if id == own.id()));
-        let wrong = Redactor::from_header(&extra, Some(&Key::from_secret(b"not mine")));
+        let wrong = Redactor::from_header(&extra, Some(&RedactionKey::from_secret(b"not mine")));
         assert!(matches!(wrong, Err(HeaderError::KeyDiffers { .. })));
     }
 
     #[test]
     fn what_cannot_be_understood_is_said() {
-        for (extra, words) in [
+        for (extra, message) in [
             (",\"redaction\":7", "`redaction` in the tape's header is malformed"),
             (
                 ",\"redaction\":{\"rules\":[]}",
@@ -211,24 +214,34 @@ mod tests {
             ),
         ] {
             let error = Redactor::from_header(extra.as_bytes(), None).unwrap_err();
-            assert_eq!(error.to_string(), words);
+            assert_eq!(error.to_string(), message);
         }
     }
 
     #[test]
     fn joining_keeps_the_tapes_key() {
-        let before = redactor(Key::on_tape([9; 32]));
-        let more = Redactor::new(Rules::parse(["..x"]).unwrap(), Key::on_tape([1; 32]));
-        let both = more.joined(&before.header_extra()).unwrap();
+        let before = redactor(RedactionKey::for_tape([9; 32]));
+        let more =
+            Redactor::new(RedactionRules::parse(["..x"]).unwrap(), RedactionKey::for_tape([1; 32]));
+        let both = more.with_tape_rules(&before.header_extra()).unwrap();
         assert_eq!(both.key, before.key);
         assert_eq!(both.passes[0].texts(), RULES);
         assert_eq!(both.passes[1].texts(), ["..x"]);
         let again = Redactor::from_header(&both.header_extra(), None).unwrap().unwrap();
         assert_eq!(again.header_extra(), both.header_extra());
-        assert_eq!(more.joined(&both.header_extra()).unwrap().passes.len(), 2);
-        let own = Redactor::new(Rules::parse(["..x"]).unwrap(), Key::from_secret(b"mine"));
-        assert!(matches!(own.joined(&before.header_extra()), Err(HeaderError::KeyDiffers { .. })));
-        assert!(matches!(more.joined(&own.header_extra()), Err(HeaderError::KeyMissing { .. })));
-        assert_eq!(own.joined(b"").unwrap().key, own.key);
+        assert_eq!(more.with_tape_rules(&both.header_extra()).unwrap().passes.len(), 2);
+        let own = Redactor::new(
+            RedactionRules::parse(["..x"]).unwrap(),
+            RedactionKey::from_secret(b"mine"),
+        );
+        assert!(matches!(
+            own.with_tape_rules(&before.header_extra()),
+            Err(HeaderError::KeyDiffers { .. })
+        ));
+        assert!(matches!(
+            more.with_tape_rules(&own.header_extra()),
+            Err(HeaderError::KeyMissing { .. })
+        ));
+        assert_eq!(own.with_tape_rules(b"").unwrap().key, own.key);
     }
 }

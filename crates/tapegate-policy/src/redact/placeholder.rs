@@ -18,14 +18,14 @@ const DERIVE_CONTEXT: &str = "tapegate 2026-01 redaction key from a user's secre
 
 /// The key of placeholders, and whether it may be written on the tape.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct RedactionKey {
     bytes: [u8; 32],
     on_tape: bool,
 }
 
-impl Key {
+impl RedactionKey {
     /// A key made for one tape and stored in its header, so that any user can replay it.
-    pub fn on_tape(bytes: [u8; 32]) -> Self {
+    pub fn for_tape(bytes: [u8; 32]) -> Self {
         Self { bytes, on_tape: true }
     }
 
@@ -40,7 +40,7 @@ impl Key {
     }
 
     /// The key in hex, if it may be stored on the tape.
-    pub(super) fn written(&self) -> Option<String> {
+    pub(super) fn hex_if_public(&self) -> Option<String> {
         self.on_tape.then(|| hex(&self.bytes))
     }
 
@@ -56,7 +56,7 @@ impl Key {
             let low = char::from(pair[1]).to_digit(16)?;
             *byte = (high << 4 | low) as u8;
         }
-        Some(Self::on_tape(bytes))
+        Some(Self::for_tape(bytes))
     }
 
     pub(super) fn hasher(&self) -> blake3::Hasher {
@@ -73,12 +73,12 @@ impl Key {
     }
 
     /// The placeholder for a frame of which only the length may be shown.
-    pub(super) fn withheld(&self, bytes: &[u8]) -> String {
+    pub(super) fn withheld_placeholder(&self, bytes: &[u8]) -> String {
         placeholder(&format!("withheld-{}-bytes", bytes.len()), &self.hash(bytes))
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for RedactionKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Key({})", self.id())
     }
@@ -114,7 +114,7 @@ pub(super) fn json_string(text: &str) -> Vec<u8> {
 }
 
 /// The parts of `text` that are not placeholders.
-pub(super) fn gaps(text: &str) -> Vec<Range<usize>> {
+pub(super) fn unmasked_ranges(text: &str) -> Vec<Range<usize>> {
     let mut gaps = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(found) = text[at..].find(OPEN) {
@@ -157,12 +157,12 @@ mod tests {
 
     #[test]
     fn a_placeholder_tells_its_kind_and_depends_on_key_and_secret() {
-        let key = Key::on_tape([7; 32]);
+        let key = RedactionKey::for_tape([7; 32]);
         let one = key.placeholder("github", "a");
         assert!(one.starts_with("[REDACTED:github:") && one.len() == 30, "{one}");
         assert_eq!(one, key.placeholder("github", "a"));
         assert_ne!(one, key.placeholder("github", "b"));
-        assert_ne!(one, Key::on_tape([8; 32]).placeholder("github", "a"));
+        assert_ne!(one, RedactionKey::for_tape([8; 32]).placeholder("github", "a"));
         assert!(is_placeholder(&one) && is_json_placeholder(&json_string(&one)));
     }
 
@@ -179,19 +179,23 @@ mod tests {
             "[REDACTED:",
         ] {
             assert!(!is_placeholder(text), "{text}");
-            assert_eq!(gaps(text).as_slice(), std::slice::from_ref(&(0..text.len())), "{text}");
+            assert_eq!(
+                unmasked_ranges(text).as_slice(),
+                std::slice::from_ref(&(0..text.len())),
+                "{text}"
+            );
         }
-        assert_eq!(gaps(&format!("a{one}{one}b")), [0..1, 57..58]);
-        assert!(gaps(one).is_empty());
+        assert_eq!(unmasked_ranges(&format!("a{one}{one}b")), [0..1, 57..58]);
+        assert!(unmasked_ranges(one).is_empty());
     }
 
     #[test]
     fn a_written_key_reads_back_and_a_secret_one_is_not_written() {
-        let key = Key::on_tape([0xa5; 32]);
-        assert_eq!(Key::read(&key.written().unwrap()), Some(key));
-        let own = Key::from_secret(b"correct horse");
-        assert_eq!(own.written(), None);
-        assert_eq!(own.id(), Key::from_secret(b"correct horse").id());
-        assert_ne!(own.id(), Key::from_secret(b"other").id());
+        let key = RedactionKey::for_tape([0xa5; 32]);
+        assert_eq!(RedactionKey::read(&key.hex_if_public().unwrap()), Some(key));
+        let own = RedactionKey::from_secret(b"correct horse");
+        assert_eq!(own.hex_if_public(), None);
+        assert_eq!(own.id(), RedactionKey::from_secret(b"correct horse").id());
+        assert_ne!(own.id(), RedactionKey::from_secret(b"other").id());
     }
 }

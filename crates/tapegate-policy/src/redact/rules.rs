@@ -1,8 +1,8 @@
 //! What a user wants masked, parsed from the command line or from a tape's header.
 
-use super::pattern::{ENTROPY, Patterns};
-use super::shapes::SHAPES;
-use tapegate_core::json::path::{Path, PathFault, Select};
+use super::pattern_search::{ENTROPY, SecretPatterns};
+use super::secret_patterns::SHAPES;
+use tapegate_core::json::path::{JsonPath, PathFault, StepSelector};
 
 /// The name for all built-in patterns together.
 const SECRETS: &str = "secrets";
@@ -11,10 +11,10 @@ const ROOTS: [&str; 3] = ["params", "result", "error"];
 
 /// What is to be masked.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct RedactionRules {
     texts: Vec<String>,
-    pub(super) paths: Vec<Path>,
-    pub(super) patterns: Patterns,
+    pub(super) paths: Vec<JsonPath>,
+    pub(super) patterns: SecretPatterns,
 }
 
 /// Why a rule cannot be parsed.
@@ -32,7 +32,7 @@ pub struct RuleError {
 impl RuleError {
     /// A hint about valid rules.
     pub fn hint(&self) -> String {
-        let names = Rules::pattern_names().join(", ");
+        let names = RedactionRules::pattern_names().join(", ");
         format!(
             "a rule is a path such as `$.params.arguments.password`, `result.content[*].text`, \
              `..token` or `params['odd.key']`; `{SECRETS}` for all built-in patterns, or one of \
@@ -41,7 +41,7 @@ impl RuleError {
     }
 }
 
-impl Rules {
+impl RedactionRules {
     /// Parses rules. Each text may contain several, separated by commas.
     pub fn parse<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Result<Self, RuleError> {
         let mut kept: Vec<String> = Vec::new();
@@ -59,12 +59,12 @@ impl Rules {
         }
         let has = |name: &str| kept.iter().any(|rule| rule == name);
         let all = has(SECRETS);
-        let patterns = Patterns::choose(|name| all || has(name), has(ENTROPY));
+        let patterns = SecretPatterns::select(|name| all || has(name), has(ENTROPY));
         Ok(Self { texts: kept, paths, patterns })
     }
 
     /// These rules without those in `known`.
-    pub(super) fn without(&self, known: &[Self]) -> Self {
+    pub(super) fn without_known(&self, known: &[Self]) -> Self {
         let is_new = |text: &&String| known.iter().all(|rules| !rules.texts.contains(text));
         // Every text was parsed before, so this cannot fail.
         Self::parse(self.texts.iter().filter(is_new)).unwrap_or_default()
@@ -85,7 +85,7 @@ impl Rules {
         self.paths.iter().any(|path| {
             let first = path.steps.first().filter(|step| !step.anywhere);
             let key = first.map(|step| &step.select);
-            matches!(key, Some(Select::Key(key)) if !ROOTS.contains(&key.as_str()))
+            matches!(key, Some(StepSelector::Key(key)) if !ROOTS.contains(&key.as_str()))
         })
     }
 
@@ -126,7 +126,7 @@ fn is_name(rule: &str) -> bool {
     rule == SECRETS || rule == ENTROPY || SHAPES.iter().any(|shape| shape.name == rule)
 }
 
-fn read_path(rule: &str) -> Result<Path, RuleError> {
+fn read_path(rule: &str) -> Result<JsonPath, RuleError> {
     let fail = |at, what| RuleError { rule: rule.to_owned(), at, what };
     if rule.is_empty() {
         return Err(fail(1, "the rule is empty".to_owned()));
@@ -138,7 +138,7 @@ fn read_path(rule: &str) -> Result<Path, RuleError> {
         );
         return Err(fail(1, what));
     }
-    Path::read(rule).map_err(|PathFault { at, what }| fail(at + 1, what))
+    JsonPath::read(rule).map_err(|PathFault { at, what }| fail(at + 1, what))
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn texts(given: &[&str]) -> Vec<String> {
-        Rules::parse(given).unwrap().texts().to_vec()
+        RedactionRules::parse(given).unwrap().texts().to_vec()
     }
 
     #[test]
@@ -155,12 +155,12 @@ mod tests {
             texts(&["aws, github", "$.params['a,b\\']'],..c", "aws"]),
             ["aws", "github", "$.params['a,b\\']']", "..c"]
         );
-        assert!(Rules::parse([""; 0]).unwrap().is_empty());
+        assert!(RedactionRules::parse([""; 0]).unwrap().is_empty());
     }
 
     #[test]
     fn patterns_are_chosen_by_name() {
-        let chosen = |text| format!("{:?}", Rules::parse([text]).unwrap().patterns);
+        let chosen = |text| format!("{:?}", RedactionRules::parse([text]).unwrap().patterns);
         assert_eq!(chosen("github"), r#"["github"]"#);
         assert_eq!(chosen("entropy"), r#"["entropy"]"#);
         assert_eq!(chosen("..a"), "[]");
@@ -169,25 +169,26 @@ mod tests {
 
     #[test]
     fn a_bad_rule_is_named_with_the_place_and_what_is_accepted() {
-        let error = Rules::parse(["aws,params..[x]"]).unwrap_err();
+        let error = RedactionRules::parse(["aws,params..[x]"]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "redaction rule `params..[x]`: `*`, a number or a quoted key is missing at character 10"
         );
         assert!(error.hint().contains("`..token`") && error.hint().contains("github, gitlab"));
-        let error = Rules::parse(["password"]).unwrap_err();
+        let error = RedactionRules::parse(["password"]).unwrap_err();
         assert_eq!(
             error.to_string(),
             "redaction rule `password`: no built-in pattern has this name (to mask every key \
              `password`, write `..password`) at character 1"
         );
-        assert_eq!(Rules::parse(["aws,,"]).unwrap_err().what, "the rule is empty");
+        assert_eq!(RedactionRules::parse(["aws,,"]).unwrap_err().what, "the rule is empty");
     }
 
     #[test]
     fn known_rules_can_be_left_out() {
-        let known = [Rules::parse(["aws,..a"]).unwrap(), Rules::parse(["..c"]).unwrap()];
-        let new = Rules::parse(["..c,..b,aws,github"]).unwrap().without(&known);
+        let known =
+            [RedactionRules::parse(["aws,..a"]).unwrap(), RedactionRules::parse(["..c"]).unwrap()];
+        let new = RedactionRules::parse(["..c,..b,aws,github"]).unwrap().without_known(&known);
         assert_eq!(new.texts(), ["..b", "github"]);
     }
 }

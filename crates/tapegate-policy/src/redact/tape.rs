@@ -8,18 +8,19 @@ use std::io::{self, BufRead};
 
 use tapegate_core::json::{self, compact};
 use tapegate_core::tape::{
-    Bad, Header, Line, Mask, Message, Numbered, Problem, Reader, Sink, base64_decode, base64_encode,
+    BadFrame, ByteSink, LineProblem, Mask, MessageLine, NumberedLine, TapeHeader, TapeLine,
+    TapeReader, base64_decode, base64_encode,
 };
 
 use super::Redactor;
 use super::header::{HeaderError, MEMBER};
-use super::members::Members;
+use super::ordered_members::OrderedMembers;
 use super::placeholder::json_string;
 use super::upstream::mask_upstream;
 
 /// The result of redacting a tape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct RedactionReport {
     /// Lines that were written.
     pub lines: u64,
     /// Lines in which something was masked.
@@ -32,7 +33,7 @@ pub struct Report {
     /// Bytes of an incomplete last line that was left out.
     pub torn_bytes: Option<usize>,
     /// The first lines that are not entries and were left out, apart from an incomplete last line.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedLine>,
     /// The number of such lines.
     pub skipped_lines: u64,
 }
@@ -44,11 +45,11 @@ const NOT_A_TAPE_LINES: u64 = 20;
 
 /// A line that was left out because it is not an entry and could not be masked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedLine {
     /// Its number, from 1.
     pub line: u64,
     /// What is wrong with it.
-    pub words: String,
+    pub message_text: String,
 }
 
 /// Why a tape cannot be redacted.
@@ -78,73 +79,74 @@ pub enum TapeError {
 /// Writes the tape of `reader` to `out`, in its own dialect, with its secrets masked.
 ///
 /// The rules and the key of an earlier redaction are kept.
-pub fn tape<R: BufRead>(
-    mut reader: Reader<R>,
-    out: &mut impl Sink,
+pub fn redact_tape<R: BufRead>(
+    mut reader: TapeReader<R>,
+    out: &mut impl ByteSink,
     redactor: &Redactor,
-) -> Result<Report, TapeError> {
-    let mut report = Report::default();
+) -> Result<RedactionReport, TapeError> {
+    let mut report = RedactionReport::default();
     let mut current = Cow::Borrowed(redactor);
     while let Some(next) = reader.next() {
         match next {
             Ok(numbered) => {
-                if let Line::Header(header) = &numbered.entry {
-                    let joined = redactor.joined(&header.extra);
+                if let TapeLine::Header(header) = &numbered.entry {
+                    let joined = redactor.with_tape_rules(&header.extra);
                     let line = numbered.line;
                     current =
                         Cow::Owned(joined.map_err(|source| TapeError::Header { line, source })?);
                 }
-                Job { redactor: &current, report: &mut report, masked: false }.line(numbered, out);
+                LineJob { redactor: &current, report: &mut report, masked: false }
+                    .line(numbered, out);
             }
-            Err(Problem::Torn { bytes, .. }) => report.torn_bytes = Some(bytes),
-            Err(Problem::Line { line, fault }) => {
+            Err(LineProblem::Torn { bytes, .. }) => report.torn_bytes = Some(bytes),
+            Err(LineProblem::Line { line, fault }) => {
                 report.skipped_lines += 1;
                 if report.skipped.len() < SKIPPED_MAX {
-                    report.skipped.push(Skipped { line, words: fault.to_string() });
+                    report.skipped.push(SkippedLine { line, message_text: fault.to_string() });
                 }
                 if report.lines == 0 && report.skipped_lines >= NOT_A_TAPE_LINES {
                     return Err(TapeError::NotATape);
                 }
             }
-            Err(Problem::Io { line, source }) => return Err(TapeError::Io { line, source }),
+            Err(LineProblem::Io { line, source }) => return Err(TapeError::Io { line, source }),
         }
     }
     Ok(report)
 }
 
 /// The processing of one line.
-struct Job<'a> {
+struct LineJob<'a> {
     redactor: &'a Redactor,
-    report: &'a mut Report,
+    report: &'a mut RedactionReport,
     masked: bool,
 }
 
-impl Job<'_> {
-    fn line(mut self, numbered: Numbered<'_>, out: &mut impl Sink) {
+impl LineJob<'_> {
+    fn line(mut self, numbered: NumberedLine<'_>, out: &mut impl ByteSink) {
         let mut line = Vec::with_capacity(numbered.text.len() + 64);
         match numbered.entry {
-            Line::Header(header) => {
+            TapeLine::Header(header) => {
                 self.header(header).write(&mut line);
                 self.report.headers += 1;
             }
-            Line::Message(message) => {
+            TapeLine::Message(message) => {
                 let message = self.message(message);
                 match message.seq {
                     Some(_) => message.write_thoughtjack(&mut line),
                     None => message.write_overwatch(&mut line),
                 }
             }
-            Line::Bad(bad) => self.bad(bad).write(&mut line),
-            Line::Footer(mut footer) => {
-                footer.extra = Cow::Owned(self.extra(&footer.extra));
+            TapeLine::Bad(bad) => self.mask_bad_line(bad).write(&mut line),
+            TapeLine::Footer(mut footer) => {
+                footer.extra = Cow::Owned(self.mask_extra(&footer.extra));
                 footer.write(&mut line);
             }
-            Line::Unknown(_) => line = self.unknown(numbered.text),
+            TapeLine::Unknown(_) => line = self.mask_unknown_line(numbered.text),
         }
         // A copied line is checked again as a whole: keys that a typed line drops must not bring a
         // secret back.
         let is_header = line.starts_with(b"{\"type\":\"header\"");
-        if !self.masked && !is_header && self.redactor.data(numbered.text) == numbered.text {
+        if !self.masked && !is_header && self.redactor.mask_data(numbered.text) == numbered.text {
             line = compact(numbered.text).into_owned();
             line.push(b'\n');
         } else if !is_header {
@@ -155,18 +157,18 @@ impl Job<'_> {
         out.put(&line);
     }
 
-    fn header<'a>(&mut self, mut header: Header<'a>) -> Header<'a> {
+    fn header<'a>(&mut self, mut header: TapeHeader<'a>) -> TapeHeader<'a> {
         let upstream = mask_upstream(&header.upstream);
         self.masked |= upstream != header.upstream;
         header.upstream = Cow::Owned(upstream);
         header.name = header.name.map(|name| self.text(name));
         header.tags = header.tags.into_iter().map(|tag| self.text(tag)).collect();
-        header.extra = self.extra(&header.extra);
+        header.extra = self.mask_extra(&header.extra);
         header.extra.extend_from_slice(&self.redactor.header_extra());
         header
     }
 
-    fn message<'a>(&mut self, mut message: Message<'a>) -> Message<'a> {
+    fn message<'a>(&mut self, mut message: MessageLine<'a>) -> MessageLine<'a> {
         let masked = self.redactor.message(&message.msg);
         let new: Vec<_> =
             masked.paths.into_iter().filter(|path| !message.redacted.contains(path)).collect();
@@ -178,34 +180,34 @@ impl Job<'_> {
         }
         message.msg = Cow::Owned(compact(&message.msg).into_owned());
         message.raw = message.raw.map(|raw| {
-            let masked = self.garbage(raw.as_bytes());
+            let masked = self.mask_bytes(raw.as_bytes());
             masked.map_or(raw, |masked| Cow::Owned(String::from_utf8_lossy(&masked).into_owned()))
         });
-        message.session = message.session.map(|session| Cow::Owned(self.data(&session)));
-        message.extra = self.extra(&message.extra);
+        message.session = message.session.map(|session| Cow::Owned(self.mask_data(&session)));
+        message.extra = self.mask_extra(&message.extra);
         message
     }
 
-    fn bad<'a>(&mut self, mut bad: Bad<'a>) -> Bad<'a> {
-        if let Some(masked) = self.garbage(&bad.raw) {
+    fn mask_bad_line<'a>(&mut self, mut bad: BadFrame<'a>) -> BadFrame<'a> {
+        if let Some(masked) = self.mask_bytes(&bad.raw) {
             bad.raw = Cow::Owned(masked);
         }
         bad.reason = self.text(bad.reason);
-        bad.session = bad.session.map(|session| Cow::Owned(self.data(&session)));
-        bad.extra = self.extra(&bad.extra);
+        bad.session = bad.session.map(|session| Cow::Owned(self.mask_data(&session)));
+        bad.extra = self.mask_extra(&bad.extra);
         bad
     }
 
     /// A line of an unknown type; each member is masked like a message.
-    fn unknown(&mut self, text: &[u8]) -> Vec<u8> {
-        let Ok(members) = Members::read_object(text) else { return Vec::new() };
+    fn mask_unknown_line(&mut self, text: &[u8]) -> Vec<u8> {
+        let Ok(members) = OrderedMembers::read_object(text) else { return Vec::new() };
         let members = self.members(members);
         let body = members.strip_prefix(b",").unwrap_or(&members);
         [b"{", body, b"}\n"].concat()
     }
 
-    fn extra(&mut self, extra: &[u8]) -> Vec<u8> {
-        match Members::read(extra) {
+    fn mask_extra(&mut self, extra: &[u8]) -> Vec<u8> {
+        match OrderedMembers::read(extra) {
             Ok(members) => self.members(members),
             Err(_) => Vec::new(),
         }
@@ -213,17 +215,17 @@ impl Job<'_> {
 
     /// Members as `,"key":value` text. A duplicate key may hide a second message or its bytes, so
     /// every value is masked as what it may be.
-    fn members(&mut self, members: Members) -> Vec<u8> {
+    fn members(&mut self, members: OrderedMembers) -> Vec<u8> {
         let mut out = Vec::new();
         for (key, value) in members.0 {
             let value = match (key.as_str(), json::string(&value).map(Cow::into_owned)) {
                 (MEMBER, _) => continue,
                 ("raw", Some(text)) => {
-                    let masked = self.garbage(text.as_bytes());
+                    let masked = self.mask_bytes(text.as_bytes());
                     masked.map_or(value, |text| json_string(&String::from_utf8_lossy(&text)))
                 }
                 ("raw_b64", Some(text)) => {
-                    let masked = base64_decode(&text).and_then(|bytes| self.garbage(&bytes));
+                    let masked = base64_decode(&text).and_then(|bytes| self.mask_bytes(&bytes));
                     masked.map_or(value, |bytes| json_string(&base64_encode(&bytes)))
                 }
                 _ => match self.redactor.message(&value).text {
@@ -242,8 +244,8 @@ impl Job<'_> {
         out
     }
 
-    fn garbage(&mut self, raw: &[u8]) -> Option<Vec<u8>> {
-        match self.redactor.garbage(raw) {
+    fn mask_bytes(&mut self, raw: &[u8]) -> Option<Vec<u8>> {
+        match self.redactor.non_message(raw) {
             Cow::Owned(masked) => {
                 self.masked = true;
                 Some(masked)
@@ -261,8 +263,8 @@ impl Job<'_> {
         Cow::Owned(masked)
     }
 
-    fn data(&mut self, json: &[u8]) -> Vec<u8> {
-        let masked = self.redactor.data(json);
+    fn mask_data(&mut self, json: &[u8]) -> Vec<u8> {
+        let masked = self.redactor.mask_data(json);
         self.masked |= matches!(masked, Cow::Owned(_));
         masked.into_owned()
     }

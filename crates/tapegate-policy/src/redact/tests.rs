@@ -10,7 +10,7 @@ use super::*;
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
 
 fn redactor(rules: &[&str]) -> Redactor {
-    Redactor::new(Rules::parse(rules).unwrap(), Key::on_tape([5; 32]))
+    Redactor::new(RedactionRules::parse(rules).unwrap(), RedactionKey::for_tape([5; 32]))
 }
 
 /// Masks a message and replaces the digits of placeholders by `#`.
@@ -189,7 +189,7 @@ fn a_redaction_after_another_can_be_repeated_on_a_live_message() {
     ] {
         let (first, second) = (redactor(&[one]), redactor(&[other]));
         let on_tape = first.message(message.as_bytes()).text.to_vec();
-        let both = second.joined(&first.header_extra()).unwrap();
+        let both = second.with_tape_rules(&first.header_extra()).unwrap();
         let on_tape = both.message(&on_tape).text.to_vec();
         let both = Redactor::from_header(&both.header_extra(), None).unwrap().unwrap();
         let live = both.message(message.as_bytes()).text.to_vec();
@@ -229,8 +229,8 @@ fn a_message_without_secrets_is_borrowed() {
 fn text_that_is_no_json_is_masked_by_patterns_and_withheld_for_paths() {
     let garbage = |rules: &[&str], raw: &[u8]| {
         let redactor = redactor(rules);
-        let once = redactor.garbage(raw).to_vec();
-        assert_eq!(redactor.garbage(&once), once);
+        let once = redactor.non_message(raw).to_vec();
+        assert_eq!(redactor.non_message(&once), once);
         hide_digits(&String::from_utf8_lossy(&once))
     };
     let line = format!("oops {TOKEN} \u{fffd}");
@@ -268,8 +268,8 @@ fn a_message_that_is_none_is_withheld() {
 #[test]
 fn bytes_that_look_packed_are_withheld() {
     let packed: Vec<u8> = (0..64u8).map(|n| n.wrapping_mul(151) ^ 0x8b).collect();
-    let left = redactor(&["secrets"]).garbage(&packed).into_owned();
+    let left = redactor(&["secrets"]).non_message(&packed).into_owned();
     assert!(left.starts_with(b"[REDACTED:withheld-64-bytes:"), "{}", left.escape_ascii());
     let nearly_text = b"a line of text with one odd byte \xff in it";
-    assert_eq!(redactor(&["secrets"]).garbage(nearly_text), &nearly_text[..]);
+    assert_eq!(redactor(&["secrets"]).non_message(nearly_text), &nearly_text[..]);
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::pattern::{Hit, Patterns};
-use super::placeholder::Key;
+use super::pattern_search::{SecretHit, SecretPatterns};
+use super::placeholder::RedactionKey;
 
 /// How many layers of escapes are searched.
 const LAYERS_MAX: usize = 4;
@@ -13,7 +13,7 @@ const LAYERS_MAX: usize = 4;
 /// Masking repeats until nothing more is found, so it is idempotent. A secret that only shows after
 /// unescaping (such as JSON inside a string) cannot be cut out of the text, so then the whole text
 /// is replaced.
-pub(super) fn mask(patterns: &Patterns, key: &Key, text: &str) -> Option<String> {
+pub(super) fn mask(patterns: &SecretPatterns, key: &RedactionKey, text: &str) -> Option<String> {
     let mut masked = Cow::Borrowed(text);
     loop {
         let hits = patterns.hits(&masked);
@@ -22,7 +22,7 @@ pub(super) fn mask(patterns: &Patterns, key: &Key, text: &str) -> Option<String>
         }
         masked = Cow::Owned(replace(key, &masked, &hits));
     }
-    if let Some(name) = hidden(patterns, masked.as_bytes()) {
+    if let Some(name) = find_hidden_secret(patterns, masked.as_bytes()) {
         return Some(key.placeholder(name, &masked));
     }
     match masked {
@@ -32,7 +32,7 @@ pub(super) fn mask(patterns: &Patterns, key: &Key, text: &str) -> Option<String>
 }
 
 /// `text` with `hits` replaced by placeholders.
-pub(super) fn replace(key: &Key, text: &str, hits: &[Hit]) -> String {
+pub(super) fn replace(key: &RedactionKey, text: &str, hits: &[SecretHit]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     for hit in hits {
@@ -46,7 +46,7 @@ pub(super) fn replace(key: &Key, text: &str, hits: &[Hit]) -> String {
 
 /// The kind of a secret that `text` contains in escaped form, or with NUL bytes in between as in
 /// UTF-16.
-pub(super) fn hidden(patterns: &Patterns, text: &[u8]) -> Option<&'static str> {
+pub(super) fn find_hidden_secret(patterns: &SecretPatterns, text: &[u8]) -> Option<&'static str> {
     let nul = memchr::memchr(0, text).is_some();
     if !nul && memchr::memchr(b'\\', text).is_none() {
         return None;
@@ -104,7 +104,7 @@ mod tests {
     const SECRET: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3";
 
     fn masked(text: &str) -> Option<String> {
-        let (patterns, key) = (Patterns::all(), Key::on_tape([3; 32]));
+        let (patterns, key) = (SecretPatterns::all(), RedactionKey::for_tape([3; 32]));
         let once = mask(&patterns, &key, text)?;
         assert_eq!(mask(&patterns, &key, &once), None, "{once}");
         Some(once)
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_the_secret_goes() {
-        let place = Key::on_tape([3; 32]).placeholder("github", SECRET);
+        let place = RedactionKey::for_tape([3; 32]).placeholder("github", SECRET);
         assert_eq!(masked(&format!("é {SECRET}, {SECRET}!")), Some(format!("é {place}, {place}!")));
         assert_eq!(masked("nothing here"), None);
     }
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn wide_text_does_not_hide_a_secret() {
         let wide: Vec<u8> = SECRET.bytes().flat_map(|byte| [byte, 0]).collect();
-        assert_eq!(hidden(&Patterns::all(), &wide), Some("github"));
-        assert_eq!(hidden(&Patterns::all(), b"a\0b\\u00zz\\"), None);
+        assert_eq!(find_hidden_secret(&SecretPatterns::all(), &wide), Some("github"));
+        assert_eq!(find_hidden_secret(&SecretPatterns::all(), b"a\0b\\u00zz\\"), None);
     }
 
     #[test]

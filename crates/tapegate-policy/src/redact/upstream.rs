@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::names::is_secret_name;
-use super::pattern::Patterns;
+use super::pattern_search::SecretPatterns;
+use super::secret_names::is_secret_name;
 
 const MASK: &str = "[REDACTED]";
 
@@ -18,27 +18,27 @@ const MASK: &str = "[REDACTED]";
 pub fn mask_upstream(text: &str) -> String {
     let mut spans = Vec::new();
     let mut flagged = false;
-    for word in words(text) {
+    for word in shell_words(text) {
         let inner = unquoted(text, word.clone());
         let content = &text[inner.clone()];
         let is_flag = content.starts_with('-') && !content.contains(['=', ' ']);
         if flagged && !is_flag {
             spans.push(inner.clone());
         } else {
-            logins(text, inner.clone(), &mut spans);
-            assignments(text, inner, &mut spans);
+            find_logins(text, inner.clone(), &mut spans);
+            find_assignments(text, inner, &mut spans);
         }
         flagged = is_flag && content.starts_with("--") && is_secret_name(content);
     }
     // Logins are found above; without their pattern, a plain URL compiles no regular expression.
-    let patterns = Patterns::choose(|name| name != "url-credentials", false);
+    let patterns = SecretPatterns::select(|name| name != "url-credentials", false);
     spans.extend(patterns.hits(text).into_iter().map(|hit| hit.span));
     spans.retain(|span| !is_reference(&text[span.clone()]));
-    cut(text, spans)
+    mask_spans(text, spans)
 }
 
 /// The words of a command line as a shell sees them, quotes included.
-fn words(text: &str) -> Vec<Range<usize>> {
+fn shell_words(text: &str) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let (mut start, mut quote, mut escape) = (None, None, false);
     for (at, letter) in text.char_indices() {
@@ -70,7 +70,7 @@ fn unquoted(text: &str, word: Range<usize>) -> Range<usize> {
 }
 
 /// The userinfo of every URL in a word.
-fn logins(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
+fn find_logins(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
     for (found, scheme) in text[word.clone()].match_indices("://") {
         let start = word.start + found + scheme.len();
         let rest = &text[start..word.end];
@@ -82,7 +82,7 @@ fn logins(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
 }
 
 /// The values that are assigned to key-like names in a word with `=` or `:`.
-fn assignments(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
+fn find_assignments(text: &str, word: Range<usize>, spans: &mut Vec<Range<usize>>) {
     let content = &text[word.clone()];
     let mut from = 0;
     while let Some(found) = content[from..].find(['=', ':']) {
@@ -132,7 +132,7 @@ fn is_reference(value: &str) -> bool {
 }
 
 /// `text` with `spans`, which may overlap, masked.
-fn cut(text: &str, mut spans: Vec<Range<usize>>) -> String {
+fn mask_spans(text: &str, mut spans: Vec<Range<usize>>) -> String {
     spans.sort_by_key(|span| span.start);
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

@@ -11,18 +11,21 @@
 //! - a rule that denies matches more calls;
 //! - the action of a rule is replaced by a stricter one.
 
-use super::{MayLoosen, act_tightens, contains, same};
+use super::{MayLoosen, act_tightens, contains, is_identical};
 use crate::glob::Glob;
 use crate::load::MARK;
-use crate::model::{Act, Rule};
+use crate::model::{PolicyRule, RuleAction};
 use crate::predicate::ArgumentTest;
 
-pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoosen> {
+pub(super) fn check_rules_tighten(
+    old: (&[PolicyRule], &RuleAction),
+    new: &[PolicyRule],
+) -> Result<(), MayLoosen> {
     let (mut old, default) = old;
     for rule in new {
         loop {
             if let Some((first, rest)) = old.split_first()
-                && tightened(first, rule)
+                && is_tightened(first, rule)
             {
                 old = rest;
                 break;
@@ -31,7 +34,7 @@ pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoose
                 break;
             }
             match old.split_first() {
-                Some((first, rest)) if first.act == Act::Forward => old = rest,
+                Some((first, rest)) if first.act == RuleAction::Forward => old = rest,
                 _ => {
                     let name = &rule.name;
                     return Err(MayLoosen(format!("rule `{name}` may permit more")));
@@ -39,16 +42,16 @@ pub(super) fn tighten(old: (&[Rule], &Act), new: &[Rule]) -> Result<(), MayLoose
             }
         }
     }
-    match old.iter().find(|rule| rule.act != Act::Forward) {
+    match old.iter().find(|rule| rule.act != RuleAction::Forward) {
         Some(rule) => Err(MayLoosen(format!("rule `{}` was removed or moved", rule.name))),
         None => Ok(()),
     }
 }
 
 /// Whether a new rule in place of an old one refuses at least as much.
-fn tightened(old: &Rule, new: &Rule) -> bool {
+fn is_tightened(old: &PolicyRule, new: &PolicyRule) -> bool {
     // Names, reasons, lines and descriptions do not affect decisions.
-    let Rule {
+    let PolicyRule {
         name: _,
         reason: _,
         line: _,
@@ -64,26 +67,29 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
         && *methods == new.methods
         && *sources == new.sources
         && *hints == new.hints
-        && same(arguments, &new.arguments);
+        && is_identical(arguments, &new.arguments);
     if same_calls {
         // A stopping rule matches more than a forwarding one, so it might hold calls that the rest
         // denies.
         let tested = !(arguments.is_empty() && hints.is_empty())
-            || matches.iter().any(|glob| glob.widens() || glob.text().contains(MARK));
-        let widened =
-            tested && *act == Act::Forward && !matches!(new.act, Act::Forward | Act::Deny);
+            || matches
+                .iter()
+                .any(|glob| glob.matches_more_leniently() || glob.text().contains(MARK));
+        let widened = tested
+            && *act == RuleAction::Forward
+            && !matches!(new.act, RuleAction::Forward | RuleAction::Deny);
         return !widened && act_tightens(act, &new.act);
     }
     let rest = *methods == new.methods && *hints == new.hints;
     match (act, &new.act) {
-        (Act::Forward, Act::Forward) => {
+        (RuleAction::Forward, RuleAction::Forward) => {
             rest && contains(matches, &new.matches)
-                && narrowed(sources, &new.sources)
+                && is_narrowed(sources, &new.sources)
                 && has_all(&new.arguments, arguments)
         }
-        (Act::Deny, Act::Deny) => {
+        (RuleAction::Deny, RuleAction::Deny) => {
             rest && contains(&new.matches, matches)
-                && narrowed(&new.sources, sources)
+                && is_narrowed(&new.sources, sources)
                 && has_all(arguments, &new.arguments)
         }
         _ => false,
@@ -91,20 +97,24 @@ fn tightened(old: &Rule, new: &Rule) -> bool {
 }
 
 /// Whether `narrow` covers only servers that `wide` covers. An empty list covers all.
-fn narrowed(wide: &[Glob], narrow: &[Glob]) -> bool {
+fn is_narrowed(wide: &[Glob], narrow: &[Glob]) -> bool {
     wide.is_empty() || !narrow.is_empty() && contains(wide, narrow)
 }
 
 /// Whether every test of `part` is in `whole`.
 fn has_all(whole: &[ArgumentTest], part: &[ArgumentTest]) -> bool {
-    part.iter().all(|one| whole.iter().any(|other| same(one, other)))
+    part.iter().all(|one| whole.iter().any(|other| is_identical(one, other)))
 }
 
-fn may_insert(rule: &Rule, rest: &[Rule], default: &Act) -> bool {
+fn may_insert(rule: &PolicyRule, rest: &[PolicyRule], default: &RuleAction) -> bool {
     let mut later = rest.iter().map(|rule| &rule.act).chain([default]);
     match &rule.act {
-        Act::Deny => true,
-        act @ Act::Approve { .. } => later.all(|later| *later == Act::Forward || later == act),
-        Act::Forward | Act::Policy { .. } => later.all(|later| *later == Act::Forward),
+        RuleAction::Deny => true,
+        act @ RuleAction::Approve { .. } => {
+            later.all(|later| *later == RuleAction::Forward || later == act)
+        }
+        RuleAction::Forward | RuleAction::Policy { .. } => {
+            later.all(|later| *later == RuleAction::Forward)
+        }
     }
 }

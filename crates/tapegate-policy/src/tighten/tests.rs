@@ -1,16 +1,17 @@
 //! Which changes are proven to tighten, and which are not.
 
-use tapegate_yaml::files::Held;
+use tapegate_yaml::files::MemoryFiles;
 
 use super::*;
 use crate::load::load_marked;
 
 const CEDAR: &str = "permit(principal, action, resource);";
 
-fn policy(text: &str, files: &[(&str, &str)]) -> Loaded {
-    let mut held = Held::default().with("p.yaml", text.as_bytes()).with_variable("X", "/x");
+fn policy(text: &str, files: &[(&str, &str)]) -> PolicyLoadResult {
+    let mut held =
+        MemoryFiles::default().with_file("p.yaml", text.as_bytes()).with_variable("X", "/x");
     for (name, text) in files {
-        held = held.with(name, text.as_bytes());
+        held = held.with_file(name, text.as_bytes());
     }
     let loaded = load_marked("p.yaml", &held);
     let may_fail = text.contains("${") || text.contains("\\uf8ff");

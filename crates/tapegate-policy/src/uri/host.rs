@@ -10,7 +10,7 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use tapegate_core::lenient::spelling::nfkc;
 
-use super::Reader;
+use super::UriReader;
 use super::punycode;
 
 /// The prefix of a label in Punycode.
@@ -18,7 +18,7 @@ const ENCODED_START: &str = "xn--";
 
 /// A host without user name and default port, in lower-case ASCII; an address in its usual
 /// notation.
-pub(super) fn normal_host(host: &str, default: u16, reader: Reader) -> String {
+pub(super) fn normal_host(host: &str, default: u16, reader: UriReader) -> String {
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
     let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
@@ -47,9 +47,9 @@ pub(super) fn normal_host(host: &str, default: u16, reader: Reader) -> String {
 /// has only one form.
 pub(super) fn other_form(host: &str) -> Option<String> {
     let form = match host.is_ascii() {
-        true if host.contains(ENCODED_START) => unicode_name(host, Reader::Url),
+        true if host.contains(ENCODED_START) => unicode_name(host, UriReader::Url),
         true => return None,
-        false => ascii_name(host, Reader::Url),
+        false => ascii_name(host, UriReader::Url),
     };
     (form != host).then_some(form)
 }
@@ -60,7 +60,7 @@ pub(super) fn may_be_encoded(host: &str) -> bool {
 }
 
 /// A name in the form that is looked up.
-fn ascii_name(name: &str, reader: Reader) -> String {
+fn ascii_name(name: &str, reader: UriReader) -> String {
     if name.is_ascii() && !name.to_ascii_lowercase().contains(ENCODED_START) {
         return name.to_ascii_lowercase();
     }
@@ -74,8 +74,8 @@ fn ascii_name(name: &str, reader: Reader) -> String {
 }
 
 /// A name with every label in Unicode, as it is displayed.
-fn unicode_name(name: &str, reader: Reader) -> String {
-    let mapped = mapped(name, reader);
+fn unicode_name(name: &str, reader: UriReader) -> String {
+    let mapped = map_name(name, reader);
     if !mapped.contains(ENCODED_START) {
         return mapped;
     }
@@ -84,28 +84,28 @@ fn unicode_name(name: &str, reader: Reader) -> String {
         // An encoded label is already mapped, unless it is crafted to be misread.
         decoded
             .filter(|label| !label.is_empty())
-            .map_or_else(|| label.to_owned(), |label| self::mapped(&label, reader))
+            .map_or_else(|| label.to_owned(), |label| self::map_name(&label, reader))
     });
     labels.collect::<Vec<_>>().join(".")
 }
 
 /// A name in lower case and normalised Unicode, without ignored characters.
-fn mapped(name: &str, reader: Reader) -> String {
+fn map_name(name: &str, reader: UriReader) -> String {
     let kept: String = name.chars().filter(|letter| !is_dropped(*letter, reader)).collect();
     // Character by character: `str::to_lowercase` treats a sigma at the end of a word differently.
     let lower: String = nfkc(&kept).chars().flat_map(char::to_lowercase).collect();
     let name = nfkc(&lower).replace('\u{3002}', ".");
     match reader {
-        Reader::Url => name,
+        UriReader::Url => name,
         // IDNA 2003 has neither of these letters.
-        Reader::Path | Reader::Rest => name.replace('ß', "ss").replace('ς', "σ"),
+        UriReader::Path | UriReader::Rest => name.replace('ß', "ss").replace('ς', "σ"),
     }
 }
 
 /// Whether resolvers ignore a character. Under IDNA 2003 they ignore joiners too.
-fn is_dropped(letter: char, reader: Reader) -> bool {
+fn is_dropped(letter: char, reader: UriReader) -> bool {
     match letter {
-        '\u{200c}' | '\u{200d}' => reader != Reader::Url,
+        '\u{200c}' | '\u{200d}' => reader != UriReader::Url,
         '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{2060}' | '\u{2064}' => {
             true
         }
@@ -153,7 +153,7 @@ mod tests {
             "mün\u{ad}chen.de",
             "m\u{200b}ünchen.d\u{feff}e",
         ] {
-            assert_eq!(normal_host(host, 80, Reader::Url), "xn--mnchen-3ya.de", "{host}");
+            assert_eq!(normal_host(host, 80, UriReader::Url), "xn--mnchen-3ya.de", "{host}");
         }
         for (host, name) in [
             ("\u{ff25}XAMPLE\u{3002}com", "example.com"),
@@ -163,16 +163,16 @@ mod tests {
             ("xn--!.com", "xn--!.com"),
             ("①②⑦.0.0.1", "127.0.0.1"),
         ] {
-            assert_eq!(normal_host(host, 80, Reader::Url), name, "{host}");
+            assert_eq!(normal_host(host, 80, UriReader::Url), name, "{host}");
         }
     }
 
     #[test]
     fn resolvers_of_2003_read_some_letters_differently() {
-        assert_eq!(normal_host("straße.de", 80, Reader::Url), "xn--strae-oqa.de");
-        assert_eq!(normal_host("straße.de", 80, Reader::Path), "strasse.de");
-        assert_eq!(normal_host("xn--strae-oqa.de", 80, Reader::Path), "strasse.de");
-        assert_eq!(normal_host("a\u{200d}b.de", 80, Reader::Path), "ab.de");
+        assert_eq!(normal_host("straße.de", 80, UriReader::Url), "xn--strae-oqa.de");
+        assert_eq!(normal_host("straße.de", 80, UriReader::Path), "strasse.de");
+        assert_eq!(normal_host("xn--strae-oqa.de", 80, UriReader::Path), "strasse.de");
+        assert_eq!(normal_host("a\u{200d}b.de", 80, UriReader::Path), "ab.de");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         fn a_name_that_was_brought_into_its_form_stays_so(
             name in "[a-zßüσς\u{ad}。\u{308}\u{ff41}\u{ff0e}É例]{0,12}",
         ) {
-            for reader in [Reader::Url, Reader::Path] {
+            for reader in [UriReader::Url, UriReader::Path] {
                 let once = ascii_name(&name, reader);
                 prop_assert_eq!(ascii_name(&once, reader), once);
             }
@@ -197,7 +197,7 @@ mod tests {
         #[test]
         fn both_forms_of_a_name_are_one_name(name in "[a-züσ例é]{1,12}") {
             if let Some(other) = other_form(&name) {
-                prop_assert_eq!(normal_host(&other, 80, Reader::Url), normal_host(&name, 80, Reader::Url));
+                prop_assert_eq!(normal_host(&other, 80, UriReader::Url), normal_host(&name, 80, UriReader::Url));
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn decode(label: &str) -> Option<String> {
             position += BASE;
         }
         let count = u32::try_from(letters.len()).ok()? + 1;
-        bias = adapted(at - before, count, before == 0);
+        bias = adapt_bias(at - before, count, before == 0);
         code = code.checked_add(at / count)?;
         at %= count;
         letters.insert(at as usize, char::from_u32(code)?);
@@ -65,7 +65,7 @@ pub(super) fn encode(text: &str) -> Option<String> {
             }
             if letter == code {
                 write(delta, bias, &mut out);
-                bias = adapted(delta, done + 1, done == plain_count);
+                bias = adapt_bias(delta, done + 1, done == plain_count);
                 delta = 0;
                 done += 1;
             }
@@ -95,7 +95,7 @@ fn threshold(position: u32, bias: u32) -> u32 {
     position.saturating_sub(bias).clamp(T_MIN, T_MAX)
 }
 
-fn adapted(delta: u32, count: u32, is_first: bool) -> u32 {
+fn adapt_bias(delta: u32, count: u32, is_first: bool) -> u32 {
     let mut delta = if is_first { delta / DAMP } else { delta / 2 };
     delta += delta / count;
     let mut steps = 0;

@@ -24,9 +24,9 @@ fn a_parser_of_urls_resolves_hosts_and_paths() {
         ("note:/x/../b", "note:/b"),
         ("urn:isbn:1", "urn:isbn:1"),
     ] {
-        assert_eq!(resolved(uri, Reader::Url).as_deref(), Some(url), "{uri}");
+        assert_eq!(resolve(uri, UriReader::Url).as_deref(), Some(url), "{uri}");
     }
-    assert_eq!(resolved("a/../b", Reader::Url), None);
+    assert_eq!(resolve("a/../b", UriReader::Url), None);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn an_opener_of_files_knows_only_the_path() {
         ("mem:a/../b", "mem:b"),
         ("/a/../b", "/b"),
     ] {
-        assert_eq!(resolved(uri, Reader::Path).as_deref(), Some(path), "{uri}");
+        assert_eq!(resolve(uri, UriReader::Path).as_deref(), Some(path), "{uri}");
     }
 }
 
@@ -54,9 +54,9 @@ fn code_that_strips_the_scheme_goes_up_after_a_question_mark_too() {
         ("file:///data/.. /b", "file:///b"),
         ("file:///data/..;x/b", "file:///b"),
     ] {
-        assert_eq!(resolved(uri, Reader::Rest).as_deref(), Some(path), "{uri}");
+        assert_eq!(resolve(uri, UriReader::Rest).as_deref(), Some(path), "{uri}");
     }
-    assert_eq!(resolved("https://a.example/?b=http://c//d", Reader::Rest), None);
+    assert_eq!(resolve("https://a.example/?b=http://c//d", UriReader::Rest), None);
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn what_is_plain_is_resolved_already() {
         "file:///{path}",
     ] {
         assert!(is_plain(uri), "{uri}");
-        for reader in [Reader::Url, Reader::Path, Reader::Rest] {
-            let resolved = resolved(uri, reader);
+        for reader in [UriReader::Url, UriReader::Path, UriReader::Rest] {
+            let resolved = resolve(uri, reader);
             assert!(resolved.is_none_or(|resolved| resolved == uri), "{uri}");
         }
     }

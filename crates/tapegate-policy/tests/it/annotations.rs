@@ -1,10 +1,10 @@
 //! Rules that test the accepted annotations of a tool.
 
-use tapegate_policy::decide::{Call, Facts, Outcome, decide, explain};
+use tapegate_policy::decide::{CallFacts, DecisionOutcome, PolicyCall, decide, explain};
 use tapegate_policy::model::{Policy, Profile};
-use tapegate_policy::pins::Lock;
+use tapegate_policy::pins::PinLock;
 
-use crate::rig::policy_with;
+use crate::gate_harness::policy_with;
 
 const PAGE: &str = r#"{"tools":[
     {"name":"read","annotations":{"readOnlyHint":true,"openWorldHint":false}},
@@ -18,7 +18,7 @@ const RULES: &str = "
 ";
 
 fn policy(rules: &str, on_drift: &str) -> Policy {
-    let mut lock = Lock::default();
+    let mut lock = PinLock::default();
     lock.learn("fs", &[PAGE.as_bytes()]);
     let text = format!(
         "schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:{rules}\npins: {{on_drift: {on_drift}}}\n"
@@ -27,8 +27,8 @@ fn policy(rules: &str, on_drift: &str) -> Policy {
 }
 
 fn rule(policy: &Policy, source: &str, name: &str, drift: Option<&str>) -> String {
-    let call = Call { source, method: "tools/call", name, arguments: None };
-    let facts = Facts { drift, ..Facts::default() };
+    let call = PolicyCall { source, method: "tools/call", name, arguments: None };
+    let facts = CallFacts { drift, ..CallFacts::default() };
     let decision = decide(policy, Profile::Production, &call, &facts);
     assert!(!decision.by_name, "{name}");
     decision.rule.map_or_else(String::new, |rule| rule.to_string())
@@ -54,8 +54,8 @@ fn what_is_not_pinned_or_has_drifted_is_not_known_to_be_harmless() {
 fn the_reason_says_that_a_tool_is_not_pinned_where_that_is_why_it_is_stopped() {
     let policy = policy(RULES, "warn");
     let reason = |source, name, drift| {
-        let call = Call { source, method: "tools/call", name, arguments: None };
-        let facts = Facts { drift, ..Facts::default() };
+        let call = PolicyCall { source, method: "tools/call", name, arguments: None };
+        let facts = CallFacts { drift, ..CallFacts::default() };
         decide(&policy, Profile::Production, &call, &facts).reason.to_string()
     };
     let rule = "rule `harmful` requires approval";
@@ -93,9 +93,11 @@ fn a_rule_with_annotations_is_about_tools_only() {
         "\n    - {action: forward, annotations: {readOnlyHint: [true, false, unknown]}}\n",
         "warn",
     );
-    for (method, outcome) in [("tools/call", Outcome::Forward), ("prompts/get", Outcome::Deny)] {
-        let call = Call { source: "fs", method, name: "read", arguments: None };
-        let decision = decide(&policy, Profile::Production, &call, &Facts::default());
+    for (method, outcome) in
+        [("tools/call", DecisionOutcome::Forward), ("prompts/get", DecisionOutcome::Deny)]
+    {
+        let call = PolicyCall { source: "fs", method, name: "read", arguments: None };
+        let decision = decide(&policy, Profile::Production, &call, &CallFacts::default());
         assert_eq!(decision.strict, outcome, "{method}");
     }
 }
@@ -104,8 +106,8 @@ fn a_rule_with_annotations_is_about_tools_only() {
 fn an_explanation_says_what_is_known() {
     let policy = policy(RULES, "warn");
     let steps = |source: &str, name: &str| {
-        let call = Call { source, method: "tools/call", name, arguments: None };
-        explain(&policy, Profile::Production, &call, &Facts::default()).steps.join("\n")
+        let call = PolicyCall { source, method: "tools/call", name, arguments: None };
+        explain(&policy, Profile::Production, &call, &CallFacts::default()).steps.join("\n")
     };
     assert!(steps("fs", "remove").contains("does not match: `readOnlyHint` is false, not true"));
     assert!(steps("other", "x").contains("matches, since `destructiveHint` is unknown: approve"));

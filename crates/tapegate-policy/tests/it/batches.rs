@@ -1,14 +1,14 @@
 //! Batches with very many elements, and with elements that are not messages.
 
-use tapegate_policy::inspect::Carrier;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::Profile;
 
-use crate::rig::{Rig, call, policy, refused, shown};
+use crate::gate_harness::{GateHarness, call, policy, refused, shown};
 
 const POLICY: &str = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
 
-fn http(profile: Profile) -> Rig {
-    Rig::over(Carrier::Http, Some(policy(POLICY)), profile)
+fn http(profile: Profile) -> GateHarness {
+    GateHarness::over(TransportKind::Http, Some(policy(POLICY)), profile)
 }
 
 #[test]
@@ -48,7 +48,8 @@ fn a_refused_batch_is_answered_for_its_first_element_that_is_denied() {
         (format!("[7,{denied},{{}}]"), "refuse -32600"),
         (format!("[{denied},7]"), "refuse -32014"),
     ] {
-        let mut rig = Rig::over(Carrier::Http, Some(policy(denies)), Profile::Production);
+        let mut rig =
+            GateHarness::over(TransportKind::Http, Some(policy(denies)), Profile::Production);
         assert_eq!(shown(&rig.client(&batch)), verdict, "{batch}");
     }
 }

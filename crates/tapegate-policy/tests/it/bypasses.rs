@@ -3,10 +3,10 @@
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
 use tapegate_policy::decide::GateName;
-use tapegate_policy::inspect::Carrier;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::Profile;
 
-use crate::rig::{Rig, call, policy, refused, request, shown};
+use crate::gate_harness::{GateHarness, call, policy, refused, request, shown};
 
 /// Everything but `rm` passes.
 const POLICY: &str = "
@@ -19,21 +19,21 @@ governance:
     - {match: write, action: deny, arguments: {path: {not: {glob: '/data/*'}}}}
 ";
 
-pub(crate) fn rig() -> Rig {
-    Rig::new(Some(policy(POLICY)), Profile::Production)
+pub(crate) fn rig() -> GateHarness {
+    GateHarness::new(Some(policy(POLICY)), Profile::Production)
 }
 
 /// Asserts that production refuses a client's message with this code, and that development passes
 /// it and logs what production would have done.
 #[track_caller]
 pub(crate) fn stopped(text: &[u8], code: i32) {
-    let words = String::from_utf8_lossy(text).into_owned();
+    let output_text = String::from_utf8_lossy(text).into_owned();
     let refusal = refused(rig().judge(Side::Client, None, text));
-    assert_eq!(refusal.code, code, "{words}: {refusal:?}");
-    let mut lax = Rig::new(Some(policy(POLICY)), Profile::Development);
-    assert!(matches!(lax.judge(Side::Client, None, text), Verdict::Forward), "{words}");
+    assert_eq!(refusal.code, code, "{output_text}: {refusal:?}");
+    let mut lax = GateHarness::new(Some(policy(POLICY)), Profile::Development);
+    assert!(matches!(lax.judge(Side::Client, None, text), Verdict::Forward), "{output_text}");
     let noted = lax.noted();
-    assert!(noted.iter().any(|note| note.contains("WOULD_")), "{words}: {noted:?}");
+    assert!(noted.iter().any(|note| note.contains("WOULD_")), "{output_text}: {noted:?}");
 }
 
 #[test]
@@ -139,7 +139,8 @@ fn a_carriage_return_inside_a_line_is_refused_and_one_at_its_end_is_not() {
     stopped(format!("{text}\r\r").as_bytes(), -32600);
     stopped(text.replacen(',', ",\r", 1).as_bytes(), -32600);
     // In an HTTP body any white space is allowed.
-    let mut http = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    let mut http =
+        GateHarness::over(TransportKind::Http, Some(policy(POLICY)), Profile::Production);
     assert_eq!(shown(&http.client(&text.replacen(',', ",\r\n", 1))), "forward");
 }
 
@@ -169,7 +170,7 @@ fn reading_a_log_of_messages_is_ordinary_work_and_leaves_a_finding() {
     let result = format!(r#"{{"content":[{{"type":"text","text":"a\n{hidden}"}}]}}"#);
     let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
     for policy in [Some(policy(POLICY)), None] {
-        let mut rig = Rig::new(policy, Profile::Production);
+        let mut rig = GateHarness::new(policy, Profile::Production);
         assert_eq!(shown(&rig.client(&request("tools/call", &params))), "forward");
         assert_eq!(rig.noted(), ["decision forward ls", "framing warn ls"]);
         assert_eq!(shown(&rig.server(&reply)), "forward");
@@ -185,14 +186,14 @@ fn reading_a_log_of_messages_is_ordinary_work_and_leaves_a_finding() {
 #[test]
 fn a_message_hidden_in_a_string_is_refused_where_the_policy_says_so() {
     let strict = POLICY.replace("governance:\n", "governance:\n  embedded_messages: refuse\n");
-    let rig = |profile| Rig::new(Some(policy(&strict)), profile);
+    let rig = |profile| GateHarness::new(Some(policy(&strict)), profile);
     let stopped = |text: &[u8], code: i32| {
-        let words = String::from_utf8_lossy(text).into_owned();
+        let output_text = String::from_utf8_lossy(text).into_owned();
         let refusal = refused(rig(Profile::Production).judge(Side::Client, None, text));
-        assert_eq!(refusal.code, code, "{words}: {refusal:?}");
+        assert_eq!(refusal.code, code, "{output_text}: {refusal:?}");
         let mut lax = rig(Profile::Development);
-        assert_eq!(shown(&lax.judge(Side::Client, None, text)), "forward", "{words}");
-        assert!(lax.noted()[0].starts_with("framing WOULD_REJECT"), "{words}");
+        assert_eq!(shown(&lax.judge(Side::Client, None, text)), "forward", "{output_text}");
+        assert!(lax.noted()[0].starts_with("framing WOULD_REJECT"), "{output_text}");
     };
     let hidden = call("rm").replace('"', "\\\"");
     for end in [r"\n", r"\r", r"\u000a", r"\u2028", r"\u0085", "\u{2028}", "\u{2029}", "\u{85}"] {
@@ -256,7 +257,8 @@ fn a_batch_is_refused_on_stdio_and_passes_over_http_only_as_a_whole() {
         format!("[{}]", calls.join(","))
     };
     stopped(batch(&["ls"]).as_bytes(), -32600);
-    let mut http = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    let mut http =
+        GateHarness::over(TransportKind::Http, Some(policy(POLICY)), Profile::Production);
     assert_eq!(shown(&http.client(&batch(&["ls", "cat"]))), "forward");
     assert_eq!(shown(&http.client(&batch(&["ls", "rm"]))), "refuse -32014");
     assert_eq!(shown(&http.client(&batch(&["ls", "ask"]))), "refuse -32600");
@@ -378,25 +380,25 @@ fn without_a_policy_nothing_is_refused_and_what_is_odd_is_logged() {
         batch.as_bytes(),
     ];
     for profile in [Profile::Production, Profile::Development] {
-        for carrier in [Carrier::Lines, Carrier::Http] {
-            let mut rig = Rig::over(carrier, None, profile);
+        for carrier in [TransportKind::Lines, TransportKind::Http] {
+            let mut rig = GateHarness::over(carrier, None, profile);
             assert_eq!(shown(&rig.client(&call("rm"))), "forward");
             assert_eq!(rig.noted(), ["decision forward rm"]);
             for text in odd {
                 for from in [Side::Client, Side::Server] {
-                    let words = String::from_utf8_lossy(text).into_owned();
+                    let output_text = String::from_utf8_lossy(text).into_owned();
                     let verdict = rig.judge(from, None, text);
-                    assert!(matches!(verdict, Verdict::Forward), "{words}: {verdict:?}");
+                    assert!(matches!(verdict, Verdict::Forward), "{output_text}: {verdict:?}");
                     let told = rig.noted();
                     let calls = from == Side::Client || text == odd[0];
                     let warned = told.iter().filter(|note| note.starts_with("framing warn"));
-                    assert!(warned.count() > 0 || !calls, "{words}: {told:?}");
+                    assert!(warned.count() > 0 || !calls, "{output_text}: {told:?}");
                 }
             }
         }
     }
     // The calls of a batch are logged individually.
-    let mut rig = Rig::new(None, Profile::Production);
+    let mut rig = GateHarness::new(None, Profile::Production);
     rig.client(&batch);
     assert_eq!(rig.noted(), ["decision forward rm", "framing warn ", "framing warn "]);
 }
@@ -404,7 +406,8 @@ fn without_a_policy_nothing_is_refused_and_what_is_odd_is_logged() {
 #[test]
 fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
     let batch = format!("[{},{},{}]", call("ls"), call("rm"), call("ask"));
-    let mut rig = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Development);
+    let mut rig =
+        GateHarness::over(TransportKind::Http, Some(policy(POLICY)), Profile::Development);
     assert_eq!(shown(&rig.client(&batch)), "forward");
     let notes: Vec<_> = rig.memory.notes.lock().unwrap().drain(..).collect();
     let told: Vec<_> = notes
@@ -423,7 +426,7 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
         ]
     );
     // On stdio, production refuses the batch itself too.
-    let mut lines = Rig::new(Some(policy(POLICY)), Profile::Development);
+    let mut lines = GateHarness::new(Some(policy(POLICY)), Profile::Development);
     assert_eq!(shown(&lines.client(&batch)), "forward");
     let told = lines.noted();
     assert_eq!(told[0], "framing WOULD_REJECT ");
@@ -437,7 +440,8 @@ schema: 1
 sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [rm]}}]
 governance: {defaults: {action: forward}}
 ";
-    let mut http = Rig::over(Carrier::Http, Some(policy(hiding)), Profile::Production);
+    let mut http =
+        GateHarness::over(TransportKind::Http, Some(policy(hiding)), Profile::Production);
     let ok = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let list =
         |tools: &str| format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"tools":[{tools}]}}}}"#);
@@ -459,7 +463,7 @@ governance:
     - { id: small, match: pay, action: forward, arguments: { amount: { max: 10 } } }
 "#;
     let said = |tool: &str, arguments: &str| {
-        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
         );
@@ -475,9 +479,12 @@ governance:
         "Tapegate: tool `push` is allowed, but not with these arguments (rule `no-force`) \
          (gate: governance): History is shared. Call it with other arguments, or ask the user."
     );
-    let words = said("pay", r#"{"amount":11}"#);
-    assert!(words.contains("is allowed, but not with these arguments"), "{words}");
-    assert!(!words.contains("10") && !words.contains("max"), "never the test itself: {words}");
-    let words = said("other", "{}");
-    assert!(words.contains("is denied by the policy's default"), "{words}");
+    let output_text = said("pay", r#"{"amount":11}"#);
+    assert!(output_text.contains("is allowed, but not with these arguments"), "{output_text}");
+    assert!(
+        !output_text.contains("10") && !output_text.contains("max"),
+        "never the test itself: {output_text}"
+    );
+    let output_text = said("other", "{}");
+    assert!(output_text.contains("is denied by the policy's default"), "{output_text}");
 }

@@ -1,9 +1,9 @@
 //! Cedar policies in a policy: a forbid applies to every spelling that a stopping rule applies to.
 
-use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::decide::{CallFacts, DecisionOutcome, PolicyCall, decide};
 use tapegate_policy::model::Profile;
 
-use crate::rig::policy_with;
+use crate::gate_harness::policy_with;
 
 const POLICY: &str = "
 schema: 1
@@ -19,8 +19,9 @@ fn passes(condition: &str, arguments: &str) -> bool {
     );
     let policy = policy_with(POLICY, &[("p.cedar", &cedar)]);
     let arguments = Some(arguments.as_bytes());
-    let call = Call { source: "fs", method: "tools/call", name: "fetch", arguments };
-    decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+    let call = PolicyCall { source: "fs", method: "tools/call", name: "fetch", arguments };
+    decide(&policy, Profile::Production, &call, &CallFacts::default()).strict
+        == DecisionOutcome::Forward
 }
 
 #[test]
@@ -109,8 +110,9 @@ fn a_forbid_stops_a_uri_with_a_query_a_fragment_or_a_slash_at_its_end() {
                  forbid(principal, action, resource) when { resource.name == \"note://secret/a\" };";
     let policy = policy_with(POLICY, &[("p.cedar", cedar)]);
     let passes = |name: &str| {
-        let call = Call { source: "fs", method: "resources/read", name, arguments: None };
-        decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+        let call = PolicyCall { source: "fs", method: "resources/read", name, arguments: None };
+        decide(&policy, Profile::Production, &call, &CallFacts::default()).strict
+            == DecisionOutcome::Forward
     };
     for uri in [
         "note://secret/a",
@@ -131,8 +133,9 @@ fn a_forbid_that_names_a_uri_by_its_escapes_stops_it_without_them() {
                  forbid(principal, action, resource) when { resource.name == \"note://%C3%BC\" };";
     let policy = policy_with(POLICY, &[("p.cedar", cedar)]);
     let passes = |name: &str| {
-        let call = Call { source: "fs", method: "resources/read", name, arguments: None };
-        decide(&policy, Profile::Production, &call, &Facts::default()).strict == Outcome::Forward
+        let call = PolicyCall { source: "fs", method: "resources/read", name, arguments: None };
+        decide(&policy, Profile::Production, &call, &CallFacts::default()).strict
+            == DecisionOutcome::Forward
     };
     for uri in [
         "file:///a%20b/c",

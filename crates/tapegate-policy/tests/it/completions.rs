@@ -4,7 +4,7 @@
 use tapegate_core::gate::Verdict;
 use tapegate_policy::model::Profile;
 
-use crate::rig::{Rig, policy_with, request};
+use crate::gate_harness::{GateHarness, policy_with, request};
 
 const RULES: &str = "
 schema: 1
@@ -15,16 +15,16 @@ governance:
     - {match: pick, action: ACTION, arguments: {topic: secret}}
 ";
 
-fn rig(text: &str, cedar: &str) -> Rig {
-    Rig::new(Some(policy_with(text, &[("p.cedar", cedar)])), Profile::Production)
+fn rig(text: &str, cedar: &str) -> GateHarness {
+    GateHarness::new(Some(policy_with(text, &[("p.cedar", cedar)])), Profile::Production)
 }
 
-fn ruled(action: &str, default: &str) -> Rig {
+fn ruled(action: &str, default: &str) -> GateHarness {
     rig(&RULES.replace("ACTION", action).replace("DEFAULT", default), "")
 }
 
 /// Whether a completion for a prompt is forwarded.
-fn passes(rig: &mut Rig, prompt: &str, rest: &str) -> bool {
+fn passes(rig: &mut GateHarness, prompt: &str, rest: &str) -> bool {
     let params = format!(r#"{{"ref":{{"type":"ref/prompt","name":"{prompt}"}},{rest}}}"#);
     let text = request("completion/complete", &params);
     matches!(rig.client(&text), Verdict::Forward)

@@ -4,35 +4,35 @@
 //! A property test and a fuzz target compare predicates with these readers. Nothing here depends on
 //! how a predicate is evaluated.
 
-use tapegate_core::json::{Cursor, Kind};
+use tapegate_core::json::{Cursor, JsonKind};
 
 /// The value of an argument after a server has read it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum ConvertedValue {
     Null,
     Bool(bool),
     Number(f64),
     Text(String),
-    List(Vec<Value>),
-    Map(Vec<(String, Value)>),
+    List(Vec<ConvertedValue>),
+    Map(Vec<(String, ConvertedValue)>),
 }
 
 /// A conversion to a boolean.
-pub(crate) type BoolReader = fn(&Value) -> Option<bool>;
+pub(crate) type BoolReader = fn(&ConvertedValue) -> Option<bool>;
 /// A conversion to a number.
-pub(crate) type NumberReader = fn(&Value) -> Option<f64>;
+pub(crate) type NumberReader = fn(&ConvertedValue) -> Option<f64>;
 
 /// How deep readers follow lists and objects.
 const DEPTH_MAX: usize = 32;
 /// How often readers parse or unpack a value.
 const UNPACKED_MAX: usize = 3;
 
-impl Value {
+impl ConvertedValue {
     /// Parses JSON; `None` if the text is not JSON or too deep.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut cursor = Cursor::new(text.as_bytes()).ok()?;
         let value = Self::read(&mut cursor, DEPTH_MAX)?;
-        cursor.end().ok()?;
+        cursor.expect_end().ok()?;
         Some(value)
     }
 
@@ -49,7 +49,7 @@ impl Value {
     fn read(cursor: &mut Cursor<'_>, depth: usize) -> Option<Self> {
         let (below, mut first) = (depth.checked_sub(1)?, true);
         match cursor.kind().ok()? {
-            Kind::Object => {
+            JsonKind::Object => {
                 cursor.open().ok()?;
                 let mut members = Vec::new();
                 while let Some(key) = cursor.key(&mut first).ok()? {
@@ -57,15 +57,15 @@ impl Value {
                 }
                 Some(Self::Map(members))
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 cursor.open().ok()?;
                 let mut items = Vec::new();
-                while cursor.element(&mut first).ok()? {
+                while cursor.next_element(&mut first).ok()? {
                     items.push(Self::read(cursor, below)?);
                 }
                 Some(Self::List(items))
             }
-            Kind::String => Some(Self::Text(cursor.string().ok()?.decode().into_owned())),
+            JsonKind::String => Some(Self::Text(cursor.string().ok()?.decode().into_owned())),
             _ => match cursor.value().ok()? {
                 b"null" => Some(Self::Null),
                 b"true" => Some(Self::Bool(true)),
@@ -102,10 +102,10 @@ impl Value {
 
 pub(crate) const BOOL_READERS: [(&str, BoolReader); 6] = [
     ("pydantic", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Number(number) if *number == 0.0 => Some(false),
-        Value::Number(number) if *number == 1.0 => Some(true),
-        Value::Text(text) => match text.to_lowercase().as_str() {
+        ConvertedValue::Bool(value) => Some(*value),
+        ConvertedValue::Number(number) if *number == 0.0 => Some(false),
+        ConvertedValue::Number(number) if *number == 1.0 => Some(true),
+        ConvertedValue::Text(text) => match text.to_lowercase().as_str() {
             "0" | "off" | "f" | "false" | "n" | "no" => Some(false),
             "1" | "on" | "t" | "true" | "y" | "yes" => Some(true),
             _ => None,
@@ -114,27 +114,27 @@ pub(crate) const BOOL_READERS: [(&str, BoolReader); 6] = [
     }),
     ("javascript", |value| {
         Some(match value {
-            Value::Null => false,
-            Value::Bool(value) => *value,
-            Value::Number(number) => *number != 0.0 && !number.is_nan(),
-            Value::Text(text) => !text.is_empty(),
-            Value::List(_) | Value::Map(_) => true,
+            ConvertedValue::Null => false,
+            ConvertedValue::Bool(value) => *value,
+            ConvertedValue::Number(number) => *number != 0.0 && !number.is_nan(),
+            ConvertedValue::Text(text) => !text.is_empty(),
+            ConvertedValue::List(_) | ConvertedValue::Map(_) => true,
         })
     }),
     ("python", |value| {
         Some(match value {
-            Value::Null => false,
-            Value::Bool(value) => *value,
-            Value::Number(number) => *number != 0.0,
-            Value::Text(text) => !text.is_empty(),
-            Value::List(items) => !items.is_empty(),
-            Value::Map(members) => !members.is_empty(),
+            ConvertedValue::Null => false,
+            ConvertedValue::Bool(value) => *value,
+            ConvertedValue::Number(number) => *number != 0.0,
+            ConvertedValue::Text(text) => !text.is_empty(),
+            ConvertedValue::List(items) => !items.is_empty(),
+            ConvertedValue::Map(members) => !members.is_empty(),
         })
     }),
     ("go", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Null => Some(false),
-        Value::Text(text) => match text.as_str() {
+        ConvertedValue::Bool(value) => Some(*value),
+        ConvertedValue::Null => Some(false),
+        ConvertedValue::Text(text) => match text.as_str() {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
             "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
             _ => None,
@@ -142,8 +142,8 @@ pub(crate) const BOOL_READERS: [(&str, BoolReader); 6] = [
         _ => None,
     }),
     ("yaml", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Text(text) => match text.trim().to_lowercase().as_str() {
+        ConvertedValue::Bool(value) => Some(*value),
+        ConvertedValue::Text(text) => match text.trim().to_lowercase().as_str() {
             "y" | "yes" | "true" | "on" => Some(true),
             "n" | "no" | "false" | "off" => Some(false),
             _ => None,
@@ -151,25 +151,25 @@ pub(crate) const BOOL_READERS: [(&str, BoolReader); 6] = [
         _ => None,
     }),
     ("java", |value| match value {
-        Value::Bool(value) => Some(*value),
-        Value::Text(text) => Some(text.eq_ignore_ascii_case("true")),
+        ConvertedValue::Bool(value) => Some(*value),
+        ConvertedValue::Text(text) => Some(text.eq_ignore_ascii_case("true")),
         _ => None,
     }),
 ];
 
 pub(crate) const NUMBER_READERS: [(&str, NumberReader); 6] = [
     ("pydantic", |value| match value {
-        Value::Number(number) => Some(*number),
-        Value::Bool(value) => Some(f64::from(u8::from(*value))),
-        Value::Text(text) => text.trim().replace('_', "").parse().ok(),
+        ConvertedValue::Number(number) => Some(*number),
+        ConvertedValue::Bool(value) => Some(f64::from(u8::from(*value))),
+        ConvertedValue::Text(text) => text.trim().replace('_', "").parse().ok(),
         _ => None,
     }),
     ("javascript", |value| {
         Some(match value {
-            Value::Null => 0.0,
-            Value::Bool(value) => f64::from(u8::from(*value)),
-            Value::Number(number) => *number,
-            Value::Text(text) => match text.trim() {
+            ConvertedValue::Null => 0.0,
+            ConvertedValue::Bool(value) => f64::from(u8::from(*value)),
+            ConvertedValue::Number(number) => *number,
+            ConvertedValue::Text(text) => match text.trim() {
                 "" => 0.0,
                 text => match text.get(..2).map(str::to_lowercase).as_deref() {
                     Some("0x") => i64::from_str_radix(&text[2..], 16).ok()? as f64,
@@ -178,13 +178,13 @@ pub(crate) const NUMBER_READERS: [(&str, NumberReader); 6] = [
                     _ => text.parse().ok()?,
                 },
             },
-            Value::List(items) if items.is_empty() => 0.0,
-            Value::List(_) | Value::Map(_) => return None,
+            ConvertedValue::List(items) if items.is_empty() => 0.0,
+            ConvertedValue::List(_) | ConvertedValue::Map(_) => return None,
         })
     }),
     ("parseInt", |value| match value {
-        Value::Number(number) => Some(number.trunc()),
-        Value::Text(text) => {
+        ConvertedValue::Number(number) => Some(number.trunc()),
+        ConvertedValue::Text(text) => {
             let text = text.trim();
             let (sign, digits) = match text.strip_prefix('-') {
                 Some(rest) => (-1.0, rest),
@@ -197,7 +197,7 @@ pub(crate) const NUMBER_READERS: [(&str, NumberReader); 6] = [
     }),
     // Digits of any script are accepted.
     ("python", |value| match value {
-        Value::Text(text) => {
+        ConvertedValue::Text(text) => {
             let digit = |letter: char| match letter {
                 '\u{660}'..='\u{669}' => char::from_digit(u32::from(letter) - 0x660, 10),
                 '\u{966}'..='\u{96f}' => char::from_digit(u32::from(letter) - 0x966, 10),
@@ -210,13 +210,13 @@ pub(crate) const NUMBER_READERS: [(&str, NumberReader); 6] = [
         _ => None,
     }),
     ("octal", |value| match value {
-        Value::Text(text) if text.starts_with('0') => {
+        ConvertedValue::Text(text) if text.starts_with('0') => {
             i64::from_str_radix(text, 8).ok().map(|number| number as f64)
         }
         _ => None,
     }),
     ("int32", |value| match value {
-        Value::Number(number) => Some(f64::from(*number as i64 as i32)),
+        ConvertedValue::Number(number) => Some(f64::from(*number as i64 as i32)),
         _ => None,
     }),
 ];

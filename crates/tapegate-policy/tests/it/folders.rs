@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use tapegate_core::side::Side;
-use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::decide::{CallFacts, DecisionOutcome, PolicyCall, decide};
 use tapegate_policy::model::{Policy, Profile};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::rig::{Rig, policy, refused};
+use crate::gate_harness::{GateHarness, policy, refused};
 
 fn forwarding(folder: &str) -> Policy {
     policy(&format!(
@@ -31,8 +31,9 @@ static UNDER_URI: LazyLock<Policy> = LazyLock::new(|| stopping("path: {under: 'f
 
 fn passes_with(policy: &Policy, arguments: &str) -> bool {
     let arguments = Some(arguments.as_bytes());
-    let call = Call { source: "s", method: "tools/call", name: "read", arguments };
-    decide(policy, Profile::Production, &call, &Facts::default()).outcome == Outcome::Forward
+    let call = PolicyCall { source: "s", method: "tools/call", name: "read", arguments };
+    decide(policy, Profile::Production, &call, &CallFacts::default()).outcome
+        == DecisionOutcome::Forward
 }
 
 fn passes(policy: &Policy, path: &str) -> bool {
@@ -324,7 +325,7 @@ fn a_refusal_of_a_relative_path_says_that_an_absolute_one_is_wanted() {
         )
     };
     let said = |text: &str, path: &str| {
-        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
         let line = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
         );
@@ -337,11 +338,14 @@ fn a_refusal_of_a_relative_path_says_that_an_absolute_one_is_wanted() {
         ("forward", "{ not: { under: /etc } }", "/etc/a"),
     ] {
         let text = rule(action, test);
-        let words = said(&text, "../etc/a");
-        assert!(words.contains("not with these arguments"), "{action} {test}: {words}");
-        assert!(words.contains("Use an absolute path"), "{action} {test}: {words}");
-        assert!(!words.contains("/data") && !words.contains("/etc"), "no pattern: {words}");
-        let words = said(&text, absolute);
-        assert!(!words.contains("absolute path"), "{action} {test}: {words}");
+        let output_text = said(&text, "../etc/a");
+        assert!(output_text.contains("not with these arguments"), "{action} {test}: {output_text}");
+        assert!(output_text.contains("Use an absolute path"), "{action} {test}: {output_text}");
+        assert!(
+            !output_text.contains("/data") && !output_text.contains("/etc"),
+            "no pattern: {output_text}"
+        );
+        let output_text = said(&text, absolute);
+        assert!(!output_text.contains("absolute path"), "{action} {test}: {output_text}");
     }
 }

@@ -3,31 +3,31 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod alike;
 mod annotations;
-mod approving;
+mod approvals;
+mod argument_lookup;
 mod batches;
 mod bypasses;
+mod call_independence;
 mod cedar;
-mod coercing;
+mod coercion;
 mod completions;
 mod converters;
 mod folders;
-mod generated;
-mod listing;
-mod lists;
-mod lookups;
+mod gate_harness;
+mod generated_policies;
+mod lenient_readers;
+mod list_replies;
 mod matrix;
 mod methods;
+mod own_lists;
 mod pins;
 mod predicate_trial;
 mod properties;
 mod prototypes;
-mod published;
-mod readers;
+mod published_docs;
 mod redaction;
-mod relayed;
-mod rig;
+mod relay_sessions;
 mod sessions;
 mod spellings;
-mod subscribing;
+mod subscriptions;

@@ -3,12 +3,14 @@
 
 use std::fmt::Write as _;
 
-use tapegate_policy::decide::{Call, Facts, GateName, Outcome, Principal, decide, explain};
-use tapegate_policy::gated::Gated;
+use tapegate_policy::decide::{
+    CallFacts, DecisionOutcome, GateName, PolicyCall, PolicyPrincipal, decide, explain,
+};
+use tapegate_policy::gated_requests::GatedMethod;
 use tapegate_policy::model::{OnDrift, Policy, Profile};
-use tapegate_policy::refuse::Subject;
+use tapegate_policy::refuse::RefusalSubject;
 
-use crate::rig::policy_with;
+use crate::gate_harness::policy_with;
 
 const POLICY: &str = r#"
 schema: 1
@@ -76,13 +78,13 @@ const UNGATED: &[&str] = &[
 ];
 
 /// One line of the table.
-fn line(policy: &Policy, call: &Call<'_>, drift: Option<&str>) -> String {
-    let principal = Principal { name: "ann".to_owned(), ..Principal::default() };
-    let facts = Facts { wall_us: 0, principal: Some(&principal), drift };
+fn line(policy: &Policy, call: &PolicyCall<'_>, drift: Option<&str>) -> String {
+    let principal = PolicyPrincipal { name: "ann".to_owned(), ..PolicyPrincipal::default() };
+    let facts = CallFacts { wall_us: 0, principal: Some(&principal), drift };
     let strict = decide(policy, Profile::Production, call, &facts);
     let lax = decide(policy, Profile::Development, call, &facts);
     assert_eq!(strict.outcome, strict.strict);
-    assert_eq!((lax.outcome.clone(), &lax.strict), (Outcome::Forward, &strict.strict));
+    assert_eq!((lax.outcome.clone(), &lax.strict), (DecisionOutcome::Forward, &strict.strict));
     // An explanation is the decision itself plus its steps.
     let explained = explain(policy, Profile::Production, call, &facts);
     assert!(explained.steps.len() > 1, "{explained:?}");
@@ -91,16 +93,17 @@ fn line(policy: &Policy, call: &Call<'_>, drift: Option<&str>) -> String {
     assert_eq!(without_steps, strict);
 
     let done = match &strict.outcome {
-        Outcome::Forward => "forward".to_owned(),
-        Outcome::Hold { workflow } => format!("hold:{workflow}"),
-        Outcome::Deny => {
-            let subject = Subject { word: "x", name: String::new(), correlation_id: String::new() };
-            format!("deny {}", subject.denied(&strict).code)
+        DecisionOutcome::Forward => "forward".to_owned(),
+        DecisionOutcome::Hold { workflow } => format!("hold:{workflow}"),
+        DecisionOutcome::Deny => {
+            let subject =
+                RefusalSubject { word: "x", name: String::new(), correlation_id: String::new() };
+            format!("deny {}", subject.policy_denial(&strict).code)
         }
     };
     let by = strict.rule.as_deref().unwrap_or("-");
     let ids = strict.policies.join("+");
-    let Call { source, method, name, .. } = call;
+    let PolicyCall { source, method, name, .. } = call;
     let gate = GateName::name(strict.gate);
     let row = format!(
         "{method:<24} {source:<7} {name:<16} {done:<13} {gate:<10} {by:<6} {ids:<10} {}",
@@ -116,10 +119,10 @@ fn table() -> String {
         "method", "source", "name", "production", "gate", "rule", "cedar"
     );
     let row = |policy: &Policy, source, method: &str, name: &str, drift| {
-        let call = Call { source, method, name, arguments: Some(b"{}") };
+        let call = PolicyCall { source, method, name, arguments: Some(b"{}") };
         line(policy, &call, drift)
     };
-    let all = Gated::ALL.map(Gated::method);
+    let all = GatedMethod::ALL.map(GatedMethod::method);
     let of = |method: &str, names: &(&'static str, &'static str)| match method {
         "tools/call" | "prompts/get" | "completion/complete" => names.0,
         _ => names.1,
@@ -173,8 +176,9 @@ fn every_gate_action_profile_and_method_is_decided_as_the_table_says() {
 #[test]
 fn an_explanation_tells_every_step_and_what_production_would_do() {
     let policy = policy_with(POLICY, &[("p.cedar", CEDAR)]);
-    let call = Call { source: "open", method: "tools/call", name: "approve_x", arguments: None };
-    let decision = explain(&policy, Profile::Development, &call, &Facts::default());
+    let call =
+        PolicyCall { source: "open", method: "tools/call", name: "approve_x", arguments: None };
+    let decision = explain(&policy, Profile::Development, &call, &CallFacts::default());
     assert_eq!(
         decision.steps,
         [

@@ -2,15 +2,15 @@
 
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
-use tapegate_policy::gated::Gated;
-use tapegate_policy::methods::{Duty, PROTOCOL};
+use tapegate_policy::gated_requests::GatedMethod;
+use tapegate_policy::methods::{MethodTreatment, PROTOCOL};
 use tapegate_policy::model::Profile;
 
-use crate::rig::{Rig, policy, refused, request, shown};
+use crate::gate_harness::{GateHarness, policy, refused, request, shown};
 
-fn under(action: &str) -> Rig {
+fn under(action: &str) -> GateHarness {
     let text = format!("schema: 1\ngovernance: {{defaults: {{action: {action}}}}}\n");
-    Rig::new(Some(policy(&text)), Profile::Production)
+    GateHarness::new(Some(policy(&text)), Profile::Production)
 }
 
 fn notification(method: &str) -> String {
@@ -63,7 +63,7 @@ fn an_unknown_request_can_wait_for_a_person_and_a_notification_cannot() {
 #[test]
 fn development_says_what_would_become_of_unknown_methods() {
     let deny = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
-    let mut rig = Rig::new(Some(policy(deny)), Profile::Development);
+    let mut rig = GateHarness::new(Some(policy(deny)), Profile::Development);
     assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "forward");
     assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
     assert_eq!(
@@ -81,8 +81,10 @@ fn the_protocols_own_methods_pass_under_default_deny() {
             let mut rig = under("deny");
             let verdict = shown(&rig.judge(from, None, request(&name, "{}").as_bytes()));
             let (passes, logged) = match duty {
-                Duty::Conversation | Duty::Housekeeping => ("forward", vec![]),
-                Duty::Logged => ("forward", vec![format!("decision forward {name}")]),
+                MethodTreatment::Conversation | MethodTreatment::Housekeeping => {
+                    ("forward", vec![])
+                }
+                MethodTreatment::Logged => ("forward", vec![format!("decision forward {name}")]),
                 _ => ("refuse -32014", vec![format!("decision deny {name}")]),
             };
             assert_eq!((verdict.as_str(), rig.noted()), (passes, logged), "{from:?} {name}");
@@ -96,7 +98,7 @@ fn a_server_that_is_off_or_not_known_takes_no_unknown_method() {
         let text = format!(
             "schema: 1\nsources: [{source}]\ngovernance: {{defaults: {{action: forward}}}}\n"
         );
-        let mut rig = Rig::new(Some(policy(&text)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(&text)), Profile::Production);
         assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32015", "{source}");
         assert_eq!(shown(&rig.client(&request("tools/list", "{}"))), "forward", "{source}");
     }
@@ -113,7 +115,7 @@ governance:
     - {id: admin, method: 'ADMIN/*', action: deny}
     - {id: model, method: 'sampling/*', action: deny}
 ";
-    let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+    let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
     for method in
         ["logging/setLevel", "LOGGING/SETLEVEL", " logging/setlevel\\t", "admin/run", "Admin/RUN"]
     {
@@ -132,7 +134,7 @@ governance:
   defaults: {action: deny}
   rules: [{id: vendor, method: 'vendor/*', action: forward}]
 ";
-    let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+    let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
     assert_eq!(shown(&rig.client(&request("vendor/run", "{}"))), "forward");
     assert_eq!(shown(&rig.server(&notification("vendor/event"))), "forward");
     assert_eq!(shown(&rig.client(&request("admin/run", "{}"))), "refuse -32014");
@@ -144,7 +146,7 @@ fn no_glob_ends_a_conversation_but_a_rule_that_gives_the_whole_name_decides() {
         let text = format!(
             "schema: 1\ngovernance: {{defaults: {{action: forward}}, rules: [{{method: '{method}', action: deny}}]}}\n"
         );
-        Rig::new(Some(policy(&text)), Profile::Production)
+        GateHarness::new(Some(policy(&text)), Profile::Production)
     };
     for method in ["ping", "initialize", "server/discover", "notifications/initialized"] {
         assert_eq!(shown(&rule("*").client(&request(method, "{}"))), "forward", "{method}");
@@ -158,13 +160,13 @@ fn no_glob_ends_a_conversation_but_a_rule_that_gives_the_whole_name_decides() {
 }
 
 /// The word for a method's treatment in the documentation.
-fn word(duty: Duty) -> &'static str {
+fn word(duty: MethodTreatment) -> &'static str {
     match duty {
-        Duty::Gated(_) => "decided",
-        Duty::Conversation => "always passes",
-        Duty::Housekeeping => "passes",
-        Duty::Logged => "passes, logged",
-        Duty::Unknown => "default",
+        MethodTreatment::Gated(_) => "decided",
+        MethodTreatment::Conversation => "always passes",
+        MethodTreatment::Housekeeping => "passes",
+        MethodTreatment::Logged => "passes, logged",
+        MethodTreatment::Unknown => "default",
     }
 }
 
@@ -173,7 +175,8 @@ fn word(duty: Duty) -> &'static str {
 fn the_table_of_methods_is_the_one_in_the_docs() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let gated = Gated::ALL.map(|gated| (gated.method(), Duty::Gated(gated), Duty::Unknown));
+    let gated = GatedMethod::ALL
+        .map(|gated| (gated.method(), MethodTreatment::Gated(gated), MethodTreatment::Unknown));
     let others = PROTOCOL.iter().map(|known| (known.name, known.from_client, known.from_server));
     let rows = gated.into_iter().chain(others).map(|(name, client, server)| {
         format!("| `{name}` | {} | {} |", word(client), word(server))
@@ -194,7 +197,7 @@ governance:
   rules: [{id: etc, method: 'vendor/*', match: 'file:///etc/*', action: deny}]
 ";
     for uri in ["file:///etc/a", "file:///data/../etc/a", "file:///%65tc/a"] {
-        let mut rig = Rig::new(Some(policy(text)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(text)), Profile::Production);
         let message = request("vendor/read", &format!(r#"{{"uri":"{uri}"}}"#));
         assert_eq!(shown(&rig.client(&message)), "refuse -32014", "{uri}");
     }

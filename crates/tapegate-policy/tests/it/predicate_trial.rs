@@ -7,22 +7,22 @@
 use std::sync::Arc;
 
 use regex::Regex;
-use tapegate_core::json::path::Path;
+use tapegate_core::json::path::JsonPath;
 use tapegate_core::json::write_str;
-use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::decide::{CallFacts, DecisionOutcome, PolicyCall, decide};
 use tapegate_policy::glob::Glob;
 use tapegate_policy::load::load;
 use tapegate_policy::model::{Policy, Profile};
-use tapegate_yaml::files::Held;
+use tapegate_yaml::files::MemoryFiles;
 
-use crate::converters::{BOOL_READERS, NUMBER_READERS, Value};
-use crate::lookups::{found, texts};
+use crate::argument_lookup::{found, texts};
+use crate::converters::{BOOL_READERS, ConvertedValue, NUMBER_READERS};
 
 /// The maximum number of steps in a path; with more, readers find too much.
 const STEPS_MAX: usize = 4;
 
 /// The test of a predicate, as this oracle understands it.
-enum Wanted {
+enum OracleTest {
     Exists,
     Bool(bool),
     /// A range of numbers, both bounds included.
@@ -35,8 +35,8 @@ enum Wanted {
 
 /// A predicate under trial, and three policies with it.
 pub(crate) struct PredicateTrial {
-    path: Path,
-    wanted: Wanted,
+    path: JsonPath,
+    wanted: OracleTest,
     not: bool,
     deny: Arc<Policy>,
     approve: Arc<Policy>,
@@ -52,25 +52,28 @@ impl PredicateTrial {
         };
         let (path_text, rest) = line.split_once(' ')?;
         let (name, operand) = rest.split_once(' ').unwrap_or((rest, ""));
-        let path = Path::read(path_text).ok().filter(|path| path.steps.len() <= STEPS_MAX)?;
+        let path = JsonPath::read(path_text).ok().filter(|path| path.steps.len() <= STEPS_MAX)?;
         let (wanted, test) = match name {
-            "exists" => (Wanted::Exists, "\"exists\":true".to_owned()),
+            "exists" => (OracleTest::Exists, "\"exists\":true".to_owned()),
             "is" => equal(operand)?,
             "range" => {
                 let (min, max) = operand.split_once(' ')?;
                 let test = format!("\"min\":{min},\"max\":{max}");
-                (Wanted::Numbers(number(min)?, number(max)?), test)
+                (OracleTest::Numbers(number(min)?, number(max)?), test)
             }
-            "text" => (Wanted::Text(operand.to_owned()), format!("\"equals\":{}", quoted(operand))),
-            "glob" => {
-                (Wanted::Glob(Glob::parse(operand).ok()?), format!("\"glob\":{}", quoted(operand)))
+            "text" => {
+                (OracleTest::Text(operand.to_owned()), format!("\"equals\":{}", quoted(operand)))
             }
+            "glob" => (
+                OracleTest::Glob(Glob::parse(operand).ok()?),
+                format!("\"glob\":{}", quoted(operand)),
+            ),
             "regex" => {
                 let test = format!("\"regex\":{}", quoted(operand));
-                (Wanted::Regex(Regex::new(operand).ok()?), test)
+                (OracleTest::Regex(Regex::new(operand).ok()?), test)
             }
             "under" if operand.starts_with('/') => {
-                (Wanted::Under(operand.to_owned()), format!("\"under\":{}", quoted(operand)))
+                (OracleTest::Under(operand.to_owned()), format!("\"under\":{}", quoted(operand)))
             }
             _ => return None,
         };
@@ -83,68 +86,78 @@ impl PredicateTrial {
 
     /// Checks the predicate against the arguments of a call.
     pub(crate) fn check(&self, arguments: &str) {
-        let Some(value) = Value::parse(arguments) else { return };
+        let Some(value) = ConvertedValue::parse(arguments) else { return };
         let outcome = |policy| outcome(policy, arguments.as_bytes());
         let stopped = [outcome(&self.deny), outcome(&self.approve)];
-        assert_eq!(stopped[0] == Outcome::Forward, stopped[1] == Outcome::Forward, "{arguments}");
-        let forwarded = outcome(&self.forward) == Outcome::Forward;
+        assert_eq!(
+            stopped[0] == DecisionOutcome::Forward,
+            stopped[1] == DecisionOutcome::Forward,
+            "{arguments}"
+        );
+        let forwarded = outcome(&self.forward) == DecisionOutcome::Forward;
         let strict = self.strict(&value);
         let found = found(&value, &self.path.steps);
         let read = found.iter().find_map(|value| self.read_as_wanted(value));
         if self.not {
             assert!(!(forwarded && read.is_some()), "forwarded: {read:?} in {arguments}");
-            let other = strict.iter().any(|value| *value != &Value::Null && !self.is_exact(value));
-            let none = strict.is_empty() && matches!(self.wanted, Wanted::Exists);
-            assert!(!(other || none) || stopped[0] != Outcome::Forward, "not stopped: {arguments}");
+            let other =
+                strict.iter().any(|value| *value != &ConvertedValue::Null && !self.is_exact(value));
+            let none = strict.is_empty() && matches!(self.wanted, OracleTest::Exists);
+            assert!(
+                !(other || none) || stopped[0] != DecisionOutcome::Forward,
+                "not stopped: {arguments}"
+            );
         } else {
             assert!(
-                read.is_none() || stopped[0] != Outcome::Forward,
+                read.is_none() || stopped[0] != DecisionOutcome::Forward,
                 "not stopped: {read:?} in {arguments}"
             );
             let exact = !strict.is_empty() && strict.iter().all(|value| self.is_exact(value));
             assert!(!forwarded || exact, "forwarded: {strict:?} in {arguments}");
         }
         assert!(
-            !forwarded || stopped[0] != Outcome::Forward,
+            !forwarded || stopped[0] != DecisionOutcome::Forward,
             "forwarded, not stopped: {arguments}"
         );
     }
 
     /// The values at the path, by exact keys.
-    fn strict<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
-        crate::lookups::strict(value, &self.path.steps)
+    fn strict<'v>(&self, value: &'v ConvertedValue) -> Vec<&'v ConvertedValue> {
+        crate::argument_lookup::strict(value, &self.path.steps)
     }
 
     /// Whether a value matches exactly.
-    fn is_exact(&self, value: &Value) -> bool {
+    fn is_exact(&self, value: &ConvertedValue) -> bool {
         match (&self.wanted, value) {
-            (Wanted::Exists, _) => true,
-            (Wanted::Bool(wanted), Value::Bool(value)) => value == wanted,
-            (Wanted::Numbers(min, max), Value::Number(number)) => (*min..=*max).contains(number),
-            (_, Value::Text(text)) => self.is_text(text),
+            (OracleTest::Exists, _) => true,
+            (OracleTest::Bool(wanted), ConvertedValue::Bool(value)) => value == wanted,
+            (OracleTest::Numbers(min, max), ConvertedValue::Number(number)) => {
+                (*min..=*max).contains(number)
+            }
+            (_, ConvertedValue::Text(text)) => self.is_text(text),
             _ => false,
         }
     }
 
     fn is_text(&self, text: &str) -> bool {
         match &self.wanted {
-            Wanted::Text(wanted) => text == wanted,
-            Wanted::Glob(glob) => glob.matches(text),
-            Wanted::Regex(regex) => regex.is_match(text),
-            Wanted::Under(folder) => crate::lookups::lies_in(text, folder),
-            Wanted::Exists | Wanted::Bool(_) | Wanted::Numbers(..) => false,
+            OracleTest::Text(wanted) => text == wanted,
+            OracleTest::Glob(glob) => glob.matches(text),
+            OracleTest::Regex(regex) => regex.is_match(text),
+            OracleTest::Under(folder) => crate::argument_lookup::lies_in(text, folder),
+            OracleTest::Exists | OracleTest::Bool(_) | OracleTest::Numbers(..) => false,
         }
     }
 
     /// The reader that takes a value for a match, and its reading.
-    fn read_as_wanted(&self, value: &Value) -> Option<String> {
+    fn read_as_wanted(&self, value: &ConvertedValue) -> Option<String> {
         value.unpacked().iter().find_map(|value| match &self.wanted {
-            Wanted::Exists => Some(format!("{value:?} is there")),
-            Wanted::Bool(wanted) => BOOL_READERS
+            OracleTest::Exists => Some(format!("{value:?} is there")),
+            OracleTest::Bool(wanted) => BOOL_READERS
                 .iter()
                 .find(|(_, read)| read(value) == Some(*wanted))
                 .map(|(name, _)| format!("{name} reads {value:?} as {wanted}")),
-            Wanted::Numbers(min, max) => NUMBER_READERS.iter().find_map(|(name, read)| {
+            OracleTest::Numbers(min, max) => NUMBER_READERS.iter().find_map(|(name, read)| {
                 let number = read(value).filter(|number| (*min..=*max).contains(number))?;
                 Some(format!("{name} reads {value:?} as {number}"))
             }),
@@ -157,11 +170,11 @@ impl PredicateTrial {
 }
 
 /// A test for equality with a number, true or false.
-fn equal(operand: &str) -> Option<(Wanted, String)> {
+fn equal(operand: &str) -> Option<(OracleTest, String)> {
     let wanted = match operand {
-        "true" => Wanted::Bool(true),
-        "false" => Wanted::Bool(false),
-        operand => Wanted::Numbers(number(operand)?, number(operand)?),
+        "true" => OracleTest::Bool(true),
+        "false" => OracleTest::Bool(false),
+        operand => OracleTest::Numbers(number(operand)?, number(operand)?),
     };
     Some((wanted, format!("\"equals\":{operand}")))
 }
@@ -185,10 +198,11 @@ fn policy(path: &str, test: &str, action: &str, default: &str) -> Option<Arc<Pol
     let text = format!(
         "{{\"schema\":1,\"governance\":{{\"defaults\":{{\"action\":\"{default}\"}},\"rules\":[{rule}]}}}}"
     );
-    load("p.yaml", &Held::default().with("p.yaml", &*text)).policy.map(Arc::new)
+    load("p.yaml", &MemoryFiles::default().with_file("p.yaml", &*text)).policy.map(Arc::new)
 }
 
-fn outcome(policy: &Policy, arguments: &[u8]) -> Outcome {
-    let call = Call { source: "s", method: "tools/call", name: "t", arguments: Some(arguments) };
-    decide(policy, Profile::Production, &call, &Facts::default()).outcome
+fn outcome(policy: &Policy, arguments: &[u8]) -> DecisionOutcome {
+    let call =
+        PolicyCall { source: "s", method: "tools/call", name: "t", arguments: Some(arguments) };
+    decide(policy, Profile::Production, &call, &CallFacts::default()).outcome
 }

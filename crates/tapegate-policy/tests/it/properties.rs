@@ -7,11 +7,11 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Topic, Verdict};
 use tapegate_core::json;
 use tapegate_core::side::Side;
-use tapegate_policy::inspect::Carrier;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::{Policy, Profile};
 
-use crate::readers::{Found, calls_in_body, calls_in_line};
-use crate::rig::{Memory, Rig, policy};
+use crate::gate_harness::{GateHarness, GateRecord, policy};
+use crate::lenient_readers::{FoundCall, calls_in_body, calls_in_line};
 
 /// `ls` passes, `write` passes in its folder, and nothing else does.
 pub(crate) const POLICY: &str = "
@@ -25,7 +25,7 @@ governance:
     - {match: write, action: forward, arguments: {path: '/data/*'}}
 ";
 
-pub(crate) fn may_run(call: &Found) -> bool {
+pub(crate) fn may_run(call: &FoundCall) -> bool {
     match call.tool.as_str() {
         "ls" => true,
         "write" => call.path.as_deref().is_some_and(|path| path.starts_with("/data/")),
@@ -34,13 +34,17 @@ pub(crate) fn may_run(call: &Found) -> bool {
 }
 
 /// Asserts that a message that is sent on is not a denied call to any reader.
-fn holds(rig: &mut Rig, carrier: Carrier, text: &[u8]) -> Result<bool, TestCaseError> {
+fn holds(
+    rig: &mut GateHarness,
+    carrier: TransportKind,
+    text: &[u8],
+) -> Result<bool, TestCaseError> {
     let verdict = rig.judge(Side::Client, None, text);
     let sent = matches!(verdict, Verdict::Forward);
     if sent {
         let calls = match carrier {
-            Carrier::Lines => calls_in_line(text),
-            Carrier::Http => calls_in_body(text),
+            TransportKind::Lines => calls_in_line(text),
+            TransportKind::Http => calls_in_body(text),
         };
         let bad = calls.iter().find(|call| !may_run(call));
         prop_assert!(bad.is_none(), "{bad:?} in {}", String::from_utf8_lossy(text));
@@ -51,7 +55,7 @@ fn holds(rig: &mut Rig, carrier: Carrier, text: &[u8]) -> Result<bool, TestCaseE
 
 /// A small mutation of a text.
 #[derive(Debug, Clone)]
-pub(crate) enum Twist {
+pub(crate) enum TextMutation {
     /// Writes the letter there as an escape.
     Escape(usize),
     /// Swaps the case of the letter there.
@@ -114,25 +118,25 @@ fn piece() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(PIECES)
 }
 
-fn twist() -> impl Strategy<Value = Twist> {
+fn twist() -> impl Strategy<Value = TextMutation> {
     let at = 0..400_usize;
     prop_oneof![
-        at.clone().prop_map(Twist::Escape),
-        at.clone().prop_map(Twist::Case),
-        (at.clone(), piece()).prop_map(|(at, piece)| Twist::Insert(at, piece)),
-        (at.clone(), piece()).prop_map(|(at, piece)| Twist::Replace(at, piece)),
-        (at.clone(), 0..20_usize).prop_map(|(at, length)| Twist::Cut(at, length)),
-        (at, 0..60_usize).prop_map(|(at, length)| Twist::Double(at, length)),
-        piece().prop_map(Twist::Append),
+        at.clone().prop_map(TextMutation::Escape),
+        at.clone().prop_map(TextMutation::Case),
+        (at.clone(), piece()).prop_map(|(at, piece)| TextMutation::Insert(at, piece)),
+        (at.clone(), piece()).prop_map(|(at, piece)| TextMutation::Replace(at, piece)),
+        (at.clone(), 0..20_usize).prop_map(|(at, length)| TextMutation::Cut(at, length)),
+        (at, 0..60_usize).prop_map(|(at, length)| TextMutation::Double(at, length)),
+        piece().prop_map(TextMutation::Append),
     ]
 }
 
-pub(crate) fn twisted(text: &str, twists: &[Twist]) -> String {
+pub(crate) fn twisted(text: &str, twists: &[TextMutation]) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     for twist in twists {
         let within = |at: &usize| at % (letters.len() + 1);
         match twist {
-            Twist::Escape(at) => {
+            TextMutation::Escape(at) => {
                 let at = within(at).min(letters.len().saturating_sub(1));
                 if let Some(letter) = letters.get(at).copied().filter(|c| c.is_ascii_alphanumeric())
                 {
@@ -140,34 +144,34 @@ pub(crate) fn twisted(text: &str, twists: &[Twist]) -> String {
                     letters.splice(at..=at, escape.chars());
                 }
             }
-            Twist::Case(at) => {
+            TextMutation::Case(at) => {
                 let at = within(at);
                 if let Some(letter) = letters.get_mut(at) {
                     let other = letter.to_ascii_uppercase();
                     *letter = if other == *letter { letter.to_ascii_lowercase() } else { other };
                 }
             }
-            Twist::Insert(at, piece) => {
+            TextMutation::Insert(at, piece) => {
                 let at = within(at);
                 letters.splice(at..at, piece.chars());
             }
-            Twist::Replace(at, piece) => {
+            TextMutation::Replace(at, piece) => {
                 let at = within(at);
                 let end = (at + 1).min(letters.len());
                 letters.splice(at..end, piece.chars());
             }
-            Twist::Cut(at, length) => {
+            TextMutation::Cut(at, length) => {
                 let at = within(at);
                 let end = (at + length).min(letters.len());
                 letters.drain(at..end);
             }
-            Twist::Double(at, length) => {
+            TextMutation::Double(at, length) => {
                 let at = within(at);
                 let end = (at + length).min(letters.len());
                 let run = letters[at..end].to_vec();
                 letters.splice(at..at, run);
             }
-            Twist::Append(piece) => letters.extend(piece.chars()),
+            TextMutation::Append(piece) => letters.extend(piece.chars()),
         }
     }
     letters.into_iter().collect()
@@ -230,15 +234,15 @@ pub(crate) fn call() -> impl Strategy<Value = String> {
 }
 
 /// Mostly none, since few mutations leave a text that any reader accepts.
-pub(crate) fn twists() -> impl Strategy<Value = Vec<Twist>> {
+pub(crate) fn twists() -> impl Strategy<Value = Vec<TextMutation>> {
     prop_oneof![2 => Just(Vec::new()), 1 => proptest::collection::vec(twist(), 1..4)]
 }
 
 static SHARED: LazyLock<Arc<Policy>> = LazyLock::new(|| Arc::new(policy(POLICY)));
 
-fn rig(carrier: Carrier) -> Rig {
+fn rig(carrier: TransportKind) -> GateHarness {
     let policy = Some(Arc::clone(&SHARED));
-    Rig::sharing(Memory::default(), carrier, policy, Profile::Production)
+    GateHarness::sharing(GateRecord::default(), carrier, policy, Profile::Production)
 }
 
 proptest! {
@@ -246,7 +250,7 @@ proptest! {
     fn no_twist_of_a_call_gets_a_denied_one_through(
         texts in proptest::collection::vec((call(), twists()), 8)
     ) {
-        for carrier in [Carrier::Lines, Carrier::Http] {
+        for carrier in [TransportKind::Lines, TransportKind::Http] {
             let mut rig = rig(carrier);
             for (text, twists) in &texts {
                 holds(&mut rig, carrier, twisted(text, twists).as_bytes())?;
@@ -268,7 +272,7 @@ proptest! {
         )
     ) {
         let text = parts.concat();
-        for carrier in [Carrier::Lines, Carrier::Http] {
+        for carrier in [TransportKind::Lines, TransportKind::Http] {
             holds(&mut rig(carrier), carrier, &text)?;
         }
     }
@@ -288,7 +292,7 @@ proptest! {
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"{key}":[ {} ],"nextCursor":"n"}}}}"#,
             items.join(" , ")
         );
-        let verdict = rig(Carrier::Lines).judge(Side::Server, topic, text.as_bytes());
+        let verdict = rig(TransportKind::Lines).judge(Side::Server, topic, text.as_bytes());
         let sent = match verdict {
             Verdict::Forward => text.clone().into_bytes(),
             Verdict::Rewrite(sent) => sent,
@@ -307,7 +311,7 @@ proptest! {
     #[test]
     fn ordinary_calls_pass(tool in "[a-zA-Z0-9_./-]{1,40}", argument in "\\PC{0,40}") {
         let open = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
-        let mut rig = Rig::new(Some(policy(open)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(open)), Profile::Production);
         let mut text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"a":"#
         ).into_bytes();
@@ -321,7 +325,7 @@ proptest! {
 
 #[test]
 fn well_written_calls_of_what_may_run_are_among_those_that_are_tried() {
-    let mut rig = rig(Carrier::Lines);
+    let mut rig = rig(TransportKind::Lines);
     for (text, passes) in [
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","arguments":{"path":"/etc/a"}}}"#,
@@ -340,6 +344,10 @@ fn well_written_calls_of_what_may_run_are_among_those_that_are_tried() {
             false,
         ),
     ] {
-        assert_eq!(holds(&mut rig, Carrier::Lines, text.as_bytes()).unwrap(), passes, "{text}");
+        assert_eq!(
+            holds(&mut rig, TransportKind::Lines, text.as_bytes()).unwrap(),
+            passes,
+            "{text}"
+        );
     }
 }

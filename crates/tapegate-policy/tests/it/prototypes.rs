@@ -2,13 +2,13 @@
 
 use tapegate_core::gate::Verdict;
 use tapegate_core::side::Side;
-use tapegate_policy::decide::{Outcome, Principal};
-use tapegate_policy::inspect::Fault;
-use tapegate_policy::judge::{Judge, SessionState};
+use tapegate_policy::decide::{DecisionOutcome, PolicyPrincipal};
+use tapegate_policy::inspect::MessageFault;
+use tapegate_policy::judge::{PolicyJudge, SessionState};
 use tapegate_policy::model::Profile;
 
 use crate::bypasses::{rig, stopped};
-use crate::rig::{Rig, policy, refused, shown};
+use crate::gate_harness::{GateHarness, policy, refused, shown};
 
 const POLICY: &str = "
 schema: 1
@@ -56,7 +56,7 @@ fn a_member_that_is_merged_is_refused_and_named_whoever_sends_it() {
 #[test]
 fn without_a_policy_it_passes_with_a_warning() {
     for (from, text) in [(Side::Client, CLIENT[0]), (Side::Server, SERVER[0])] {
-        let mut rig = Rig::new(None, Profile::Production);
+        let mut rig = GateHarness::new(None, Profile::Production);
         assert!(matches!(rig.judge(from, None, text.as_bytes()), Verdict::Forward), "{text}");
         let noted = rig.noted();
         assert!(noted.iter().any(|note| note.starts_with("framing warn")), "{noted:?}");
@@ -80,7 +80,7 @@ fn a_text_about_it_passes() {
 #[test]
 fn in_json_that_is_a_text_it_counts_as_merged() {
     let decided = |tool: &str, options: &str| {
-        let mut rig = Rig::new(Some(policy(POLICY)), Profile::Production);
+        let mut rig = GateHarness::new(Some(policy(POLICY)), Profile::Production);
         let options = quoted(options);
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"options":{options}}}}}}}"#
@@ -109,12 +109,19 @@ fn quoted(text: &str) -> String {
 #[test]
 fn a_call_that_is_only_described_is_judged_like_one_that_came() {
     let policy = policy(POLICY);
-    let judge =
-        Judge { policy: Some(&policy), profile: Profile::Production, source: "fs", explains: true };
-    let mut state = SessionState::new(Principal::default());
+    let judge = PolicyJudge {
+        policy: Some(&policy),
+        profile: Profile::Production,
+        source: "fs",
+        explains: true,
+    };
+    let mut state = SessionState::new(PolicyPrincipal::default());
     let judgement =
-        judge.call("tools/call", "ls", Some(br#"{"a":{"__proto__":{}}}"#), 0, &mut state);
-    assert_eq!((judgement.strict(), &*judgement.faults), (Outcome::Deny, &[Fault::Prototype][..]));
-    let judgement = judge.call("tools/call", "ls", Some(br#"{"a":{}}"#), 0, &mut state);
-    assert_eq!(judgement.strict(), Outcome::Forward);
+        judge.judge_call("tools/call", "ls", Some(br#"{"a":{"__proto__":{}}}"#), 0, &mut state);
+    assert_eq!(
+        (judgement.strict_outcome(), &*judgement.faults),
+        (DecisionOutcome::Deny, &[MessageFault::Prototype][..])
+    );
+    let judgement = judge.judge_call("tools/call", "ls", Some(br#"{"a":{}}"#), 0, &mut state);
+    assert_eq!(judgement.strict_outcome(), DecisionOutcome::Forward);
 }

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use tapegate_core::json;
 use tapegate_core::tape::Mask;
-use tapegate_policy::redact::{Key, Redactor, Rules};
+use tapegate_policy::redact::{RedactionKey, RedactionRules, Redactor};
 
 fn redactor(rules: &[&str]) -> Redactor {
-    Redactor::new(Rules::parse(rules).unwrap(), Key::on_tape([5; 32]))
+    Redactor::new(RedactionRules::parse(rules).unwrap(), RedactionKey::for_tape([5; 32]))
 }
 
 /// Secrets of several formats, with characters that occur nowhere else in a test.
@@ -107,8 +107,8 @@ fn children(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let (mut children, mut first, mut at) = (Vec::new(), true, 0);
     loop {
         let more = match kind {
-            json::Kind::Object => cursor.key(&mut first).ok()?.is_some(),
-            _ => cursor.element(&mut first).ok()?,
+            json::JsonKind::Object => cursor.key(&mut first).ok()?.is_some(),
+            _ => cursor.next_element(&mut first).ok()?,
         };
         if !more {
             children.push((cursor.slice(at, cursor.position()), &b"null"[..]));
@@ -170,9 +170,9 @@ proptest! {
     fn a_planted_secret_never_survives_in_garbage(secret in secret(), before in any::<Vec<u8>>(), after in any::<Vec<u8>>()) {
         let raw = [&before[..], b" ", secret.as_bytes(), b" ", &after[..]].concat();
         let redactor = redactor(&["secrets"]);
-        let once = redactor.garbage(&raw).into_owned();
+        let once = redactor.non_message(&raw).into_owned();
         prop_assert!(!String::from_utf8_lossy(&once).contains(&secret));
-        prop_assert_eq!(redactor.garbage(&once).into_owned(), once);
+        prop_assert_eq!(redactor.non_message(&once).into_owned(), once);
     }
 
     #[test]
@@ -191,8 +191,8 @@ proptest! {
 
     #[test]
     fn no_rule_text_panics(text in any::<String>()) {
-        let _ = Rules::parse([text.as_str()]);
-        let _ = Rules::parse([format!("$.{text}"), format!("['{text}']"), format!("a[{text}")]);
+        let _ = RedactionRules::parse([text.as_str()]);
+        let _ = RedactionRules::parse([format!("$.{text}"), format!("['{text}']"), format!("a[{text}")]);
     }
 
     #[test]

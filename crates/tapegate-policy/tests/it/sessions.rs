@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tapegate_core::gate::{Approval, Gate, HoldEnd, Ticket, Topic, Verdict};
+use tapegate_core::gate::{Approval, Gate, HoldEnd, HoldId, Topic, Verdict};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::At;
-use tapegate_policy::inspect::Carrier;
+use tapegate_core::time::Timestamp;
+use tapegate_policy::inspect::TransportKind;
 use tapegate_policy::model::Profile;
-use tapegate_policy::redact::{Key, Redactor, Rules};
+use tapegate_policy::redact::{RedactionKey, RedactionRules, Redactor};
 
-use crate::rig::{Memory, Rig, call, policy, refused, request, shown};
+use crate::gate_harness::{GateHarness, GateRecord, call, policy, refused, request, shown};
 
 const POLICY: &str = "
 schema: 1
@@ -26,12 +26,12 @@ approval:
   lax: {destination: {type: cli}, timeout: 5s, on_timeout: approve}
 ";
 
-fn rig() -> Rig {
-    Rig::new(Some(policy(POLICY)), Profile::Production)
+fn rig() -> GateHarness {
+    GateHarness::new(Some(policy(POLICY)), Profile::Production)
 }
 
 fn approval(ticket: u64) -> Approval {
-    Approval { ticket: Ticket(ticket), by: "bob".to_owned() }
+    Approval { hold_id: HoldId(ticket), by: "bob".to_owned() }
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_call_that_needs_a_person_waits_and_goes_on_when_one_has_said_yes() {
     let mut rig = rig();
     let verdict = rig.client(&call("ask"));
     let Verdict::Hold(hold) = verdict else { panic!("{verdict:?}") };
-    assert_eq!((hold.ticket, hold.timeout_ms), (Ticket(1), 600_000));
+    assert_eq!((hold.hold_id, hold.timeout_ms), (HoldId(1), 600_000));
     assert_eq!(hold.on_timeout.unwrap().code, -32008);
     assert_eq!(
         rig.people(),
@@ -54,7 +54,7 @@ fn a_call_that_needs_a_person_waits_and_goes_on_when_one_has_said_yes() {
 
 #[test]
 fn over_http_a_call_waits_as_long_as_a_connection_may() {
-    let mut rig = Rig::over(Carrier::Http, Some(policy(POLICY)), Profile::Production);
+    let mut rig = GateHarness::over(TransportKind::Http, Some(policy(POLICY)), Profile::Production);
     let Verdict::Hold(hold) = rig.client(&call("ask")) else { panic!() };
     assert_eq!(hold.timeout_ms, 60_000);
 }
@@ -67,7 +67,7 @@ fn a_call_that_was_approved_under_a_policy_that_has_changed_is_refused() {
         "action: approve, approval: slow}\n    - {match: lax",
         "action: deny}\n    - {match: lax",
     );
-    rig.reins.set_policy(Some(Arc::new(policy(&text))));
+    rig.policy_handle.set_policy(Some(Arc::new(policy(&text))));
     let text = call("ask");
     let verdict = rig.judge_approved(Side::Client, None, text.as_bytes(), Some(&approval(1)));
     let refusal = refused(verdict);
@@ -94,23 +94,23 @@ fn a_hold_that_ends_by_itself_is_noted_and_people_are_told() {
         rig.client(&call("ask"));
         rig.people();
         rig.noted();
-        rig.warden.ended(At::default(), Ticket(1), how);
+        rig.warden.hold_ended(Timestamp::default(), HoldId(1), how);
         assert_eq!(rig.people(), [format!("withdraw 1 {how:?}")]);
         assert_eq!(rig.noted(), [format!("approval {word} ask")]);
-        rig.warden.ended(At::default(), Ticket(1), how);
+        rig.warden.hold_ended(Timestamp::default(), HoldId(1), how);
         assert_eq!(rig.noted(), [""; 0]);
     }
     let mut rig = rig();
     let Verdict::Hold(hold) = rig.client(&call("lax")) else { panic!() };
     assert_eq!((hold.timeout_ms, hold.on_timeout), (5_000, None));
     rig.noted();
-    rig.warden.ended(At::default(), Ticket(1), HoldEnd::TimedOut);
+    rig.warden.hold_ended(Timestamp::default(), HoldId(1), HoldEnd::TimedOut);
     assert_eq!(rig.noted(), ["approval forward lax"]);
 }
 
 #[test]
 fn development_asks_nobody_and_says_that_production_would() {
-    let mut rig = Rig::new(Some(policy(POLICY)), Profile::Development);
+    let mut rig = GateHarness::new(Some(policy(POLICY)), Profile::Development);
     assert_eq!(shown(&rig.client(&call("ask"))), "forward");
     assert_eq!(rig.people(), [""; 0]);
     let note = rig.memory.notes.lock().unwrap().remove(0);
@@ -123,9 +123,9 @@ fn a_new_policy_holds_from_the_next_message_on() {
     let mut rig = rig();
     assert_eq!(shown(&rig.client(&call("ls"))), "forward");
     let text = "schema: 1\ngovernance: {defaults: {action: deny}}\n";
-    rig.reins.set_policy(Some(Arc::new(policy(text))));
+    rig.policy_handle.set_policy(Some(Arc::new(policy(text))));
     assert_eq!(shown(&rig.client(&call("ls"))), "refuse -32014");
-    rig.reins.set_policy(None);
+    rig.policy_handle.set_policy(None);
     assert_eq!(shown(&rig.client(&call("ls"))), "forward");
 }
 
@@ -207,7 +207,7 @@ fn what_a_server_asks_for_is_a_map_or_a_list_of_requests_or_goes_nowhere() {
         let reply =
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"inputRequests":{requests}}}}}"#);
         assert_eq!(shown(&rig().server(&reply)), verdict, "{reply}");
-        let mut open = Rig::new(None, Profile::Production);
+        let mut open = GateHarness::new(None, Profile::Production);
         assert_eq!(shown(&open.server(&reply)), "forward", "{reply}");
     }
 }
@@ -229,28 +229,33 @@ fn a_caller_is_known_by_its_introduction_or_by_what_comes_with_the_call() {
 
 #[test]
 fn when_nothing_can_be_noted_production_refuses_calls_and_development_goes_on() {
-    let memory = Memory { trouble: Some("the disk is full".to_owned()), ..Memory::default() };
-    let rig = |profile| Rig::with(memory.clone(), Carrier::Lines, Some(policy(POLICY)), profile);
+    let memory =
+        GateRecord { trouble: Some("the disk is full".to_owned()), ..GateRecord::default() };
+    let rig = |profile| {
+        GateHarness::with(memory.clone(), TransportKind::Lines, Some(policy(POLICY)), profile)
+    };
     let refusal = refused(rig(Profile::Production).client(&call("ls")));
     assert_eq!(refusal.code, -32013);
     assert!(refusal.message.contains("the disk is full"), "{}", refusal.message);
     assert_eq!(shown(&rig(Profile::Production).client(&request("ping", "{}"))), "forward");
     assert_eq!(shown(&rig(Profile::Development).client(&call("ls"))), "forward");
     // Without a policy, the gate stops nothing.
-    let mut alone = Rig::with(memory.clone(), Carrier::Lines, None, Profile::Production);
+    let mut alone =
+        GateHarness::with(memory.clone(), TransportKind::Lines, None, Profile::Production);
     assert_eq!(shown(&alone.client(&call("ls"))), "forward");
 }
 
 #[test]
 fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
-    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
+    let redactor =
+        Redactor::new(RedactionRules::parse(["secrets"]).unwrap(), RedactionKey::from_secret(b"k"));
     let text = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"key AKIAIOSFODNN7EXAMPLE"}]}}"#;
     for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
     {
-        let mut rig = Rig::new(Some(policy(POLICY)), profile);
-        let mut regime = rig.reins.get();
-        regime.redactor = Some(Arc::new(redactor.clone()));
-        rig.reins.set(regime);
+        let mut rig = GateHarness::new(Some(policy(POLICY)), profile);
+        let mut active_policy = rig.policy_handle.get();
+        active_policy.redactor = Some(Arc::new(redactor.clone()));
+        rig.policy_handle.set(active_policy);
         let verdict = rig.judge(Side::Server, Some(Topic::Call), text.as_bytes());
         let masked = shown(&verdict);
         match profile {
@@ -269,11 +274,12 @@ fn secrets_in_results_are_masked_on_the_wire_if_that_is_wished() {
 
 #[test]
 fn no_list_beside_a_result_and_no_error_keeps_a_secret_unmasked() {
-    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
-    let mut rig = Rig::new(Some(policy(POLICY)), Profile::Production);
-    let mut regime = rig.reins.get();
-    regime.redactor = Some(Arc::new(redactor));
-    rig.reins.set(regime);
+    let redactor =
+        Redactor::new(RedactionRules::parse(["secrets"]).unwrap(), RedactionKey::from_secret(b"k"));
+    let mut rig = GateHarness::new(Some(policy(POLICY)), Profile::Production);
+    let mut active_policy = rig.policy_handle.get();
+    active_policy.redactor = Some(Arc::new(redactor));
+    rig.policy_handle.set(active_policy);
     for said in [
         r#""result":{"tools":[],"content":[{"type":"text","text":"AKIAIOSFODNN7EXAMPLE"}]}"#,
         r#""error":{"code":1,"message":"no access by AKIAIOSFODNN7EXAMPLE"}"#,
@@ -289,13 +295,14 @@ fn no_list_beside_a_result_and_no_error_keeps_a_secret_unmasked() {
 
 #[test]
 fn secrets_in_notifications_and_requests_of_the_server_are_masked_too() {
-    let redactor = Redactor::new(Rules::parse(["secrets"]).unwrap(), Key::from_secret(b"k"));
+    let redactor =
+        Redactor::new(RedactionRules::parse(["secrets"]).unwrap(), RedactionKey::from_secret(b"k"));
     for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
     {
-        let mut rig = Rig::new(Some(policy(POLICY)), profile);
-        let mut regime = rig.reins.get();
-        regime.redactor = Some(Arc::new(redactor.clone()));
-        rig.reins.set(regime);
+        let mut rig = GateHarness::new(Some(policy(POLICY)), profile);
+        let mut active_policy = rig.policy_handle.get();
+        active_policy.redactor = Some(Arc::new(redactor.clone()));
+        rig.policy_handle.set(active_policy);
         for said in [
             r#""method":"notifications/message","params":{"level":"info","data":"key AKIAIOSFODNN7EXAMPLE"}"#,
             r#""method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"AKIAIOSFODNN7EXAMPLE"}"#,
@@ -333,28 +340,32 @@ fn a_traceparent_that_is_none_is_not_noted() {
 #[test]
 fn an_oversized_message_is_noted_in_both_profiles() {
     for profile in [Profile::Production, Profile::Development] {
-        let mut rig = Rig::new(None, profile);
-        rig.warden.oversized(At::default(), Lane::ONLY, Side::Client, 11_000_000, b"{");
+        let mut rig = GateHarness::new(None, profile);
+        rig.warden.note_oversize(Timestamp::default(), Lane::ONLY, Side::Client, 11_000_000, b"{");
         assert_eq!(rig.noted(), ["framing reject "]);
     }
 }
 
 #[test]
 fn text_that_is_not_a_message_is_masked_by_the_same_rules() {
-    let rules = Rules::parse(["secrets", "..password"]).unwrap();
-    let redactor = Redactor::new(rules, Key::from_secret(b"k"));
+    let rules = RedactionRules::parse(["secrets", "..password"]).unwrap();
+    let redactor = Redactor::new(rules, RedactionKey::from_secret(b"k"));
     for (profile, word) in [(Profile::Production, "redact"), (Profile::Development, "WOULD_REDACT")]
     {
-        let mut rig = Rig::new(Some(policy(POLICY)), profile);
-        let mask = |rig: &mut Rig, text: &str| {
-            let masked =
-                rig.warden.mask_text(At::default(), Lane::session(1), "a body", text.as_bytes());
+        let mut rig = GateHarness::new(Some(policy(POLICY)), profile);
+        let mask = |rig: &mut GateHarness, text: &str| {
+            let masked = rig.warden.mask_text(
+                Timestamp::default(),
+                Lane::session(1),
+                "a body",
+                text.as_bytes(),
+            );
             masked.map(|text| String::from_utf8(text).unwrap())
         };
         assert_eq!((rig.warden.masks(), mask(&mut rig, "AKIAIOSFODNN7EXAMPLE")), (false, None));
-        let mut regime = rig.reins.get();
-        regime.redactor = Some(Arc::new(redactor.clone()));
-        rig.reins.set(regime);
+        let mut active_policy = rig.policy_handle.get();
+        active_policy.redactor = Some(Arc::new(redactor.clone()));
+        rig.policy_handle.set(active_policy);
         assert!(rig.warden.masks());
         assert_eq!(mask(&mut rig, "Not Found"), None);
         for text in ["no AKIAIOSFODNN7EXAMPLE here", r#"{"a":[{"password":1}]}"#, "password: 1"] {

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use tapegate_policy::decide::{Call, Facts, Outcome, decide};
+use tapegate_policy::decide::{CallFacts, DecisionOutcome, PolicyCall, decide};
 use tapegate_policy::model::{Policy, Profile};
 use unicode_normalization::UnicodeNormalization;
 
-use crate::rig::policy;
+use crate::gate_harness::policy;
 
 const STOPPING: &str = r#"
 schema: 1
@@ -54,8 +54,9 @@ static STOPS: LazyLock<Policy> = LazyLock::new(|| policy(STOPPING));
 static PASSES: LazyLock<Policy> = LazyLock::new(|| policy(PASSING));
 
 fn passes(policy: &Policy, source: &str, method: &str, name: &str) -> bool {
-    let call = Call { source, method, name, arguments: None };
-    decide(policy, Profile::Production, &call, &Facts::default()).outcome == Outcome::Forward
+    let call = PolicyCall { source, method, name, arguments: None };
+    decide(policy, Profile::Production, &call, &CallFacts::default()).outcome
+        == DecisionOutcome::Forward
 }
 
 fn check(policy: &Policy, method: &str, names: &[&str], expected: bool) {

@@ -6,15 +6,15 @@ use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::tape::index::NONE;
 
-use super::gather::{Calls, Gathered, Of, Use};
-use super::listing::{ItemKind, Listing};
-use super::reply::mark;
-use super::{Style, Work, fit, strict, tree};
-use crate::emit::{Element, Entry, Part};
-use crate::node::{Node, Value};
+use super::reply::mark_insertion_point;
+use super::tape_contents::{CallRange, ClientOperation, OperationKind, TapeContents};
+use super::tape_listings::{ListedKind, TapeListing};
+use super::{ConversionState, ScenarioStyle, schema_fit, strict, tree};
+use crate::emit::{DocumentPart, ListElement, MapEntry};
+use crate::node::{Node, NodeValue};
 
 /// An item of a scenario, before it is written.
-pub(super) struct Item {
+pub(super) struct DraftItem {
     pub(super) name: String,
     /// The definition as it is listed.
     pub(super) definition: Node,
@@ -26,28 +26,32 @@ pub(super) struct Item {
     pub(super) listed: bool,
 }
 
-impl Work<'_, '_> {
+impl ConversionState<'_, '_> {
     /// The items of a kind: those of the first list, and others that were used.
-    pub(super) fn items(&mut self, gathered: &Gathered, kind: ItemKind) -> io::Result<Vec<Item>> {
+    pub(super) fn items(
+        &mut self,
+        gathered: &TapeContents,
+        kind: ListedKind,
+    ) -> io::Result<Vec<DraftItem>> {
         let listing = gathered.listings.first(kind);
-        let mut items: Vec<Item> = match listing {
-            Some(listing) => self.listed(listing, kind),
+        let mut items: Vec<DraftItem> = match listing {
+            Some(listing) => self.listed_items(listing, kind),
             None => Vec::new(),
         };
-        if kind == ItemKind::Template {
+        if kind == ListedKind::Template {
             return Ok(items);
         }
-        for key in gathered.keys(Of::Item(kind)) {
+        for key in gathered.keys(OperationKind::Item(kind)) {
             if items.iter().any(|item| *item.name == *key) {
                 continue;
             }
-            if self.comes_later(gathered, kind, &key) {
+            if self.is_added_later(gathered, kind, &key) {
                 continue;
             }
-            let uses = gathered.uses_of(Of::Item(kind), &key);
-            if let Some(text) = gathered.listings.anywhere(kind, &key) {
+            let uses = gathered.uses_of(OperationKind::Item(kind), &key);
+            if let Some(text) = gathered.listings.find_definition(kind, &key) {
                 let mut item = self.item(&key, text, kind);
-                if fit::fits(&item.definition, fit::definition(kind)) {
+                if schema_fit::is_valid(&item.definition, schema_fit::definition(kind)) {
                     item.comments.push("Listed later than others.".to_owned());
                     items.push(item);
                     continue;
@@ -55,19 +59,21 @@ impl Work<'_, '_> {
             }
             let strict = self.options.strict;
             // The old schema has no unlisted items, so there it is listed.
-            let may_list = listing.is_none() || strict && kind == ItemKind::Resource;
-            let listed = may_list && self.succeeded(&uses)?;
-            let item = Item { listed, ..self.inferred(&key, kind, &uses)? };
-            if (listed || !strict) && fit::fits(&item.definition, fit::definition(kind)) {
+            let may_list = listing.is_none() || strict && kind == ListedKind::Resource;
+            let listed = may_list && self.has_success(&uses)?;
+            let item = DraftItem { listed, ..self.inferred_item(&key, kind, &uses)? };
+            if (listed || !strict)
+                && schema_fit::is_valid(&item.definition, schema_fit::definition(kind))
+            {
                 items.push(item);
             } else {
-                let (word, count) = (kind.word(), uses.len());
+                let (word, count) = (kind.singular(), uses.len());
                 self.summary.warnings.push(format!(
                     "the {word} `{key}` is not in any list on the tape; uses left out: {count}"
                 ));
             }
         }
-        if listing.is_none() && items.iter().any(|item| item.listed) && kind == ItemKind::Tool {
+        if listing.is_none() && items.iter().any(|item| item.listed) && kind == ListedKind::Tool {
             self.summary.warnings.push(
                 "the tape has no tools/list: tools are inferred from calls, and their schemas \
                  accept anything"
@@ -79,39 +85,45 @@ impl Work<'_, '_> {
 
     /// Whether a later phase adds an item that the first list lacks, so that the baseline must not
     /// have it.
-    fn comes_later(&self, gathered: &Gathered, kind: ItemKind, key: &str) -> bool {
+    fn is_added_later(&self, gathered: &TapeContents, kind: ListedKind, key: &str) -> bool {
         let listings = &gathered.listings;
         match (self.options.style, kind) {
-            (Style::Simple, _) => false,
-            (Style::Phased, ItemKind::Tool) => listings.anywhere(kind, key).is_some(),
-            (Style::Phased, _) => {
-                listings.later(kind).is_some_and(|later| later.get(key).is_some())
+            (ScenarioStyle::Simple, _) => false,
+            (ScenarioStyle::Phased, ListedKind::Tool) => {
+                listings.find_definition(kind, key).is_some()
+            }
+            (ScenarioStyle::Phased, _) => {
+                listings.latest_list(kind).is_some_and(|later| later.get(key).is_some())
             }
         }
     }
 
     /// An item of any later list, for a phase.
-    pub(super) fn item_of_later(
+    pub(super) fn item_of_later_list(
         &self,
-        gathered: &Gathered,
-        kind: ItemKind,
+        gathered: &TapeContents,
+        kind: ListedKind,
         key: &str,
-    ) -> Option<Item> {
-        let item = self.item(key, gathered.listings.anywhere(kind, key)?, kind);
-        fit::fits(&item.definition, fit::definition(kind)).then_some(item)
+    ) -> Option<DraftItem> {
+        let item = self.item(key, gathered.listings.find_definition(kind, key)?, kind);
+        schema_fit::is_valid(&item.definition, schema_fit::definition(kind)).then_some(item)
     }
 
     /// The items of a list.
-    pub(super) fn listed(&mut self, listing: &Listing, kind: ItemKind) -> Vec<Item> {
-        let mut items: Vec<Item> = Vec::new();
+    pub(super) fn listed_items(
+        &mut self,
+        listing: &TapeListing,
+        kind: ListedKind,
+    ) -> Vec<DraftItem> {
+        let mut items: Vec<DraftItem> = Vec::new();
         for (name, text) in &listing.items {
             let item = self.item(name, text, kind);
             let known = items.iter().position(|known| known.name == item.name);
-            let word = kind.word();
-            if !fit::fits(&item.definition, fit::definition(kind)) {
+            let word = kind.singular();
+            if !schema_fit::is_valid(&item.definition, schema_fit::definition(kind)) {
                 let words = format!("the {word} `{name}` has an invalid definition; left out");
                 self.summary.warnings.push(words);
-            } else if let (Some(known), false) = (known, kind == ItemKind::Tool) {
+            } else if let (Some(known), false) = (known, kind == ListedKind::Tool) {
                 let words = format!("the {word} `{name}` is listed twice; the last one is used");
                 self.summary.warnings.push(words);
                 items[known] = item;
@@ -122,12 +134,12 @@ impl Work<'_, '_> {
         items
     }
 
-    fn item(&self, name: &str, text: &[u8], kind: ItemKind) -> Item {
+    fn item(&self, name: &str, text: &[u8], kind: ListedKind) -> DraftItem {
         let definition = match self.options.strict {
             true => strict::definition(kind, tree::read(text)),
             false => tree::read(text),
         };
-        Item {
+        DraftItem {
             name: name.to_owned(),
             definition,
             comments: Vec::new(),
@@ -137,15 +149,20 @@ impl Work<'_, '_> {
     }
 
     /// An item that is on no list, inferred from its uses.
-    fn inferred(&mut self, key: &str, kind: ItemKind, uses: &[&Use]) -> io::Result<Item> {
+    fn inferred_item(
+        &mut self,
+        key: &str,
+        kind: ListedKind,
+        uses: &[&ClientOperation],
+    ) -> io::Result<DraftItem> {
         let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
         let definition = match kind {
-            ItemKind::Tool => vec![
+            ListedKind::Tool => vec![
                 text("name", key),
                 text("description", "Inferred from calls; the tape does not describe it."),
                 tree::entry("inputSchema", tree::map(vec![text("type", "object")])),
             ],
-            ItemKind::Prompt => {
+            ListedKind::Prompt => {
                 vec![text("name", key), tree::entry("arguments", self.arguments(uses)?)]
             }
             _ => {
@@ -155,16 +172,16 @@ impl Work<'_, '_> {
         };
         let comments = vec!["Inferred from requests; no list on the tape includes it.".to_owned()];
         let (name, definition) = (key.to_owned(), tree::map(definition));
-        Ok(Item { name, definition, comments, inferred: true, listed: true })
+        Ok(DraftItem { name, definition, comments, inferred: true, listed: true })
     }
 
     /// The arguments that a prompt was requested with.
-    fn arguments(&mut self, uses: &[&Use]) -> io::Result<Node> {
+    fn arguments(&mut self, uses: &[&ClientOperation]) -> io::Result<Node> {
         let mut names: Vec<String> = Vec::new();
         for ask in uses.iter().filter_map(|used| used.asks.first()) {
-            let slot = self.tape.index.slot(*ask);
+            let slot = self.tape.index.entry(*ask);
             let frame = Frame::read(self.tape.text(&slot)?);
-            let params = frame.envelope().and_then(|said| said.params).unwrap_or(b"{}");
+            let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
             for (name, _) in tree::members(json::member(params, "arguments").unwrap_or(b"{}")) {
                 if !names.contains(&name) {
                     names.push(name);
@@ -172,19 +189,19 @@ impl Work<'_, '_> {
             }
         }
         let argument = |name: &String| tree::map(vec![tree::entry("name", Node::text(name))]);
-        Ok(Node::new(Value::List(names.iter().map(argument).collect())))
+        Ok(Node::new(NodeValue::List(names.iter().map(argument).collect())))
     }
 
     /// Whether an unlisted item exists, because some use of it succeeded.
-    fn succeeded(&mut self, uses: &[&Use]) -> io::Result<bool> {
+    fn has_success(&mut self, uses: &[&ClientOperation]) -> io::Result<bool> {
         for used in uses {
-            let pair = self.tape.index.slot(used.asks[0]).pair;
+            let pair = self.tape.index.entry(used.asks[0]).pair;
             if pair == NONE {
                 continue;
             }
-            let slot = self.tape.index.slot(pair);
+            let slot = self.tape.index.entry(pair);
             let frame = Frame::read(self.tape.text(&slot)?);
-            if frame.envelope().is_some_and(|said| said.result.is_some()) {
+            if frame.envelope().is_some_and(|envelope| envelope.result.is_some()) {
                 return Ok(true);
             }
         }
@@ -194,72 +211,75 @@ impl Work<'_, '_> {
     /// An item with its recorded answers.
     pub(super) fn pattern(
         &mut self,
-        item: &Item,
-        kind: ItemKind,
-        uses: &[&Use],
-    ) -> io::Result<Vec<Entry>> {
+        item: &DraftItem,
+        kind: ListedKind,
+        uses: &[&ClientOperation],
+    ) -> io::Result<Vec<MapEntry>> {
         let response = match (uses.is_empty(), kind) {
-            (false, ItemKind::Tool) if self.options.match_arguments => self.matched(uses)?,
+            (false, ListedKind::Tool) if self.options.match_arguments => {
+                self.answers_by_arguments(uses)?
+            }
             (false, _) => self.response(uses)?,
             (true, _) => {
-                let mut unused = vec![unused(kind, &item.name)];
+                let mut unused = vec![unused_entry(kind, &item.name)];
                 if self.to_edit {
-                    mark(&mut unused);
+                    mark_insertion_point(&mut unused);
                 }
                 unused
             }
         };
-        let mut entries = vec![Entry::new(kind.word(), Part::Node(item.definition.clone()))];
+        let mut entries =
+            vec![MapEntry::new(kind.singular(), DocumentPart::Node(item.definition.clone()))];
         if !item.listed {
-            entries.push(Entry::new("listed", Node::new(Value::Bool(false))));
+            entries.push(MapEntry::new("listed", Node::new(NodeValue::Bool(false))));
         }
-        entries.push(Entry::new("response", response));
+        entries.push(MapEntry::new("response", response));
         Ok(entries)
     }
 
     /// The items as a list.
     pub(super) fn patterns(
         &mut self,
-        items: &[Item],
-        kind: ItemKind,
-        (gathered, calls): (&Gathered, Calls),
-    ) -> io::Result<Vec<Element>> {
+        items: &[DraftItem],
+        kind: ListedKind,
+        (gathered, calls): (&TapeContents, CallRange),
+    ) -> io::Result<Vec<ListElement>> {
         let mut elements = Vec::new();
-        for (place, item) in items.iter().enumerate() {
-            let twin = items[place + 1..].iter().any(|other| other.name == item.name);
+        for (index, item) in items.iter().enumerate() {
+            let twin = items[index + 1..].iter().any(|other| other.name == item.name);
             let uses = match twin {
                 true => Vec::new(),
-                false => gathered.uses_among(Of::Item(kind), &item.name, calls),
+                false => gathered.uses_among(OperationKind::Item(kind), &item.name, calls),
             };
-            let value = Part::Map(self.pattern(item, kind, &uses)?);
+            let value = DocumentPart::Map(self.pattern(item, kind, &uses)?);
             let comments = item.comments.clone();
-            elements.push(Element { comments, apart: place > 0, value });
+            elements.push(ListElement { comments, apart: index > 0, value });
         }
         Ok(elements)
     }
 }
 
 /// The answer of an item that was never used on the tape.
-fn unused(kind: ItemKind, name: &str) -> Entry {
+fn unused_entry(kind: ListedKind, name: &str) -> MapEntry {
     let text = |name: &str, text: &str| tree::entry(name, Node::text(text));
-    let list = |node| Node::new(Value::List(vec![node]));
-    let words = "(not on the tape)";
+    let list = |node| Node::new(NodeValue::List(vec![node]));
+    let message_text = "(not on the tape)";
     let (key, node) = match kind {
-        ItemKind::Tool => {
-            ("content", list(tree::map(vec![text("type", "text"), text("text", words)])))
+        ListedKind::Tool => {
+            ("content", list(tree::map(vec![text("type", "text"), text("text", message_text)])))
         }
-        ItemKind::Prompt => {
-            let content = tree::map(vec![text("type", "text"), text("text", words)]);
+        ListedKind::Prompt => {
+            let content = tree::map(vec![text("type", "text"), text("text", message_text)]);
             let message = vec![text("role", "user"), tree::entry("content", content)];
             ("messages", list(tree::map(message)))
         }
-        ItemKind::Resource | ItemKind::Template => {
-            let mut entries = vec![text("text", words)];
-            if kind == ItemKind::Resource {
+        ListedKind::Resource | ListedKind::Template => {
+            let mut entries = vec![text("text", message_text)];
+            if kind == ListedKind::Resource {
                 entries.insert(0, text("uri", name));
             }
             ("contents", list(tree::map(entries)))
         }
     };
-    Entry::new(key, node).about("Never used on the tape; this answer is a placeholder.")
+    MapEntry::new(key, node).with_comment("Never used on the tape; this answer is a placeholder.")
 }

@@ -1,8 +1,8 @@
 //! The phases of a phased scenario: one per change of the tool list, and the attack.
 
-use super::gather::{Calls, Gathered};
-use super::listing::{ItemKind, Listing};
-use super::{Options, Style};
+use super::tape_contents::{CallRange, TapeContents};
+use super::tape_listings::{ListedKind, TapeListing};
+use super::{ConversionOptions, ScenarioStyle};
 
 /// After how many calls the attack begins by default.
 const PHASE_AFTER: u64 = 3;
@@ -12,29 +12,29 @@ pub(super) const ATTACK: &str = "attack";
 
 /// A phase after the first one.
 #[derive(Debug)]
-pub(super) struct Phase<'g> {
+pub(super) struct PhaseDraft<'g> {
     pub(super) name: String,
     /// What leads into it.
-    pub(super) trigger: Trigger,
+    pub(super) trigger: PhaseTrigger,
     /// The calls that it answers.
-    pub(super) calls: Calls,
+    pub(super) calls: CallRange,
     /// Its tool list, if it is not the first one.
-    pub(super) tools: Option<&'g Listing>,
+    pub(super) tools: Option<&'g TapeListing>,
     /// Whether its answers are meant to be edited, because no change on the tape is the attack.
     pub(super) to_edit: bool,
 }
 
 /// What leads from one phase to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trigger {
+pub(super) enum PhaseTrigger {
     /// This many calls since the start.
     Calls(u64),
     /// This many list requests: the tools changed before the first call.
     Lists(u64),
 }
 
-impl Trigger {
-    fn of(listing: &Listing) -> Self {
+impl PhaseTrigger {
+    fn of(listing: &TapeListing) -> Self {
         match listing.calls_before {
             0 => Self::Lists(listing.asked_before.max(1)),
             calls => Self::Calls(calls),
@@ -49,43 +49,43 @@ impl Trigger {
     }
 }
 
-impl Gathered {
+impl TapeContents {
     /// The phases after the benign one; empty if the scenario is not phased.
-    pub(super) fn phases(&self, options: &Options<'_>) -> Vec<Phase<'_>> {
-        if options.style != Style::Phased {
+    pub(super) fn phases(&self, options: &ConversionOptions<'_>) -> Vec<PhaseDraft<'_>> {
+        if options.style != ScenarioStyle::Phased {
             return Vec::new();
         }
-        let changes = self.listings.changes(ItemKind::Tool);
+        let changes = self.listings.changes(ListedKind::Tool);
         let attack = match (options.phase_after, changes.last()) {
-            (Some(after), _) => Trigger::Calls(after),
-            (None, Some(change)) => Trigger::of(change),
-            (None, None) => Trigger::Calls(PHASE_AFTER),
+            (Some(after), _) => PhaseTrigger::Calls(after),
+            (None, Some(change)) => PhaseTrigger::of(change),
+            (None, None) => PhaseTrigger::Calls(PHASE_AFTER),
         };
-        let (before, after): (Vec<&Listing>, Vec<&Listing>) =
+        let (before, after): (Vec<&TapeListing>, Vec<&TapeListing>) =
             changes.iter().partition(|change| change.calls_before < attack.calls());
-        let mut starts: Vec<(Trigger, &Listing)> = Vec::new();
+        let mut starts: Vec<(PhaseTrigger, &TapeListing)> = Vec::new();
         for change in before {
             // Of several changes without a call between them, clients act on the last.
             starts.pop_if(|(trigger, _)| trigger.calls() == change.calls_before);
-            starts.push((Trigger::of(change), change));
+            starts.push((PhaseTrigger::of(change), change));
         }
         let recorded = after.last().copied();
         let tools = recorded.or(starts.last().map(|(_, listing)| *listing));
         let ends = starts.iter().skip(1).map(|(trigger, _)| *trigger).chain([attack]);
-        let mut phases: Vec<Phase<'_>> = (1..)
+        let mut phases: Vec<PhaseDraft<'_>> = (1..)
             .zip(starts.iter().zip(ends))
-            .map(|(number, (&(trigger, listing), end))| Phase {
+            .map(|(number, (&(trigger, listing), end))| PhaseDraft {
                 name: format!("change-{number}"),
                 trigger,
-                calls: Calls { after: trigger.calls(), until: end.calls() },
+                calls: CallRange { after: trigger.calls(), until: end.calls() },
                 tools: Some(listing),
                 to_edit: false,
             })
             .collect();
-        phases.push(Phase {
+        phases.push(PhaseDraft {
             name: ATTACK.to_owned(),
             trigger: attack,
-            calls: Calls { after: attack.calls(), until: u64::MAX },
+            calls: CallRange { after: attack.calls(), until: u64::MAX },
             tools,
             to_edit: recorded.is_none(),
         });
@@ -94,10 +94,10 @@ impl Gathered {
 
     /// After how many calls the attack begins; `None` if the tools change before the first call,
     /// because then list requests trigger it.
-    pub(super) fn attack_after(&self, options: &Options<'_>) -> Option<u64> {
+    pub(super) fn attack_after(&self, options: &ConversionOptions<'_>) -> Option<u64> {
         match self.phases(options).last()?.trigger {
-            Trigger::Calls(calls) => Some(calls),
-            Trigger::Lists(_) => None,
+            PhaseTrigger::Calls(calls) => Some(calls),
+            PhaseTrigger::Lists(_) => None,
         }
     }
 }

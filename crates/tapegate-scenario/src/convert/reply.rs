@@ -2,22 +2,22 @@
 
 use std::io;
 
-use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::frame::{Frame, MessageKind};
 use tapegate_core::json;
 use tapegate_core::tape::index::NONE;
 
-use super::gather::{Of, Use};
-use super::listing::ItemKind;
-use super::{Work, fit, hello, scene, strict, tree};
-use crate::emit::{Entry, Part};
-use crate::node::{Key, Node, Value};
+use super::tape_contents::{ClientOperation, OperationKind};
+use super::tape_listings::ListedKind;
+use super::{ConversionState, schema_fit, server_actions, server_hello, strict, tree};
+use crate::emit::{DocumentPart, MapEntry};
+use crate::node::{Node, NodeKey, NodeValue};
 
 /// An answer.
 #[derive(Debug, Clone)]
-pub(super) struct Reply {
+pub(super) struct ReplyDraft {
     /// Comments that show the request.
     pub(super) comments: Vec<String>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<MapEntry>,
 }
 
 /// How many characters of the arguments a comment shows.
@@ -31,83 +31,85 @@ const BODIES: [&str; 3] = ["content", "contents", "messages"];
 /// The member of `_meta` in which a sessionless server identifies itself.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-impl Of {
+impl OperationKind {
     /// The members of a result that have keys of their own in an answer.
     fn members(self) -> &'static [&'static str] {
         match self {
-            Self::Item(ItemKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
-            Self::Item(ItemKind::Prompt) => &["description", "messages", "_meta"],
+            Self::Item(ListedKind::Tool) => &["content", "structuredContent", "isError", "_meta"],
+            Self::Item(ListedKind::Prompt) => &["description", "messages", "_meta"],
             Self::Item(_) => &["contents", "_meta"],
             Self::Method => &[],
         }
     }
 }
 
-impl Work<'_, '_> {
+impl ConversionState<'_, '_> {
     /// The answer to one use.
-    pub(super) fn reply(&mut self, used: &Use) -> io::Result<Reply> {
+    pub(super) fn reply(&mut self, used: &ClientOperation) -> io::Result<ReplyDraft> {
         let mut actions = Vec::new();
         for ask in &used.asks {
             actions.extend(self.actions(*ask)?);
-            let pair = self.tape.index.slot(*ask).pair;
+            let pair = self.tape.index.entry(*ask).pair;
             if ask != used.asks.last().unwrap_or(ask) && pair != NONE {
-                let slot = self.tape.index.slot(pair);
+                let slot = self.tape.index.entry(pair);
                 let frame = Frame::read(self.tape.text(&slot)?);
-                let result = frame.envelope().and_then(|said| said.result);
-                scene::then_ask(&mut actions, result.unwrap_or(b"{}"));
+                let result = frame.envelope().and_then(|envelope| envelope.result);
+                server_actions::add_questions(&mut actions, result.unwrap_or(b"{}"));
             }
         }
         // JSON files cannot hold comments.
         let comments = match self.options.sequences_in_files {
             true => Vec::new(),
-            false => self.shown(used)?,
+            false => self.call_text(used)?,
         };
-        let asked = self.tape.index.slot(used.asks.last().copied().unwrap_or(NONE));
+        let asked = self.tape.index.entry(used.asks.last().copied().unwrap_or(NONE));
         let mut outcome = match asked.pair {
-            NONE => Outcome::Silence,
+            NONE => OutcomeDraft::Silence,
             pair => {
-                let slot = self.tape.index.slot(pair);
+                let slot = self.tape.index.entry(pair);
                 let frame = Frame::read(self.tape.text(&slot)?);
-                frame.envelope().map_or(Outcome::Silence, |said| {
-                    Outcome::read(used.of, said.kind(), said.result, said.error)
+                frame.envelope().map_or(OutcomeDraft::Silence, |envelope| {
+                    OutcomeDraft::read(used.of, envelope.kind(), envelope.result, envelope.error)
                 })
             }
         };
-        if let Outcome::Wants(questions) = &mut outcome {
+        if let OutcomeDraft::Wants(questions) = &mut outcome {
             // The client never retried with the input.
             actions.append(questions);
-            outcome = Outcome::Silence;
+            outcome = OutcomeDraft::Silence;
         }
         let mut entries = match self.options.strict {
             true => strict::entries(used.of, outcome, !actions.is_empty()),
             false => entries(used.of, outcome, actions),
         };
         if self.to_edit {
-            mark(&mut entries);
+            mark_insertion_point(&mut entries);
         }
-        Ok(Reply { comments, entries })
+        Ok(ReplyDraft { comments, entries })
     }
 
     /// The arguments of a call, as a comment.
-    fn shown(&mut self, used: &Use) -> io::Result<Vec<String>> {
-        let Some(slot) = used.asks.first().map(|ask| self.tape.index.slot(*ask)) else {
+    fn call_text(&mut self, used: &ClientOperation) -> io::Result<Vec<String>> {
+        let Some(slot) = used.asks.first().map(|ask| self.tape.index.entry(*ask)) else {
             return Ok(Vec::new());
         };
         let frame = Frame::read(self.tape.text(&slot)?);
-        let params = frame.envelope().and_then(|said| said.params).unwrap_or(b"{}");
+        let params = frame.envelope().and_then(|envelope| envelope.params).unwrap_or(b"{}");
         let arguments = match used.of {
-            Of::Item(ItemKind::Tool | ItemKind::Prompt) => json::member(params, "arguments"),
-            Of::Item(_) => None,
-            Of::Method => Some(params),
+            OperationKind::Item(ListedKind::Tool | ListedKind::Prompt) => {
+                json::member(params, "arguments")
+            }
+            OperationKind::Item(_) => None,
+            OperationKind::Method => Some(params),
         };
         let Some(arguments) = arguments.filter(|it| *it != b"{}") else { return Ok(Vec::new()) };
         let text = String::from_utf8_lossy(&json::compact(arguments)).into_owned();
         let masked = (self.options.mask)(&text);
-        let mut shown: String = masked.chars().take(SHOWN_CHARS_MAX).collect();
-        if shown.len() < masked.len() {
-            shown.push('…');
+        let mut display_text: String = masked.chars().take(SHOWN_CHARS_MAX).collect();
+        if display_text.len() < masked.len() {
+            display_text.push('…');
         }
-        Ok(vec![format!("for {shown}")])
+        Ok(vec![format!("for {display_text}")])
     }
 }
 
@@ -115,9 +117,9 @@ impl Work<'_, '_> {
 const INJECT: &str = "[INJECT YOUR PAYLOAD HERE]";
 
 /// Adds the marker to the content of a tool's answer, if it has content.
-pub(super) fn mark(entries: &mut [Entry]) {
+pub(super) fn mark_insertion_point(entries: &mut [MapEntry]) {
     let content = entries.iter_mut().find(|entry| entry.key == "content");
-    let Some(Part::Node(Node { value: Value::List(items), .. })) =
+    let Some(DocumentPart::Node(Node { value: NodeValue::List(items), .. })) =
         content.map(|entry| &mut entry.value)
     else {
         return;
@@ -137,20 +139,21 @@ pub(super) fn mark(entries: &mut [Entry]) {
 
 /// The text of a content item, if it is a text item.
 fn text_of(item: &mut Node) -> Option<&mut String> {
-    let Value::Map(entries) = &mut item.value else { return None };
-    let is_text = |(key, node): &(Key, Node)| key.name == "type" && node.as_text() == Some("text");
+    let NodeValue::Map(entries) = &mut item.value else { return None };
+    let is_text =
+        |(key, node): &(NodeKey, Node)| key.name == "type" && node.as_text() == Some("text");
     if !entries.iter().any(is_text) {
         return None;
     }
     entries.iter_mut().find_map(|(key, node)| match &mut node.value {
-        Value::Text(text) if key.name == "text" => Some(text),
+        NodeValue::Text(text) if key.name == "text" => Some(text),
         _ => None,
     })
 }
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum OutcomeDraft {
     /// A result whose members all have keys in an answer.
     Members(Vec<(String, Node)>),
     /// Any other result.
@@ -161,18 +164,23 @@ pub(super) enum Outcome {
     Silence,
 }
 
-impl Outcome {
-    fn read(of: Of, kind: Kind, result: Option<&[u8]>, error: Option<&[u8]>) -> Self {
+impl OutcomeDraft {
+    fn read(
+        of: OperationKind,
+        kind: MessageKind,
+        result: Option<&[u8]>,
+        error: Option<&[u8]>,
+    ) -> Self {
         match (kind, result, error) {
-            (Kind::Error, _, Some(error)) => Self::Error(tree::read(error)),
+            (MessageKind::Error, _, Some(error)) => Self::Error(tree::read(error)),
             (_, Some(result), _) => Self::of_result(of, result),
             _ => Self::Silence,
         }
     }
 
-    fn of_result(of: Of, result: &[u8]) -> Self {
+    fn of_result(of: OperationKind, result: &[u8]) -> Self {
         if json::member(result, "resultType") == Some(b"\"input_required\"") {
-            return Self::Wants(scene::questions(result));
+            return Self::Wants(server_actions::questions(result));
         }
         let stateless = json::member(result, "resultType").is_some();
         if stateless || !result.starts_with(b"{") {
@@ -182,24 +190,24 @@ impl Outcome {
             let kept = kept.filter_map(|(name, value)| Some((own_meta(&name, value)?, name)));
             let kept = kept.map(|(node, name)| tree::entry(&name, node)).collect();
             return match result.starts_with(b"{") {
-                true => Self::sorted(of, tree::map(kept)),
+                true => Self::from_members(of, tree::map(kept)),
                 false => Self::Result(tree::read(result)),
             };
         }
-        Self::sorted(of, tree::read(result))
+        Self::from_members(of, tree::read(result))
     }
 
     /// Splits a result into members if there are keys for all of them.
-    fn sorted(of: Of, result: Node) -> Self {
+    fn from_members(of: OperationKind, result: Node) -> Self {
         let known = of.members();
         let by_members = result.as_map().is_some_and(|entries| {
             entries.iter().any(|(key, _)| BODIES.contains(&key.name.as_str()))
                 && entries.iter().all(|(key, _)| known.contains(&key.name.as_str()))
         });
-        if !by_members || !fit::fits(&result, fit::answer(of)) {
+        if !by_members || !schema_fit::is_valid(&result, schema_fit::answer(of)) {
             return Self::Result(result);
         }
-        let Value::Map(entries) = result.value else { return Self::Silence };
+        let NodeValue::Map(entries) = result.value else { return Self::Silence };
         Self::Members(entries.into_iter().map(|(key, node)| (key.name, node)).collect())
     }
 }
@@ -215,46 +223,52 @@ fn own_meta(name: &str, value: &[u8]) -> Option<Node> {
 }
 
 /// An answer in the current schema.
-fn entries(of: Of, outcome: Outcome, actions: Vec<Node>) -> Vec<Entry> {
+fn entries(of: OperationKind, outcome: OutcomeDraft, actions: Vec<Node>) -> Vec<MapEntry> {
     let mut entries = Vec::new();
     if !actions.is_empty() {
-        entries.push(Entry::new("before", hello::list(actions)));
+        entries.push(MapEntry::new("before", server_hello::list(actions)));
     }
     match outcome {
-        Outcome::Members(members) => {
+        OutcomeDraft::Members(members) => {
             let order = of.members();
-            let place = |name: &str| order.iter().position(|known| *known == name);
+            let index = |name: &str| order.iter().position(|known| *known == name);
             let mut members = members;
-            members.sort_by_key(|(name, _)| place(name));
-            entries.extend(members.into_iter().map(|(name, node)| Entry::new(name, node)));
+            members.sort_by_key(|(name, _)| index(name));
+            entries.extend(members.into_iter().map(|(name, node)| MapEntry::new(name, node)));
         }
-        Outcome::Result(node) if fit::fits_key("result", &node, fit::answer(of)) => {
-            entries.push(Entry::new("result", node));
+        OutcomeDraft::Result(node)
+            if schema_fit::fits_key("result", &node, schema_fit::answer(of)) =>
+        {
+            entries.push(MapEntry::new("result", node));
         }
-        Outcome::Result(node) => {
-            let words = format!("The recorded result was not an object: {}", shown(&node));
+        OutcomeDraft::Result(node) => {
+            let words = format!("The recorded result was not an object: {}", value_text(&node));
             let empty = tree::map(Vec::new());
-            entries.push(Entry::new("result", empty).about(words));
+            entries.push(MapEntry::new("result", empty).with_comment(words));
         }
-        Outcome::Error(node) if fit::fits_key("error", &node, fit::answer(of)) => {
-            entries.push(Entry::new("error", node));
+        OutcomeDraft::Error(node)
+            if schema_fit::fits_key("error", &node, schema_fit::answer(of)) =>
+        {
+            entries.push(MapEntry::new("error", node));
         }
-        Outcome::Error(node) => {
-            let words = format!("The recorded error was malformed: {}", shown(&node));
-            let code = tree::entry("code", Node::new(Value::Number("-32603".to_owned())));
+        OutcomeDraft::Error(node) => {
+            let words = format!("The recorded error was malformed: {}", value_text(&node));
+            let code = tree::entry("code", Node::new(NodeValue::Number("-32603".to_owned())));
             let error = vec![code, tree::entry("message", Node::text("Internal error"))];
-            entries.push(Entry::new("error", tree::map(error)).about(words));
+            entries.push(MapEntry::new("error", tree::map(error)).with_comment(words));
         }
-        Outcome::Wants(_) | Outcome::Silence => {
-            let words = "The tape has no answer.";
-            entries.push(Entry::new("silent", Node::new(Value::Bool(true))).about(words));
+        OutcomeDraft::Wants(_) | OutcomeDraft::Silence => {
+            let message = "The tape has no answer.";
+            entries.push(
+                MapEntry::new("silent", Node::new(NodeValue::Bool(true))).with_comment(message),
+            );
         }
     }
     entries
 }
 
 /// A value for a comment.
-fn shown(node: &Node) -> String {
+fn value_text(node: &Node) -> String {
     let text = String::from_utf8_lossy(&node.to_json()).into_owned();
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }

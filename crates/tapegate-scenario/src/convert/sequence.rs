@@ -2,11 +2,11 @@
 
 use std::io;
 
-use super::Work;
-use super::gather::Use;
-use super::reply::Reply;
-use crate::emit::{Element, Entry, Part};
-use crate::node::{Node, Value};
+use super::ConversionState;
+use super::reply::ReplyDraft;
+use super::tape_contents::ClientOperation;
+use crate::emit::{DocumentPart, ListElement, MapEntry};
+use crate::node::{Node, NodeValue};
 
 /// The size limit of a file with answers. A larger answer goes into the scenario, with its texts in
 /// files of their own.
@@ -14,9 +14,9 @@ const LIST_BYTES_MAX: usize = 9 << 20;
 /// The approximate overhead of an answer.
 const REPLY_BYTES: usize = 100;
 
-impl Work<'_, '_> {
+impl ConversionState<'_, '_> {
     /// The answers to the uses of one thing: none, a constant answer, or a sequence.
-    pub(super) fn response(&mut self, uses: &[&Use]) -> io::Result<Vec<Entry>> {
+    pub(super) fn response(&mut self, uses: &[&ClientOperation]) -> io::Result<Vec<MapEntry>> {
         let Some(first) = uses.first() else { return Ok(Vec::new()) };
         if self.options.sequences_in_files {
             return self.response_in_files(uses, &first.key);
@@ -24,28 +24,33 @@ impl Work<'_, '_> {
         let mut row = self.row(uses)?;
         if let Some((last, times)) = row.last.take() {
             if row.replies.is_empty() {
-                return Ok(one(last, times));
+                return Ok(constant_reply(last, times));
             }
             row.replies.push(with_count(last, times));
         }
         let left_out = uses.len() - row.uses;
         if left_out > 0 {
-            let words = format!(
+            let message = format!(
                 "`{}` has more answers than a scenario can hold; {left_out} are left out",
                 first.key
             );
-            self.summary.warnings.push(words);
+            self.summary.warnings.push(message);
             self.summary.answers_left_out += left_out as u64;
         }
-        let sequence: Vec<Element> = row.replies.into_iter().map(element).collect();
-        let sequence = Entry::new("sequence", sequence).about("Recorded answers, one per call.");
-        Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
+        let sequence: Vec<ListElement> = row.replies.into_iter().map(element).collect();
+        let sequence =
+            MapEntry::new("sequence", sequence).with_comment("Recorded answers, one per call.");
+        Ok(vec![sequence, MapEntry::new("on_exhausted", DocumentPart::text("last"))])
     }
 
     /// Like `response`, with the sequence in files.
-    fn response_in_files(&mut self, uses: &[&Use], key: &str) -> io::Result<Vec<Entry>> {
-        let mut files = Files::default();
-        let mut last: Option<(Reply, usize)> = None;
+    fn response_in_files(
+        &mut self,
+        uses: &[&ClientOperation],
+        key: &str,
+    ) -> io::Result<Vec<MapEntry>> {
+        let mut files = ReplyFiles::default();
+        let mut last: Option<(ReplyDraft, usize)> = None;
         for used in uses {
             let reply = self.reply(used)?;
             // The last answer is repeated without end, so equal answers at the end are written
@@ -61,21 +66,21 @@ impl Work<'_, '_> {
         let Some((mut last, times)) = last else { return Ok(Vec::new()) };
         if files.are_empty() {
             self.spill(&mut last.entries, key)?;
-            return Ok(one(last, times));
+            return Ok(constant_reply(last, times));
         }
         self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
-        let list = Node::new(Value::List(files.closed));
+        let list = Node::new(NodeValue::List(files.closed));
         let words = "Recorded answers, one per call, in separate files.";
-        let sequence = Entry::new("sequence", list).about(words);
-        Ok(vec![sequence, Entry::new("on_exhausted", Part::text("last"))])
+        let sequence = MapEntry::new("sequence", list).with_comment(words);
+        Ok(vec![sequence, MapEntry::new("on_exhausted", DocumentPart::text("last"))])
     }
 
     /// Adds an answer `times` times to the open file, or to a new one if that is full.
     fn file(
         &mut self,
-        files: &mut Files,
-        mut reply: Reply,
+        files: &mut ReplyFiles,
+        mut reply: ReplyDraft,
         times: usize,
         key: &str,
     ) -> io::Result<()> {
@@ -84,7 +89,7 @@ impl Work<'_, '_> {
             drop(line);
             self.close(files, key)?;
             self.spill(&mut reply.entries, key)?;
-            let node = Part::Map(reply.entries).to_node();
+            let node = DocumentPart::Map(reply.entries).to_node();
             files.closed.extend(std::iter::repeat_n(node, times));
             return Ok(());
         }
@@ -99,7 +104,7 @@ impl Work<'_, '_> {
     }
 
     /// Closes the open file, if there is one.
-    fn close(&mut self, files: &mut Files, key: &str) -> io::Result<()> {
+    fn close(&mut self, files: &mut ReplyFiles, key: &str) -> io::Result<()> {
         if files.open.is_empty() {
             return Ok(());
         }
@@ -110,8 +115,8 @@ impl Work<'_, '_> {
     }
 
     /// Consecutive answers, as many as fit.
-    fn row(&mut self, uses: &[&Use]) -> io::Result<Row> {
-        let mut row = Row::default();
+    fn row(&mut self, uses: &[&ClientOperation]) -> io::Result<ReplyRun> {
+        let mut row = ReplyRun::default();
         let mut room = self.room;
         for used in uses {
             let mut reply = self.reply(used)?;
@@ -143,7 +148,7 @@ impl Work<'_, '_> {
     }
 
     /// The approximate size of an answer in the scenario.
-    fn cost(&self, reply: &Reply) -> usize {
+    fn cost(&self, reply: &ReplyDraft) -> usize {
         let inline_bytes_max = self.options.inline_bytes_max;
         let entries =
             reply.entries.iter().map(|entry| weight(&entry.value.to_node(), inline_bytes_max));
@@ -151,10 +156,10 @@ impl Work<'_, '_> {
     }
 
     /// Moves large texts of an answer to files.
-    fn spill(&mut self, entries: &mut [Entry], name: &str) -> io::Result<()> {
+    fn spill(&mut self, entries: &mut [MapEntry], name: &str) -> io::Result<()> {
         for entry in entries.iter_mut().filter(|entry| entry.key != "before") {
-            if let Part::Node(node) = &mut entry.value {
-                self.spiller.spill(node, name)?;
+            if let DocumentPart::Node(node) = &mut entry.value {
+                self.spiller.replace_large(node, name)?;
             }
         }
         Ok(())
@@ -163,43 +168,43 @@ impl Work<'_, '_> {
 
 /// Consecutive answers.
 #[derive(Default)]
-struct Row {
-    replies: Vec<Reply>,
+struct ReplyRun {
+    replies: Vec<ReplyDraft>,
     /// The answer after `replies`, and how often it came.
-    last: Option<(Reply, usize)>,
+    last: Option<(ReplyDraft, usize)>,
     /// How many uses they answer.
     uses: usize,
 }
 
 /// Consecutive answers in files, each small enough to be loaded.
 #[derive(Default)]
-struct Files {
+struct ReplyFiles {
     /// References to the files that are complete.
     closed: Vec<Node>,
     /// The contents of the file being written.
     open: Vec<u8>,
 }
 
-impl Files {
+impl ReplyFiles {
     fn are_empty(&self) -> bool {
         self.closed.is_empty() && self.open.is_empty()
     }
 }
 
 /// An answer that is always the same.
-fn one(reply: Reply, times: usize) -> Vec<Entry> {
-    let Reply { comments, mut entries } = with_count(reply, times);
+fn constant_reply(reply: ReplyDraft, times: usize) -> Vec<MapEntry> {
+    let ReplyDraft { comments, mut entries } = with_count(reply, times);
     if let Some(first) = entries.first_mut() {
         first.comments.splice(..0, comments);
     }
     entries
 }
 
-fn element(reply: Reply) -> Element {
-    Element { comments: reply.comments, apart: false, value: Part::Map(reply.entries) }
+fn element(reply: ReplyDraft) -> ListElement {
+    ListElement { comments: reply.comments, apart: false, value: DocumentPart::Map(reply.entries) }
 }
 
-fn with_count(mut reply: Reply, times: usize) -> Reply {
+fn with_count(mut reply: ReplyDraft, times: usize) -> ReplyDraft {
     match times {
         1 => {}
         2 => reply.comments.push("and the same once more".to_owned()),
@@ -209,9 +214,9 @@ fn with_count(mut reply: Reply, times: usize) -> Reply {
 }
 
 /// Whether two answers are equal, whatever the requests were.
-fn is_same(one: &Reply, two: &Reply) -> bool {
-    let same_part = |one: &Part, two: &Part| match (one, two) {
-        (Part::Node(one), Part::Node(two)) => one == two,
+fn is_same(one: &ReplyDraft, two: &ReplyDraft) -> bool {
+    let same_part = |one: &DocumentPart, two: &DocumentPart| match (one, two) {
+        (DocumentPart::Node(one), DocumentPart::Node(two)) => one == two,
         _ => one.to_node() == two.to_node(),
     };
     let (one, two) = (&one.entries, &two.entries);
@@ -220,19 +225,19 @@ fn is_same(one: &Reply, two: &Reply) -> bool {
 }
 
 /// An answer as JSON, on one line.
-fn json_of(reply: &Reply) -> Vec<u8> {
-    let entry = |entry: &Entry| super::tree::entry(&entry.key, meant(&entry.value));
+fn json_of(reply: &ReplyDraft) -> Vec<u8> {
+    let entry = |entry: &MapEntry| super::tree::entry(&entry.key, part_node(&entry.value));
     super::tree::map(reply.entries.iter().map(entry).collect()).to_json()
 }
 
 /// Converts a part to a node, keeping raw JSON as it is.
-fn meant(part: &Part) -> Node {
+fn part_node(part: &DocumentPart) -> Node {
     match part {
-        Part::Node(node) => node.clone(),
-        Part::Map(_) => part.to_node(),
-        Part::List(elements) => {
-            Node::new(Value::List(elements.iter().map(|element| meant(&element.value)).collect()))
-        }
+        DocumentPart::Node(node) => node.clone(),
+        DocumentPart::Map(_) => part.to_node(),
+        DocumentPart::List(elements) => Node::new(NodeValue::List(
+            elements.iter().map(|element| part_node(&element.value)).collect(),
+        )),
     }
 }
 
@@ -241,13 +246,13 @@ fn weight(node: &Node, inline_bytes_max: usize) -> usize {
     const NODE_BYTES: usize = 24;
     NODE_BYTES
         + match &node.value {
-            Value::Null | Value::Bool(_) => 0,
-            Value::Text(text) if text.len() > inline_bytes_max => 0,
-            Value::Number(text) | Value::Text(text) | Value::Raw(text) => text.len(),
-            Value::List(elements) => {
+            NodeValue::Null | NodeValue::Bool(_) => 0,
+            NodeValue::Text(text) if text.len() > inline_bytes_max => 0,
+            NodeValue::Number(text) | NodeValue::Text(text) | NodeValue::Raw(text) => text.len(),
+            NodeValue::List(elements) => {
                 elements.iter().map(|node| weight(node, inline_bytes_max)).sum()
             }
-            Value::Map(entries) => entries
+            NodeValue::Map(entries) => entries
                 .iter()
                 .map(|(key, node)| key.name.len() + weight(node, inline_bytes_max))
                 .sum(),

@@ -2,80 +2,84 @@
 
 use std::io;
 
-use super::gather::{Calls, Gathered, Of};
-use super::items::Item;
-use super::listing::ItemKind;
-use super::phases::{ATTACK, Phase, Trigger};
-use super::{Work, tree};
-use crate::emit::{Element, Entry, Part};
+use super::items::DraftItem;
+use super::phases::{ATTACK, PhaseDraft, PhaseTrigger};
+use super::tape_contents::{CallRange, OperationKind, TapeContents};
+use super::tape_listings::ListedKind;
+use super::{ConversionState, tree};
+use crate::emit::{DocumentPart, ListElement, MapEntry};
 use crate::node::Node;
 
-const KINDS: [ItemKind; 4] =
-    [ItemKind::Tool, ItemKind::Resource, ItemKind::Template, ItemKind::Prompt];
+const KINDS: [ListedKind; 4] =
+    [ListedKind::Tool, ListedKind::Resource, ListedKind::Template, ListedKind::Prompt];
 
 /// The note where the user is to continue; split, so that searches for it do not find this file.
 const EDIT_HERE: &str = concat!("TO", "DO: Replace with malicious responses");
 
-impl Work<'_, '_> {
+impl ConversionState<'_, '_> {
     /// The states of the scenario.
-    pub(super) fn states(&mut self, gathered: &Gathered) -> io::Result<Vec<Entry>> {
+    pub(super) fn states(&mut self, gathered: &TapeContents) -> io::Result<Vec<MapEntry>> {
         let mut kinds = Vec::new();
         for kind in
-            KINDS.into_iter().filter(|kind| !self.options.strict || *kind != ItemKind::Template)
+            KINDS.into_iter().filter(|kind| !self.options.strict || *kind != ListedKind::Template)
         {
             kinds.push((kind, self.items(gathered, kind)?));
         }
-        let count = |wanted: ItemKind| {
+        let count = |wanted: ListedKind| {
             let items = kinds.iter().find(|(kind, _)| *kind == wanted);
             items.map_or(0, |(_, items)| items.len())
         };
-        self.summary.tools = count(ItemKind::Tool);
-        self.summary.resources = count(ItemKind::Resource);
-        self.summary.templates = count(ItemKind::Template);
-        self.summary.prompts = count(ItemKind::Prompt);
-        let used = |kind| gathered.uses.iter().filter(|used| used.of == Of::Item(kind)).count();
-        self.summary.reads = used(ItemKind::Resource) as u64;
-        self.summary.gets = used(ItemKind::Prompt) as u64;
+        self.summary.tools = count(ListedKind::Tool);
+        self.summary.resources = count(ListedKind::Resource);
+        self.summary.templates = count(ListedKind::Template);
+        self.summary.prompts = count(ListedKind::Prompt);
+        let used =
+            |kind| gathered.uses.iter().filter(|used| used.of == OperationKind::Item(kind)).count();
+        self.summary.reads = used(ListedKind::Resource) as u64;
+        self.summary.gets = used(ListedKind::Prompt) as u64;
         let greeting = match (gathered.ready, self.options.strict) {
             (Some(ready), false) => self.actions(ready)?,
             _ => Vec::new(),
         };
         let phases = gathered.phases(self.options);
         let until = phases.first().map_or(u64::MAX, |phase| phase.calls.after);
-        let state = self.state(gathered, &kinds, Calls { after: 0, until })?;
+        let state = self.state(gathered, &kinds, CallRange { after: 0, until })?;
         if phases.is_empty() && greeting.is_empty() {
             return Ok(state);
         }
         let state =
-            state.into_iter().map(|entry| Entry { apart: false, ..entry }).collect::<Vec<_>>();
+            state.into_iter().map(|entry| MapEntry { apart: false, ..entry }).collect::<Vec<_>>();
         let elements = match phases.is_empty() {
             true => vec![self.session(greeting)],
             false => self.phases(gathered, &phases, &kinds, greeting)?,
         };
-        Ok(vec![Entry::new("baseline", state).apart(), Entry::new("phases", elements).apart()])
+        Ok(vec![
+            MapEntry::new("baseline", state).with_blank_line(),
+            MapEntry::new("phases", elements).with_blank_line(),
+        ])
     }
 
     /// The only phase of a scenario that never changes.
-    fn session(&mut self, greeting: Vec<Node>) -> Element {
+    fn session(&mut self, greeting: Vec<Node>) -> ListElement {
         self.summary.phases.push("session".to_owned());
         let words = "What the server sent when the client was ready.";
-        Element::new(vec![
-            Entry::new("name", Part::text("session")),
-            Entry::new("on_enter", super::hello::list(greeting)).about(words),
+        ListElement::new(vec![
+            MapEntry::new("name", DocumentPart::text("session")),
+            MapEntry::new("on_enter", super::server_hello::list(greeting)).with_comment(words),
         ])
     }
 
     /// The state that answers these calls.
     fn state(
         &mut self,
-        gathered: &Gathered,
-        kinds: &[(ItemKind, Vec<Item>)],
-        calls: Calls,
-    ) -> io::Result<Vec<Entry>> {
+        gathered: &TapeContents,
+        kinds: &[(ListedKind, Vec<DraftItem>)],
+        calls: CallRange,
+    ) -> io::Result<Vec<MapEntry>> {
         let mut entries = Vec::new();
         for (kind, items) in kinds.iter().filter(|(_, items)| !items.is_empty()) {
             let elements = self.patterns(items, *kind, (gathered, calls))?;
-            entries.push(Entry::new(kind.words(), elements).apart());
+            entries.push(MapEntry::new(kind.plural(), elements).with_blank_line());
         }
         Ok(entries)
     }
@@ -83,11 +87,11 @@ impl Work<'_, '_> {
     /// The benign phase and those that follow it.
     fn phases(
         &mut self,
-        gathered: &Gathered,
-        phases: &[Phase<'_>],
-        kinds: &[(ItemKind, Vec<Item>)],
+        gathered: &TapeContents,
+        phases: &[PhaseDraft<'_>],
+        kinds: &[(ListedKind, Vec<DraftItem>)],
         greeting: Vec<Node>,
-    ) -> io::Result<Vec<Element>> {
+    ) -> io::Result<Vec<ListElement>> {
         self.summary.attack_after = gathered.attack_after(self.options);
         if let Some(after) = self.summary.attack_after.filter(|after| gathered.calls < *after) {
             let calls = gathered.calls;
@@ -97,16 +101,16 @@ impl Work<'_, '_> {
                  (--phase-after); the attack repeats earlier answers"
             ));
         }
-        let mut benign = vec![Entry::new("name", Part::text("benign"))];
+        let mut benign = vec![MapEntry::new("name", DocumentPart::text("benign"))];
         if !greeting.is_empty() {
-            benign.push(Entry::new("on_enter", super::hello::list(greeting)));
+            benign.push(MapEntry::new("on_enter", super::server_hello::list(greeting)));
         }
         benign.extend(phases.first().map(|next| advance(next.trigger)));
-        let mut elements = vec![Element::new(benign)];
+        let mut elements = vec![ListElement::new(benign)];
         self.summary.phases = vec!["benign".to_owned()];
-        for (place, phase) in phases.iter().enumerate() {
+        for (index, phase) in phases.iter().enumerate() {
             self.summary.phases.push(phase.name.clone());
-            elements.push(self.phase(gathered, phase, phases.get(place + 1), kinds)?);
+            elements.push(self.phase(gathered, phase, phases.get(index + 1), kinds)?);
         }
         Ok(elements)
     }
@@ -114,18 +118,18 @@ impl Work<'_, '_> {
     /// A phase in which the tools change.
     fn phase(
         &mut self,
-        gathered: &Gathered,
-        phase: &Phase<'_>,
-        next: Option<&Phase<'_>>,
-        kinds: &[(ItemKind, Vec<Item>)],
-    ) -> io::Result<Element> {
+        gathered: &TapeContents,
+        phase: &PhaseDraft<'_>,
+        next: Option<&PhaseDraft<'_>>,
+        kinds: &[(ListedKind, Vec<DraftItem>)],
+    ) -> io::Result<ListElement> {
         let tell = |what: &str| tree::map(vec![tree::entry("send_notification", Node::text(what))]);
         let mut told = vec![tell("notifications/tools/list_changed")];
         let mut changes = Vec::new();
         for (kind, items) in kinds {
-            let changed = self.changes(gathered, phase, *kind, items)?;
-            if !changed.is_empty() && *kind != ItemKind::Tool {
-                let list = if *kind == ItemKind::Prompt { "prompts" } else { "resources" };
+            let changed = self.phase_changes(gathered, phase, *kind, items)?;
+            if !changed.is_empty() && *kind != ListedKind::Tool {
+                let list = if *kind == ListedKind::Prompt { "prompts" } else { "resources" };
                 let notice = tell(&format!("notifications/{list}/list_changed"));
                 if !told.contains(&notice) {
                     told.push(notice);
@@ -135,115 +139,125 @@ impl Work<'_, '_> {
         }
         let words = "Sent once, when the phase begins.";
         let mut entries = vec![
-            Entry::new("name", Part::text(&phase.name)),
-            Entry::new("on_enter", super::hello::list(told)).about(words),
+            MapEntry::new("name", DocumentPart::text(&phase.name)),
+            MapEntry::new("on_enter", super::server_hello::list(told)).with_comment(words),
         ];
         entries.extend(next.map(|next| advance(next.trigger)));
         if let (ATTACK, Some(first)) = (phase.name.as_str(), changes.first_mut()) {
             first.comments.push(EDIT_HERE.to_owned());
         }
         entries.extend(changes);
-        Ok(Element { apart: true, ..Element::new(entries) })
+        Ok(ListElement { apart: true, ..ListElement::new(entries) })
     }
 
     /// The changes of one kind of items in a phase.
-    fn changes(
+    fn phase_changes(
         &mut self,
-        gathered: &Gathered,
-        phase: &Phase<'_>,
-        kind: ItemKind,
-        items: &[Item],
-    ) -> io::Result<Vec<Entry>> {
-        let is_tool = kind == ItemKind::Tool;
+        gathered: &TapeContents,
+        phase: &PhaseDraft<'_>,
+        kind: ListedKind,
+        items: &[DraftItem],
+    ) -> io::Result<Vec<MapEntry>> {
+        let is_tool = kind == ListedKind::Tool;
         let listing = match (is_tool, phase.name.as_str()) {
             (true, _) => phase.tools,
-            (false, ATTACK) => gathered.listings.later(kind),
+            (false, ATTACK) => gathered.listings.latest_list(kind),
             (false, _) => None,
         };
         let mut changes = Vec::new();
         let victims = match is_tool && phase.to_edit {
-            true => self.victims(gathered, items, phase.calls.after),
+            true => self.changed_tools(gathered, items, phase.calls.after),
             false => Vec::new(),
         };
-        let Some(later) = listing.map(|it| self.listed(it, kind)) else {
+        let Some(later) = listing.map(|it| self.listed_items(it, kind)) else {
             if !victims.is_empty() {
-                let replaced = self.replaced(&victims, kind, (gathered, phase))?;
-                changes.push(Entry::new(format!("replace_{}", kind.words()), replaced));
+                let replaced = self.replaced_items(&victims, kind, (gathered, phase))?;
+                changes.push(MapEntry::new(format!("replace_{}", kind.plural()), replaced));
             }
             return Ok(changes);
         };
-        let gone = items.iter().filter(|item| !has(&later, &item.name) && !item.inferred);
+        let gone = items.iter().filter(|item| !has_item(&later, &item.name) && !item.inferred);
         let gone: Vec<Node> = gone.map(|item| Node::text(&item.name)).collect();
         if !gone.is_empty() {
-            let key = format!("remove_{}", kind.words());
-            changes.push(Entry::new(key, super::hello::list(gone)));
+            let key = format!("remove_{}", kind.plural());
+            changes.push(MapEntry::new(key, super::server_hello::list(gone)));
         }
-        let (old, mut new): (Vec<Item>, Vec<Item>) =
-            later.into_iter().partition(|item| has(items, &item.name));
-        let old: Vec<&Item> = old.iter().filter(|it| is_tool || differs(items, it)).collect();
+        let (old, mut new): (Vec<DraftItem>, Vec<DraftItem>) =
+            later.into_iter().partition(|item| has_item(items, &item.name));
+        let old: Vec<&DraftItem> = old.iter().filter(|it| is_tool || differs(items, it)).collect();
         if !old.is_empty() {
-            let replaced = self.replaced(&old, kind, (gathered, phase))?;
-            changes.push(Entry::new(format!("replace_{}", kind.words()), replaced));
+            let replaced = self.replaced_items(&old, kind, (gathered, phase))?;
+            changes.push(MapEntry::new(format!("replace_{}", kind.plural()), replaced));
         }
         if is_tool && phase.name == ATTACK {
-            new.extend(self.listed_meanwhile(gathered, items, &new));
+            new.extend(self.tools_listed_between(gathered, items, &new));
         }
         if !new.is_empty() {
             let new = self.patterns(&new, kind, (gathered, phase.calls))?;
-            changes.push(Entry::new(format!("add_{}", kind.words()), new));
+            changes.push(MapEntry::new(format!("add_{}", kind.plural()), new));
         }
         Ok(changes)
     }
 
     /// Tools that were called, but listed only between the lists that the phases use.
-    fn listed_meanwhile(&self, gathered: &Gathered, items: &[Item], new: &[Item]) -> Vec<Item> {
+    fn tools_listed_between(
+        &self,
+        gathered: &TapeContents,
+        items: &[DraftItem],
+        new: &[DraftItem],
+    ) -> Vec<DraftItem> {
         let phases = gathered.phases(self.options);
         let is_known = |key: &str| {
-            has(items, key)
-                || has(new, key)
+            has_item(items, key)
+                || has_item(new, key)
                 || phases.iter().any(|it| it.tools.is_some_and(|tools| tools.get(key).is_some()))
         };
-        let keys = gathered.keys(Of::Item(ItemKind::Tool)).into_iter();
+        let keys = gathered.keys(OperationKind::Item(ListedKind::Tool)).into_iter();
         keys.filter(|key| !is_known(key))
-            .filter_map(|key| self.item_of_later(gathered, ItemKind::Tool, &key))
+            .filter_map(|key| self.item_of_later_list(gathered, ListedKind::Tool, &key))
             .collect()
     }
 
     /// The tools whose answers change: those called later, or else the one called last.
-    fn victims<'i>(&self, gathered: &Gathered, items: &'i [Item], last: u64) -> Vec<&'i Item> {
-        let called_late = |item: &&Item| {
-            let uses = gathered.uses_of(Of::Item(ItemKind::Tool), &item.name);
+    fn changed_tools<'i>(
+        &self,
+        gathered: &TapeContents,
+        items: &'i [DraftItem],
+        last: u64,
+    ) -> Vec<&'i DraftItem> {
+        let called_late = |item: &&DraftItem| {
+            let uses = gathered.uses_of(OperationKind::Item(ListedKind::Tool), &item.name);
             uses.iter().any(|used| used.ordinal > last)
         };
-        let late: Vec<&Item> = items.iter().filter(called_late).collect();
+        let late: Vec<&DraftItem> = items.iter().filter(called_late).collect();
         if !late.is_empty() {
             return late;
         }
         let mut calls = gathered.uses.iter().rev();
         let last = calls.find_map(|used| {
-            let is_call = used.of == Of::Item(ItemKind::Tool);
+            let is_call = used.of == OperationKind::Item(ListedKind::Tool);
             items.iter().find(|item| is_call && *item.name == *used.key)
         });
         last.or(items.first()).into_iter().collect()
     }
 
-    fn replaced(
+    fn replaced_items(
         &mut self,
-        items: &[&Item],
-        kind: ItemKind,
-        (gathered, phase): (&Gathered, &Phase<'_>),
-    ) -> io::Result<Vec<Entry>> {
-        let mut entries: Vec<Entry> = Vec::new();
+        items: &[&DraftItem],
+        kind: ListedKind,
+        (gathered, phase): (&TapeContents, &PhaseDraft<'_>),
+    ) -> io::Result<Vec<MapEntry>> {
+        let mut entries: Vec<MapEntry> = Vec::new();
         for item in items.iter().rev() {
             // If a name occurs more than once, calls go to the last one.
             if entries.iter().any(|entry| entry.key == item.name) {
                 continue;
             }
-            let uses = gathered.uses_among(Of::Item(kind), &item.name, phase.calls);
-            self.to_edit = kind == ItemKind::Tool && phase.to_edit;
+            let uses = gathered.uses_among(OperationKind::Item(kind), &item.name, phase.calls);
+            self.to_edit = kind == ListedKind::Tool && phase.to_edit;
             let pattern = self.pattern(item, kind, &uses);
             self.to_edit = false;
-            entries.push(Entry::new(&item.name, pattern?));
+            entries.push(MapEntry::new(&item.name, pattern?));
         }
         entries.reverse();
         Ok(entries)
@@ -251,21 +265,21 @@ impl Work<'_, '_> {
 }
 
 /// The trigger that ends a phase.
-fn advance(trigger: Trigger) -> Entry {
+fn advance(trigger: PhaseTrigger) -> MapEntry {
     let (on, count) = match trigger {
-        Trigger::Calls(count) => ("tools/call", count),
-        Trigger::Lists(count) => ("tools/list", count),
+        PhaseTrigger::Calls(count) => ("tools/call", count),
+        PhaseTrigger::Lists(count) => ("tools/list", count),
     };
     let on = tree::entry("on", Node::text(on));
     let advance = tree::map(vec![on, tree::entry("count", tree::number(count))]);
-    Entry::new("advance", advance).about("The condition that ends this phase.")
+    MapEntry::new("advance", advance).with_comment("The condition that ends this phase.")
 }
 
-fn has(items: &[Item], name: &str) -> bool {
+fn has_item(items: &[DraftItem], name: &str) -> bool {
     items.iter().any(|item| item.name == name)
 }
 
 /// Whether the definition of an item is new or changed.
-fn differs(items: &[Item], item: &Item) -> bool {
+fn differs(items: &[DraftItem], item: &DraftItem) -> bool {
     items.iter().all(|old| old.name != item.name || old.definition != item.definition)
 }

@@ -3,28 +3,30 @@
 //! Anything that it has no keys for becomes text, and a comment says what it was. Texts are escaped
 //! for the passes that its loaders make: `${` is doubled here, and every `$` when all is written.
 
-use super::gather::Of;
-use super::listing::ItemKind;
-use super::reply::Outcome;
+use super::reply::OutcomeDraft;
+use super::tape_contents::OperationKind;
+use super::tape_listings::ListedKind;
 use super::tree;
-use crate::emit::Entry;
-use crate::node::{Key, Node, Value};
+use crate::emit::MapEntry;
+use crate::node::{Node, NodeKey, NodeValue};
 
 /// A definition with the keys of the old schema.
-pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
+pub(super) fn definition(kind: ListedKind, node: Node) -> Node {
     let known: &[&str] = match kind {
-        ItemKind::Tool => &["name", "description", "inputSchema"],
-        ItemKind::Prompt => &["name", "description", "arguments"],
+        ListedKind::Tool => &["name", "description", "inputSchema"],
+        ListedKind::Prompt => &["name", "description", "arguments"],
         _ => &["uri", "name", "description", "mimeType"],
     };
-    let node = opened(node);
+    let node = open_json_map(node);
     let name = node.get("name").and_then(Node::as_text).unwrap_or("unnamed").to_owned();
-    let Value::Map(mut entries) = plain(node).value else { return tree::map(Vec::new()) };
+    let NodeValue::Map(mut entries) = without_json(node).value else {
+        return tree::map(Vec::new());
+    };
     entries.retain(|(key, _)| known.contains(&key.name.as_str()));
     let lacks =
-        |entries: &[(Key, Node)], key: &str| entries.iter().all(|entry| entry.0.name != key);
-    if kind == ItemKind::Tool {
-        let described = |(key, node): &(Key, Node)| {
+        |entries: &[(NodeKey, Node)], key: &str| entries.iter().all(|entry| entry.0.name != key);
+    if kind == ListedKind::Tool {
+        let described = |(key, node): &(NodeKey, Node)| {
             key.name != "description" || node.as_text().is_some_and(|text| !text.is_empty())
         };
         entries.retain(described);
@@ -32,11 +34,11 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
             entries.push(tree::entry("description", Node::text(format!("The tool {name}"))));
         }
     }
-    if kind == ItemKind::Prompt {
+    if kind == ListedKind::Prompt {
         let arguments = entries.iter_mut().find(|(key, _)| key.name == "arguments");
-        if let Some(Value::List(arguments)) = arguments.map(|(_, node)| &mut node.value) {
+        if let Some(NodeValue::List(arguments)) = arguments.map(|(_, node)| &mut node.value) {
             for argument in arguments {
-                keep(argument, &["name", "description", "required"]);
+                retain_keys(argument, &["name", "description", "required"]);
             }
         }
     }
@@ -44,83 +46,83 @@ pub(super) fn definition(kind: ItemKind, node: Node) -> Node {
 }
 
 /// An answer with the keys of the old schema.
-pub(super) fn entries(of: Of, outcome: Outcome, acted: bool) -> Vec<Entry> {
+pub(super) fn entries(of: OperationKind, outcome: OutcomeDraft, acted: bool) -> Vec<MapEntry> {
     let mut comments = Vec::new();
     if acted {
         comments.push("Messages before this answer are left out.".to_owned());
     }
     let items = match outcome {
-        Outcome::Members(members) => {
+        OutcomeDraft::Members(members) => {
             for (name, node) in &members {
                 if matches!(
                     name.as_str(),
                     "isError" | "structuredContent" | "_meta" | "description"
                 ) {
-                    comments.push(format!("Also recorded: {name} {}", shown(node)));
+                    comments.push(format!("Also recorded: {name} {}", value_text(node)));
                 }
             }
             let body = members.into_iter().find(|(name, _)| Some(name.as_str()) == body_of(of));
             match body.map(|(_, node)| node.value) {
-                Some(Value::List(items)) => items,
+                Some(NodeValue::List(items)) => items,
                 _ => Vec::new(),
             }
         }
-        Outcome::Result(node) | Outcome::Error(node) => {
+        OutcomeDraft::Result(node) | OutcomeDraft::Error(node) => {
             let message = node.get("message").and_then(Node::as_text).map(str::to_owned);
-            let text = message.unwrap_or_else(|| shown(&node));
-            comments.push(format!("Recorded instead: {}", shown(&node)));
+            let text = message.unwrap_or_else(|| value_text(&node));
+            comments.push(format!("Recorded instead: {}", value_text(&node)));
             vec![text_item(of, text)]
         }
-        Outcome::Wants(_) | Outcome::Silence => {
+        OutcomeDraft::Wants(_) | OutcomeDraft::Silence => {
             comments.push("The tape has no answer.".to_owned());
             vec![text_item(of, String::new())]
         }
     };
     let mut known: Vec<Node> = Vec::new();
     for item in items {
-        known.push(degrade(of, plain(item), &mut comments));
+        known.push(downgrade(of, without_json(item), &mut comments));
     }
     if known.is_empty() {
         known.push(text_item(of, String::new()));
     }
     let key = body_of(of).unwrap_or("content");
-    let mut entry = Entry::new(key, Node::new(Value::List(known)));
+    let mut entry = MapEntry::new(key, Node::new(NodeValue::List(known)));
     entry.comments = comments;
     vec![entry]
 }
 
-fn body_of(of: Of) -> Option<&'static str> {
+fn body_of(of: OperationKind) -> Option<&'static str> {
     match of {
-        Of::Item(ItemKind::Tool) => Some("content"),
-        Of::Item(ItemKind::Prompt) => Some("messages"),
-        Of::Item(_) => Some("contents"),
-        Of::Method => None,
+        OperationKind::Item(ListedKind::Tool) => Some("content"),
+        OperationKind::Item(ListedKind::Prompt) => Some("messages"),
+        OperationKind::Item(_) => Some("contents"),
+        OperationKind::Method => None,
     }
 }
 
 /// An item of an answer with the keys of the old schema.
-fn degrade(of: Of, mut item: Node, comments: &mut Vec<String>) -> Node {
+fn downgrade(of: OperationKind, mut item: Node, comments: &mut Vec<String>) -> Node {
     if item.as_map().is_none() {
         comments.push("The recorded value was not a map.".to_owned());
-        item = text_item(of, item.as_text().map_or_else(|| shown(&item), str::to_owned));
+        item = text_item(of, item.as_text().map_or_else(|| value_text(&item), str::to_owned));
     }
     match of {
-        Of::Item(ItemKind::Prompt) => {
-            if let Value::Map(entries) = &mut item.value
+        OperationKind::Item(ListedKind::Prompt) => {
+            if let NodeValue::Map(entries) = &mut item.value
                 && let Some((_, content)) =
                     entries.iter_mut().find(|(key, _)| key.name == "content")
             {
-                let taken = std::mem::replace(content, Node::new(Value::Null));
+                let taken = std::mem::replace(content, Node::new(NodeValue::Null));
                 *content = content_item(taken, &["text"], comments);
             }
-            keep(&mut item, &["role", "content"]);
+            retain_keys(&mut item, &["role", "content"]);
             item
         }
-        Of::Item(ItemKind::Tool) | Of::Method => {
+        OperationKind::Item(ListedKind::Tool) | OperationKind::Method => {
             content_item(item, &["text", "image", "resource"], comments)
         }
-        Of::Item(_) => {
-            keep(&mut item, &["uri", "mimeType", "text", "blob"]);
+        OperationKind::Item(_) => {
+            retain_keys(&mut item, &["uri", "mimeType", "text", "blob"]);
             item.map_text(escape)
         }
     }
@@ -130,7 +132,7 @@ fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> N
     let kind = item.get("type").and_then(Node::as_text).unwrap_or_default().to_owned();
     if !kinds.contains(&kind.as_str()) {
         comments.push(format!("Recorded as {kind}, which the old schema does not allow here."));
-        let text = shown(&item);
+        let text = value_text(&item);
         let text = item.get("text").and_then(Node::as_text).map_or(text, str::to_owned);
         return content_text(escape(&text));
     }
@@ -139,23 +141,23 @@ fn content_item(mut item: Node, kinds: &[&str], comments: &mut Vec<String>) -> N
         "image" => &["type", "data", "mimeType"],
         _ => &["type", "resource"],
     };
-    keep(&mut item, known);
-    if let Value::Map(entries) = &mut item.value
+    retain_keys(&mut item, known);
+    if let NodeValue::Map(entries) = &mut item.value
         && let Some((_, resource)) = entries.iter_mut().find(|(key, _)| key.name == "resource")
     {
-        keep(resource, &["uri", "mimeType", "text", "blob"]);
+        retain_keys(resource, &["uri", "mimeType", "text", "blob"]);
     }
     item.map_text(escape)
 }
 
-fn text_item(of: Of, text: String) -> Node {
+fn text_item(of: OperationKind, text: String) -> Node {
     match of {
-        Of::Item(ItemKind::Prompt) => tree::map(vec![
+        OperationKind::Item(ListedKind::Prompt) => tree::map(vec![
             tree::entry("role", Node::text("user")),
             tree::entry("content", content_text(text)),
         ]),
-        Of::Item(ItemKind::Tool) | Of::Method => content_text(text),
-        Of::Item(_) => tree::map(vec![tree::entry("text", Node::text(text))]),
+        OperationKind::Item(ListedKind::Tool) | OperationKind::Method => content_text(text),
+        OperationKind::Item(_) => tree::map(vec![tree::entry("text", Node::text(text))]),
     }
 }
 
@@ -164,33 +166,35 @@ fn content_text(text: String) -> Node {
 }
 
 /// Removes all other keys from a map.
-pub(super) fn keep(node: &mut Node, keys: &[&str]) {
-    if let Value::Map(entries) = &mut node.value {
+pub(super) fn retain_keys(node: &mut Node, keys: &[&str]) {
+    if let NodeValue::Map(entries) = &mut node.value {
         entries.retain(|(key, _)| keys.contains(&key.name.as_str()));
     }
 }
 
 /// A value for a comment or a text.
-fn shown(node: &Node) -> String {
+fn value_text(node: &Node) -> String {
     String::from_utf8_lossy(&node.to_json()).into_owned()
 }
 
 /// Replaces raw JSON by text, because the old schema has no `$json`.
-fn plain(node: Node) -> Node {
+fn without_json(node: Node) -> Node {
     Node::new(match node.value {
-        Value::Raw(text) => Value::Text(text),
-        Value::List(elements) => Value::List(elements.into_iter().map(plain).collect()),
-        Value::Map(entries) => {
-            Value::Map(entries.into_iter().map(|(key, node)| (key, plain(node))).collect())
+        NodeValue::Raw(text) => NodeValue::Text(text),
+        NodeValue::List(elements) => {
+            NodeValue::List(elements.into_iter().map(without_json).collect())
         }
+        NodeValue::Map(entries) => NodeValue::Map(
+            entries.into_iter().map(|(key, node)| (key, without_json(node))).collect(),
+        ),
         other => other,
     })
 }
 
 /// Parses a raw JSON object to a map; of duplicate keys, the last one is kept.
-fn opened(node: Node) -> Node {
-    let Value::Raw(text) = &node.value else { return node };
-    let mut entries: Vec<(Key, Node)> = Vec::new();
+fn open_json_map(node: Node) -> Node {
+    let NodeValue::Raw(text) = &node.value else { return node };
+    let mut entries: Vec<(NodeKey, Node)> = Vec::new();
     for (name, value) in tree::members(text.as_bytes()) {
         entries.retain(|(key, _)| key.name != name);
         entries.push(tree::entry(&name, tree::read(value)));

@@ -2,32 +2,32 @@
 
 mod large;
 mod phases;
+mod roundtrips;
 mod rules;
-mod trips;
 
 use std::collections::HashMap;
 use std::io;
 
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::Reader;
-use tapegate_core::tape::index::{Bodies, Index, Indexer};
+use tapegate_core::tape::TapeReader;
+use tapegate_core::tape::index::{BodySource, Index, Indexer};
 
 use super::*;
 use crate::emit;
-use crate::files::{FileError, Files, Opened};
+use crate::files::{FileError, Files, OpenedFile};
 use crate::finding::Severity;
-use crate::load::{self, Form, Limits, Loading};
-use crate::model::{Answer, Item, Outcome, Reply, Scenario};
+use crate::load::{self, LoadOptions, ScenarioFileKind, ScenarioLimits};
+use crate::model::{AnswerSource, ReplyOutcome, Scenario, ScenarioItem, ScenarioReply};
 
 /// A tape built message by message.
 #[derive(Default)]
-struct Tape1 {
+struct TestTape {
     lines: String,
     seq: u64,
     ids: u64,
 }
 
-impl Tape1 {
+impl TestTape {
     fn new() -> Self {
         let header = r#"{"type":"header","version":"1.0","recorded_at":"2025-02-04T10:00:00Z","upstream":"npx server --token [REDACTED]","thoughtjack_version":"0"}"#;
         Self { lines: format!("{header}\n"), ..Self::default() }
@@ -91,18 +91,18 @@ impl Tape1 {
     }
 }
 
-struct Memory(Vec<u8>);
+struct TestBodies(Vec<u8>);
 
-impl Bodies for Memory {
+impl BodySource for TestBodies {
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
         Ok(&self.0[offset as usize..offset as usize + length as usize])
     }
 }
 
 #[derive(Default)]
-struct Kept(HashMap<String, Vec<u8>>);
+struct TestAssets(HashMap<String, Vec<u8>>);
 
-impl Assets for Kept {
+impl AssetSink for TestAssets {
     fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<String> {
         let path = format!("s.yaml.assets/{name}");
         assert!(self.0.insert(path.clone(), bytes.to_vec()).is_none());
@@ -110,14 +110,14 @@ impl Assets for Kept {
     }
 }
 
-impl Files for Kept {
-    fn open(&self, path: &str, _: usize) -> Result<Opened, FileError> {
+impl Files for TestAssets {
+    fn open(&self, path: &str, _: usize) -> Result<OpenedFile, FileError> {
         self.open_within("", path, 0)
     }
 
-    fn open_within(&self, _: &str, path: &str, _: usize) -> Result<Opened, FileError> {
+    fn open_within(&self, _: &str, path: &str, _: usize) -> Result<OpenedFile, FileError> {
         let bytes = self.0.get(path).ok_or(FileError::Missing)?.clone();
-        Ok(Opened { path: path.to_owned(), bytes })
+        Ok(OpenedFile { path: path.to_owned(), bytes })
     }
 
     fn folder_of(&self, _: &str) -> String {
@@ -129,8 +129,8 @@ impl Files for Kept {
     }
 }
 
-const SIMPLE: Options<'static> = Options {
-    style: Style::Simple,
+const SIMPLE: ConversionOptions<'static> = ConversionOptions {
+    style: ScenarioStyle::Simple,
     phase_after: None,
     strict: false,
     session: None,
@@ -144,20 +144,21 @@ const SIMPLE: Options<'static> = Options {
     mask: &str::to_owned,
     progress: &|_, _| (),
 };
-const PHASED: Options<'static> = Options { style: Style::Phased, ..SIMPLE };
-const STRICT: Options<'static> = Options { strict: true, ..SIMPLE };
+const PHASED: ConversionOptions<'static> =
+    ConversionOptions { style: ScenarioStyle::Phased, ..SIMPLE };
+const STRICT: ConversionOptions<'static> = ConversionOptions { strict: true, ..SIMPLE };
 
 /// The result of a conversion.
-struct Made {
+struct TestConversion {
     text: String,
-    summary: Summary,
+    summary: ConversionSummary,
     scenario: Scenario,
-    files: Kept,
+    files: TestAssets,
 }
 
 fn index(text: &str) -> Index {
     let mut indexer = Indexer::new(Signer::default());
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = TapeReader::new(text.as_bytes());
     while let Some(line) = reader.next() {
         indexer.push(&line.unwrap());
     }
@@ -166,20 +167,21 @@ fn index(text: &str) -> Index {
 
 /// Converts a tape and loads the result, which must have no errors.
 #[track_caller]
-fn made(tape: &Tape1, options: &Options<'_>) -> Made {
-    let mut files = Kept::default();
-    let mut bodies = Memory(tape.lines.clone().into_bytes());
+fn made(tape: &TestTape, options: &ConversionOptions<'_>) -> TestConversion {
+    let mut files = TestAssets::default();
+    let mut bodies = TestBodies(tape.lines.clone().into_bytes());
     let index = index(&tape.lines);
-    let Converted { document, summary } =
+    let ConvertedTape { document, summary } =
         convert(&index, &mut bodies, &mut files, options).unwrap();
     let mut text = emit::write(&document);
-    assert_eq!(emit::reads_back(&document, &text), Ok(()), "{text}");
+    assert_eq!(emit::check_roundtrip(&document, &text), Ok(()), "{text}");
     if options.strict {
         text = text.replace('$', "$$");
     }
     files.0.insert("s.yaml".to_owned(), text.clone().into_bytes());
-    let limits = Limits::default();
-    let how = Loading { files: &files, library: None, limits, form: Form::Scenario };
+    let limits = ScenarioLimits::default();
+    let how =
+        LoadOptions { files: &files, library: None, limits, form: ScenarioFileKind::Scenario };
     let loaded = match options.strict {
         true => load::load_strict_001("s.yaml", &how),
         false => load::load("s.yaml", &how),
@@ -187,44 +189,44 @@ fn made(tape: &Tape1, options: &Options<'_>) -> Made {
     let errors: Vec<_> =
         loaded.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:#?}\n{text}");
-    Made { text, summary, scenario: loaded.scenario.unwrap(), files }
+    TestConversion { text, summary, scenario: loaded.scenario.unwrap(), files }
 }
 
 /// The answers of an item in order, as JSON: a result, an error, or null.
-fn answers(item: &Item) -> Vec<serde_json::Value> {
-    let replies: Vec<&Reply> = match &item.response.otherwise {
-        Answer::Reply(reply) => vec![reply],
-        Answer::Sequence(sequence) => sequence.replies.iter().collect(),
+fn answers(item: &ScenarioItem) -> Vec<serde_json::Value> {
+    let replies: Vec<&ScenarioReply> = match &item.response.otherwise {
+        AnswerSource::Reply(reply) => vec![reply],
+        AnswerSource::Sequence(sequence) => sequence.replies.iter().collect(),
         _ => Vec::new(),
     };
     replies.into_iter().map(answer).collect()
 }
 
-fn answer(reply: &Reply) -> serde_json::Value {
-    let json = |form: &crate::form::Form| {
+fn answer(reply: &ScenarioReply) -> serde_json::Value {
+    let json = |form: &crate::template::JsonTemplate| {
         let mut text = Vec::new();
         for piece in &form.pieces {
             match piece {
-                crate::form::Piece::Json(json) => text.extend_from_slice(json),
+                crate::template::TemplatePiece::Json(json) => text.extend_from_slice(json),
                 other => panic!("{other:?}"),
             }
         }
         serde_json::from_slice::<serde_json::Value>(&text).unwrap()
     };
     match &reply.outcome {
-        Outcome::Result(form) => serde_json::json!({ "result": json(form) }),
-        Outcome::Error(form) => serde_json::json!({ "error": json(form) }),
-        Outcome::Silence => serde_json::Value::Null,
+        ReplyOutcome::Result(form) => serde_json::json!({ "result": json(form) }),
+        ReplyOutcome::Error(form) => serde_json::json!({ "error": json(form) }),
+        ReplyOutcome::Silence => serde_json::Value::Null,
     }
 }
 
-fn texts(item: &Item) -> Vec<String> {
+fn texts(item: &ScenarioItem) -> Vec<String> {
     let text = |answer: serde_json::Value| {
         answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
     };
     answers(item).into_iter().map(text).collect()
 }
 
-fn tool<'s>(items: &'s [std::rc::Rc<Item>], name: &str) -> &'s Item {
+fn tool<'s>(items: &'s [std::rc::Rc<ScenarioItem>], name: &str) -> &'s ScenarioItem {
     items.iter().find(|item| item.name == name).unwrap_or_else(|| panic!("no {name}"))
 }

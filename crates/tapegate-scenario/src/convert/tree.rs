@@ -1,8 +1,8 @@
 //! Recorded JSON as a node tree, or as raw JSON where a tree cannot hold it exactly.
 
-use tapegate_core::json::{self, Cursor, Kind, Str};
+use tapegate_core::json::{self, Cursor, JsonKind, JsonStr};
 
-use crate::node::{Key, Node, Value};
+use crate::node::{Node, NodeKey, NodeValue};
 
 /// The depth limit of a tree. Deeper values become JSON on one line, because YAML loaders limit the
 /// depth and people cannot read it.
@@ -17,18 +17,18 @@ pub(super) fn read(text: &[u8]) -> Node {
 }
 
 /// An entry of a map.
-pub(super) fn entry(name: &str, node: Node) -> (Key, Node) {
-    (Key { spot: Default::default(), name: name.to_owned() }, node)
+pub(super) fn entry(name: &str, node: Node) -> (NodeKey, Node) {
+    (NodeKey { spot: Default::default(), name: name.to_owned() }, node)
 }
 
 /// A map.
-pub(super) fn map(entries: Vec<(Key, Node)>) -> Node {
-    Node::new(Value::Map(entries))
+pub(super) fn map(entries: Vec<(NodeKey, Node)>) -> Node {
+    Node::new(NodeValue::Map(entries))
 }
 
 /// A number.
 pub(super) fn number(number: u64) -> Node {
-    Node::new(Value::Number(number.to_string()))
+    Node::new(NodeValue::Number(number.to_string()))
 }
 
 /// The members of a JSON object, in order; empty if it is not an object.
@@ -39,9 +39,9 @@ pub(super) fn members(text: &[u8]) -> Vec<(String, &[u8])> {
     found
 }
 
-fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<(), json::Fault> {
+fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<(), json::JsonFault> {
     let mut cursor = Cursor::new(text)?;
-    if cursor.kind()? != Kind::Object {
+    if cursor.kind()? != JsonKind::Object {
         return Ok(());
     }
     cursor.open()?;
@@ -55,23 +55,25 @@ fn collect<'a>(text: &'a [u8], found: &mut Vec<(String, &'a [u8])>) -> Result<()
 fn value(text: &[u8], depth: usize) -> Option<Node> {
     let mut cursor = Cursor::new(text).ok()?;
     let read = match cursor.kind().ok()? {
-        Kind::Null => Value::Null,
-        Kind::Bool => Value::Bool(text.trim_ascii() == b"true"),
-        Kind::Number => Value::Number(String::from_utf8_lossy(text.trim_ascii()).into_owned()),
-        Kind::String => match exact(cursor.string().ok()?) {
-            Some(text) => Value::Text(text),
+        JsonKind::Null => NodeValue::Null,
+        JsonKind::Bool => NodeValue::Bool(text.trim_ascii() == b"true"),
+        JsonKind::Number => {
+            NodeValue::Number(String::from_utf8_lossy(text.trim_ascii()).into_owned())
+        }
+        JsonKind::String => match exact(cursor.string().ok()?) {
+            Some(text) => NodeValue::Text(text),
             None => raw(text),
         },
-        Kind::Object | Kind::Array if depth == 0 => raw(text),
-        Kind::Array => {
+        JsonKind::Object | JsonKind::Array if depth == 0 => raw(text),
+        JsonKind::Array => {
             let mut elements = Vec::new();
             for element in items(text) {
                 elements.push(value(element, depth - 1)?);
             }
-            Value::List(elements)
+            NodeValue::List(elements)
         }
-        Kind::Object => match object(text, depth) {
-            Some(entries) => Value::Map(entries),
+        JsonKind::Object => match object(text, depth) {
+            Some(entries) => NodeValue::Map(entries),
             None => raw(text),
         },
     };
@@ -79,10 +81,10 @@ fn value(text: &[u8], depth: usize) -> Option<Node> {
 }
 
 /// The entries of an object; `None` if its keys prevent it from being a map.
-fn object(text: &[u8], depth: usize) -> Option<Vec<(Key, Node)>> {
+fn object(text: &[u8], depth: usize) -> Option<Vec<(NodeKey, Node)>> {
     let mut cursor = Cursor::new(text).ok()?;
     cursor.open().ok()?;
-    let mut entries: Vec<(Key, Node)> = Vec::new();
+    let mut entries: Vec<(NodeKey, Node)> = Vec::new();
     let mut names = std::collections::HashSet::new();
     let mut first = true;
     while let Some(key) = cursor.key(&mut first).ok()? {
@@ -101,18 +103,18 @@ pub(super) fn items(text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The decoded string; `None` if it contains a lone surrogate.
-fn exact(text: Str<'_>) -> Option<String> {
+fn exact(text: JsonStr<'_>) -> Option<String> {
     let decoded = text.decode().into_owned();
     if !text.escaped {
         return Some(decoded);
     }
     let mut exact = Vec::with_capacity(decoded.len());
-    text.exact(&mut exact);
+    text.write_value_bytes(&mut exact);
     (exact == decoded.as_bytes()).then_some(decoded)
 }
 
-fn raw(text: &[u8]) -> Value {
-    Value::Raw(String::from_utf8_lossy(&json::compact(text.trim_ascii())).into_owned())
+fn raw(text: &[u8]) -> NodeValue {
+    NodeValue::Raw(String::from_utf8_lossy(&json::compact(text.trim_ascii())).into_owned())
 }
 
 #[cfg(test)]
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn what_no_tree_holds_is_json() {
         let raw =
-            |text: &str| matches!(read(text.as_bytes()).value, Value::Raw(raw) if raw == text);
+            |text: &str| matches!(read(text.as_bytes()).value, NodeValue::Raw(raw) if raw == text);
         assert!(raw(r#""\ud800""#));
         assert!(raw(r#"{"a":1,"a":2}"#));
         assert!(raw(r#"{"\udc00":1}"#));

@@ -1,10 +1,10 @@
 //! Writes scalars so that no YAML loader misreads them.
 
-use crate::node::{Node, Value};
+use crate::node::{Node, NodeValue};
 
 /// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum TextStyle {
     /// Without quotes.
     Plain,
     /// In double quotes.
@@ -20,7 +20,7 @@ const PLAIN_BYTES_MAX: usize = 120;
 const TAKEN: [&str; 11] =
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"];
 
-impl Style {
+impl TextStyle {
     /// The most readable style that is safe.
     pub(super) fn of(text: &str) -> Self {
         if is_plain(text) {
@@ -63,11 +63,11 @@ fn is_block(text: &str) -> bool {
 }
 
 /// A scalar other than text.
-pub(super) fn bare(node: &Node) -> String {
+pub(super) fn scalar_text(node: &Node) -> String {
     match &node.value {
-        Value::Bool(true) => "true".to_owned(),
-        Value::Bool(false) => "false".to_owned(),
-        Value::Number(text) => text.clone(),
+        NodeValue::Bool(true) => "true".to_owned(),
+        NodeValue::Bool(false) => "false".to_owned(),
+        NodeValue::Number(text) => text.clone(),
         _ => "null".to_owned(),
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Text for a comment: on one line, with hidden characters escaped.
-pub(super) fn visible(text: &str) -> String {
+pub(super) fn visible_comment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_visible(c) { out.push(c) } else { escape(&mut out, c) }

@@ -6,8 +6,8 @@ use super::*;
 use crate::finding::Findings;
 use crate::yaml;
 
-fn key(name: &str) -> Key {
-    Key { spot: Default::default(), name: name.to_owned() }
+fn key(name: &str) -> NodeKey {
+    NodeKey { spot: Default::default(), name: name.to_owned() }
 }
 
 /// The node without positions.
@@ -17,8 +17,10 @@ fn bare(node: &Node) -> Node {
 
 #[track_caller]
 fn comes_back(node: &Node) {
-    let document =
-        Document { head: vec!["head".to_owned()], entries: vec![Entry::new("it", node.clone())] };
+    let document = YamlDocument {
+        head: vec!["head".to_owned()],
+        entries: vec![MapEntry::new("it", node.clone())],
+    };
     let text = write(&document);
     let mut findings = Findings::default();
     let read = yaml::parse(&text, 0, &mut findings);
@@ -28,7 +30,7 @@ fn comes_back(node: &Node) {
 }
 
 fn shown(node: Node) -> String {
-    write(&Document { head: Vec::new(), entries: vec![Entry::new("a", node)] })
+    write(&YamlDocument { head: Vec::new(), entries: vec![MapEntry::new("a", node)] })
 }
 
 /// Words that YAML reads as another type, or that are hard to see.
@@ -49,9 +51,9 @@ const ODD: &[&str] = &[
 fn words_that_yaml_takes_for_something_else_are_quoted() {
     for &word in ODD {
         comes_back(&Node::text(word));
-        let node = Node::new(Value::Map(vec![(key(word), Node::text(word))]));
+        let node = Node::new(NodeValue::Map(vec![(key(word), Node::text(word))]));
         comes_back(&node);
-        comes_back(&Node::new(Value::List(vec![Node::text(word), node])));
+        comes_back(&Node::new(NodeValue::List(vec![Node::text(word), node])));
     }
 }
 
@@ -63,7 +65,7 @@ fn what_can_be_read_is_not_quoted() {
     );
     assert_eq!(shown(Node::text("one\n  two\n")), "a: |\n  one\n    two\n");
     assert_eq!(shown(Node::text("one\n\ntwo")), "a: |-\n  one\n\n  two\n");
-    let list = Node::new(Value::List(vec![Node::text("path"), Node::new(Value::Null)]));
+    let list = Node::new(NodeValue::List(vec![Node::text("path"), Node::new(NodeValue::Null)]));
     assert_eq!(shown(list), "a: [\"path\", null]\n");
 }
 
@@ -72,22 +74,26 @@ fn what_an_editor_would_hide_is_escaped() {
     let hidden = "\u{1b}[31m\u{202e}\u{200b}\u{e0041}\u{ad}\u{a0}\u{feff}\u{0}";
     let text = shown(Node::text(hidden));
     assert_eq!(text, "a: \"\\e[31m\\u202E\\u200B\\U000E0041\\xAD\\xA0\\uFEFF\\x00\"\n");
-    let document = Document { head: vec!["a\nserver: \u{2028}x".to_owned()], entries: Vec::new() };
+    let document =
+        YamlDocument { head: vec!["a\nserver: \u{2028}x".to_owned()], entries: Vec::new() };
     assert_eq!(write(&document), "# a\\x0Aserver: \\u2028x\n{}\n");
 }
 
 #[test]
 fn comments_stand_above_what_they_are_about() {
     let inner = vec![
-        Entry::new("tool", Part::text("t")).about("first"),
-        Entry::new("response", Part::text("r")),
+        MapEntry::new("tool", DocumentPart::text("t")).with_comment("first"),
+        MapEntry::new("response", DocumentPart::text("r")),
     ];
-    let list = vec![Element::new(inner).about("an item"), Element::new(Part::text("x"))];
-    let document = Document {
+    let list = vec![
+        ListElement::new(inner).with_comment("an item"),
+        ListElement::new(DocumentPart::text("x")),
+    ];
+    let document = YamlDocument {
         head: vec!["top".to_owned(), String::new()],
         entries: vec![
-            Entry::new("server", Part::text("s")),
-            Entry::new("tools", list).about("all of them").apart(),
+            MapEntry::new("server", DocumentPart::text("s")),
+            MapEntry::new("tools", list).with_comment("all of them").with_blank_line(),
         ],
     };
     let expected = "# top\n#\nserver: s\n\n# all of them\ntools:\n  # an item\n  # first\n  - tool: t\n    response: r\n  - x\n";
@@ -96,33 +102,36 @@ fn comments_stand_above_what_they_are_about() {
 
 #[test]
 fn json_that_is_no_tree_stands_under_a_key_of_its_own() {
-    let raw = Node::new(Value::Raw(r#"{"a":"\ud800","a":1}"#.to_owned()));
+    let raw = Node::new(NodeValue::Raw(r#"{"a":"\ud800","a":1}"#.to_owned()));
     assert_eq!(shown(raw.clone()), "a:\n  $json: \"{\\\"a\\\":\\\"\\\\ud800\\\",\\\"a\\\":1}\"\n");
     comes_back(&raw);
-    comes_back(&Node::new(Value::List(vec![raw.clone(), raw])));
+    comes_back(&Node::new(NodeValue::List(vec![raw.clone(), raw])));
 }
 
 #[test]
 fn keys_that_are_too_long_for_a_line_and_trees_that_are_deep_or_wide_come_back() {
     let long = "k".repeat(3000);
-    let node = Node::new(Value::Map(vec![
+    let node = Node::new(NodeValue::Map(vec![
         (key(&long), Node::text("a\nb\n")),
-        (key("b"), Node::new(Value::Map(vec![(key(&long), Node::new(Value::List(vec![])))]))),
+        (
+            key("b"),
+            Node::new(NodeValue::Map(vec![(key(&long), Node::new(NodeValue::List(vec![])))])),
+        ),
     ]));
     comes_back(&node);
-    comes_back(&Node::new(Value::List(vec![node])));
+    comes_back(&Node::new(NodeValue::List(vec![node])));
     let mut deep = Node::text("end");
     for level in 0..50 {
         deep = Node::new(match level % 3 {
-            0 => Value::Map(vec![(key("x"), deep)]),
-            1 => Value::List(vec![deep, Node::text("")]),
-            _ => Value::List(vec![deep]),
+            0 => NodeValue::Map(vec![(key("x"), deep)]),
+            1 => NodeValue::List(vec![deep, Node::text("")]),
+            _ => NodeValue::List(vec![deep]),
         });
     }
     comes_back(&deep);
-    let wide =
-        (0..20_000).map(|at| (key(&format!("k{at}")), Node::new(Value::Number(at.to_string()))));
-    comes_back(&Node::new(Value::Map(wide.collect())));
+    let wide = (0..20_000)
+        .map(|at| (key(&format!("k{at}")), Node::new(NodeValue::Number(at.to_string()))));
+    comes_back(&Node::new(NodeValue::Map(wide.collect())));
 }
 
 /// Text as servers send it, including text that no server should send.
@@ -173,17 +182,17 @@ fn number() -> impl Strategy<Value = String> {
 
 fn node() -> impl Strategy<Value = Node> {
     let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::Bool),
-        number().prop_map(Value::Number),
-        text().prop_map(Value::Text),
-        Just(Value::Raw(r#""\ud800""#.to_owned())),
+        Just(NodeValue::Null),
+        any::<bool>().prop_map(NodeValue::Bool),
+        number().prop_map(NodeValue::Number),
+        text().prop_map(NodeValue::Text),
+        Just(NodeValue::Raw(r#""\ud800""#.to_owned())),
     ];
     let leaf = leaf.prop_map(Node::new);
     leaf.prop_recursive(6, 48, 6, |inner| {
-        let list = prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List);
+        let list = prop::collection::vec(inner.clone(), 0..6).prop_map(NodeValue::List);
         let map = prop::collection::btree_map(text(), inner, 0..6).prop_map(|map| {
-            Value::Map(map.into_iter().map(|(name, node)| (key(&name), node)).collect())
+            NodeValue::Map(map.into_iter().map(|(name, node)| (key(&name), node)).collect())
         });
         prop_oneof![list, map].prop_map(Node::new)
     })

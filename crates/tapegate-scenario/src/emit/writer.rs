@@ -1,8 +1,8 @@
 //! Writes a document line by line.
 
-use super::scalar::{self, Style};
-use super::{Document, Entry, Part};
-use crate::node::{Node, Value};
+use super::scalar::{self, TextStyle};
+use super::{DocumentPart, MapEntry, YamlDocument};
+use crate::node::{Node, NodeValue};
 
 /// The indentation per level.
 const INDENT: usize = 2;
@@ -13,81 +13,89 @@ const KEY_BYTES_MAX: usize = 900;
 
 /// The output so far.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct YamlWriter {
     pub(super) out: String,
 }
 
 /// A value to be written, with or without comments.
-enum View<'a> {
+enum ValueView<'a> {
     Scalar(&'a Node),
-    Map(Vec<MapView<'a>>),
-    List(Vec<ListView<'a>>),
+    Map(Vec<EntryView<'a>>),
+    List(Vec<ElementView<'a>>),
     /// A list on one line.
     Flow(String),
 }
 
-struct MapView<'a> {
+struct EntryView<'a> {
     comments: &'a [String],
     apart: bool,
     key: &'a str,
-    value: Seen<'a>,
+    value: ViewSource<'a>,
 }
 
-struct ListView<'a> {
+struct ElementView<'a> {
     comments: &'a [String],
     apart: bool,
-    value: Seen<'a>,
+    value: ViewSource<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Seen<'a> {
-    Part(&'a Part),
+enum ViewSource<'a> {
+    Part(&'a DocumentPart),
     Node(&'a Node),
     /// The text under `$json`.
     Json(&'a str),
 }
 
-impl<'a> Seen<'a> {
-    fn view(self) -> View<'a> {
+impl<'a> ViewSource<'a> {
+    fn view(self) -> ValueView<'a> {
         match self {
-            Self::Part(Part::Node(node)) | Self::Node(node) => view_node(node),
-            Self::Part(Part::Map(entries)) => View::Map(entries.iter().map(view_entry).collect()),
-            Self::Part(Part::List(elements)) => View::List(
+            Self::Part(DocumentPart::Node(node)) | Self::Node(node) => view_node(node),
+            Self::Part(DocumentPart::Map(entries)) => {
+                ValueView::Map(entries.iter().map(view_entry).collect())
+            }
+            Self::Part(DocumentPart::List(elements)) => ValueView::List(
                 elements
                     .iter()
-                    .map(|element| ListView {
+                    .map(|element| ElementView {
                         comments: &element.comments,
                         apart: element.apart,
-                        value: Seen::Part(&element.value),
+                        value: ViewSource::Part(&element.value),
                     })
                     .collect(),
             ),
-            Self::Json(text) => View::Flow(scalar::quoted(text)),
+            Self::Json(text) => ValueView::Flow(scalar::quoted(text)),
         }
     }
 }
 
-fn view_entry(entry: &Entry) -> MapView<'_> {
-    let Entry { comments, apart, key, value } = entry;
-    MapView { comments, apart: *apart, key, value: Seen::Part(value) }
+fn view_entry(entry: &MapEntry) -> EntryView<'_> {
+    let MapEntry { comments, apart, key, value } = entry;
+    EntryView { comments, apart: *apart, key, value: ViewSource::Part(value) }
 }
 
-fn view_node(node: &Node) -> View<'_> {
-    let bare = |key, value| MapView { comments: &[], apart: false, key, value };
+fn view_node(node: &Node) -> ValueView<'_> {
+    let bare = |key, value| EntryView { comments: &[], apart: false, key, value };
     match &node.value {
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             let entries = entries.iter();
-            View::Map(entries.map(|(key, node)| bare(&key.name, Seen::Node(node))).collect())
+            ValueView::Map(
+                entries.map(|(key, node)| bare(&key.name, ViewSource::Node(node))).collect(),
+            )
         }
-        Value::List(elements) => match flow(elements) {
-            Some(line) => View::Flow(line),
+        NodeValue::List(elements) => match flow(elements) {
+            Some(line) => ValueView::Flow(line),
             None => {
-                let bare = |node| ListView { comments: &[], apart: false, value: Seen::Node(node) };
-                View::List(elements.iter().map(bare).collect())
+                let bare = |node| ElementView {
+                    comments: &[],
+                    apart: false,
+                    value: ViewSource::Node(node),
+                };
+                ValueView::List(elements.iter().map(bare).collect())
             }
         },
-        Value::Raw(text) => View::Map(vec![bare("$json", Seen::Json(text))]),
-        _ => View::Scalar(node),
+        NodeValue::Raw(text) => ValueView::Map(vec![bare("$json", ViewSource::Json(text))]),
+        _ => ValueView::Scalar(node),
     }
 }
 
@@ -97,11 +105,11 @@ fn flow(elements: &[Node]) -> Option<String> {
     for (index, element) in elements.iter().enumerate() {
         line.push_str(if index == 0 { "" } else { ", " });
         match &element.value {
-            Value::Text(text) if text.len() <= FLOW_BYTES_MAX => {
+            NodeValue::Text(text) if text.len() <= FLOW_BYTES_MAX => {
                 line.push_str(&scalar::quoted(text));
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {
-                line.push_str(&scalar::bare(element));
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {
+                line.push_str(&scalar::scalar_text(element));
             }
             _ => return None,
         }
@@ -113,8 +121,8 @@ fn flow(elements: &[Node]) -> Option<String> {
     Some(line)
 }
 
-impl Writer {
-    pub(super) fn document(&mut self, document: &Document) {
+impl YamlWriter {
+    pub(super) fn document(&mut self, document: &YamlDocument) {
         for line in &document.head {
             self.comment(0, line);
         }
@@ -126,10 +134,10 @@ impl Writer {
     }
 
     /// Writes the entries of a map; if `begun`, the first one continues the current line.
-    fn entries(&mut self, entries: &[MapView<'_>], indent: usize, mut begun: bool) {
+    fn entries(&mut self, entries: &[EntryView<'_>], indent: usize, mut begun: bool) {
         for entry in entries {
             if !begun {
-                self.above(entry.apart, entry.comments, indent);
+                self.write_comments_above(entry.apart, entry.comments, indent);
                 self.pad(indent);
             }
             begun = false;
@@ -147,51 +155,51 @@ impl Writer {
     }
 
     /// Writes the value after a colon.
-    fn value(&mut self, view: View<'_>, indent: usize) {
+    fn value(&mut self, view: ValueView<'_>, indent: usize) {
         match view {
-            View::Map(entries) if entries.is_empty() => self.out.push_str(" {}\n"),
-            View::List(elements) if elements.is_empty() => self.out.push_str(" []\n"),
-            View::Map(entries) => {
+            ValueView::Map(entries) if entries.is_empty() => self.out.push_str(" {}\n"),
+            ValueView::List(elements) if elements.is_empty() => self.out.push_str(" []\n"),
+            ValueView::Map(entries) => {
                 self.out.push('\n');
                 self.entries(&entries, indent + INDENT, false);
             }
-            View::List(elements) => {
+            ValueView::List(elements) => {
                 self.out.push('\n');
                 self.elements(&elements, indent + INDENT, false);
             }
-            View::Flow(line) => {
+            ValueView::Flow(line) => {
                 self.out.push(' ');
                 self.out.push_str(&line);
                 self.out.push('\n');
             }
-            View::Scalar(node) => {
+            ValueView::Scalar(node) => {
                 self.out.push(' ');
                 self.scalar(node, indent + INDENT);
             }
         }
     }
 
-    fn elements(&mut self, elements: &[ListView<'_>], indent: usize, mut begun: bool) {
+    fn elements(&mut self, elements: &[ElementView<'_>], indent: usize, mut begun: bool) {
         for element in elements {
             let view = element.value.view();
             if !begun {
-                self.above(element.apart, element.comments, indent);
+                self.write_comments_above(element.apart, element.comments, indent);
                 // Comments above the first entry of a map go above its dash.
-                if let View::Map(entries) = &view
+                if let ValueView::Map(entries) = &view
                     && let Some(first) = entries.first()
                 {
-                    self.above(first.apart, first.comments, indent);
+                    self.write_comments_above(first.apart, first.comments, indent);
                 }
                 self.pad(indent);
             }
             begun = false;
             self.out.push('-');
             match view {
-                View::Map(entries) if !entries.is_empty() => {
+                ValueView::Map(entries) if !entries.is_empty() => {
                     self.out.push(' ');
                     self.entries(&entries, indent + INDENT, true);
                 }
-                View::List(elements) if !elements.is_empty() => {
+                ValueView::List(elements) if !elements.is_empty() => {
                     self.out.push(' ');
                     self.elements(&elements, indent + INDENT, true);
                 }
@@ -201,15 +209,15 @@ impl Writer {
     }
 
     fn scalar(&mut self, node: &Node, indent: usize) {
-        let Value::Text(text) = &node.value else {
-            self.out.push_str(&scalar::bare(node));
+        let NodeValue::Text(text) = &node.value else {
+            self.out.push_str(&scalar::scalar_text(node));
             self.out.push('\n');
             return;
         };
-        match Style::of(text) {
-            Style::Plain => self.out.push_str(text),
-            Style::Quoted => self.out.push_str(&scalar::quoted(text)),
-            Style::Block => {
+        match TextStyle::of(text) {
+            TextStyle::Plain => self.out.push_str(text),
+            TextStyle::Quoted => self.out.push_str(&scalar::quoted(text)),
+            TextStyle::Block => {
                 let body = text.strip_suffix('\n');
                 self.out.push_str(if body.is_some() { "|" } else { "|-" });
                 for line in body.unwrap_or(text).split('\n') {
@@ -224,7 +232,7 @@ impl Writer {
         self.out.push('\n');
     }
 
-    fn above(&mut self, apart: bool, comments: &[String], indent: usize) {
+    fn write_comments_above(&mut self, apart: bool, comments: &[String], indent: usize) {
         if apart && !self.out.is_empty() {
             self.out.push('\n');
         }
@@ -233,12 +241,12 @@ impl Writer {
         }
     }
 
-    fn comment(&mut self, indent: usize, words: &str) {
+    fn comment(&mut self, indent: usize, message: &str) {
         self.pad(indent);
         self.out.push('#');
-        if !words.is_empty() {
+        if !message.is_empty() {
             self.out.push(' ');
-            self.out.push_str(&scalar::visible(words));
+            self.out.push_str(&scalar::visible_comment(message));
         }
         self.out.push('\n');
     }

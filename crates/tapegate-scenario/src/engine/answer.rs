@@ -4,146 +4,172 @@ use std::rc::Rc;
 
 use tapegate_core::json;
 
-use super::Note;
-use super::modern;
-use super::request::Asked;
-use super::source::{Picked, Source, pick};
-use super::turn::{CODE_FAILED, Turn};
-use crate::courier::Start;
-use crate::form::Form;
+use super::EngineNote;
+use super::answer_origin::{AnswerOrigin, ReplyLookup, pick};
+use super::engine_turn::{CODE_FAILED, EngineTurn};
+use super::request::EngineRequest;
+use super::stateless;
+use crate::delivery_queue::EffectStart;
 use crate::model::{
-    Delivery, Effect, EffectTrigger, Item, ItemKind, OnCancel, Outcome, Reply, Response, SideEffect,
+    Delivery, EffectTrigger, ItemKind, ItemResponse, OnCancel, ReplyOutcome, ScenarioItem,
+    ScenarioReply, ServerEffect, SideEffect,
 };
+use crate::template::JsonTemplate;
 
 static NORMAL: Delivery = Delivery::Normal;
 
-impl Turn<'_, '_> {
+impl EngineTurn<'_, '_> {
     /// Answers with the response of an item.
-    pub(super) fn respond_by_item(&mut self, asked: &Asked<'_>, item: &Rc<Item>) {
-        self.respond(asked, &item.response, || Source::Item(Rc::clone(item)));
+    pub(super) fn respond_by_item(&mut self, request: &EngineRequest<'_>, item: &Rc<ScenarioItem>) {
+        self.respond(request, &item.response, || AnswerOrigin::Item(Rc::clone(item)));
     }
 
     /// Answers with the scenario's response to the method.
     pub(super) fn respond_by_method(
         &mut self,
-        asked: &Asked<'_>,
+        request: &EngineRequest<'_>,
         index: usize,
-        response: &Response,
+        response: &ItemResponse,
     ) {
         let script = self.script;
-        self.respond(asked, response, || Source::Method(Rc::clone(script), index));
+        self.respond(request, response, || AnswerOrigin::Method(Rc::clone(script), index));
     }
 
-    fn respond(&mut self, asked: &Asked<'_>, response: &Response, source: impl FnOnce() -> Source) {
-        let context = self.context(asked);
+    fn respond(
+        &mut self,
+        request: &EngineRequest<'_>,
+        response: &ItemResponse,
+        source: impl FnOnce() -> AnswerOrigin,
+    ) {
+        let context = self.context(request);
         match pick(response, &context, self.progress) {
-            Picked::Empty => self.nothing(asked),
-            Picked::Exhausted => {
-                self.error(asked, CODE_FAILED, "the scenario has no answers left", None);
+            ReplyLookup::Empty => self.send_default_reply(request),
+            ReplyLookup::Exhausted => {
+                self.error(request, CODE_FAILED, "the scenario has no answers left", None);
             }
-            Picked::Handler(handler) => self.hand_over(asked, handler),
-            Picked::Reply(reply, _) if reply.before.is_empty() => self.conclude(asked, reply),
-            Picked::Reply(_, pick) => self.begin_play(asked, source(), pick),
+            ReplyLookup::Handler(handler) => self.call_handler(request, handler),
+            ReplyLookup::Reply(reply, _) if reply.before.is_empty() => {
+                self.send_reply(request, reply)
+            }
+            ReplyLookup::Reply(_, pick) => self.start_actions(request, source(), pick),
         }
     }
 
     /// Sends the reply that was picked, after all its actions have run.
-    pub(super) fn conclude(&mut self, asked: &Asked<'_>, reply: &Reply) {
+    pub(super) fn send_reply(&mut self, request: &EngineRequest<'_>, reply: &ScenarioReply) {
         match &reply.outcome {
-            Outcome::Result(form) => match form.as_plain() {
-                Some(result) => self.result(asked, result),
-                None => self.filled(asked, form, Self::result),
+            ReplyOutcome::Result(form) => match form.as_plain() {
+                Some(result) => self.result(request, result),
+                None => self.filled(request, form, Self::result),
             },
-            Outcome::Error(form) => self.filled(asked, form, |turn, asked, error| {
-                turn.send(asked, b",\"error\":", error);
+            ReplyOutcome::Error(form) => self.filled(request, form, |turn, request, error| {
+                turn.send(request, b",\"error\":", error);
             }),
-            Outcome::Silence => self.silence(asked),
+            ReplyOutcome::Silence => self.leave_unanswered(request),
         }
     }
 
     /// Fills a template and passes the bytes to `done`.
     fn filled<'c>(
         &mut self,
-        asked: &Asked<'c>,
-        form: &Form,
-        done: impl FnOnce(&mut Self, &Asked<'c>, &[u8]),
+        request: &EngineRequest<'c>,
+        form: &JsonTemplate,
+        done: impl FnOnce(&mut Self, &EngineRequest<'c>, &[u8]),
     ) {
-        let mut out = std::mem::take(&mut self.visit.scratch);
+        let mut out = std::mem::take(&mut self.engine_session.scratch);
         out.clear();
-        form.write(&self.context(asked), &mut out);
-        done(self, asked, &out);
-        self.visit.scratch = out;
+        form.write(&self.context(request), &mut out);
+        done(self, request, &out);
+        self.engine_session.scratch = out;
     }
 
     /// Answers with the default result of an item that has no response.
-    fn nothing(&mut self, asked: &Asked<'_>) {
-        match asked.item.map(|item| item.kind) {
-            Some(ItemKind::Tool) => self.result(asked, b"{\"content\":[]}"),
-            Some(ItemKind::Prompt) => self.result(asked, b"{\"messages\":[]}"),
+    fn send_default_reply(&mut self, request: &EngineRequest<'_>) {
+        match request.item.map(|item| item.kind) {
+            Some(ItemKind::Tool) => self.result(request, b"{\"content\":[]}"),
+            Some(ItemKind::Prompt) => self.result(request, b"{\"messages\":[]}"),
             Some(ItemKind::Resource | ItemKind::Template) => {
                 let mut out = b"{\"contents\":[{\"uri\":".to_vec();
-                json::write_str(&mut out, asked.called.unwrap_or_default());
+                json::write_str(&mut out, request.called.unwrap_or_default());
                 out.extend_from_slice(b",\"text\":\"\"}]}");
-                self.result(asked, &out);
+                self.result(request, &out);
             }
-            None => self.result(asked, b"{}"),
+            None => self.result(request, b"{}"),
         }
     }
 
     /// Answers with a result, adding the members that the sessionless revision requires.
-    pub(super) fn result(&mut self, asked: &Asked<'_>, result: &[u8]) {
-        if !asked.modern {
-            return self.finished(asked, result);
+    pub(super) fn result(&mut self, request: &EngineRequest<'_>, result: &[u8]) {
+        if !request.modern {
+            return self.send_result(request, result);
         }
         let mut out = Vec::with_capacity(result.len() + 256);
-        modern::finish(result, is_cacheable(asked.method), &self.script.info, &mut out);
-        self.finished(asked, &out);
+        stateless::write_stateless_result(
+            result,
+            is_cacheable(request.method),
+            &self.script.info,
+            &mut out,
+        );
+        self.send_result(request, &out);
     }
 
     /// Answers with a result that is already complete.
-    pub(super) fn finished(&mut self, asked: &Asked<'_>, result: &[u8]) {
-        self.send(asked, b",\"result\":", result);
+    pub(super) fn send_result(&mut self, request: &EngineRequest<'_>, result: &[u8]) {
+        self.send(request, b",\"result\":", result);
     }
 
     /// Answers with an error.
-    pub(super) fn error(&mut self, asked: &Asked<'_>, code: i32, words: &str, data: Option<&[u8]>) {
-        self.send(asked, b",\"error\":", &error(code, words, data));
+    pub(super) fn error(
+        &mut self,
+        request: &EngineRequest<'_>,
+        code: i32,
+        message: &str,
+        data: Option<&[u8]>,
+    ) {
+        self.send(request, b",\"error\":", &error(code, message, data));
     }
 
-    fn send(&mut self, asked: &Asked<'_>, member: &[u8], body: &[u8]) {
-        let parts: [&[u8]; 5] = [b"{\"jsonrpc\":\"2.0\",\"id\":", asked.id, member, body, b"}"];
-        let gone = match asked.batch {
+    fn send(&mut self, request: &EngineRequest<'_>, member: &[u8], body: &[u8]) {
+        let parts: [&[u8]; 5] = [b"{\"jsonrpc\":\"2.0\",\"id\":", request.id, member, body, b"}"];
+        let gone = match request.batch {
             Some(batch) => {
-                self.gather(batch, &parts);
+                self.add_to_batch(batch, &parts);
                 true
             }
             None => {
-                let given = asked.behavior.map(|behavior| &behavior.delivery);
+                let given = request.behavior.map(|behavior| &behavior.delivery);
                 let delivery = self.setup.delivery.as_ref().or(given).unwrap_or(&NORMAL);
-                let courier = &mut self.visit.courier;
-                courier.answer(self.at, asked.id, &parts, delivery, asked.ticket, self.act)
+                let delivery_queue = &mut self.engine_session.delivery;
+                delivery_queue.send_answer(
+                    self.at,
+                    request.id,
+                    &parts,
+                    delivery,
+                    request.ticket,
+                    self.act,
+                )
             }
         };
-        if gone && asked.ticket > 0 {
-            self.visit.settled.push_back(asked.ticket);
-        } else if !gone && asked.behavior.is_some_and(|it| it.on_cancel == OnCancel::Ignore) {
-            self.visit.insist(asked.id);
+        if gone && request.ticket > 0 {
+            self.engine_session.settled.push_back(request.ticket);
+        } else if !gone && request.behavior.is_some_and(|it| it.on_cancel == OnCancel::Ignore) {
+            self.engine_session.mark_uncancellable(request.id);
         }
     }
 
     /// Leaves the request unanswered.
-    pub(super) fn silence(&mut self, asked: &Asked<'_>) {
-        if let Some(batch) = asked.batch {
-            self.gather(batch, &[]);
+    pub(super) fn leave_unanswered(&mut self, request: &EngineRequest<'_>) {
+        if let Some(batch) = request.batch {
+            self.add_to_batch(batch, &[]);
         }
-        if asked.ticket > 0 {
-            self.visit.settled.push_back(asked.ticket);
+        if request.ticket > 0 {
+            self.engine_session.settled.push_back(request.ticket);
         }
     }
 
     /// Refuses a message without processing it further.
-    pub(super) fn refuse(&mut self, id: &[u8], code: i32, words: &str, batch: Option<u32>) {
-        self.refuse_with(id, code, words, None, batch);
+    pub(super) fn refuse(&mut self, id: &[u8], code: i32, message: &str, batch: Option<u32>) {
+        self.refuse_with(id, code, message, None, batch);
     }
 
     /// Like `refuse`, with the error's `data`.
@@ -151,45 +177,45 @@ impl Turn<'_, '_> {
         &mut self,
         id: &[u8],
         code: i32,
-        words: &str,
+        message: &str,
         data: Option<&[u8]>,
         batch: Option<u32>,
     ) {
-        let body = error(code, words, data.filter(|data| *data != b"null"));
+        let body = error(code, message, data.filter(|data| *data != b"null"));
         let parts: [&[u8]; 5] = [b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"error\":", &body, b"}"];
         match batch {
-            Some(batch) => self.gather(batch, &parts),
-            None => self.visit.courier.say(&parts, self.act),
+            Some(batch) => self.add_to_batch(batch, &parts),
+            None => self.engine_session.delivery.send_unrelated(&parts, self.act),
         }
     }
 
     /// Starts the side effects of a request. With streams they start before the answer, which ends
     /// the stream. On a pipe the answer goes first so that no effect can delay it. Closing the
     /// connection always comes last.
-    pub(super) fn start_with_request(&mut self, asked: &Asked<'_>, answered: bool) {
-        let streams = self.visit.streams;
-        self.start_where(asked, EffectTrigger::OnRequest, |effect| {
-            let ends = matches!(effect, Effect::CloseConnection { .. });
+    pub(super) fn start_request_effects(&mut self, request: &EngineRequest<'_>, answered: bool) {
+        let streams = self.engine_session.streams;
+        self.start_effects_where(request, EffectTrigger::OnRequest, |effect| {
+            let ends = matches!(effect, ServerEffect::CloseConnection { .. });
             answered == (ends || !streams)
         });
         if !answered && streams {
-            let gone = self.visit.courier.run(self.at, self.act);
-            self.visit.settled.extend(gone);
+            let gone = self.engine_session.delivery.run(self.at, self.act);
+            self.engine_session.settled.extend(gone);
         }
     }
 
     /// Starts the side effects of the request's behaviour that have this trigger.
-    pub(super) fn start_effects(&mut self, asked: &Asked<'_>, trigger: EffectTrigger) {
-        self.start_where(asked, trigger, |_| true);
+    pub(super) fn start_effects(&mut self, request: &EngineRequest<'_>, trigger: EffectTrigger) {
+        self.start_effects_where(request, trigger, |_| true);
     }
 
-    fn start_where(
+    fn start_effects_where(
         &mut self,
-        asked: &Asked<'_>,
+        request: &EngineRequest<'_>,
         trigger: EffectTrigger,
-        wanted: impl Fn(&Effect) -> bool,
+        wanted: impl Fn(&ServerEffect) -> bool,
     ) {
-        let Some(behavior) = asked.behavior.filter(|behavior| !behavior.side_effects.is_empty())
+        let Some(behavior) = request.behavior.filter(|behavior| !behavior.side_effects.is_empty())
         else {
             return;
         };
@@ -198,26 +224,28 @@ impl Turn<'_, '_> {
             let (name, form) = describe(&effect.effect);
             let mut params = Vec::new();
             if let Some(form) = form {
-                form.write(&self.context(asked), &mut params);
+                form.write(&self.context(request), &mut params);
             }
-            let how = Start {
+            let how = EffectStart {
                 params: form.map(|_| &params[..]),
-                about: Some(asked.id).filter(|id| !id.is_empty()),
+                about: Some(request.id).filter(|id| !id.is_empty()),
                 endless: trigger == EffectTrigger::Continuous,
             };
-            let left_out = self.visit.courier.start(self.at, &effect.effect, how).err();
-            self.note(Note::Effect { name, left_out });
+            let left_out = self.engine_session.delivery.start(self.at, &effect.effect, how).err();
+            self.note(EngineNote::Effect { name, left_out });
         }
     }
 }
 
-fn describe(effect: &Effect) -> (&'static str, Option<&Form>) {
+fn describe(effect: &ServerEffect) -> (&'static str, Option<&JsonTemplate>) {
     match effect {
-        Effect::NotificationFlood { params, .. } => ("notification_flood", params.as_ref()),
-        Effect::BatchAmplify { params, .. } => ("batch_amplify", params.as_ref()),
-        Effect::PipeDeadlock { .. } => ("pipe_deadlock", None),
-        Effect::CloseConnection { .. } => ("close_connection", None),
-        Effect::DuplicateRequestIds { params, .. } => ("duplicate_request_ids", params.as_ref()),
+        ServerEffect::NotificationFlood { params, .. } => ("notification_flood", params.as_ref()),
+        ServerEffect::BatchAmplify { params, .. } => ("batch_amplify", params.as_ref()),
+        ServerEffect::PipeDeadlock { .. } => ("pipe_deadlock", None),
+        ServerEffect::CloseConnection { .. } => ("close_connection", None),
+        ServerEffect::DuplicateRequestIds { params, .. } => {
+            ("duplicate_request_ids", params.as_ref())
+        }
     }
 }
 
@@ -235,9 +263,9 @@ fn is_cacheable(method: &str) -> bool {
 }
 
 /// Writes a JSON-RPC error object.
-pub(super) fn error(code: i32, words: &str, data: Option<&[u8]>) -> Vec<u8> {
+pub(super) fn error(code: i32, message: &str, data: Option<&[u8]>) -> Vec<u8> {
     let mut out = format!("{{\"code\":{code},\"message\":").into_bytes();
-    json::write_str(&mut out, words);
+    json::write_str(&mut out, message);
     if let Some(data) = data {
         out.extend_from_slice(b",\"data\":");
         out.extend_from_slice(data);

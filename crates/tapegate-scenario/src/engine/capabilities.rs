@@ -3,11 +3,16 @@
 use std::rc::Rc;
 
 use crate::model::{
-    Action, Answer, EffectTrigger, EventKind, Item, Reply, Response, Scenario, State,
+    AnswerSource, EffectTrigger, EventKind, ItemResponse, PhaseState, Scenario, ScenarioAction,
+    ScenarioItem, ScenarioReply,
 };
 
 /// The capabilities of a state, as JSON. If the scenario may be reloaded, any list may change.
-pub(super) fn of(scenario: &Scenario, state: &State, reloads: bool) -> Vec<u8> {
+pub(super) fn state_capabilities(
+    scenario: &Scenario,
+    state: &PhaseState,
+    reloads: bool,
+) -> Vec<u8> {
     match &state.capabilities {
         Some(given) => given.to_json(),
         None => infer(scenario, reloads).into_bytes(),
@@ -16,20 +21,20 @@ pub(super) fn of(scenario: &Scenario, state: &State, reloads: bool) -> Vec<u8> {
 
 /// Infers capabilities from all phases, because a client learns them only once.
 fn infer(scenario: &Scenario, reloads: bool) -> String {
-    let actions = Actions::of(scenario);
+    let actions = ScenarioActions::of(scenario);
     let mut all = Vec::new();
-    let kind = |name: &str, items: Items, more: &str| {
+    let kind = |name: &str, items: StateItems, more: &str| {
         let has = states(scenario).any(|state| !items(state).is_empty());
         let changed = format!("notifications/{name}/list_changed");
-        let changes = reloads || changes(scenario, items) || actions.notify(&changed);
+        let changes = reloads || has_changes(scenario, items) || actions.notify(&changed);
         has.then(|| match (changes, more) {
             (true, "") => format!("\"{name}\":{{\"listChanged\":true}}"),
             (true, more) => format!("\"{name}\":{{{more},\"listChanged\":true}}"),
             (false, more) => format!("\"{name}\":{{{more}}}"),
         })
     };
-    let resources: Items = |state| &state.resources;
-    let templates: Items = |state| &state.templates;
+    let resources: StateItems = |state| &state.resources;
+    let templates: StateItems = |state| &state.templates;
     let has_resources = states(scenario).any(|state| !resources(state).is_empty());
     let items = if has_resources { resources } else { templates };
     let more = if subscribes(scenario, &actions) { "\"subscribe\":true" } else { "" };
@@ -45,34 +50,34 @@ fn infer(scenario: &Scenario, reloads: bool) -> String {
     format!("{{{}}}", all.join(","))
 }
 
-type Items = fn(&State) -> &Vec<Rc<Item>>;
+type StateItems = fn(&PhaseState) -> &Vec<Rc<ScenarioItem>>;
 
-fn states(scenario: &Scenario) -> impl Iterator<Item = &State> {
+fn states(scenario: &Scenario) -> impl Iterator<Item = &PhaseState> {
     std::iter::once(&scenario.baseline).chain(scenario.phases.iter().map(|phase| &phase.state))
 }
 
 /// Whether a client that lists the items sees no difference between the two.
-pub(super) fn same_list(one: &[Rc<Item>], two: &[Rc<Item>]) -> bool {
-    let same = |(one, two): (&Rc<Item>, &Rc<Item>)| {
+pub(super) fn same_list(one: &[Rc<ScenarioItem>], two: &[Rc<ScenarioItem>]) -> bool {
+    let same = |(one, two): (&Rc<ScenarioItem>, &Rc<ScenarioItem>)| {
         Rc::ptr_eq(one, two) || one.definition.to_json() == two.definition.to_json()
     };
-    let listed = |items: &[Rc<Item>]| -> Vec<Rc<Item>> {
+    let listed = |items: &[Rc<ScenarioItem>]| -> Vec<Rc<ScenarioItem>> {
         items.iter().filter(|item| item.listed).cloned().collect()
     };
     let (one, two) = (listed(one), listed(two));
     one.len() == two.len() && one.iter().zip(&two).all(same)
 }
 
-fn changes(scenario: &Scenario, items: Items) -> bool {
+fn has_changes(scenario: &Scenario, items: StateItems) -> bool {
     let phases = &scenario.phases;
-    let differ = |one: &State, two: &State| !same_list(items(one), items(two));
+    let differ = |one: &PhaseState, two: &PhaseState| !same_list(items(one), items(two));
     // Leaving the last phase leads back to the baseline.
     let last = phases.last().filter(|last| last.advance.is_some());
     phases.windows(2).any(|two| differ(&two[0].state, &two[1].state))
         || last.is_some_and(|last| differ(&last.state, &scenario.baseline))
 }
 
-fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {
+fn subscribes(scenario: &Scenario, actions: &ScenarioActions<'_>) -> bool {
     let waits = scenario.phases.iter().any(|phase| {
         let on = phase.advance.as_ref().and_then(|advance| advance.on.as_ref());
         on.is_some_and(|on| {
@@ -90,11 +95,11 @@ fn subscribes(scenario: &Scenario, actions: &Actions<'_>) -> bool {
 }
 
 /// All actions that the server takes on its own.
-struct Actions<'a> {
-    all: Vec<&'a Action>,
+struct ScenarioActions<'a> {
+    all: Vec<&'a ScenarioAction>,
 }
 
-impl<'a> Actions<'a> {
+impl<'a> ScenarioActions<'a> {
     fn of(scenario: &'a Scenario) -> Self {
         let mut actions = Self { all: Vec::new() };
         let mut seen = std::collections::HashSet::new();
@@ -109,26 +114,26 @@ impl<'a> Actions<'a> {
         actions
     }
 
-    fn add(&mut self, response: &'a Response) {
+    fn add(&mut self, response: &'a ItemResponse) {
         let branches = response.branches.iter().map(|branch| &branch.answer);
         for answer in branches.chain([&response.otherwise]) {
-            let replies: &[Reply] = match answer {
-                Answer::Reply(reply) => std::slice::from_ref(reply),
-                Answer::Sequence(sequence) => &sequence.replies,
-                Answer::Empty | Answer::Handler(_) => &[],
+            let replies: &[ScenarioReply] = match answer {
+                AnswerSource::Reply(reply) => std::slice::from_ref(reply),
+                AnswerSource::Sequence(sequence) => &sequence.replies,
+                AnswerSource::Empty | AnswerSource::Handler(_) => &[],
             };
             replies.iter().for_each(|reply| self.all.extend(&reply.before));
         }
     }
 
     fn notify(&self, wanted: &str) -> bool {
-        self.all
-            .iter()
-            .any(|action| matches!(action, Action::Notify { method, .. } if method == wanted))
+        self.all.iter().any(
+            |action| matches!(action, ScenarioAction::Notify { method, .. } if method == wanted),
+        )
     }
 
     fn logs(&self) -> bool {
-        let says = |action: &&Action| matches!(action, Action::Message { .. });
+        let says = |action: &&ScenarioAction| matches!(action, ScenarioAction::Message { .. });
         self.all.iter().any(says) || self.notify("notifications/message")
     }
 }

@@ -3,60 +3,60 @@
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 
-use super::modern;
-use super::request::Asked;
-use super::script::MODERN;
-use super::turn::{CODE_PARAMS, Turn};
+use super::engine_turn::{CODE_PARAMS, EngineTurn};
+use super::prepared_scenario::MODERN;
+use super::request::EngineRequest;
+use super::stateless;
 use crate::model::ItemKind;
 
 const CODE_VERSION: i32 = -32022;
 
-impl Turn<'_, '_> {
+impl EngineTurn<'_, '_> {
     /// Answers with one page of a list.
-    pub(super) fn list(&mut self, asked: &Asked<'_>, kind: ItemKind) {
-        let cursor = json::member(asked.params, "cursor").filter(|cursor| *cursor != b"null");
+    pub(super) fn list(&mut self, request: &EngineRequest<'_>, kind: ItemKind) {
+        let cursor = json::member(request.params, "cursor").filter(|cursor| *cursor != b"null");
         let cursor = cursor.map(|cursor| json::string(cursor).unwrap_or_default());
         let script = self.script;
-        let info = asked.modern.then_some(&*script.info);
+        let info = request.modern.then_some(&*script.info);
         match self.scene().listing(kind).page(cursor.as_deref(), info) {
-            Some(page) => self.finished(asked, page),
-            None => self.error(asked, CODE_PARAMS, "unknown cursor", None),
+            Some(page) => self.send_result(request, page),
+            None => self.error(request, CODE_PARAMS, "unknown cursor", None),
         }
     }
 
     /// Answers `initialize`.
-    pub(super) fn initialize(&mut self, asked: &Asked<'_>) {
-        let wanted = json::member(asked.params, "protocolVersion").and_then(json::string);
+    pub(super) fn handle_initialize(&mut self, request: &EngineRequest<'_>) {
+        let wanted = json::member(request.params, "protocolVersion").and_then(json::string);
         let script = self.script;
         let wanted = wanted.unwrap_or_default();
         let Some(version) = script.negotiate(&wanted) else {
             let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
             json::write_str(&mut data, &wanted);
             data.push(b'}');
-            return self.error(asked, CODE_VERSION, "Unsupported protocol version", Some(&data));
+            return self.error(request, CODE_VERSION, "Unsupported protocol version", Some(&data));
         };
-        self.visit.version = Some(version.into());
+        self.engine_session.version = Some(version.into());
         let mut out = b"{\"protocolVersion\":".to_vec();
         json::write_str(&mut out, version);
-        self.write_abilities(&mut out);
+        self.write_capabilities(&mut out);
         out.extend_from_slice(b",\"serverInfo\":");
         out.extend_from_slice(&script.info);
         self.write_instructions(&mut out);
         out.push(b'}');
-        self.result(asked, &out);
-        self.connected();
+        self.result(request, &out);
+        self.handle_connected();
     }
 
     /// Answers `server/discover`.
-    pub(super) fn discover(&mut self, asked: &Asked<'_>) {
+    pub(super) fn handle_discover(&mut self, request: &EngineRequest<'_>) {
         let mut out = format!("{{\"supportedVersions\":[\"{MODERN}\"]").into_bytes();
-        self.write_abilities(&mut out);
+        self.write_capabilities(&mut out);
         self.write_instructions(&mut out);
         out.push(b'}');
-        self.result(asked, &out);
+        self.result(request, &out);
     }
 
-    fn write_abilities(&self, out: &mut Vec<u8>) {
+    fn write_capabilities(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"capabilities\":");
         out.extend_from_slice(&self.scene().capabilities);
     }
@@ -69,23 +69,26 @@ impl Turn<'_, '_> {
     }
 
     /// Answers `logging/setLevel`.
-    pub(super) fn set_level(&mut self, asked: &Asked<'_>) {
-        let level = json::member(asked.params, "level").and_then(json::string);
+    pub(super) fn set_level(&mut self, request: &EngineRequest<'_>) {
+        let level = json::member(request.params, "level").and_then(json::string);
         match level.as_deref().and_then(log_level) {
             Some(level) => {
-                self.visit.level = Some(level);
-                self.result(asked, b"{}");
+                self.engine_session.level = Some(level);
+                self.result(request, b"{}");
             }
-            None => self.error(asked, CODE_PARAMS, "unknown log level", None),
+            None => self.error(request, CODE_PARAMS, "unknown log level", None),
         }
     }
 
     /// Checks that a sessionless request carries the required metadata; on failure, the error.
-    pub(super) fn terms(&self, said: &Envelope<'_>) -> Result<(), (i32, String, Vec<u8>)> {
-        let wrong = |words: &str| Err((CODE_PARAMS, words.to_owned(), b"null".to_vec()));
-        let version = said.protocol_version.and_then(json::string);
+    pub(super) fn check_protocol(
+        &self,
+        envelope: &Envelope<'_>,
+    ) -> Result<(), (i32, String, Vec<u8>)> {
+        let wrong = |message: &str| Err((CODE_PARAMS, message.to_owned(), b"null".to_vec()));
+        let version = envelope.protocol_version.and_then(json::string);
         let Some(version) = version else {
-            return wrong(&format!("`{}` is not a string", modern::VERSION));
+            return wrong(&format!("`{}` is not a string", stateless::VERSION));
         };
         if version != MODERN {
             let mut data = format!("{{\"supported\":[\"{MODERN}\"],\"requested\":").into_bytes();
@@ -93,10 +96,10 @@ impl Turn<'_, '_> {
             data.push(b'}');
             return Err((CODE_VERSION, "Unsupported protocol version".to_owned(), data));
         }
-        let meta = said.params.and_then(|params| json::member(params, "_meta"));
-        match meta.and_then(|meta| json::member(meta, modern::CAPABILITIES)) {
+        let meta = envelope.params.and_then(|params| json::member(params, "_meta"));
+        match meta.and_then(|meta| json::member(meta, stateless::CAPABILITIES)) {
             Some(_) => Ok(()),
-            None => wrong(&format!("`{}` is missing in `_meta`", modern::CAPABILITIES)),
+            None => wrong(&format!("`{}` is missing in `_meta`", stateless::CAPABILITIES)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// An event, for logs and for judging the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Note<'a> {
+pub enum EngineNote<'a> {
     /// The client has sent a line.
     Said {
         /// The line.
@@ -19,14 +19,14 @@ pub enum Note<'a> {
         /// The phase that began.
         to: &'a str,
         /// The trigger.
-        why: &'a str,
+        reason: &'a str,
     },
     /// A log message for the user.
     Log {
         /// Its severity.
         level: crate::model::LogLevel,
         /// The message.
-        words: &'a str,
+        message: &'a str,
     },
     /// A side effect has started.
     Effect {

@@ -2,79 +2,88 @@
 
 use std::rc::Rc;
 
-use tapegate_core::actor::Act;
+use tapegate_core::actor::ActorAction;
 
-use super::Note;
-use super::request::Asked;
-use super::source::{Pick, Source};
-use super::turn::Turn;
+use super::EngineNote;
+use super::answer_origin::{AnswerOrigin, ReplyChoice};
+use super::engine_turn::EngineTurn;
+use super::request::EngineRequest;
 use crate::model::{EffectTrigger, EventKind, OnTimeout};
 
-impl Turn<'_, '_> {
+impl EngineTurn<'_, '_> {
     /// Whether an event that was just counted ends the phase.
-    pub(super) fn fires(&self, kind: EventKind, key: Option<&str>, asked: &Asked<'_>) -> bool {
+    pub(super) fn ends_phase(
+        &self,
+        kind: EventKind,
+        key: Option<&str>,
+        request: &EngineRequest<'_>,
+    ) -> bool {
         let phase = self.script.scenario.phases.get(self.progress.phase);
         let Some(advance) = phase.and_then(|phase| phase.advance.as_ref()) else { return false };
         let Some(on) = advance.on.as_ref().filter(|on| on.kind == kind) else { return false };
         let keyed = on.key.is_none() || on.key.as_deref() == key;
         keyed
-            && self.progress.counted(on) >= advance.count
-            && advance.matching.as_ref().is_none_or(|when| when.fits(&self.context(asked)))
+            && self.progress.count_of(on) >= advance.count
+            && advance.matching.as_ref().is_none_or(|when| when.matches(&self.context(request)))
     }
 
     /// Handles `notifications/initialized`.
-    pub(super) fn initialized(&mut self) {
-        self.begin();
-        let asked = self.unasked();
+    pub(super) fn handle_initialized(&mut self) {
+        self.enter_first_phase();
+        let request = self.placeholder_request();
         self.progress.count(EventKind::Initialized, None, true);
-        let fires = self.fires(EventKind::Initialized, None, &asked);
+        let fires = self.ends_phase(EventKind::Initialized, None, &request);
         if fires && self.progress.leaving.is_none() {
             self.enter_next(EventKind::Initialized.name());
         }
     }
 
     /// Runs the entry actions of the first phase, once.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn enter_first_phase(&mut self) {
         if !std::mem::replace(&mut self.progress.begun, true) {
-            self.enter();
+            self.run_entry_actions();
         }
     }
 
     /// Handles an answer that was delivered, or that never will be.
     pub(super) fn settle(&mut self, ticket: u64) {
-        if self.visit.starting == Some(ticket) {
-            self.visit.starting = None;
-            self.connected();
-            self.begin();
+        if self.engine_session.starting == Some(ticket) {
+            self.engine_session.starting = None;
+            self.handle_connected();
+            self.enter_first_phase();
         }
         let leaving = self.progress.leaving.as_ref();
-        if leaving.is_some_and(|leaving| leaving.seat == self.seat && leaving.ticket == ticket)
+        if leaving
+            .is_some_and(|leaving| leaving.session == self.session && leaving.ticket == ticket)
             && let Some(leaving) = self.progress.leaving.take()
         {
-            self.enter_next(leaving.why);
+            self.enter_next(leaving.reason);
         }
     }
 
     /// Handles a client that is gone: the answer that others wait for will not be delivered.
-    pub(super) fn abandoned(&mut self) {
-        if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.seat == self.seat)
+    pub(super) fn handle_abandoned(&mut self) {
+        if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.session == self.session)
             && let Some(leaving) = self.progress.leaving.take()
         {
-            self.enter_next(leaving.why);
+            self.enter_next(leaving.reason);
         }
     }
 
     /// Starts the side effects of a new client, once.
-    pub(super) fn connected(&mut self) {
-        if !std::mem::replace(&mut self.visit.is_connected, true) {
-            let asked = Asked { behavior: self.scene().behavior.as_ref(), ..self.unasked() };
-            self.start_effects(&asked, EffectTrigger::OnConnect);
-            self.start_effects(&asked, EffectTrigger::Continuous);
+    pub(super) fn handle_connected(&mut self) {
+        if !std::mem::replace(&mut self.engine_session.is_connected, true) {
+            let request = EngineRequest {
+                behavior: self.scene().behavior.as_ref(),
+                ..self.placeholder_request()
+            };
+            self.start_effects(&request, EffectTrigger::OnConnect);
+            self.start_effects(&request, EffectTrigger::Continuous);
         }
     }
 
     /// Leaves the phase if its time is up.
-    pub(super) fn timers(&mut self) {
+    pub(super) fn check_phase_timer(&mut self) {
         let script = self.script;
         let (Some(entered), None) = (self.progress.entered_ns, &self.progress.leaving) else {
             return;
@@ -92,14 +101,14 @@ impl Turn<'_, '_> {
             OnTimeout::Advance => self.enter_next("timeout"),
             OnTimeout::Abort => {
                 let name = script.phase_name(self.progress.phase);
-                let words = format!("the phase `{name}` timed out");
-                *self.failure = Some(words);
-                (self.act)(Act::Stop);
+                let message = format!("the phase `{name}` timed out");
+                *self.failure = Some(message);
+                (self.act)(ActorAction::Stop);
             }
         }
     }
 
-    fn enter_next(&mut self, why: &str) {
+    fn enter_next(&mut self, reason: &str) {
         let script = self.script;
         let old = self.scene().behavior.as_ref();
         let from = script.phase_name(self.progress.phase);
@@ -107,32 +116,32 @@ impl Turn<'_, '_> {
         self.progress.entered_ns = Some(self.at.mono_ns);
         self.progress.begun = true;
         let to = script.phase_name(self.progress.phase);
-        self.note(Note::Phase { from, to, why });
-        self.enter();
+        self.note(EngineNote::Phase { from, to, reason });
+        self.run_entry_actions();
         let new = self.scene().behavior.as_ref();
         let same = match (old, new) {
             (Some(old), Some(new)) => Rc::ptr_eq(old, new),
             (old, new) => old.is_none() && new.is_none(),
         };
-        if self.visit.is_connected && !same {
-            let asked = Asked { behavior: new, ..self.unasked() };
-            self.start_effects(&asked, EffectTrigger::Continuous);
+        if self.engine_session.is_connected && !same {
+            let request = EngineRequest { behavior: new, ..self.placeholder_request() };
+            self.start_effects(&request, EffectTrigger::Continuous);
         }
     }
 
     /// Runs the entry actions of the current phase.
-    fn enter(&mut self) {
+    fn run_entry_actions(&mut self) {
         let phase = self.progress.phase;
         let on_enter = self.script.scenario.phases.get(phase).map(|phase| &phase.on_enter);
         if on_enter.is_some_and(|actions| !actions.is_empty()) {
-            let source = Source::Phase(Rc::clone(self.script), phase);
-            self.begin_play(&self.unasked(), source, Pick::default());
+            let source = AnswerOrigin::Phase(Rc::clone(self.script), phase);
+            self.start_actions(&self.placeholder_request(), source, ReplyChoice::default());
         }
     }
 
     /// A placeholder for actions that do not belong to a request.
-    pub(super) fn unasked(&self) -> Asked<'static> {
-        Asked {
+    pub(super) fn placeholder_request(&self) -> EngineRequest<'static> {
+        EngineRequest {
             id: b"",
             method: "",
             params: b"{}",

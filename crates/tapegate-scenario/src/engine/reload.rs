@@ -4,31 +4,31 @@ use std::rc::Rc;
 
 use super::Engine;
 use super::capabilities::same_list;
-use super::progress::Progress;
-use super::script::Script;
-use crate::model::{Scenario, State};
+use super::phase_progress::PhaseProgress;
+use super::prepared_scenario::PreparedScenario;
+use crate::model::{PhaseState, Scenario};
 
 impl Engine {
     /// Switches to another scenario. Each client stays in the phase of the same name and is
     /// notified of the lists that changed. Operations already started finish as they began.
     pub fn reload(&mut self, scenario: Rc<Scenario>) {
-        let new = Rc::new(Script::new(scenario, self.setup.reloads));
+        let new = Rc::new(PreparedScenario::new(scenario, self.setup.reloads));
         let old = std::mem::replace(&mut self.script, new);
         let was_global = self.is_global();
         let from = self.global.phase;
-        move_on(&mut self.global, &old, &self.script);
+        relocate_phase(&mut self.global, &old, &self.script);
         for table in self.seats.values_mut() {
             let from = if was_global { from } else { table.progress.phase };
-            move_on(&mut table.progress, &old, &self.script);
+            relocate_phase(&mut table.progress, &old, &self.script);
             let to = if was_global { self.global.phase } else { table.progress.phase };
-            let changed = changed(old.state(from), self.script.state(to));
-            table.visit.changed.extend(changed);
+            let changed = changed_lists(old.state(from), self.script.state(to));
+            table.engine_session.changed.extend(changed);
         }
     }
 }
 
 /// Finds the phase of the same name; if it is gone, falls back to the first.
-fn move_on(progress: &mut Progress, old: &Script, new: &Script) {
+fn relocate_phase(progress: &mut PhaseProgress, old: &PreparedScenario, new: &PreparedScenario) {
     progress.restart_sequences();
     let phases = &new.scenario.phases;
     progress.phase = match old.scenario.phases.get(progress.phase) {
@@ -39,7 +39,7 @@ fn move_on(progress: &mut Progress, old: &Script, new: &Script) {
 }
 
 /// The notifications for the lists that differ.
-fn changed(old: &State, new: &State) -> impl Iterator<Item = &'static str> {
+fn changed_lists(old: &PhaseState, new: &PhaseState) -> impl Iterator<Item = &'static str> {
     let kinds = [
         ("notifications/tools/list_changed", same_list(&old.tools, &new.tools)),
         (

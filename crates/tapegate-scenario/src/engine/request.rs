@@ -6,15 +6,19 @@ use std::rc::Rc;
 use tapegate_core::frame::Envelope;
 use tapegate_core::json;
 
-use super::listen;
-use super::progress::Leaving;
-use super::turn::{CODE_INTERNAL, CODE_INVALID, CODE_NO_METHOD, CODE_PARAMS, Turn, is_id};
-use crate::form::{Context, Named};
-use crate::model::{Behavior, EffectTrigger, EventKind, Item, ItemKind, LogLevel, UnknownMethods};
+use super::engine_turn::{
+    CODE_INTERNAL, CODE_INVALID, CODE_NO_METHOD, CODE_PARAMS, EngineTurn, is_id,
+};
+use super::phase_progress::PendingAdvance;
+use super::subscriptions;
+use crate::model::{
+    Behavior, EffectTrigger, EventKind, ItemKind, LogLevel, ScenarioItem, UnknownMethods,
+};
+use crate::template::{NamedValue, TemplateContext};
 
 /// A request from the client, and everything its answer may depend on.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct EngineRequest<'a> {
     pub(super) id: &'a [u8],
     pub(super) method: &'a str,
     pub(super) params: &'a [u8],
@@ -26,68 +30,68 @@ pub(super) struct Asked<'a> {
     pub(super) ticket: u64,
     /// The phase in which it was received.
     pub(super) phase: usize,
-    pub(super) item: Option<&'a Rc<Item>>,
+    pub(super) item: Option<&'a Rc<ScenarioItem>>,
     /// The name by which the client called the item.
     pub(super) called: Option<&'a str>,
     /// The template variables of the URI.
-    pub(super) uri: &'a [Named<String>],
+    pub(super) uri: &'a [NamedValue<String>],
     pub(super) call_count: u64,
-    pub(super) replies: &'a [Named<Vec<u8>>],
+    pub(super) replies: &'a [NamedValue<Vec<u8>>],
     pub(super) behavior: Option<&'a Rc<Behavior>>,
 }
 
-impl<'a> Turn<'a, '_> {
+impl<'a> EngineTurn<'a, '_> {
     /// Handles a request from the client.
-    pub(super) fn request(&mut self, text: &[u8], said: &Envelope<'_>, batch: Option<u32>) {
-        let id = said.id.unwrap_or(b"null");
+    pub(super) fn request(&mut self, text: &[u8], envelope: &Envelope<'_>, batch: Option<u32>) {
+        let id = envelope.id.unwrap_or(b"null");
         if !is_id(id) {
             // Over HTTP the answer is routed by its id, so even an invalid id is echoed.
             return self.refuse(id, CODE_INVALID, "an id must be a string or a number", batch);
         }
-        let method = said.method.map(|method| method.decode()).unwrap_or_default();
-        let modern = said.protocol_version.is_some() && self.script.is_modern();
-        if modern && let Err((code, words, data)) = self.terms(said) {
-            return self.refuse_with(id, code, &words, Some(&data), batch);
+        let method = envelope.method.map(|method| method.decode()).unwrap_or_default();
+        let modern = envelope.protocol_version.is_some() && self.script.is_modern();
+        if modern && let Err((code, message, data)) = self.check_protocol(envelope) {
+            return self.refuse_with(id, code, &message, Some(&data), batch);
         }
         if self.progress.leaving.is_some() && (modern || method != "ping") {
-            if !self.visit.hold(id, text, batch, self.at.mono_ns) {
+            if !self.engine_session.hold(id, text, batch, self.at.mono_ns) {
                 self.refuse(id, CODE_INTERNAL, "too many requests wait for an answer", batch);
             }
             return;
         }
-        let asked = Asked {
+        let request = EngineRequest {
             id,
             method: &method,
-            params: said.params.unwrap_or(b"{}"),
+            params: envelope.params.unwrap_or(b"{}"),
             modern,
-            token: said.progress_token.filter(|token| is_id(token)),
+            token: envelope.progress_token.filter(|token| is_id(token)),
             batch,
             behavior: self.scene().behavior.as_ref(),
-            ..self.unasked()
+            ..self.placeholder_request()
         };
-        self.ask(asked, said);
+        self.handle_request(request, envelope);
     }
 
     /// Finds the item that the request is about, counts the request and answers it.
-    fn ask(&mut self, given: Asked<'_>, said: &Envelope<'_>) {
+    fn handle_request(&mut self, given: EngineRequest<'_>, envelope: &Envelope<'_>) {
         if given.modern && self.resume(&given) {
             return;
         }
         let event = EventKind::of_method(given.method.as_bytes());
         let name = match event {
-            Some(EventKind::ToolsCall | EventKind::PromptsGet) => said.name,
+            Some(EventKind::ToolsCall | EventKind::PromptsGet) => envelope.name,
             Some(
                 EventKind::ResourcesRead
                 | EventKind::ResourcesSubscribe
                 | EventKind::ResourcesUnsubscribe,
-            ) => said.uri,
+            ) => envelope.uri,
             _ => None,
         };
         let name: Option<Cow<'_, str>> = name.map(|name| name.decode());
         let scene = self.scene();
         let mut variables = Vec::new();
-        let mut asked = given;
-        asked.item = match (event, name.as_deref()) {
+        let mut request = given;
+        request.item = match (event, name.as_deref()) {
             (Some(EventKind::ToolsCall), Some(name)) => scene.tools.get(name),
             (Some(EventKind::PromptsGet), Some(name)) => scene.prompts.get(name),
             (Some(_), Some(uri)) => scene.resource(uri).map(|(item, found)| {
@@ -96,45 +100,46 @@ impl<'a> Turn<'a, '_> {
             }),
             _ => None,
         };
-        asked.uri = &variables;
-        asked.called = name.as_deref();
-        if let Some(behavior) = asked.item.and_then(|item| item.behavior.as_ref()) {
-            asked.behavior = Some(behavior);
+        request.uri = &variables;
+        request.called = name.as_deref();
+        if let Some(behavior) = request.item.and_then(|item| item.behavior.as_ref()) {
+            request.behavior = Some(behavior);
         }
-        self.count(&mut asked, event);
-        let acts = asked.behavior.is_some_and(|behavior| !behavior.side_effects.is_empty());
+        self.count(&mut request, event);
+        let acts = request.behavior.is_some_and(|behavior| !behavior.side_effects.is_empty());
         if acts {
-            self.start_with_request(&asked, false);
+            self.start_request_effects(&request, false);
         }
-        self.dispatch(&asked, event);
+        self.dispatch(&request, event);
         if !acts {
             return;
         }
-        if let Some(trigger) = effect_trigger(&asked, event) {
-            self.start_effects(&asked, trigger);
+        if let Some(trigger) = effect_trigger(&request, event) {
+            self.start_effects(&request, trigger);
         }
-        self.start_with_request(&asked, true);
+        self.start_request_effects(&request, true);
     }
 
     /// Counts the request, and notes whether it ends the phase.
-    fn count(&mut self, asked: &mut Asked<'_>, event: Option<EventKind>) {
-        if asked.method != "ping" {
+    fn count(&mut self, request: &mut EngineRequest<'_>, event: Option<EventKind>) {
+        if request.method != "ping" {
             self.progress.entered_ns.get_or_insert(self.at.mono_ns);
         }
-        let first = asked.modern && !self.visit.is_modern && asked.method != "server/discover";
+        let first =
+            request.modern && !self.engine_session.is_modern && request.method != "server/discover";
         let mut events = Vec::new();
         if first {
-            self.visit.is_modern = true;
+            self.engine_session.is_modern = true;
             self.progress.count(EventKind::Initialize, None, true);
             events.push((EventKind::Initialize, None));
         }
         if let Some(event) = event {
-            let known = asked.item.is_some();
-            asked.call_count = self.progress.count(event, asked.called, known);
-            events.push((event, asked.called));
+            let known = request.item.is_some();
+            request.call_count = self.progress.count(event, request.called, known);
+            events.push((event, request.called));
         }
-        let heard = match asked.modern && asked.method == "subscriptions/listen" {
-            true => listen::uris(asked.params),
+        let heard = match request.modern && request.method == "subscriptions/listen" {
+            true => subscriptions::uris(request.params),
             false => Vec::new(),
         };
         for uri in &heard {
@@ -142,75 +147,76 @@ impl<'a> Turn<'a, '_> {
             self.progress.count(EventKind::ResourcesSubscribe, Some(uri), known);
             events.push((EventKind::ResourcesSubscribe, Some(uri)));
         }
-        let fired = events.into_iter().find(|(kind, key)| self.fires(*kind, *key, asked));
+        let fired = events.into_iter().find(|(kind, key)| self.ends_phase(*kind, *key, request));
         let fires = fired.is_some();
         if fires || first {
             *self.tickets += 1;
-            asked.ticket = *self.tickets;
+            request.ticket = *self.tickets;
         }
         if first {
-            self.visit.starting = Some(asked.ticket);
+            self.engine_session.starting = Some(request.ticket);
         }
         if let Some((kind, _)) = fired {
-            let why = kind.name();
-            self.progress.leaving = Some(Leaving { seat: self.seat, ticket: asked.ticket, why });
+            let reason = kind.name();
+            self.progress.leaving =
+                Some(PendingAdvance { session: self.session, ticket: request.ticket, reason });
         }
     }
 
-    fn dispatch(&mut self, asked: &Asked<'_>, event: Option<EventKind>) {
+    fn dispatch(&mut self, request: &EngineRequest<'_>, event: Option<EventKind>) {
         let script = self.script;
-        if let Some((index, response)) = script.method(asked.method) {
-            return self.respond_by_method(asked, index, response);
+        if let Some((index, response)) = script.method(request.method) {
+            return self.respond_by_method(request, index, response);
         }
-        match (asked.method, event) {
-            (_, Some(EventKind::ToolsList)) => self.list(asked, ItemKind::Tool),
-            (_, Some(EventKind::ResourcesList)) => self.list(asked, ItemKind::Resource),
-            (_, Some(EventKind::TemplatesList)) => self.list(asked, ItemKind::Template),
-            (_, Some(EventKind::PromptsList)) => self.list(asked, ItemKind::Prompt),
-            (_, Some(EventKind::ToolsCall)) => self.use_item(asked, "name", "tool"),
-            (_, Some(EventKind::PromptsGet)) => self.use_item(asked, "name", "prompt"),
-            (_, Some(EventKind::ResourcesRead)) => self.use_item(asked, "uri", "resource"),
-            ("server/discover", _) if asked.modern => self.discover(asked),
-            ("subscriptions/listen", _) if asked.modern => self.listen(asked),
+        match (request.method, event) {
+            (_, Some(EventKind::ToolsList)) => self.list(request, ItemKind::Tool),
+            (_, Some(EventKind::ResourcesList)) => self.list(request, ItemKind::Resource),
+            (_, Some(EventKind::TemplatesList)) => self.list(request, ItemKind::Template),
+            (_, Some(EventKind::PromptsList)) => self.list(request, ItemKind::Prompt),
+            (_, Some(EventKind::ToolsCall)) => self.use_item(request, "name", "tool"),
+            (_, Some(EventKind::PromptsGet)) => self.use_item(request, "name", "prompt"),
+            (_, Some(EventKind::ResourcesRead)) => self.use_item(request, "uri", "resource"),
+            ("server/discover", _) if request.modern => self.handle_discover(request),
+            ("subscriptions/listen", _) if request.modern => self.listen(request),
             ("completion/complete", _) => {
                 self.result(
-                    asked,
+                    request,
                     b"{\"completion\":{\"values\":[],\"total\":0,\"hasMore\":false}}",
                 );
             }
-            (_, Some(EventKind::Initialize)) if !asked.modern => self.initialize(asked),
+            (_, Some(EventKind::Initialize)) if !request.modern => self.handle_initialize(request),
             (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe))
-                if !asked.modern =>
+                if !request.modern =>
             {
-                self.result(asked, b"{}");
+                self.result(request, b"{}");
             }
-            ("ping", _) if !asked.modern => self.result(asked, b"{}"),
-            ("logging/setLevel", _) if !asked.modern => self.set_level(asked),
+            ("ping", _) if !request.modern => self.result(request, b"{}"),
+            ("logging/setLevel", _) if !request.modern => self.set_level(request),
             ("initialize" | "ping" | "logging/setLevel" | "server/discover", _)
             | (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)) => {
-                self.error(asked, CODE_NO_METHOD, "Method not found", None);
+                self.error(request, CODE_NO_METHOD, "Method not found", None);
             }
-            _ => self.unknown(asked),
+            _ => self.refuse_unknown_method(request),
         }
     }
 
-    fn unknown(&mut self, asked: &Asked<'_>) {
-        self.log(LogLevel::Debug, &format!("unknown method `{}`", asked.method));
+    fn refuse_unknown_method(&mut self, request: &EngineRequest<'_>) {
+        self.log(LogLevel::Debug, &format!("unknown method `{}`", request.method));
         match self.script.scenario.unknown_methods {
             // The sessionless revision requires results to be objects.
-            UnknownMethods::Ignore if asked.modern => self.result(asked, b"{}"),
-            UnknownMethods::Ignore => self.result(asked, b"null"),
-            UnknownMethods::Error => self.error(asked, CODE_NO_METHOD, "Method not found", None),
-            UnknownMethods::Drop => self.silence(asked),
+            UnknownMethods::Ignore if request.modern => self.result(request, b"{}"),
+            UnknownMethods::Ignore => self.result(request, b"null"),
+            UnknownMethods::Error => self.error(request, CODE_NO_METHOD, "Method not found", None),
+            UnknownMethods::Drop => self.leave_unanswered(request),
         }
     }
 
-    fn use_item(&mut self, asked: &Asked<'_>, key: &str, kind: &str) {
-        match (asked.item, asked.called) {
-            (Some(item), _) => self.respond_by_item(asked, item),
+    fn use_item(&mut self, request: &EngineRequest<'_>, key: &str, kind: &str) {
+        match (request.item, request.called) {
+            (Some(item), _) => self.respond_by_item(request, item),
             (None, None) => {
                 self.error(
-                    asked,
+                    request,
                     CODE_PARAMS,
                     &format!("`{key}` is missing or not a string"),
                     None,
@@ -220,44 +226,49 @@ impl<'a> Turn<'a, '_> {
                 let mut data = b"{\"uri\":".to_vec();
                 json::write_str(&mut data, uri);
                 data.push(b'}');
-                self.error(asked, CODE_PARAMS, &format!("Resource not found: {uri}"), Some(&data));
+                self.error(
+                    request,
+                    CODE_PARAMS,
+                    &format!("Resource not found: {uri}"),
+                    Some(&data),
+                );
             }
             (None, Some(name)) => {
-                self.error(asked, CODE_PARAMS, &format!("Unknown {kind}: {name}"), None);
+                self.error(request, CODE_PARAMS, &format!("Unknown {kind}: {name}"), None);
             }
         }
     }
 
     /// The values that templates and conditions can read of a request.
-    pub(super) fn context<'c>(&self, asked: &Asked<'c>) -> Context<'c>
+    pub(super) fn context<'c>(&self, request: &EngineRequest<'c>) -> TemplateContext<'c>
     where
         'a: 'c,
     {
-        Context {
-            params: asked.params,
-            item: asked.item.map(|item| &**item),
-            called: asked.called,
-            uri: asked.uri,
-            call_count: asked.call_count,
-            phase: self.script.phase_name(asked.phase),
-            phase_index: self.script.phase_index(asked.phase),
-            id: asked.id,
-            method: asked.method,
-            connection: self.visit.number,
+        TemplateContext {
+            params: request.params,
+            item: request.item.map(|item| &**item),
+            called: request.called,
+            uri: request.uri,
+            call_count: request.call_count,
+            phase: self.script.phase_name(request.phase),
+            phase_index: self.script.phase_index(request.phase),
+            id: request.id,
+            method: request.method,
+            connection: self.engine_session.number,
             env: &*self.setup.env,
-            replies: asked.replies,
+            replies: request.replies,
             at: self.at,
             dice: self.dice,
         }
     }
 }
 
-fn effect_trigger(asked: &Asked<'_>, event: Option<EventKind>) -> Option<EffectTrigger> {
+fn effect_trigger(request: &EngineRequest<'_>, event: Option<EventKind>) -> Option<EffectTrigger> {
     match event {
         Some(EventKind::ResourcesSubscribe) => Some(EffectTrigger::OnSubscribe),
         Some(EventKind::ResourcesUnsubscribe) => Some(EffectTrigger::OnUnsubscribe),
-        _ if asked.modern && asked.method == "subscriptions/listen" => {
-            (!listen::uris(asked.params).is_empty()).then_some(EffectTrigger::OnSubscribe)
+        _ if request.modern && request.method == "subscriptions/listen" => {
+            (!subscriptions::uris(request.params).is_empty()).then_some(EffectTrigger::OnSubscribe)
         }
         _ => None,
     }

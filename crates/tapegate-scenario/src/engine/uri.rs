@@ -11,11 +11,11 @@ const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 pub(super) struct UriTemplate {
     /// `None` if no URI can match.
     pattern: Option<Regex>,
-    names: Vec<Hole>,
+    names: Vec<UriGroup>,
 }
 
 /// The meaning of one capture group.
-enum Hole {
+enum UriGroup {
     /// A variable.
     Value(String),
     /// The query, with these variables in any order.
@@ -29,7 +29,7 @@ impl UriTemplate {
         let mut rest = template;
         while let Some((before, inner, after)) = split(rest) {
             pattern.push_str(&regex::escape(before));
-            hole(inner, &mut pattern, &mut names);
+            add_hole(inner, &mut pattern, &mut names);
             rest = after;
         }
         pattern.push_str(&regex::escape(rest));
@@ -45,8 +45,8 @@ impl UriTemplate {
         for (name, group) in self.names.iter().zip(groups.iter().skip(1)) {
             let Some(group) = group else { continue };
             match name {
-                Hole::Value(name) => found.push((name.clone(), decode(group.as_str()))),
-                Hole::Query(names) => {
+                UriGroup::Value(name) => found.push((name.clone(), decode(group.as_str()))),
+                UriGroup::Query(names) => {
                     for (key, value) in
                         group.as_str().split('&').filter_map(|one| one.split_once('='))
                     {
@@ -67,7 +67,7 @@ fn split(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, inner, after))
 }
 
-fn hole(inner: &str, pattern: &mut String, names: &mut Vec<Hole>) {
+fn add_hole(inner: &str, pattern: &mut String, names: &mut Vec<UriGroup>) {
     let operator = inner.chars().next().filter(|letter| "+#/.;?&".contains(*letter));
     let list = operator.map_or(inner, |letter| &inner[letter.len_utf8()..]);
     let variables = list.split(',').map(|name| {
@@ -77,21 +77,21 @@ fn hole(inner: &str, pattern: &mut String, names: &mut Vec<Hole>) {
     if let Some(mark @ ('?' | '&')) = operator {
         let mark = if mark == '?' { "\\?" } else { "&" };
         pattern.push_str(&format!("(?:{mark}([^#]*))?"));
-        return names.push(Hole::Query(variables.collect()));
+        return names.push(UriGroup::Query(variables.collect()));
     }
-    for (place, name) in variables.enumerate() {
+    for (index, name) in variables.enumerate() {
         let one = match operator {
-            Some('+') if place > 0 => ",(.+?)".to_owned(),
+            Some('+') if index > 0 => ",(.+?)".to_owned(),
             Some('+') => "(.+?)".to_owned(),
             Some('#') => "(?:#(.+))?".to_owned(),
             Some('/') => "(?:/([^/?#]*))?".to_owned(),
             Some('.') => "(?:\\.([^/?#.]*))?".to_owned(),
             Some(_) => format!("(?:;{}=?([^/?#;]*))?", regex::escape(&name)),
-            None if place > 0 => ",([^/?#,]*)".to_owned(),
+            None if index > 0 => ",([^/?#,]*)".to_owned(),
             None => "([^/?#,]+)".to_owned(),
         };
         pattern.push_str(&one);
-        names.push(Hole::Value(name));
+        names.push(UriGroup::Value(name));
     }
 }
 

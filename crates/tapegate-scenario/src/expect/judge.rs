@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use tapegate_core::actor::Seat;
-use tapegate_core::frame::{Body, Envelope, Frame, Kind, elements};
+use tapegate_core::actor::ActorSessionId;
+use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, elements};
 use tapegate_core::json::{member, string};
-use tapegate_core::time::At;
+use tapegate_core::time::Timestamp;
 
-use super::sighting::Message;
-use super::{Expectation, Rule};
+use super::message_pattern::ClientMessage;
+use super::{Expectation, ExpectationRule};
 
 /// How many messages are kept as evidence per expectation; further ones are only counted.
 const SEEN_MAX: usize = 20;
@@ -19,17 +19,17 @@ const ASKED_MAX: usize = 10_000;
 
 /// Observes client messages and judges them by the expectations.
 #[derive(Debug)]
-pub struct Judge {
-    watches: Vec<Watch>,
+pub struct ExpectationJudge {
+    watches: Vec<ExpectationWatch>,
     /// The methods of requests sent to clients, by client and id.
-    asked: HashMap<(Seat, Vec<u8>), String>,
+    asked: HashMap<(ActorSessionId, Vec<u8>), String>,
     heard: u64,
     unread: u64,
 }
 
 /// An expectation, and the evidence about it.
 #[derive(Debug)]
-struct Watch {
+struct ExpectationWatch {
     expectation: Expectation,
     /// Whether the message required by `after` has come.
     begun: bool,
@@ -39,14 +39,14 @@ struct Watch {
     /// than housekeeping.
     reached: bool,
     count: u64,
-    seen: Vec<Seen>,
+    seen: Vec<SeenMessage>,
 }
 
 /// The results of all expectations.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct ExpectationReport {
     /// The result of each expectation, in order.
-    pub rulings: Vec<Ruling>,
+    pub rulings: Vec<ExpectationResult>,
     /// How many messages clients have sent.
     pub heard: u64,
     /// How many more were over the size limit and not read.
@@ -55,20 +55,20 @@ pub struct Verdict {
 
 /// The result of one expectation.
 #[derive(Debug)]
-pub struct Ruling {
+pub struct ExpectationResult {
     /// The expectation.
     pub expectation: Expectation,
     /// Whether it holds.
-    pub outcome: Outcome,
+    pub outcome: ExpectationOutcome,
     /// How many messages matched.
     pub count: u64,
     /// The first of them.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<SeenMessage>,
 }
 
 /// Whether an expectation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExpectationOutcome {
     /// It holds.
     Kept,
     /// It is violated.
@@ -79,13 +79,13 @@ pub enum Outcome {
 
 /// A message that matched an expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenMessage {
     /// Its number among all client messages, from 1.
     pub number: u64,
     /// The client that sent it.
-    pub seat: Seat,
+    pub session: ActorSessionId,
     /// When it came.
-    pub at: At,
+    pub at: Timestamp,
     /// The phase in which it came.
     pub phase: String,
     /// Its method, or that of the request it answers.
@@ -96,13 +96,13 @@ pub struct Seen {
     pub excerpt: String,
 }
 
-impl Judge {
+impl ExpectationJudge {
     /// Creates a judge for these expectations.
     pub fn new(expectations: &[Expectation]) -> Self {
-        let watch = |expectation: &Expectation| Watch {
+        let watch = |expectation: &Expectation| ExpectationWatch {
             expectation: expectation.clone(),
             begun: expectation.after.is_none(),
-            put: !expectation.sighting.has_replies(),
+            put: !expectation.pattern.has_replies(),
             reached: false,
             count: 0,
             seen: Vec::new(),
@@ -113,86 +113,121 @@ impl Judge {
 
     /// Notes a request to the client. For a sessionless client, `id` is the name of the input
     /// request, as a JSON string.
-    pub fn asked(&mut self, seat: Seat, id: &[u8], method: &str) {
+    pub fn note_client_request(&mut self, session: ActorSessionId, id: &[u8], method: &str) {
         for watch in &mut self.watches {
-            watch.put |= watch.expectation.sighting.answers(method);
+            watch.put |= watch.expectation.pattern.answers(method);
         }
         if self.asked.len() < ASKED_MAX {
-            self.asked.insert((seat, id.to_vec()), method.to_owned());
+            self.asked.insert((session, id.to_vec()), method.to_owned());
         }
     }
 
     /// Notes client messages over the size limit: an expected message may be among them.
-    pub fn missed(&mut self, messages: u64) {
+    pub fn note_oversize(&mut self, messages: u64) {
         self.unread += messages;
     }
 
     /// Evaluates one line from a client that is in this phase.
-    pub fn hear(&mut self, at: At, seat: Seat, bytes: &[u8], phase: &str) {
+    pub fn receive_line(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        bytes: &[u8],
+        phase: &str,
+    ) {
         let frame = Frame::read(bytes);
         match frame.body() {
-            Body::Batch => {
-                elements(bytes).iter().for_each(|frame| self.hear_one(at, seat, frame, phase));
+            FrameBody::Batch => {
+                elements(bytes)
+                    .iter()
+                    .for_each(|frame| self.receive_message(at, session, frame, phase));
             }
-            _ => self.hear_one(at, seat, &frame, phase),
+            _ => self.receive_message(at, session, &frame, phase),
         }
     }
 
-    fn hear_one(&mut self, at: At, seat: Seat, frame: &Frame<'_>, phase: &str) {
+    fn receive_message(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        frame: &Frame<'_>,
+        phase: &str,
+    ) {
         self.heard += 1;
         let envelope = frame.envelope();
-        let answer = envelope.filter(|it| matches!(it.kind(), Kind::Response | Kind::Error));
+        let answer =
+            envelope.filter(|it| matches!(it.kind(), MessageKind::Response | MessageKind::Error));
         let id = answer.and_then(|it| it.id);
         // The id stays known, because a test may look for repeated requests or replies.
-        let answered = id.and_then(|id| self.asked.get(&(seat, id.to_vec())).cloned());
+        let answered = id.and_then(|id| self.asked.get(&(session, id.to_vec())).cloned());
         let answers = answered.as_deref();
-        self.look(at, seat, &Message { bytes: frame.text(), envelope, phase, answers });
+        self.evaluate_message(
+            at,
+            session,
+            &ClientMessage { bytes: frame.text(), envelope, phase, answers },
+        );
         if let Some(responses) = envelope.and_then(|it| it.params).and_then(input_responses) {
-            self.hear_inputs(at, seat, responses, phase);
+            self.receive_inputs(at, session, responses, phase);
         }
     }
 
     /// Evaluates the inputs that a sessionless client sends with its request, each as a message of
     /// its own.
-    fn hear_inputs(&mut self, at: At, seat: Seat, responses: &[u8], phase: &str) {
+    fn receive_inputs(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        responses: &[u8],
+        phase: &str,
+    ) {
         let open: Vec<(Vec<u8>, String)> = self
             .asked
             .iter()
-            .filter(|((who, _), _)| *who == seat)
+            .filter(|((who, _), _)| *who == session)
             .map(|((_, name), method)| (name.clone(), method.clone()))
             .collect();
         for (name, method) in open {
             let word = string(&name).map(|word| word.into_owned());
             let Some(result) = word.and_then(|word| member(responses, &word)) else { continue };
-            self.asked.remove(&(seat, name.clone()));
+            self.asked.remove(&(session, name.clone()));
             let message = [b"{\"id\":", &name[..], b",\"result\":", result, b"}"].concat();
             let frame = Frame::read(&message);
             let envelope: Option<&Envelope<'_>> = frame.envelope();
             let answers = Some(method.as_str());
-            self.look(at, seat, &Message { bytes: &message, envelope, phase, answers });
+            self.evaluate_message(
+                at,
+                session,
+                &ClientMessage { bytes: &message, envelope, phase, answers },
+            );
         }
     }
 
-    fn look(&mut self, at: At, seat: Seat, message: &Message<'_>) {
+    fn evaluate_message(
+        &mut self,
+        at: Timestamp,
+        session: ActorSessionId,
+        message: &ClientMessage<'_>,
+    ) {
         let number = self.heard;
         for watch in &mut self.watches {
             watch.reached |= watch.expectation.is_reached_by(message);
-            if watch.begun && watch.expectation.sighting.is(message) {
+            if watch.begun && watch.expectation.pattern.matches(message) {
                 watch.count += 1;
                 if watch.seen.len() < SEEN_MAX {
-                    watch.seen.push(Seen::new(number, seat, at, message));
+                    watch.seen.push(SeenMessage::new(number, session, at, message));
                 }
             }
             // Only messages after this one count, so this comes last.
-            watch.begun |= watch.expectation.after.as_ref().is_some_and(|after| after.is(message));
+            watch.begun |=
+                watch.expectation.after.as_ref().is_some_and(|after| after.matches(message));
         }
     }
 
     /// The results so far.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ExpectationReport {
         let all_read = self.unread == 0;
-        let rulings = self.watches.iter().map(|watch| watch.ruling(all_read)).collect();
-        Verdict { rulings, heard: self.heard, unread: self.unread }
+        let rulings = self.watches.iter().map(|watch| watch.outcome(all_read)).collect();
+        ExpectationReport { rulings, heard: self.heard, unread: self.unread }
     }
 }
 
@@ -200,48 +235,58 @@ impl Expectation {
     /// Whether the expectation counts as tested once this message has come. A client that only
     /// probes the server, as health checks do, was exposed to nothing and is not safe for that
     /// reason.
-    fn is_reached_by(&self, message: &Message<'_>) -> bool {
-        let by_itself = self.rule == Rule::Never && self.after.is_none();
-        let open = by_itself && !self.sighting.has_phases();
-        self.sighting.is_in(message.phase) && !(open && message.looks_around())
+    fn is_reached_by(&self, message: &ClientMessage<'_>) -> bool {
+        let by_itself = self.rule == ExpectationRule::Never && self.after.is_none();
+        let open = by_itself && !self.pattern.has_phases();
+        self.pattern.is_in(message.phase) && !(open && message.is_housekeeping())
     }
 }
 
-impl Watch {
+impl ExpectationWatch {
     /// The result. If messages went unread, a missing match proves nothing.
-    fn ruling(&self, all_read: bool) -> Ruling {
+    fn outcome(&self, all_read: bool) -> ExpectationResult {
         let Self { expectation, begun, put, reached, count, seen } = self;
         let many = *count >= expectation.count;
         let outcome = match expectation.rule {
-            Rule::Never if many => Outcome::Broken,
-            Rule::Must if many => Outcome::Kept,
-            _ if !begun || !put || !reached || !all_read => Outcome::Untested,
-            Rule::Never => Outcome::Kept,
-            Rule::Must => Outcome::Broken,
+            ExpectationRule::Never if many => ExpectationOutcome::Broken,
+            ExpectationRule::Must if many => ExpectationOutcome::Kept,
+            _ if !begun || !put || !reached || !all_read => ExpectationOutcome::Untested,
+            ExpectationRule::Never => ExpectationOutcome::Kept,
+            ExpectationRule::Must => ExpectationOutcome::Broken,
         };
-        Ruling { expectation: expectation.clone(), outcome, count: *count, seen: seen.clone() }
+        ExpectationResult {
+            expectation: expectation.clone(),
+            outcome,
+            count: *count,
+            seen: seen.clone(),
+        }
     }
 }
 
-impl Verdict {
+impl ExpectationReport {
     /// The overall outcome: broken if any expectation is, untested if all are.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> ExpectationOutcome {
         let any = |outcome| self.rulings.iter().any(|ruling| ruling.outcome == outcome);
-        match (any(Outcome::Broken), any(Outcome::Kept)) {
-            (true, _) => Outcome::Broken,
-            (false, true) => Outcome::Kept,
-            (false, false) => Outcome::Untested,
+        match (any(ExpectationOutcome::Broken), any(ExpectationOutcome::Kept)) {
+            (true, _) => ExpectationOutcome::Broken,
+            (false, true) => ExpectationOutcome::Kept,
+            (false, false) => ExpectationOutcome::Untested,
         }
     }
 
     /// How many expectations have this outcome.
-    pub fn count(&self, outcome: Outcome) -> usize {
+    pub fn count(&self, outcome: ExpectationOutcome) -> usize {
         self.rulings.iter().filter(|ruling| ruling.outcome == outcome).count()
     }
 }
 
-impl Seen {
-    fn new(number: u64, seat: Seat, at: At, message: &Message<'_>) -> Self {
+impl SeenMessage {
+    fn new(
+        number: u64,
+        session: ActorSessionId,
+        at: Timestamp,
+        message: &ClientMessage<'_>,
+    ) -> Self {
         let envelope = message.envelope;
         let method = envelope.and_then(|it| it.method).map(|method| method.decode().into_owned());
         let answers = message.answers.map(|method| format!("reply to {method}"));
@@ -253,7 +298,7 @@ impl Seen {
         }
         Self {
             number,
-            seat,
+            session: session,
             at,
             phase: message.phase.to_owned(),
             method: method.or(answers).unwrap_or_else(|| "no method".to_owned()),

@@ -1,13 +1,13 @@
 //! Reading expectations from a scenario.
 
-use tapegate_core::json::path::Path;
+use tapegate_core::json::path::JsonPath;
 
-use super::test::Test;
-use super::{Expectation, Grade, Rule, Sighting};
+use super::expectation_test::ExpectationTest;
+use super::{Expectation, ExpectationRule, ExpectationSeverity, MessagePattern};
 use crate::finding::Findings;
-use crate::node::{Key, Node, Value};
-use crate::pattern::Glob;
-use crate::shape::near;
+use crate::node::{Node, NodeKey, NodeValue};
+use crate::pattern::SimpleGlob;
+use crate::shape::nearest_name;
 
 /// The keys of an expectation.
 const KEYS: &[&str] = &["id", "title", "severity", "help", "never", "must", "after", "count"];
@@ -19,8 +19,8 @@ impl Expectation {
     /// Reads an expectation. If it is invalid, reports why and returns `None`.
     pub fn read(node: &Node, findings: &mut Findings) -> Option<Self> {
         let Some(entries) = node.as_map() else {
-            let words = "expected a map with `id` and one of `never` and `must`";
-            findings.error(node.spot, words);
+            let message = "expected a map with `id` and one of `never` and `must`";
+            findings.error(node.spot, message);
             return None;
         };
         check_keys(entries, KEYS, findings);
@@ -28,9 +28,9 @@ impl Expectation {
         if node.get("id").is_none() {
             findings.error(node.spot, "an expectation needs an `id`, which reports show");
         }
-        let (rule, name, sighting) = match (node.get("never"), node.get("must")) {
-            (Some(sighting), None) => (Rule::Never, "never", sighting),
-            (None, Some(sighting)) => (Rule::Must, "must", sighting),
+        let (rule, name, pattern) = match (node.get("never"), node.get("must")) {
+            (Some(pattern), None) => (ExpectationRule::Never, "never", pattern),
+            (None, Some(pattern)) => (ExpectationRule::Must, "must", pattern),
             (None, None) => {
                 let words = "an expectation needs `never` or `must`";
                 findings.error(node.spot, words);
@@ -42,10 +42,10 @@ impl Expectation {
                 return None;
             }
         };
-        let sighting = findings.within(name, |findings| Sighting::read(sighting, findings));
-        let after = node
-            .get("after")
-            .map(|after| findings.within("after", |findings| Sighting::read(after, findings)));
+        let pattern = findings.with_step(name, |findings| MessagePattern::read(pattern, findings));
+        let after = node.get("after").map(|after| {
+            findings.with_step("after", |findings| MessagePattern::read(after, findings))
+        });
         let id = id?;
         Some(Self {
             spot: node.spot,
@@ -54,59 +54,61 @@ impl Expectation {
             severity: severity(node, findings),
             help: text(node, "help", findings),
             rule,
-            sighting,
+            pattern,
             after,
             count: count(node, findings),
         })
     }
 }
 
-impl Sighting {
+impl MessagePattern {
     /// Reads the description of a message.
     pub fn read(node: &Node, findings: &mut Findings) -> Self {
-        let mut sighting = Self::default();
+        let mut pattern = Self::default();
         let Some(entries) = node.as_map().filter(|entries| !entries.is_empty()) else {
-            let keys = listed(SIGHTING_KEYS);
+            let keys = list_text(SIGHTING_KEYS);
             findings.error(node.spot, format!("expected a map with keys of a message: {keys}"));
-            return sighting;
+            return pattern;
         };
         check_keys(entries, SIGHTING_KEYS, findings);
         for (key, value) in entries {
-            findings.within(&key.name, |findings| match key.name.as_str() {
-                "method" => sighting.methods = globs(value, findings),
-                "name" => sighting.names = globs(value, findings),
-                "phase" => sighting.phases = globs(value, findings),
-                "reply" => sighting.replies = globs(value, findings),
-                "args" => sighting.args = places(value, findings),
-                "where" => sighting.places = places(value, findings),
+            findings.with_step(&key.name, |findings| match key.name.as_str() {
+                "method" => pattern.methods = globs(value, findings),
+                "name" => pattern.names = globs(value, findings),
+                "phase" => pattern.phases = globs(value, findings),
+                "reply" => pattern.replies = globs(value, findings),
+                "args" => pattern.args = places(value, findings),
+                "where" => pattern.places = places(value, findings),
                 "contains" => {
-                    let parts = texts(value, findings).into_iter().map(Test::Contains);
-                    sighting.texts.push(Test::Any(parts.collect()));
+                    let parts = texts(value, findings).into_iter().map(ExpectationTest::Contains);
+                    pattern.texts.push(ExpectationTest::Any(parts.collect()));
                 }
                 "regex" => {
                     let patterns = texts(value, findings);
-                    let patterns =
-                        patterns.iter().map(|one| Test::read_regex(one, value, findings)).collect();
-                    sighting.texts.push(Test::Any(patterns));
+                    let patterns = patterns
+                        .iter()
+                        .map(|one| ExpectationTest::read_regex(one, value, findings))
+                        .collect();
+                    pattern.texts.push(ExpectationTest::Any(patterns));
                 }
                 _ => {}
             });
         }
-        sighting
+        pattern
     }
 }
 
 /// The error message for an unknown name, with a suggestion if one is similar.
-pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    match near(name, known.iter().copied()) {
+pub(super) fn unknown_name_message(what: &str, name: &str, known: &[&str]) -> String {
+    match nearest_name(name, known.iter().copied()) {
         Some(known) => format!("there is no {what} `{name}`; did you mean `{known}`?"),
-        None => format!("there is no {what} `{name}`; there are {}", listed(known)),
+        None => format!("there is no {what} `{name}`; there are {}", list_text(known)),
     }
 }
 
-fn check_keys(entries: &[(Key, Node)], known: &[&str], findings: &mut Findings) {
+fn check_keys(entries: &[(NodeKey, Node)], known: &[&str], findings: &mut Findings) {
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
-        findings.error(key.spot, unknown("key", &key.name, known));
+        findings.error(key.spot, unknown_name_message("key", &key.name, known));
     }
 }
 
@@ -115,39 +117,43 @@ fn text(node: &Node, key: &str, findings: &mut Findings) -> Option<String> {
     match value.as_text().filter(|text| !text.trim().is_empty()) {
         Some(text) => Some(text.trim().to_owned()),
         None => {
-            let words = format!("expected text, found {}", value.kind());
-            findings.within(key, |findings| findings.error(value.spot, words));
+            let message = format!("expected text, found {}", value.kind());
+            findings.with_step(key, |findings| findings.error(value.spot, message));
             None
         }
     }
 }
 
-fn severity(node: &Node, findings: &mut Findings) -> Grade {
-    let Some(value) = node.get("severity") else { return Grade::default() };
+fn severity(node: &Node, findings: &mut Findings) -> ExpectationSeverity {
+    let Some(value) = node.get("severity") else { return ExpectationSeverity::default() };
     let word = value.as_text().unwrap_or_default();
-    Grade::ALL.into_iter().find(|grade| grade.word() == word).unwrap_or_else(|| {
-        let words = unknown("severity", word, &Grade::ALL.map(Grade::word));
-        findings.within("severity", |findings| findings.error(value.spot, words));
-        Grade::default()
+    ExpectationSeverity::ALL.into_iter().find(|grade| grade.as_str() == word).unwrap_or_else(|| {
+        let message = unknown_name_message(
+            "severity",
+            word,
+            &ExpectationSeverity::ALL.map(ExpectationSeverity::as_str),
+        );
+        findings.with_step("severity", |findings| findings.error(value.spot, message));
+        ExpectationSeverity::default()
     })
 }
 
 fn count(node: &Node, findings: &mut Findings) -> u64 {
     let Some(value) = node.get("count") else { return 1 };
     let number = match &value.value {
-        Value::Number(text) => text.parse().ok().filter(|count| *count > 0),
+        NodeValue::Number(text) => text.parse().ok().filter(|count| *count > 0),
         _ => None,
     };
     number.unwrap_or_else(|| {
         let words = "expected a whole number, at least 1";
-        findings.within("count", |findings| findings.error(value.spot, words));
+        findings.with_step("count", |findings| findings.error(value.spot, words));
         1
     })
 }
 
 /// One glob or several.
-fn globs(node: &Node, findings: &mut Findings) -> Vec<Glob> {
-    texts(node, findings).iter().map(|text| Glob::new(text)).collect()
+fn globs(node: &Node, findings: &mut Findings) -> Vec<SimpleGlob> {
+    texts(node, findings).iter().map(|text| SimpleGlob::new(text)).collect()
 }
 
 /// One text or several.
@@ -158,25 +164,26 @@ fn texts(node: &Node, findings: &mut Findings) -> Vec<String> {
     match texts.filter(|texts| !texts.is_empty()) {
         Some(texts) => texts,
         None => {
-            let words = format!("expected text or a list of texts, found {}", node.kind());
-            findings.error(node.spot, words);
+            let message = format!("expected text or a list of texts, found {}", node.kind());
+            findings.error(node.spot, message);
             Vec::new()
         }
     }
 }
 
 /// Paths, and the test for each.
-fn places(node: &Node, findings: &mut Findings) -> Vec<(Path, Test)> {
+fn places(node: &Node, findings: &mut Findings) -> Vec<(JsonPath, ExpectationTest)> {
     let Some(entries) = node.as_map() else {
-        let words = format!("expected a map of paths and tests, found {}", node.kind());
-        findings.error(node.spot, words);
+        let message = format!("expected a map of paths and tests, found {}", node.kind());
+        findings.error(node.spot, message);
         return Vec::new();
     };
     let mut places = Vec::new();
     for (key, value) in entries {
-        match Path::read(&key.name) {
+        match JsonPath::read(&key.name) {
             Ok(path) => {
-                let test = findings.within(&key.name, |findings| Test::read(value, findings));
+                let test = findings
+                    .with_step(&key.name, |findings| ExpectationTest::read(value, findings));
                 places.push((path, test));
             }
             Err(fault) => {
@@ -188,7 +195,7 @@ fn places(node: &Node, findings: &mut Findings) -> Vec<(Path, Test)> {
     places
 }
 
-fn listed(names: &[&str]) -> String {
+fn list_text(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(", ")
 }

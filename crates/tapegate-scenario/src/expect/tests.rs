@@ -2,26 +2,26 @@
 
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use serde_json::{Value as Json, json};
-use tapegate_core::actor::Seat;
-use tapegate_core::time::At;
+use tapegate_core::actor::ActorSessionId;
+use tapegate_core::time::Timestamp;
 
 use super::*;
 use crate::finding::Findings;
-use crate::node::{Key, Node, Spot, Value};
+use crate::node::{Node, NodeKey, NodeValue, Spot};
 
-const SEAT: Seat = Seat(1);
+const SEAT: ActorSessionId = ActorSessionId(1);
 
 fn node(json: &Json) -> Node {
     Node::new(match json {
-        Json::Null => Value::Null,
-        Json::Bool(yes) => Value::Bool(*yes),
-        Json::Number(number) => Value::Number(number.to_string()),
-        Json::String(text) => Value::Text(text.clone()),
-        Json::Array(list) => Value::List(list.iter().map(node).collect()),
-        Json::Object(map) => Value::Map(
+        Json::Null => NodeValue::Null,
+        Json::Bool(yes) => NodeValue::Bool(*yes),
+        Json::Number(number) => NodeValue::Number(number.to_string()),
+        Json::String(text) => NodeValue::Text(text.clone()),
+        Json::Array(list) => NodeValue::List(list.iter().map(node).collect()),
+        Json::Object(map) => NodeValue::Map(
             map.iter()
                 .map(|(name, value)| {
-                    (Key { spot: Spot::default(), name: name.clone() }, node(value))
+                    (NodeKey { spot: Spot::default(), name: name.clone() }, node(value))
                 })
                 .collect(),
         ),
@@ -31,15 +31,15 @@ fn node(json: &Json) -> Node {
 fn faults(json: &Json) -> Vec<String> {
     let mut findings = Findings::default();
     Expectation::read(&node(json), &mut findings);
-    findings.into_list().into_iter().map(|it| format!("{}: {}", it.path, it.words)).collect()
+    findings.into_list().into_iter().map(|it| format!("{}: {}", it.path, it.message)).collect()
 }
 
-fn judge(all: &[Json]) -> Judge {
+fn judge(all: &[Json]) -> ExpectationJudge {
     let mut findings = Findings::default();
     let read = |json| Expectation::read(&node(json), &mut findings);
     let all: Vec<Expectation> = all.iter().filter_map(read).collect();
     assert_eq!(findings.into_list(), vec![]);
-    Judge::new(&all)
+    ExpectationJudge::new(&all)
 }
 
 /// How many of these messages match `sighting`, which must never come.
@@ -47,7 +47,7 @@ fn judge(all: &[Json]) -> Judge {
 fn seen(sighting: Json, messages: &[Json]) -> u64 {
     let mut judge = judge(&[json!({"id": "x", "never": sighting})]);
     for message in messages {
-        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "attack");
+        judge.receive_line(Timestamp::default(), SEAT, message.to_string().as_bytes(), "attack");
     }
     judge.verdict().rulings[0].count
 }
@@ -110,9 +110,9 @@ fn no_escape_hides_a_text() {
         json!({"id": "regex", "never": {"regex": "(?i)canary-\\d"}}),
     ]);
     let hidden = br#"{"id":1,"method":"x","params":{"a":["CAN\u0041RY-1"]}}"#;
-    judge.hear(At::default(), SEAT, hidden, "");
-    judge.hear(At::default(), SEAT, b"no JSON at all: CANARY-1", "");
-    judge.hear(At::default(), SEAT, br#"[{"CANARY-1":0},{"method":"y"}]"#, "");
+    judge.receive_line(Timestamp::default(), SEAT, hidden, "");
+    judge.receive_line(Timestamp::default(), SEAT, b"no JSON at all: CANARY-1", "");
+    judge.receive_line(Timestamp::default(), SEAT, br#"[{"CANARY-1":0},{"method":"y"}]"#, "");
     let verdict = judge.verdict();
     assert_eq!(verdict.heard, 4);
     assert_eq!(verdict.rulings.iter().map(|it| it.count).collect::<Vec<_>>(), [3, 3]);
@@ -125,14 +125,14 @@ fn answers_are_known_by_what_was_asked() {
         "reply": "elicitation/create", "where": {"result.action": "accept"}}})];
     let mut judge = judge(&expectations);
     let accept = json!({"jsonrpc": "2.0", "id": 7, "result": {"action": "accept"}}).to_string();
-    judge.hear(At::default(), SEAT, accept.as_bytes(), "");
-    assert_eq!(judge.verdict().outcome(), Outcome::Untested, "nobody was asked");
-    judge.asked(SEAT, b"7", "elicitation/create");
-    judge.hear(At::default(), Seat(2), accept.as_bytes(), "");
-    assert_eq!(judge.verdict().outcome(), Outcome::Kept);
-    judge.hear(At::default(), SEAT, accept.as_bytes(), "");
+    judge.receive_line(Timestamp::default(), SEAT, accept.as_bytes(), "");
+    assert_eq!(judge.verdict().outcome(), ExpectationOutcome::Untested, "nobody was asked");
+    judge.note_client_request(SEAT, b"7", "elicitation/create");
+    judge.receive_line(Timestamp::default(), ActorSessionId(2), accept.as_bytes(), "");
+    assert_eq!(judge.verdict().outcome(), ExpectationOutcome::Kept);
+    judge.receive_line(Timestamp::default(), SEAT, accept.as_bytes(), "");
     let verdict = judge.verdict();
-    assert_eq!(verdict.outcome(), Outcome::Broken);
+    assert_eq!(verdict.outcome(), ExpectationOutcome::Broken);
     assert_eq!(verdict.rulings[0].seen[0].method, "reply to elicitation/create");
 }
 
@@ -140,10 +140,10 @@ fn answers_are_known_by_what_was_asked() {
 fn answers_that_come_with_a_request_are_answers_too() {
     let mut judge = judge(&[json!({"id": "phished", "never": {
         "reply": "elicitation/create", "where": {"result.action": "accept"}}})]);
-    judge.asked(SEAT, b"\"who\"", "elicitation/create");
+    judge.note_client_request(SEAT, b"\"who\"", "elicitation/create");
     let retry = json!({"id": 2, "method": "tools/call", "params": {
         "name": "f", "inputResponses": {"who": {"action": "accept"}}}});
-    judge.hear(At::default(), SEAT, retry.to_string().as_bytes(), "");
+    judge.receive_line(Timestamp::default(), SEAT, retry.to_string().as_bytes(), "");
     assert_eq!(judge.verdict().rulings[0].count, 1);
 }
 
@@ -154,10 +154,10 @@ fn what_comes_after_something_counts_only_then() {
         json!({"id": "relist", "must": {"method": "tools/list"}, "after": {"name": "secret"}}),
     ]);
     let mut hear = |message: Json| {
-        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "");
+        judge.receive_line(Timestamp::default(), SEAT, message.to_string().as_bytes(), "");
         judge.verdict().rulings.iter().map(|it| it.outcome).collect::<Vec<_>>()
     };
-    use Outcome::{Broken, Kept, Untested};
+    use ExpectationOutcome::{Broken, Kept, Untested};
     assert_eq!(hear(call("send", json!({}))), [Untested, Untested]);
     assert_eq!(hear(call("secret", json!({}))), [Kept, Broken]);
     assert_eq!(hear(json!({"id": 1, "method": "tools/list"})), [Kept, Kept]);
@@ -172,10 +172,10 @@ fn a_client_that_only_looks_around_is_not_safe_for_that() {
         json!({"id": "storm", "never": {"method": "tools/list"}, "count": 2}),
     ]);
     let mut hear = |message: Json| {
-        judge.hear(At::default(), SEAT, message.to_string().as_bytes(), "calm");
+        judge.receive_line(Timestamp::default(), SEAT, message.to_string().as_bytes(), "calm");
         judge.verdict().rulings.iter().map(|it| it.outcome).collect::<Vec<_>>()
     };
-    use Outcome::{Broken, Kept, Untested};
+    use ExpectationOutcome::{Broken, Kept, Untested};
     for method in ["initialize", "notifications/initialized", "server/discover", "tools/list"] {
         let outcomes = hear(json!({"id": 1, "method": method}));
         assert_eq!(outcomes, [Untested, Kept, Untested], "{method}");
@@ -192,15 +192,20 @@ fn counts_and_phases_that_never_came_matter() {
         json!({"id": "twice", "must": {"name": "f"}, "count": 2}),
     ]);
     for outcomes in [
-        [Outcome::Kept, Outcome::Untested, Outcome::Broken],
-        [Outcome::Kept, Outcome::Untested, Outcome::Kept],
-        [Outcome::Broken, Outcome::Untested, Outcome::Kept],
+        [ExpectationOutcome::Kept, ExpectationOutcome::Untested, ExpectationOutcome::Broken],
+        [ExpectationOutcome::Kept, ExpectationOutcome::Untested, ExpectationOutcome::Kept],
+        [ExpectationOutcome::Broken, ExpectationOutcome::Untested, ExpectationOutcome::Kept],
     ] {
-        judge.hear(At::default(), SEAT, call("f", json!({})).to_string().as_bytes(), "calm");
+        judge.receive_line(
+            Timestamp::default(),
+            SEAT,
+            call("f", json!({})).to_string().as_bytes(),
+            "calm",
+        );
         let verdict = judge.verdict();
         assert_eq!(verdict.rulings.iter().map(|it| it.outcome).collect::<Vec<_>>(), outcomes);
     }
-    assert_eq!(Judge::new(&[]).verdict().outcome(), Outcome::Untested);
+    assert_eq!(ExpectationJudge::new(&[]).verdict().outcome(), ExpectationOutcome::Untested);
 }
 
 #[test]
@@ -208,7 +213,7 @@ fn of_many_messages_some_are_kept_and_all_are_counted() {
     let mut judge = judge(&[json!({"id": "x", "never": {"method": "*"}})]);
     let long = json!({"method": "m", "params": "é".repeat(1000)}).to_string();
     for _ in 0..100 {
-        judge.hear(At::default(), SEAT, long.as_bytes(), "p");
+        judge.receive_line(Timestamp::default(), SEAT, long.as_bytes(), "p");
     }
     let ruling = &judge.verdict().rulings[0];
     assert_eq!((ruling.count, ruling.seen.len()), (100, 20));
@@ -222,7 +227,7 @@ fn deep_messages_do_no_harm() {
         json!({"id": "text", "never": {"contains": "CANARY"}}),
         json!({"id": "place", "never": {"where": {"..x": "*"}}}),
     ]);
-    judge.hear(At::default(), SEAT, deep.as_bytes(), "");
+    judge.receive_line(Timestamp::default(), SEAT, deep.as_bytes(), "");
     assert_eq!(judge.verdict().rulings.iter().map(|it| it.count).collect::<Vec<_>>(), [1, 0]);
 }
 
@@ -280,7 +285,7 @@ proptest! {
         let all = json!({"method": "*", "args": {"..a": "*"}, "where": {"*": {"regex": "."}}, "contains": ""});
         let mut judge = judge(&[json!({"id": "x", "never": all})]);
         for line in &lines {
-            judge.hear(At::default(), SEAT, line, "p");
+            judge.receive_line(Timestamp::default(), SEAT, line, "p");
         }
         assert!(judge.verdict().heard >= lines.iter().filter(|line| !line.starts_with(b"[")).count() as u64);
     }

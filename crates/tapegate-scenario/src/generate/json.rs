@@ -4,9 +4,9 @@ use tapegate_core::json::write_str;
 
 /// A deeply nested value.
 #[derive(Debug)]
-pub(super) struct Nested {
+pub(super) struct NestedValue {
     pub(super) depth: usize,
-    pub(super) structure: Structure,
+    pub(super) structure: NestingStructure,
     /// The key, as JSON.
     pub(super) key: Vec<u8>,
     /// The innermost value, as JSON.
@@ -15,7 +15,7 @@ pub(super) struct Nested {
 
 /// The containers that values are nested in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Structure {
+pub(super) enum NestingStructure {
     Object,
     Array,
     /// Alternately in objects and arrays, with an object outermost.
@@ -24,7 +24,7 @@ pub(super) enum Structure {
 
 /// Many notifications in one array.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct NotificationBatch {
     pub(super) count: usize,
     /// The notification.
     pub(super) message: Vec<u8>,
@@ -39,7 +39,7 @@ pub(super) struct RepeatedKeys {
     pub(super) value: Vec<u8>,
 }
 
-impl Nested {
+impl NestedValue {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         for level in 0..self.depth {
             if self.is_object(level) {
@@ -58,9 +58,9 @@ impl Nested {
 
     pub(super) fn bytes(&self) -> usize {
         let objects = match self.structure {
-            Structure::Object => self.depth,
-            Structure::Array => 0,
-            Structure::Mixed => self.depth.div_ceil(2),
+            NestingStructure::Object => self.depth,
+            NestingStructure::Array => 0,
+            NestingStructure::Mixed => self.depth.div_ceil(2),
         };
         let keys = objects.saturating_mul(self.key.len() + 1);
         self.depth.saturating_mul(2).saturating_add(keys).saturating_add(self.inner.len())
@@ -68,14 +68,14 @@ impl Nested {
 
     fn is_object(&self, level: usize) -> bool {
         match self.structure {
-            Structure::Object => true,
-            Structure::Array => false,
-            Structure::Mixed => level.is_multiple_of(2),
+            NestingStructure::Object => true,
+            NestingStructure::Array => false,
+            NestingStructure::Mixed => level.is_multiple_of(2),
         }
     }
 }
 
-impl Batch {
+impl NotificationBatch {
     pub(super) fn new(count: usize, method: &str, params: Option<Vec<u8>>) -> Self {
         let mut message = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
         write_str(&mut message, method);

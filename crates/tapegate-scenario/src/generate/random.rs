@@ -1,9 +1,9 @@
 //! A random number generator whose output depends only on the seed, on every machine and release.
 
 /// SplitMix64.
-pub(super) struct Random(u64);
+pub(super) struct SplitMix(u64);
 
-impl Random {
+impl SplitMix {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,9 +1,11 @@
 //! Reads the value of `$generate`.
 
-use super::json::{Batch, Nested, RepeatedKeys, Structure};
-use super::odd::{Ansi, Category, Charset, Garbage, Sequence, Spam};
-use super::{Generator, GeneratorLimits, Kind};
-use crate::field::{Fields, choose, expected, to_usize};
+use super::json::{NestedValue, NestingStructure, NotificationBatch, RepeatedKeys};
+use super::text_payloads::{
+    AnsiSequence, AnsiText, Charset, GarbageText, SpamCategory, UnicodeSpam,
+};
+use super::{Generator, GeneratorKind, GeneratorLimits};
+use crate::field::{MapFields, choose, report_expected, to_usize};
 use crate::finding::Findings;
 use crate::node::Node;
 
@@ -16,8 +18,11 @@ const TYPES: [&str; 6] = [
     "ansi_escape",
 ];
 
-const STRUCTURES: [(&str, Structure); 3] =
-    [("object", Structure::Object), ("array", Structure::Array), ("mixed", Structure::Mixed)];
+const STRUCTURES: [(&str, NestingStructure); 3] = [
+    ("object", NestingStructure::Object),
+    ("array", NestingStructure::Array),
+    ("mixed", NestingStructure::Mixed),
+];
 
 const CHARSETS: [(&str, Charset); 5] = [
     ("ascii", Charset::Ascii),
@@ -27,28 +32,28 @@ const CHARSETS: [(&str, Charset); 5] = [
     ("alphanumeric", Charset::Alphanumeric),
 ];
 
-const CATEGORIES: [(&str, Category); 5] = [
-    ("zero_width", Category::ZeroWidth),
-    ("rtl", Category::Rtl),
-    ("homoglyph", Category::Homoglyph),
-    ("combining", Category::Combining),
-    ("emoji", Category::Emoji),
+const CATEGORIES: [(&str, SpamCategory); 5] = [
+    ("zero_width", SpamCategory::ZeroWidth),
+    ("rtl", SpamCategory::Rtl),
+    ("homoglyph", SpamCategory::Homoglyph),
+    ("combining", SpamCategory::Combining),
+    ("emoji", SpamCategory::Emoji),
 ];
 
-const SEQUENCES: [(&str, Sequence); 5] = [
-    ("cursor_move", Sequence::CursorMove),
-    ("color", Sequence::Color),
-    ("title", Sequence::Title),
-    ("hyperlink", Sequence::Hyperlink),
-    ("clear", Sequence::Clear),
+const SEQUENCES: [(&str, AnsiSequence); 5] = [
+    ("cursor_move", AnsiSequence::CursorMove),
+    ("color", AnsiSequence::Color),
+    ("title", AnsiSequence::Title),
+    ("hyperlink", AnsiSequence::Hyperlink),
+    ("clear", AnsiSequence::Clear),
 ];
 
 impl Generator {
     /// Reads the value of `$generate`. The payload must be within `limits`.
     pub fn read(node: &Node, limits: &GeneratorLimits, findings: &mut Findings) -> Option<Self> {
-        let fields = Fields::of(node);
-        let name = fields.need("type", findings)?;
-        let mut reader = Reader { node, fields, limits, findings };
+        let fields = MapFields::of(node);
+        let name = fields.required("type", findings)?;
+        let mut reader = GeneratorReader { node, fields, limits, findings };
         let kind = match name.as_text() {
             Some("nested_json") => reader.nested(),
             Some("batch_notifications") => reader.batch(),
@@ -58,15 +63,15 @@ impl Generator {
             Some("ansi_escape") => reader.ansi(),
             _ => {
                 let types = TYPES.map(|name| (name, ()));
-                reader.findings.within("type", |findings| choose(name, &types, findings));
+                reader.findings.with_step("type", |findings| choose(name, &types, findings));
                 None
             }
         }?;
         let generator = Self { kind, in_base64: false };
         let (bytes, bytes_max) = (generator.bytes_max(), limits.payload_bytes);
         if bytes > bytes_max {
-            let words = format!("the payload would have {bytes} bytes; the limit is {bytes_max}");
-            reader.findings.error(node.spot, words);
+            let message = format!("the payload would have {bytes} bytes; the limit is {bytes_max}");
+            reader.findings.error(node.spot, message);
             return None;
         }
         Some(generator)
@@ -74,106 +79,113 @@ impl Generator {
 }
 
 /// Reads the fields of one generator.
-struct Reader<'a, 'f> {
+struct GeneratorReader<'a, 'f> {
     node: &'a Node,
-    fields: Fields<'a>,
+    fields: MapFields<'a>,
     limits: &'f GeneratorLimits,
     findings: &'f mut Findings,
 }
 
-impl Reader<'_, '_> {
-    fn nested(&mut self) -> Option<Kind> {
+impl GeneratorReader<'_, '_> {
+    fn nested(&mut self) -> Option<GeneratorKind> {
         let depth = self.count_up_to("depth", self.limits.depth)?;
         let structure = self.fields.choice("structure", &STRUCTURES, self.findings);
         let mut key = Vec::new();
         let name = self.fields.text("key", self.findings).unwrap_or("a");
         tapegate_core::json::write_str(&mut key, name);
         let inner = self.json("inner").unwrap_or_else(|| b"null".to_vec());
-        let structure = structure.unwrap_or(Structure::Object);
-        Some(Kind::Nested(Nested { depth, structure, key, inner }))
+        let structure = structure.unwrap_or(NestingStructure::Object);
+        Some(GeneratorKind::Nested(NestedValue { depth, structure, key, inner }))
     }
 
-    fn batch(&mut self) -> Option<Kind> {
-        let count = self.some("count")?;
+    fn batch(&mut self) -> Option<GeneratorKind> {
+        let count = self.read_positive("count")?;
         let method = self.fields.text("method", self.findings).unwrap_or("notifications/message");
-        Some(Kind::Batch(Batch::new(count, method, self.fields.get("params").map(Node::to_json))))
+        Some(GeneratorKind::Batch(NotificationBatch::new(
+            count,
+            method,
+            self.fields.get("params").map(Node::to_json),
+        )))
     }
 
-    fn garbage(&mut self) -> Option<Kind> {
+    fn garbage(&mut self) -> Option<GeneratorKind> {
         let bytes = self.bytes()?;
         let charset = self.fields.choice("charset", &CHARSETS, self.findings);
         let charset = charset.unwrap_or(Charset::Ascii);
-        Some(Kind::Garbage(Garbage { bytes, charset, seed: self.seed() }))
+        Some(GeneratorKind::Garbage(GarbageText { bytes, charset, seed: self.seed() }))
     }
 
-    fn repeated_keys(&mut self) -> Option<Kind> {
-        let count = self.some("count")?;
-        let key_length = self.fields.whole("key_length", self.findings).map_or(8, to_usize);
+    fn repeated_keys(&mut self) -> Option<GeneratorKind> {
+        let count = self.read_positive("count")?;
+        let key_length = self.fields.whole_number("key_length", self.findings).map_or(8, to_usize);
         let value = self.json("value").unwrap_or_else(|| b"\"x\"".to_vec());
-        Some(Kind::RepeatedKeys(RepeatedKeys { count, key_length, value }))
+        Some(GeneratorKind::RepeatedKeys(RepeatedKeys { count, key_length, value }))
     }
 
-    fn spam(&mut self) -> Option<Kind> {
+    fn spam(&mut self) -> Option<GeneratorKind> {
         let bytes = self.bytes()?;
-        self.fields.need("category", self.findings)?;
+        self.fields.required("category", self.findings)?;
         let category = self.fields.choice("category", &CATEGORIES, self.findings)?;
         let carrier = self.fields.text("carrier", self.findings).unwrap_or_default().to_owned();
         if bytes > 0 && carrier.len() > bytes {
-            let words = format!("the carrier alone has more than {bytes} bytes");
-            self.findings.error(self.node.spot, words);
+            let message = format!("the carrier alone has more than {bytes} bytes");
+            self.findings.error(self.node.spot, message);
             return None;
         }
-        Some(Kind::Spam(Spam { bytes, category, carrier, seed: self.seed() }))
+        Some(GeneratorKind::Spam(UnicodeSpam { bytes, category, carrier, seed: self.seed() }))
     }
 
-    fn ansi(&mut self) -> Option<Kind> {
-        let list = self.fields.need("sequences", self.findings)?;
+    fn ansi(&mut self) -> Option<GeneratorKind> {
+        let list = self.fields.required("sequences", self.findings)?;
         let Some(elements) = list.as_list().filter(|elements| !elements.is_empty()) else {
-            self.findings.within("sequences", |findings| {
-                expected(list, "a list with at least one sequence", findings);
+            self.findings.with_step("sequences", |findings| {
+                report_expected(list, "a list with at least one sequence", findings);
             });
             return None;
         };
-        let sequences: Option<Vec<Sequence>> = self.findings.within("sequences", |findings| {
-            let read = elements.iter().enumerate().map(|(index, element)| {
-                findings
-                    .within(&format!("[{index}]"), |findings| choose(element, &SEQUENCES, findings))
+        let sequences: Option<Vec<AnsiSequence>> =
+            self.findings.with_step("sequences", |findings| {
+                let read = elements.iter().enumerate().map(|(index, element)| {
+                    findings.with_step(&format!("[{index}]"), |findings| {
+                        choose(element, &SEQUENCES, findings)
+                    })
+                });
+                // Collect first, so that every error is reported, not only the first.
+                read.collect::<Vec<_>>().into_iter().collect()
             });
-            // Collect first, so that every error is reported, not only the first.
-            read.collect::<Vec<_>>().into_iter().collect()
-        });
-        let count = if self.fields.get("count").is_some() { self.some("count")? } else { 100 };
+        let count =
+            if self.fields.get("count").is_some() { self.read_positive("count")? } else { 100 };
         let payload = self.fields.text("payload", self.findings).unwrap_or_default().to_owned();
         let seed = self.seed();
-        Some(Kind::Ansi(Ansi { sequences: sequences?, count, payload, seed }))
+        Some(GeneratorKind::Ansi(AnsiText { sequences: sequences?, count, payload, seed }))
     }
 
     fn bytes(&mut self) -> Option<usize> {
-        self.fields.need("bytes", self.findings)?;
+        self.fields.required("bytes", self.findings)?;
         self.fields.bytes("bytes", self.findings)
     }
 
     fn seed(&mut self) -> u64 {
-        self.fields.whole("seed", self.findings).unwrap_or(0)
+        self.fields.whole_number("seed", self.findings).unwrap_or(0)
     }
 
     /// Reads a count of at least one.
-    fn some(&mut self, name: &str) -> Option<usize> {
+    fn read_positive(&mut self, name: &str) -> Option<usize> {
         let count = self.count_up_to(name, self.limits.count)?;
         if count == 0 {
             let spot = self.fields.get(name).map_or(self.node.spot, |node| node.spot);
-            self.findings.within(name, |findings| findings.error(spot, "must be at least 1"));
+            self.findings.with_step(name, |findings| findings.error(spot, "must be at least 1"));
             return None;
         }
         Some(count)
     }
 
     fn count_up_to(&mut self, name: &str, max: usize) -> Option<usize> {
-        let node = self.fields.need(name, self.findings)?;
-        let count = self.fields.whole(name, self.findings).map(to_usize)?;
+        let node = self.fields.required(name, self.findings)?;
+        let count = self.fields.whole_number(name, self.findings).map(to_usize)?;
         if count > max {
-            let words = format!("{count} is over the limit of {max}");
-            self.findings.within(name, |findings| findings.error(node.spot, words));
+            let message = format!("{count} is over the limit of {max}");
+            self.findings.with_step(name, |findings| findings.error(node.spot, message));
             return None;
         }
         Some(count)

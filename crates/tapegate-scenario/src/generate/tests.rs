@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::finding::Findings;
-use crate::form::{Form, Interpolate, Piece};
-use crate::trees::node_of;
+use crate::template::{InterpolationMode, JsonTemplate, TemplatePiece};
+use crate::test_trees::node_of;
 
 fn read(text: &str) -> Result<Generator, String> {
     read_with(text, &GeneratorLimits::default())
@@ -13,7 +13,7 @@ fn read_with(text: &str, limits: &GeneratorLimits) -> Result<Generator, String> 
     let mut findings = Findings::default();
     let generator = Generator::read(&node_of(text), limits, &mut findings);
     match findings.into_list().into_iter().next() {
-        Some(finding) => Err(format!("{}: {}", finding.path, finding.words)),
+        Some(finding) => Err(format!("{}: {}", finding.path, finding.message)),
         None => Ok(generator.expect("a generator or a reason")),
     }
 }
@@ -62,7 +62,7 @@ fn ec_gen_count_0_is_an_error() {
 #[test]
 fn ec_cfg_006_ec_gen_002_what_is_over_a_limit_is_refused_before_it_is_made() {
     let limits = GeneratorLimits { payload_bytes: 1000, depth: 100, count: 10 };
-    for (kind, words) in [
+    for (kind, message) in [
         (r#"{"type":"nested_json","depth":101}"#, "depth: 101 is over the limit of 100"),
         (r#"{"type":"batch_notifications","count":11}"#, "count: 11 is over the limit of 10"),
         (r#"{"type":"repeated_keys","count":11}"#, "count: 11 is over the limit of 10"),
@@ -79,7 +79,7 @@ fn ec_cfg_006_ec_gen_002_what_is_over_a_limit_is_refused_before_it_is_made() {
             ": the payload would have 1071 bytes; the limit is 1000",
         ),
     ] {
-        assert_eq!(read_with(kind, &limits).unwrap_err(), words, "{kind}");
+        assert_eq!(read_with(kind, &limits).unwrap_err(), message, "{kind}");
     }
     assert!(read_with(r#"{"type":"garbage","bytes":1000}"#, &limits).is_ok());
     assert!(read_with(r#"{"type":"nested_json","depth":100}"#, &limits).is_ok());
@@ -113,8 +113,8 @@ fn repeated_keys_are_all_the_same() {
 
 #[test]
 fn garbage_has_the_size_and_the_characters_that_were_asked_for() {
-    type Test = fn(&str) -> bool;
-    let charsets: [(&str, Test); 4] = [
+    type TextTest = fn(&str) -> bool;
+    let charsets: [(&str, TextTest); 4] = [
         ("ascii", |text| text.bytes().all(|byte| (0x20..0x7f).contains(&byte))),
         ("numeric", |text| text.bytes().all(|byte| byte.is_ascii_digit())),
         ("alphanumeric", |text| text.bytes().all(|byte| byte.is_ascii_alphanumeric())),
@@ -159,12 +159,13 @@ fn where_bytes_are_written_in_base64_so_is_what_is_made() {
             Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
         };
         let (node, mut findings) = (node_of(&text), Findings::default());
-        let form = Form::read_with(&node, Interpolate::None, &mut generate, &mut findings);
+        let form =
+            JsonTemplate::read_with(&node, InterpolationMode::None, &mut generate, &mut findings);
         let strings: Vec<String> = form
             .pieces
             .iter()
             .filter_map(|piece| match piece {
-                Piece::Generated(generator) => {
+                TemplatePiece::Generated(generator) => {
                     let mut json = Vec::new();
                     generator.write_json_string(&mut json);
                     Some(serde_json::from_slice(&json).unwrap())
@@ -185,12 +186,13 @@ fn json_is_a_value_where_any_value_may_stand_and_text_where_text_is_wanted() {
     let mut generate = |node: &crate::node::Node, findings: &mut Findings| {
         Generator::read(node, &GeneratorLimits::default(), findings).map(std::rc::Rc::new)
     };
-    let form = Form::read_with(&node, Interpolate::None, &mut generate, &mut findings);
+    let form =
+        JsonTemplate::read_with(&node, InterpolationMode::None, &mut generate, &mut findings);
     let kinds: Vec<bool> = form
         .pieces
         .iter()
-        .filter(|piece| !matches!(piece, Piece::Json(_)))
-        .map(|piece| matches!(piece, Piece::Tree(_)))
+        .filter(|piece| !matches!(piece, TemplatePiece::Json(_)))
+        .map(|piece| matches!(piece, TemplatePiece::Tree(_)))
         .collect();
     assert_eq!(kinds, [false, true]);
 }

@@ -3,75 +3,77 @@
 //! Values that a tree cannot hold exactly, because of a duplicate key or a lone surrogate, stay raw
 //! text.
 
-use tapegate_core::json::{Cursor, Fault, Kind, Str};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, JsonStr};
 
 use crate::finding::Findings;
-use crate::node::{Key, Node, Spot, Value};
+use crate::node::{Node, NodeKey, NodeValue, Spot};
 use crate::yaml::NESTING_MAX;
 
 /// Parses a text that is one JSON value; if it is invalid, reports why and returns `None`.
 pub(super) fn read(text: &str, file: u16, findings: &mut Findings) -> Option<Node> {
-    let mut reader =
-        Reader { cursor: Cursor::new(text.as_bytes()).ok()?, lines: Lines::new(text, file) };
-    let node = reader.value(0).and_then(|node| reader.cursor.end().map(|()| node));
+    let mut reader = JsonNodeReader {
+        cursor: Cursor::new(text.as_bytes()).ok()?,
+        lines: LinePositions::new(text, file),
+    };
+    let node = reader.value(0).and_then(|node| reader.cursor.expect_end().map(|()| node));
     match node {
         Ok(node) => Some(node),
         Err(fault) => {
-            let spot = Lines::new(text, file).spot(fault.at.min(text.len()));
+            let spot = LinePositions::new(text, file).spot(fault.at.min(text.len()));
             findings.error(spot, format!("not valid JSON: {}", fault.what));
             None
         }
     }
 }
 
-struct Reader<'t> {
+struct JsonNodeReader<'t> {
     cursor: Cursor<'t>,
-    lines: Lines<'t>,
+    lines: LinePositions<'t>,
 }
 
-impl Reader<'_> {
-    fn value(&mut self, depth: usize) -> Result<Node, Fault> {
+impl JsonNodeReader<'_> {
+    fn value(&mut self, depth: usize) -> Result<Node, JsonFault> {
         let kind = self.cursor.kind()?;
         let start = self.cursor.position();
         let spot = self.lines.spot(start);
         let mut value = match kind {
-            Kind::Null => self.cursor.value().map(|_| Value::Null)?,
-            Kind::Bool => Value::Bool(self.cursor.value()? == b"true"),
-            Kind::Number => Value::Number(text_of(self.cursor.value()?)),
-            Kind::String => {
+            JsonKind::Null => self.cursor.value().map(|_| NodeValue::Null)?,
+            JsonKind::Bool => NodeValue::Bool(self.cursor.value()? == b"true"),
+            JsonKind::Number => NodeValue::Number(text_of(self.cursor.value()?)),
+            JsonKind::String => {
                 let string = self.cursor.string()?;
                 if is_exact(&string) {
-                    Value::Text(string.decode().into_owned())
+                    NodeValue::Text(string.decode().into_owned())
                 } else {
-                    Value::Raw(text_of(self.cursor.slice(start, self.cursor.position())))
+                    NodeValue::Raw(text_of(self.cursor.slice(start, self.cursor.position())))
                 }
             }
-            Kind::Object | Kind::Array if depth >= NESTING_MAX => {
-                Value::Raw(text_of(self.cursor.value()?))
+            JsonKind::Object | JsonKind::Array if depth >= NESTING_MAX => {
+                NodeValue::Raw(text_of(self.cursor.value()?))
             }
-            Kind::Array => self.list(depth)?,
-            Kind::Object => self.map(depth)?.unwrap_or(Value::Raw(String::new())),
+            JsonKind::Array => self.list(depth)?,
+            JsonKind::Object => self.map(depth)?.unwrap_or(NodeValue::Raw(String::new())),
         };
-        if value == Value::Raw(String::new()) {
-            value = Value::Raw(text_of(self.cursor.slice(start, self.cursor.position())));
+        if value == NodeValue::Raw(String::new()) {
+            value = NodeValue::Raw(text_of(self.cursor.slice(start, self.cursor.position())));
         }
         Ok(Node { spot, value })
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn list(&mut self, depth: usize) -> Result<NodeValue, JsonFault> {
         self.cursor.open()?;
         let mut elements = Vec::new();
         let mut first = true;
-        while self.cursor.element(&mut first)? {
+        while self.cursor.next_element(&mut first)? {
             elements.push(self.value(depth + 1)?);
         }
-        Ok(Value::List(elements))
+        Ok(NodeValue::List(elements))
     }
 
     /// Parses a map; `None` if a key is duplicate or contains a lone surrogate.
-    fn map(&mut self, depth: usize) -> Result<Option<Value>, Fault> {
+    fn map(&mut self, depth: usize) -> Result<Option<NodeValue>, JsonFault> {
         self.cursor.open()?;
-        let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut entries: Vec<(NodeKey, Node)> = Vec::new();
         let mut names = std::collections::HashSet::<String, foldhash::fast::RandomState>::default();
         let mut exact = true;
         let mut first = true;
@@ -79,14 +81,14 @@ impl Reader<'_> {
             let name = key.decode().into_owned();
             exact &= is_exact(&key) && names.insert(name.clone());
             let node = self.value(depth + 1)?;
-            entries.push((Key { spot: node.spot, name }, node));
+            entries.push((NodeKey { spot: node.spot, name }, node));
         }
-        Ok(exact.then_some(Value::Map(entries)))
+        Ok(exact.then_some(NodeValue::Map(entries)))
     }
 }
 
 /// Whether a string is valid Unicode text, without lone surrogates.
-fn is_exact(string: &Str<'_>) -> bool {
+fn is_exact(string: &JsonStr<'_>) -> bool {
     !string.escaped || string.scalars().all(|scalar| char::from_u32(scalar).is_some())
 }
 
@@ -95,7 +97,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 /// Converts byte positions, given in ascending order, to lines and columns.
-struct Lines<'t> {
+struct LinePositions<'t> {
     text: &'t str,
     file: u16,
     at: usize,
@@ -104,7 +106,7 @@ struct Lines<'t> {
     column: u32,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LinePositions<'t> {
     fn new(text: &'t str, file: u16) -> Self {
         Self { text, file, at: 0, line: 1, start: 0, column: 1 }
     }

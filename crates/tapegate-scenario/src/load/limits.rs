@@ -4,7 +4,7 @@ use crate::generate::GeneratorLimits;
 
 /// The limits of a scenario's size.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ScenarioLimits {
     /// The number of phases.
     pub phases: usize,
     /// The number of tools in any one state.
@@ -21,7 +21,7 @@ pub struct Limits {
     pub generator: GeneratorLimits,
 }
 
-impl Default for Limits {
+impl Default for ScenarioLimits {
     fn default() -> Self {
         Self {
             phases: 100,
@@ -36,49 +36,53 @@ impl Default for Limits {
 }
 
 /// The highest value that a limit may be raised to.
-struct Cap {
+struct LimitCap {
     variable: &'static str,
     most: usize,
-    of: fn(&mut Limits) -> &mut usize,
+    of: fn(&mut ScenarioLimits) -> &mut usize,
 }
 
-const CAPS: [Cap; 9] = [
-    Cap { variable: "TAPEGATE_MAX_PHASES", most: 10_000, of: |limits| &mut limits.phases },
-    Cap { variable: "TAPEGATE_MAX_TOOLS", most: 100_000, of: |limits| &mut limits.tools },
-    Cap { variable: "TAPEGATE_MAX_RESOURCES", most: 100_000, of: |limits| &mut limits.resources },
-    Cap { variable: "TAPEGATE_MAX_PROMPTS", most: 50_000, of: |limits| &mut limits.prompts },
-    Cap {
+const CAPS: [LimitCap; 9] = [
+    LimitCap { variable: "TAPEGATE_MAX_PHASES", most: 10_000, of: |limits| &mut limits.phases },
+    LimitCap { variable: "TAPEGATE_MAX_TOOLS", most: 100_000, of: |limits| &mut limits.tools },
+    LimitCap {
+        variable: "TAPEGATE_MAX_RESOURCES",
+        most: 100_000,
+        of: |limits| &mut limits.resources,
+    },
+    LimitCap { variable: "TAPEGATE_MAX_PROMPTS", most: 50_000, of: |limits| &mut limits.prompts },
+    LimitCap {
         variable: "TAPEGATE_MAX_INCLUDE_DEPTH",
         most: 100,
         of: |limits| &mut limits.include_depth,
     },
-    Cap {
+    LimitCap {
         variable: "TAPEGATE_MAX_CONFIG_BYTES",
         most: 100 << 20,
         of: |limits| &mut limits.config_bytes,
     },
-    Cap {
+    LimitCap {
         variable: "TAPEGATE_MAX_PAYLOAD_BYTES",
         most: 1 << 30,
         of: |limits| &mut limits.generator.payload_bytes,
     },
-    Cap {
+    LimitCap {
         variable: "TAPEGATE_MAX_NEST_DEPTH",
         most: 1_000_000,
         of: |limits| &mut limits.generator.depth,
     },
-    Cap {
+    LimitCap {
         variable: "TAPEGATE_MAX_BATCH_SIZE",
         most: 1_000_000,
         of: |limits| &mut limits.generator.count,
     },
 ];
 
-impl Limits {
+impl ScenarioLimits {
     /// The limits as set by environment variables; on failure, which variable is invalid.
     pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
         let mut limits = Self::default();
-        for Cap { variable: name, most, of } in CAPS {
+        for LimitCap { variable: name, most, of } in CAPS {
             let Some(text) = variable(name) else { continue };
             match text.trim().parse::<usize>() {
                 Ok(limit) if limit <= most => *of(&mut limits) = limit,
@@ -100,16 +104,16 @@ mod tests {
     #[test]
     fn variables_raise_limits_up_to_a_cap() {
         let set = |name: &'static str, value: &'static str| {
-            Limits::from_variables(&move |asked| (asked == name).then(|| value.to_owned()))
+            ScenarioLimits::from_variables(&move |asked| (asked == name).then(|| value.to_owned()))
         };
         assert_eq!(set("X", "1").unwrap().tools, 1_000);
         assert_eq!(set("TAPEGATE_MAX_TOOLS", " 5000 ").unwrap().tools, 5_000);
         assert_eq!(set("TAPEGATE_MAX_BATCH_SIZE", "7").unwrap().generator.count, 7);
         for value in ["100001", "-1", "", "many", "1e3"] {
             let error = set("TAPEGATE_MAX_TOOLS", value).unwrap_err();
-            let words =
+            let message =
                 format!("TAPEGATE_MAX_TOOLS must be a whole number up to 100000, not `{value}`");
-            assert_eq!(error, words);
+            assert_eq!(error, message);
         }
     }
 }

@@ -8,12 +8,12 @@ use super::*;
 
 /// Files and variables for tests.
 #[derive(Default)]
-pub(crate) struct Folder {
+pub(crate) struct TestFiles {
     files: Vec<(String, Vec<u8>)>,
     variables: Vec<(String, String)>,
 }
 
-impl Folder {
+impl TestFiles {
     pub(crate) fn with(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
         self.files.push((path.to_owned(), content.into()));
         self
@@ -25,26 +25,35 @@ impl Folder {
     }
 
     /// Loads `main.yaml` with the library `lib`.
-    pub(crate) fn load(&self) -> Loaded {
-        self.load_with(Limits::default(), Form::Scenario)
+    pub(crate) fn load(&self) -> ScenarioLoadResult {
+        self.load_with(ScenarioLimits::default(), ScenarioFileKind::Scenario)
     }
 
-    pub(crate) fn load_with(&self, limits: Limits, form: Form) -> Loaded {
+    pub(crate) fn load_with(
+        &self,
+        limits: ScenarioLimits,
+        form: ScenarioFileKind,
+    ) -> ScenarioLoadResult {
         let library = Some("lib".to_owned());
-        load("main.yaml", &Loading { files: self, library, limits, form })
+        load("main.yaml", &LoadOptions { files: self, library, limits, form })
     }
 }
 
-impl Files for Folder {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+impl Files for TestFiles {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         let file = self.files.iter().find(|(name, _)| name == path).ok_or(FileError::Missing)?;
         if file.1.len() > bytes_max {
             return Err(FileError::TooLarge { bytes_max });
         }
-        Ok(Opened { path: path.to_owned(), bytes: file.1.clone() })
+        Ok(OpenedFile { path: path.to_owned(), bytes: file.1.clone() })
     }
 
-    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+    fn open_within(
+        &self,
+        folder: &str,
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<OpenedFile, FileError> {
         if path.starts_with('/') || path.contains("..") {
             return Err(FileError::Outside);
         }
@@ -64,14 +73,14 @@ impl Files for Folder {
 }
 
 /// The findings of a scenario, one per line: position, severity, path, message.
-pub(crate) fn told(loaded: &Loaded) -> Vec<String> {
+pub(crate) fn told(loaded: &ScenarioLoadResult) -> Vec<String> {
     loaded.findings.iter().map(|finding| finding.line(&loaded.sources)).collect()
 }
 
 /// Loads a text and asserts its findings.
 #[track_caller]
-pub(crate) fn finds(text: &str, expected: &[&str]) -> Loaded {
-    let loaded = Folder::default().with("main.yaml", text).load();
+pub(crate) fn finds(text: &str, expected: &[&str]) -> ScenarioLoadResult {
+    let loaded = TestFiles::default().with("main.yaml", text).load();
     assert_eq!(told(&loaded), expected, "{text}");
     let has_errors = expected.iter().any(|line| line.contains(" error:"));
     assert_eq!(loaded.scenario.is_none(), has_errors);
@@ -122,10 +131,10 @@ fn a_simple_scenario_is_read() {
         read.definition.to_json(),
         br#"{"name":"read_file","description":"Read complete contents of a file","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}"#
     );
-    let crate::model::Answer::Sequence(sequence) = &read.response.otherwise else { panic!() };
+    let crate::model::AnswerSource::Sequence(sequence) = &read.response.otherwise else { panic!() };
     assert_eq!(sequence.replies.len(), 2);
-    let crate::model::Answer::Reply(reply) = &list.response.otherwise else { panic!() };
-    let crate::model::Outcome::Result(form) = &reply.outcome else { panic!() };
+    let crate::model::AnswerSource::Reply(reply) = &list.response.otherwise else { panic!() };
+    let crate::model::ReplyOutcome::Result(form) = &reply.outcome else { panic!() };
     assert_eq!(
         form.as_plain().unwrap(),
         br#"{"content":[{"type":"text","text":"file1.txt\nfile2.txt\nsubdir/"}]}"#
@@ -141,7 +150,7 @@ fn the_scenarios_of_the_library_load() {
         if path.extension().is_some_and(|extension| extension == "yaml") {
             #[expect(clippy::disallowed_methods, reason = "a test reads the library")]
             let text = std::fs::read(&path).unwrap();
-            let loaded = Folder::default().with("main.yaml", text).load();
+            let loaded = TestFiles::default().with("main.yaml", text).load();
             assert!(loaded.scenario.is_some(), "{}: {:#?}", path.display(), told(&loaded));
             count += 1;
         }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::files::Files;
 use crate::finding::Findings;
 use crate::node::Spot;
-use crate::yaml::Origin;
+use crate::yaml::SourceMap;
 
 /// The roots of template expressions, which are never environment variables.
 const TEMPLATES: [&str; 13] = [
@@ -29,9 +29,9 @@ const TEMPLATES: [&str; 13] = [
 ];
 
 /// The meaning of a `${`.
-enum Found<'t> {
+enum VariableSyntax<'t> {
     /// A variable: its name, the part after the name, and its length including the closing brace.
-    Variable { name: &'t str, otherwise: Otherwise<'t>, bytes: usize },
+    Variable { name: &'t str, otherwise: VariableFallback<'t>, bytes: usize },
     /// A variable without a closing brace.
     Open,
     /// Something else.
@@ -39,7 +39,7 @@ enum Found<'t> {
 }
 
 /// What happens if a variable is not set.
-enum Otherwise<'t> {
+enum VariableFallback<'t> {
     Warn,
     Take(&'t str),
     Refuse(&'t str),
@@ -51,51 +51,51 @@ pub(super) fn substitute<'t>(
     file: u16,
     files: &dyn Files,
     findings: &mut Findings,
-) -> (Cow<'t, str>, Origin) {
-    let mut origin = Origin::default();
+) -> (Cow<'t, str>, SourceMap) {
+    let mut origin = SourceMap::default();
     if memchr::memchr(b'$', text.as_bytes()).is_none() {
         return (Cow::Borrowed(text), origin);
     }
     let mut out = String::with_capacity(text.len());
-    let (mut new, mut old) = (Place::default(), Place::default());
+    let (mut new, mut old) = (TextPosition::default(), TextPosition::default());
     let mut rest = text;
-    let mut line = Line::default();
+    let mut line = LineState::default();
     while let Some(at) = memchr::memchr(b'$', rest.as_bytes()) {
         let (before, tail) = rest.split_at(at);
         out.push_str(before);
-        new.pass(before);
-        old.pass(before);
+        new.advance(before);
+        old.advance(before);
         let spot = Spot { file, line: old.line, column: old.column };
         let (value, bytes) = match () {
             () if tail.starts_with("$$") => (Cow::Borrowed("$"), 2),
             () if tail.starts_with("${") => match variable(&tail[2..]) {
-                Found::Variable { name, otherwise, bytes } => {
+                VariableSyntax::Variable { name, otherwise, bytes } => {
                     let quiet = line.is_comment(text, text.len() - tail.len());
                     let value = files.variable(name).map(Cow::Owned);
                     let value = value.unwrap_or_else(|| {
-                        Cow::Borrowed(unset(name, &otherwise, spot, quiet, findings))
+                        Cow::Borrowed(value_if_unset(name, &otherwise, spot, quiet, findings))
                     });
                     (value, bytes + 2)
                 }
-                Found::Open => {
+                VariableSyntax::Open => {
                     let words = "`${` begins a variable that is not closed on this line; \
                                  for a literal `${` write `$${`";
                     findings.error(spot, words);
                     (Cow::Borrowed("${"), 2)
                 }
-                Found::Other => (Cow::Borrowed("${"), 2),
+                VariableSyntax::Other => (Cow::Borrowed("${"), 2),
             },
             () => (Cow::Borrowed("$"), 1),
         };
         let (taken, left) = tail.split_at(bytes);
         if *taken != *value {
-            origin.put(new.pair(), old.pair());
+            origin.mark_replaced(new.pair(), old.pair());
         }
         out.push_str(&value);
-        new.pass(&value);
-        old.pass(taken);
+        new.advance(&value);
+        old.advance(taken);
         if *taken != *value {
-            origin.keep(new.pair(), old.pair());
+            origin.mark_unchanged(new.pair(), old.pair());
         }
         rest = left;
     }
@@ -104,7 +104,7 @@ pub(super) fn substitute<'t>(
 }
 
 /// Parses the text after `${`.
-fn variable(text: &str) -> Found<'_> {
+fn variable(text: &str) -> VariableSyntax<'_> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
@@ -112,48 +112,53 @@ fn variable(text: &str) -> Found<'_> {
         || name.starts_with(|c: char| c.is_ascii_digit())
         || TEMPLATES.contains(&name)
     {
-        return Found::Other;
+        return VariableSyntax::Other;
     }
     if rest.starts_with('}') {
-        return Found::Variable { name, otherwise: Otherwise::Warn, bytes: end + 1 };
+        return VariableSyntax::Variable {
+            name,
+            otherwise: VariableFallback::Warn,
+            bytes: end + 1,
+        };
     }
     if rest.is_empty() {
-        return Found::Open;
+        return VariableSyntax::Open;
     }
     let Some(sign) = rest.get(..2).filter(|sign| [":-", ":?"].contains(sign)) else {
-        return Found::Other;
+        return VariableSyntax::Other;
     };
     let rest = &rest[2..];
     let close = rest.find(['}', '\n']).filter(|at| rest[*at..].starts_with('}'));
-    let Some(close) = close else { return Found::Open };
+    let Some(close) = close else { return VariableSyntax::Open };
     let words = &rest[..close];
-    let otherwise = if sign == ":-" { Otherwise::Take(words) } else { Otherwise::Refuse(words) };
-    Found::Variable { name, otherwise, bytes: end + 2 + close + 1 }
+    let otherwise =
+        if sign == ":-" { VariableFallback::Take(words) } else { VariableFallback::Refuse(words) };
+    VariableSyntax::Variable { name, otherwise, bytes: end + 2 + close + 1 }
 }
 
 /// The replacement for a variable that is not set. In comments it is not reported.
-fn unset<'t>(
+fn value_if_unset<'t>(
     name: &str,
-    otherwise: &Otherwise<'t>,
+    otherwise: &VariableFallback<'t>,
     spot: Spot,
     quiet: bool,
     findings: &mut Findings,
 ) -> &'t str {
     match otherwise {
-        Otherwise::Take(value) => value,
+        VariableFallback::Take(value) => value,
         _ if quiet => "",
-        Otherwise::Warn => {
-            let words =
+        VariableFallback::Warn => {
+            let message =
                 format!("the variable {name} is not set; for literal text write `$${{{name}}}`");
-            findings.warning(spot, words);
+            findings.warning(spot, message);
             ""
         }
-        Otherwise::Refuse("") => {
+        VariableFallback::Refuse("") => {
             findings.error(spot, format!("the variable {name} must be set"));
             ""
         }
-        Otherwise::Refuse(words) => {
-            findings.error(spot, format!("the variable {name} must be set: {words}"));
+        VariableFallback::Refuse(message) => {
+            findings.error(spot, format!("the variable {name} must be set: {message}"));
             ""
         }
     }
@@ -161,13 +166,13 @@ fn unset<'t>(
 
 /// The line that was examined last.
 #[derive(Default)]
-struct Line {
+struct LineState {
     /// How far the text was searched for line ends.
     seen: usize,
     comment: bool,
 }
 
-impl Line {
+impl LineState {
     /// Whether the line around `at` starts as a comment. Positions must be given in ascending
     /// order, so that the text is searched only once.
     fn is_comment(&mut self, text: &str, at: usize) -> bool {
@@ -183,19 +188,19 @@ impl Line {
 }
 
 /// A position in a text: line and column in characters, from 1.
-struct Place {
+struct TextPosition {
     line: u32,
     column: u32,
 }
 
-impl Default for Place {
+impl Default for TextPosition {
     fn default() -> Self {
         Self { line: 1, column: 1 }
     }
 }
 
-impl Place {
-    fn pass(&mut self, text: &str) {
+impl TextPosition {
+    fn advance(&mut self, text: &str) {
         let last = match memchr::memrchr(b'\n', text.as_bytes()) {
             Some(at) => {
                 self.line += memchr::memchr_iter(b'\n', text.as_bytes()).count() as u32;
@@ -215,12 +220,12 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::tests::Folder;
+    use crate::load::tests::TestFiles;
 
     #[track_caller]
     fn gives(text: &str, expected: &str, findings: &[&str]) {
         let folder =
-            Folder::default().with_variable("HOME", "/home/u").with_variable("TWO", "a\nb");
+            TestFiles::default().with_variable("HOME", "/home/u").with_variable("TWO", "a\nb");
         let mut found = Findings::default();
         let (text, _) = substitute(text, 0, &folder, &mut found);
         assert_eq!(text, expected);
@@ -228,7 +233,7 @@ mod tests {
             .into_list()
             .into_iter()
             .map(|finding| {
-                format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words)
+                format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.message)
             })
             .collect();
         assert_eq!(found, findings);
@@ -275,7 +280,7 @@ mod tests {
 
     #[test]
     fn places_are_told_as_they_were() {
-        let folder = Folder::default().with_variable("TWO", "a\nb");
+        let folder = TestFiles::default().with_variable("TWO", "a\nb");
         let (text, origin) =
             substitute("ä $$ b ${TWO} c\n  d", 0, &folder, &mut Findings::default());
         assert_eq!(text, "ä $ b a\nb c\n  d");

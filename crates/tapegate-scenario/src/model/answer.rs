@@ -2,55 +2,55 @@
 
 use std::rc::Rc;
 
-use crate::form::{Form, Template};
-use crate::when::When;
+use crate::request_matcher::RequestMatcher;
+use crate::template::{JsonTemplate, Template};
 
 /// The response to using an item.
 #[derive(Debug, Default)]
-pub struct Response {
+pub struct ItemResponse {
     /// The first branch that matches is taken.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<ResponseBranch>,
     /// The answer if no branch matches.
-    pub otherwise: Answer,
+    pub otherwise: AnswerSource,
 }
 
 /// An answer for some requests.
 #[derive(Debug)]
-pub struct Branch {
+pub struct ResponseBranch {
     /// The condition on the request; `None` matches every request.
-    pub when: Option<When>,
+    pub when: Option<RequestMatcher>,
     /// The answer.
-    pub answer: Answer,
+    pub answer: AnswerSource,
 }
 
 /// Where an answer comes from.
 #[derive(Debug, Default)]
-pub enum Answer {
+pub enum AnswerSource {
     /// Nothing was configured; the result is empty.
     #[default]
     Empty,
     /// A fixed reply.
-    Reply(Reply),
+    Reply(ScenarioReply),
     /// One reply after another.
-    Sequence(Sequence),
+    Sequence(ReplySequence),
     /// A program or another server.
-    Handler(Rc<Handler>),
+    Handler(Rc<ResponseHandler>),
 }
 
 /// Replies given one after another.
 #[derive(Debug)]
-pub struct Sequence {
+pub struct ReplySequence {
     /// Its number within the scenario, by which its position is stored.
     pub number: u32,
     /// The replies; at least one.
-    pub replies: Vec<Reply>,
+    pub replies: Vec<ScenarioReply>,
     /// What follows the last one.
-    pub exhausted: Exhausted,
+    pub exhausted: OnSequenceEnd,
 }
 
 /// What follows the last reply of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Exhausted {
+pub enum OnSequenceEnd {
     /// The last one again.
     #[default]
     Last,
@@ -62,33 +62,33 @@ pub enum Exhausted {
 
 /// One reply.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ScenarioReply {
     /// The actions before it is sent.
-    pub before: Vec<Action>,
+    pub before: Vec<ScenarioAction>,
     /// What is sent.
-    pub outcome: Outcome,
+    pub outcome: ReplyOutcome,
 }
 
 /// What a request is answered with.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ReplyOutcome {
     /// A result: a JSON object.
-    Result(Form),
+    Result(JsonTemplate),
     /// An error: a JSON object with `code`, `message` and perhaps `data`.
-    Error(Form),
+    Error(JsonTemplate),
     /// No answer.
     Silence,
 }
 
 /// Something the server does on its own.
 #[derive(Debug)]
-pub enum Action {
+pub enum ScenarioAction {
     /// Sends a notification.
     Notify {
         /// The method.
         method: String,
         /// The params.
-        params: Option<Form>,
+        params: Option<JsonTemplate>,
     },
     /// Sends a request to the client. Before a reply it waits for the answer; on entering a phase
     /// not.
@@ -98,7 +98,7 @@ pub enum Action {
         /// The id, as JSON, if the scenario sets it.
         id: Option<String>,
         /// The params.
-        params: Option<Form>,
+        params: Option<JsonTemplate>,
         /// The name of the answer in templates: `${reply.NAME.…}`.
         name: Option<String>,
         /// How long to wait before going on without an answer.
@@ -106,13 +106,13 @@ pub enum Action {
     },
     /// Reports progress, if the client asked for it: an object with `progress`, and optionally
     /// `total` and `message`.
-    Progress(Form),
+    Progress(JsonTemplate),
     /// Sends `notifications/message`, if the client wants this level.
     Message {
         /// The level.
         level: String,
         /// The params: `level`, `data`, and optionally `logger`.
-        params: Form,
+        params: JsonTemplate,
     },
     /// Writes a log message for the user.
     Log(Template),
@@ -125,7 +125,7 @@ pub enum Action {
 
 /// A program or another server that answers.
 #[derive(Debug)]
-pub struct Handler {
+pub struct ResponseHandler {
     /// How it is called.
     pub kind: HandlerKind,
     /// Its timeout in nanoseconds.

@@ -1,6 +1,6 @@
 //! How a server behaves apart from the content of its answers.
 
-use crate::form::Form;
+use crate::template::JsonTemplate;
 
 /// How a server behaves.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ pub struct SideEffect {
     /// When it happens.
     pub trigger: EffectTrigger,
     /// What happens.
-    pub effect: Effect,
+    pub effect: ServerEffect,
 }
 
 /// When a side effect happens.
@@ -84,7 +84,7 @@ pub enum EffectTrigger {
 
 /// What a server does besides answering.
 #[derive(Debug)]
-pub enum Effect {
+pub enum ServerEffect {
     /// Many notifications for some time.
     NotificationFlood {
         /// How many per second.
@@ -94,7 +94,7 @@ pub enum Effect {
         /// The method.
         method: String,
         /// The params.
-        params: Option<Form>,
+        params: Option<JsonTemplate>,
     },
     /// Many notifications in one array.
     BatchAmplify {
@@ -103,7 +103,7 @@ pub enum Effect {
         /// The method.
         method: String,
         /// The params.
-        params: Option<Form>,
+        params: Option<JsonTemplate>,
     },
     /// More bytes than a pipe buffers.
     PipeDeadlock {
@@ -126,6 +126,6 @@ pub enum Effect {
         /// The method.
         method: String,
         /// The params.
-        params: Option<Form>,
+        params: Option<JsonTemplate>,
     },
 }

@@ -1,7 +1,7 @@
 //! Phases, and the triggers that end them.
 
-use super::{Action, State};
-use crate::when::When;
+use super::{PhaseState, ScenarioAction};
+use crate::request_matcher::RequestMatcher;
 
 /// A phase.
 #[derive(Debug)]
@@ -9,22 +9,22 @@ pub struct Phase {
     /// Its name.
     pub name: String,
     /// The server's complete state during the phase: the baseline with the phase's changes.
-    pub state: State,
+    pub state: PhaseState,
     /// The entry actions.
-    pub on_enter: Vec<Action>,
+    pub on_enter: Vec<ScenarioAction>,
     /// What ends the phase; without it, the phase is the last.
-    pub advance: Option<Advance>,
+    pub advance: Option<PhaseAdvance>,
 }
 
 /// What ends a phase.
 #[derive(Debug)]
-pub struct Advance {
+pub struct PhaseAdvance {
     /// The event that is awaited.
-    pub on: Option<Event>,
+    pub on: Option<PhaseEvent>,
     /// How many such events, counted from the start of the scenario.
     pub count: u64,
     /// A condition on the request.
-    pub matching: Option<When>,
+    pub matching: Option<RequestMatcher>,
     /// How long after entering the phase it ends regardless, in nanoseconds.
     pub after_ns: Option<u64>,
     /// How long to wait for the event, in nanoseconds.
@@ -45,7 +45,7 @@ pub enum OnTimeout {
 
 /// Something a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Event {
+pub struct PhaseEvent {
     /// The kind.
     pub kind: EventKind,
     /// The name of a tool or prompt, or the URI of a resource; `None` matches any.
@@ -110,7 +110,7 @@ impl EventKind {
     }
 }
 
-impl Event {
+impl PhaseEvent {
     /// The names of events, and whether a key may narrow each one down.
     pub fn names() -> impl Iterator<Item = (&'static str, bool)> {
         let short = ("initialized", false);

@@ -2,11 +2,11 @@
 //!
 //! Keys keep the order in which they were written, and no unintended key is sent.
 
-use super::{Fields, Reader};
-use crate::node::{Key, Node, Spot, Value};
+use super::{ScenarioReader, TableFields};
+use crate::node::{Node, NodeKey, NodeValue, Spot};
 
 /// The kind of result.
-pub(super) enum Body {
+pub(super) enum ResultKind {
     /// That of `tools/call`.
     Tool,
     /// That of `resources/read`.
@@ -22,7 +22,7 @@ pub(super) enum Body {
     Method,
 }
 
-impl Body {
+impl ResultKind {
     /// The keys that make up a result of this kind.
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {
@@ -34,56 +34,57 @@ impl Body {
     }
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     /// The result that `at` describes; if it does not set `isError`, `outer` does.
     pub(super) fn result(
         &mut self,
-        at: &Fields<'_>,
-        outer: Option<&Fields<'_>>,
-        body: &Body,
+        at: &TableFields<'_>,
+        outer: Option<&TableFields<'_>>,
+        body: &ResultKind,
     ) -> Node {
-        let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut entries: Vec<(NodeKey, Node)> = Vec::new();
         for (key, node) in at.node.as_map().unwrap_or_default() {
             let Some(entry) = at.table.entry(&key.name) else { continue };
             if !body.keys().contains(&entry.name) {
                 continue;
             }
             let (name, node) = match (entry.name, body) {
-                ("content", Body::Resource { .. }) => ("contents", short(node)),
+                ("content", ResultKind::Resource { .. }) => ("contents", short_resource(node)),
                 (name, _) => (name, node.clone()),
             };
-            let node = self.within(&key.name, |reader| reader.part(name, node, body));
-            entries.push((Key { spot: key.spot, name: name.to_owned() }, node));
+            let node = self.with_step(&key.name, |reader| reader.part(name, node, body));
+            entries.push((NodeKey { spot: key.spot, name: name.to_owned() }, node));
         }
         let (must, empty) = match body {
-            Body::Tool => (Some("content"), Value::List(Vec::new())),
-            Body::Resource { .. } => (Some("contents"), Value::List(Vec::new())),
-            Body::Prompt => (Some("messages"), Value::List(Vec::new())),
-            Body::Method => (None, Value::Null),
+            ResultKind::Tool => (Some("content"), NodeValue::List(Vec::new())),
+            ResultKind::Resource { .. } => (Some("contents"), NodeValue::List(Vec::new())),
+            ResultKind::Prompt => (Some("messages"), NodeValue::List(Vec::new())),
+            ResultKind::Method => (None, NodeValue::Null),
         };
-        let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
+        let has =
+            |entries: &[(NodeKey, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
         if let Some(name) = must.filter(|name| !has(&entries, name)) {
-            entries.insert(0, made(at.node.spot, name, empty));
+            entries.insert(0, new_member(at.node.spot, name, empty));
         }
-        if let (Body::Tool, Some(outer), false) = (body, outer, has(&entries, "isError"))
+        if let (ResultKind::Tool, Some(outer), false) = (body, outer, has(&entries, "isError"))
             && let Some(yes) = outer.flag("isError")
         {
-            entries.push(made(at.node.spot, "isError", Value::Bool(yes)));
+            entries.push(new_member(at.node.spot, "isError", NodeValue::Bool(yes)));
         }
-        Node { spot: at.node.spot, value: Value::Map(entries) }
+        Node { spot: at.node.spot, value: NodeValue::Map(entries) }
     }
 
     /// Converts one member of a result to the form in which it is sent.
-    fn part(&mut self, name: &str, mut node: Node, body: &Body) -> Node {
-        let Value::List(elements) = &mut node.value else { return node };
+    fn part(&mut self, name: &str, mut node: Node, body: &ResultKind) -> Node {
+        let NodeValue::List(elements) = &mut node.value else { return node };
         for (index, element) in elements.iter_mut().enumerate() {
-            self.within_number(index, |reader| match (name, body) {
+            self.with_index(index, |reader| match (name, body) {
                 ("content", _) => reader.content(element),
-                ("contents", Body::Resource { uri, mime_type, .. }) => {
+                ("contents", ResultKind::Resource { uri, mime_type, .. }) => {
                     resource_content(element);
-                    complete(element, uri, mime_type.as_ref());
+                    complete_resource(element, uri, mime_type.as_ref());
                 }
-                ("messages", _) => reader.within("content", |reader| reader.message(element)),
+                ("messages", _) => reader.with_step("content", |reader| reader.message(element)),
                 _ => {}
             });
         }
@@ -94,7 +95,7 @@ impl Reader<'_> {
     fn content(&mut self, node: &mut Node) {
         let spot = node.spot;
         let kind = node.get("type").and_then(Node::as_text).unwrap_or_default().to_owned();
-        let Value::Map(entries) = &mut node.value else { return };
+        let NodeValue::Map(entries) = &mut node.value else { return };
         let (place, needs): (&str, &[&str]) = match kind.as_str() {
             "text" => ("text", &["text"]),
             "image" | "audio" => ("data", &["data", "mimeType"]),
@@ -104,7 +105,7 @@ impl Reader<'_> {
         };
         for (key, inner) in entries.iter_mut() {
             match key.name.as_str() {
-                "$generate" => rise(key, inner, place),
+                "$generate" => lift_generator(key, inner, place),
                 "resource" => resource_content(inner),
                 _ => {}
             }
@@ -120,13 +121,13 @@ impl Reader<'_> {
     }
 
     fn message(&mut self, node: &mut Node) {
-        let Value::Map(entries) = &mut node.value else { return };
+        let NodeValue::Map(entries) = &mut node.value else { return };
         for (_, inner) in entries.iter_mut().filter(|(key, _)| key.name == "content") {
             if inner.as_text().is_some() {
                 let text = inner.clone();
-                let kind = made(text.spot, "type", Value::Text("text".to_owned()));
-                let key = Key { spot: text.spot, name: "text".to_owned() };
-                *inner = Node { spot: text.spot, value: Value::Map(vec![kind, (key, text)]) };
+                let kind = new_member(text.spot, "type", NodeValue::Text("text".to_owned()));
+                let key = NodeKey { spot: text.spot, name: "text".to_owned() };
+                *inner = Node { spot: text.spot, value: NodeValue::Map(vec![kind, (key, text)]) };
             }
             self.content(inner);
         }
@@ -134,46 +135,46 @@ impl Reader<'_> {
 }
 
 /// Moves `$generate` next to other keys under the key it provides the value for.
-fn rise(key: &mut Key, node: &mut Node, place: &str) {
-    let inner = std::mem::replace(node, Node::new(Value::Null));
+fn lift_generator(key: &mut NodeKey, node: &mut Node, place: &str) {
+    let inner = std::mem::replace(node, Node::new(NodeValue::Null));
     node.spot = inner.spot;
-    node.value = Value::Map(vec![(key.clone(), inner)]);
+    node.value = NodeValue::Map(vec![(key.clone(), inner)]);
     key.name = place.to_owned();
 }
 
 /// Converts a part of a resource to the form in which it is sent.
 fn resource_content(node: &mut Node) {
-    let Value::Map(entries) = &mut node.value else { return };
+    let NodeValue::Map(entries) = &mut node.value else { return };
     for (key, inner) in entries.iter_mut().filter(|(key, _)| key.name == "$generate") {
-        rise(key, inner, "text");
+        lift_generator(key, inner, "text");
     }
 }
 
 /// Adds the default members to a part of a resource.
-fn complete(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
+fn complete_resource(node: &mut Node, uri: &Node, mime_type: Option<&Node>) {
     let spot = node.spot;
-    let Value::Map(entries) = &mut node.value else { return };
-    let has = |entries: &[(Key, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
+    let NodeValue::Map(entries) = &mut node.value else { return };
+    let has = |entries: &[(NodeKey, Node)], name: &str| entries.iter().any(|(k, _)| k.name == name);
     if let (Some(mime_type), false) = (mime_type, has(entries, "mimeType")) {
-        let key = Key { spot, name: "mimeType".to_owned() };
+        let key = NodeKey { spot, name: "mimeType".to_owned() };
         entries.insert(0, (key, mime_type.clone()));
     }
     if !has(entries, "uri") {
-        entries.insert(0, (Key { spot, name: "uri".to_owned() }, uri.clone()));
+        entries.insert(0, (NodeKey { spot, name: "uri".to_owned() }, uri.clone()));
     }
     if !has(entries, "text") && !has(entries, "blob") {
-        entries.push(made(spot, "text", Value::Text(String::new())));
+        entries.push(new_member(spot, "text", NodeValue::Text(String::new())));
     }
 }
 
 /// The contents of a resource given only as text.
-fn short(text: &Node) -> Node {
+fn short_resource(text: &Node) -> Node {
     let spot = text.spot;
-    let key = Key { spot, name: "text".to_owned() };
-    let part = Node { spot, value: Value::Map(vec![(key, text.clone())]) };
-    Node { spot, value: Value::List(vec![part]) }
+    let key = NodeKey { spot, name: "text".to_owned() };
+    let part = Node { spot, value: NodeValue::Map(vec![(key, text.clone())]) };
+    Node { spot, value: NodeValue::List(vec![part]) }
 }
 
-pub(super) fn made(spot: Spot, name: &str, value: Value) -> (Key, Node) {
-    (Key { spot, name: name.to_owned() }, Node { spot, value })
+pub(super) fn new_member(spot: Spot, name: &str, value: NodeValue) -> (NodeKey, Node) {
+    (NodeKey { spot, name: name.to_owned() }, Node { spot, value })
 }

@@ -1,15 +1,15 @@
 //! A server's capabilities, combined from several places.
 
-use crate::model::State;
-use crate::node::{Key, Node, Value};
+use crate::model::PhaseState;
+use crate::node::{Node, NodeKey, NodeValue};
 use crate::shape::language;
 
 /// Capabilities with the keys in the spelling in which they are sent.
 pub(super) fn read(node: &Node) -> Option<Node> {
     let mut node = node.clone();
-    let Value::Map(entries) = &mut node.value else { return None };
+    let NodeValue::Map(entries) = &mut node.value else { return None };
     for (_, capability) in entries.iter_mut() {
-        let Value::Map(entries) = &mut capability.value else { continue };
+        let NodeValue::Map(entries) = &mut capability.value else { continue };
         for (key, _) in entries.iter_mut() {
             if let Some(entry) = language::CAPABILITY.entry(&key.name) {
                 key.name = entry.name.to_owned();
@@ -20,12 +20,13 @@ pub(super) fn read(node: &Node) -> Option<Node> {
 }
 
 /// Overlays capabilities: each one replaces that of the same name completely.
-pub(super) fn overlaid(base: Option<Node>, over: Option<Node>) -> Option<Node> {
+pub(super) fn overlay(base: Option<Node>, over: Option<Node>) -> Option<Node> {
     let (base, over) = match (base, over) {
         (Some(base), Some(over)) => (base, over),
         (base, over) => return over.or(base),
     };
-    let (spot, Value::Map(mut entries), Value::Map(more)) = (base.spot, base.value, over.value)
+    let (spot, NodeValue::Map(mut entries), NodeValue::Map(more)) =
+        (base.spot, base.value, over.value)
     else {
         return None;
     };
@@ -35,19 +36,19 @@ pub(super) fn overlaid(base: Option<Node>, over: Option<Node>) -> Option<Node> {
             None => entries.push((key, node)),
         }
     }
-    Some(Node { spot, value: Value::Map(entries) })
+    Some(Node { spot, value: NodeValue::Map(entries) })
 }
 
 /// The default capabilities of a server with these items.
-pub(super) fn inferred(state: &State) -> Node {
+pub(super) fn infer(state: &PhaseState) -> Node {
     let kinds = [
         ("tools", !state.tools.is_empty()),
         ("resources", !state.resources.is_empty() || !state.templates.is_empty()),
         ("prompts", !state.prompts.is_empty()),
     ];
     let entries = kinds.into_iter().filter(|(_, there)| *there).map(|(name, _)| {
-        let key = Key { spot: Default::default(), name: name.to_owned() };
-        (key, Node::new(Value::Map(Vec::new())))
+        let key = NodeKey { spot: Default::default(), name: name.to_owned() };
+        (key, Node::new(NodeValue::Map(Vec::new())))
     });
-    Node::new(Value::Map(entries.collect()))
+    Node::new(NodeValue::Map(entries.collect()))
 }

@@ -4,17 +4,20 @@ use std::rc::Rc;
 
 use tapegate_core::json;
 
-use super::body::Body;
-use super::response::{self, Tables};
-use super::{Fields, Reader, server};
+use super::body::ResultKind;
+use super::response::{self, ResponseTables};
+use super::{ScenarioReader, TableFields, server};
 use crate::expect::Expectation;
 use crate::generate::Generator;
-use crate::model::{About, Item, ItemKind, Logging, Response, Scenario, State, UnknownMethods};
-use crate::node::{Node, Spot, Value};
+use crate::model::{
+    ItemKind, ItemResponse, LogSettings, PhaseState, Scenario, ScenarioItem, ScenarioMetadata,
+    UnknownMethods,
+};
+use crate::node::{Node, NodeValue, Spot};
 use crate::shape::{Table, language};
 
 /// The properties of a kind of item.
-pub(super) struct Kind {
+pub(super) struct ItemKindInfo {
     pub(super) kind: ItemKind,
     /// The noun with its article.
     pub(super) word: &'static str,
@@ -28,12 +31,12 @@ pub(super) struct Kind {
     item: &'static Table,
     /// The key of the definition, its table, and the key that identifies the item.
     definition: (&'static str, &'static Table, &'static str),
-    tables: &'static Tables,
+    tables: &'static ResponseTables,
 }
 
 /// All kinds.
-pub(super) static KINDS: [Kind; 4] = [
-    Kind {
+pub(super) static KINDS: [ItemKindInfo; 4] = [
+    ItemKindInfo {
         kind: ItemKind::Tool,
         word: "a tool",
         list: "tools",
@@ -45,7 +48,7 @@ pub(super) static KINDS: [Kind; 4] = [
         definition: ("tool", &language::TOOL, "name"),
         tables: &response::TOOL,
     },
-    Kind {
+    ItemKindInfo {
         kind: ItemKind::Resource,
         word: "a resource",
         list: "resources",
@@ -57,7 +60,7 @@ pub(super) static KINDS: [Kind; 4] = [
         definition: ("resource", &language::RESOURCE, "uri"),
         tables: &response::RESOURCE,
     },
-    Kind {
+    ItemKindInfo {
         kind: ItemKind::Template,
         word: "a resource template",
         list: "resource_templates",
@@ -69,7 +72,7 @@ pub(super) static KINDS: [Kind; 4] = [
         definition: ("template", &language::TEMPLATE, "uriTemplate"),
         tables: &response::RESOURCE,
     },
-    Kind {
+    ItemKindInfo {
         kind: ItemKind::Prompt,
         word: "a prompt",
         list: "prompts",
@@ -83,9 +86,9 @@ pub(super) static KINDS: [Kind; 4] = [
     },
 ];
 
-impl Kind {
+impl ItemKindInfo {
     /// The items of this kind in a state.
-    pub(super) fn of<'s>(&self, state: &'s mut State) -> &'s mut Vec<Rc<Item>> {
+    pub(super) fn items_in<'s>(&self, state: &'s mut PhaseState) -> &'s mut Vec<Rc<ScenarioItem>> {
         match self.kind {
             ItemKind::Tool => &mut state.tools,
             ItemKind::Resource => &mut state.resources,
@@ -95,7 +98,7 @@ impl Kind {
     }
 
     /// How many there may be.
-    pub(super) fn most(&self, limits: &crate::load::Limits) -> usize {
+    pub(super) fn limit(&self, limits: &crate::load::ScenarioLimits) -> usize {
         match self.kind {
             ItemKind::Tool => limits.tools,
             ItemKind::Resource | ItemKind::Template => limits.resources,
@@ -104,49 +107,58 @@ impl Kind {
     }
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     /// Reads an item; `None` if it has no name, which the tables have reported.
-    pub(super) fn item(&mut self, kind: &Kind, node: &Node) -> Option<Rc<Item>> {
-        let at = Fields::new(node, kind.item);
+    pub(super) fn item(&mut self, kind: &ItemKindInfo, node: &Node) -> Option<Rc<ScenarioItem>> {
+        let at = TableFields::new(node, kind.item);
         let (key, table, known_by) = kind.definition;
-        let written = Fields::new(at.get(key)?, table);
+        let written = TableFields::new(at.get(key)?, table);
         let name = match &written.node.value {
-            Value::Raw(text) => self.name_in_json(text, known_by, written.node.spot)?,
+            NodeValue::Raw(text) => self.name_in_json(text, known_by, written.node.spot)?,
             _ => written.text(known_by)?.to_owned(),
         };
         if name.is_empty() {
             return None;
         }
-        let definition = self.within(key, |reader| {
+        let definition = self.with_step(key, |reader| {
             if kind.kind == ItemKind::Tool {
                 reader.check_input_schema(&written);
             }
-            reader.generated(written.node.clone())
+            reader.expand_generators(written.node.clone())
         });
         let body = match kind.kind {
-            ItemKind::Tool => Body::Tool,
-            ItemKind::Prompt => Body::Prompt,
-            ItemKind::Resource => Body::Resource {
+            ItemKind::Tool => ResultKind::Tool,
+            ItemKind::Prompt => ResultKind::Prompt,
+            ItemKind::Resource => ResultKind::Resource {
                 // The name is the one that is listed, so templates in it are not expanded.
-                uri: Node::new(Value::Raw(
+                uri: Node::new(NodeValue::Raw(
                     String::from_utf8_lossy(&Node::text(&name).to_json()).into(),
                 )),
                 mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
-            ItemKind::Template => Body::Resource {
+            ItemKind::Template => ResultKind::Resource {
                 uri: Node::text("${resource.uri}"),
                 mime_type: written.get("mimeType").filter(|it| it.as_text().is_some()).cloned(),
             },
         };
         let response = match at.get("response") {
             Some(node) => {
-                self.within("response", |reader| reader.response(node, &body, kind.tables))
+                self.with_step("response", |reader| reader.response(node, &body, kind.tables))
             }
-            None => Response { branches: Vec::new(), otherwise: self.nothing(&body, node) },
+            None => {
+                ItemResponse { branches: Vec::new(), otherwise: self.default_answer(&body, node) }
+            }
         };
         let behavior = self.behavior(&at);
         let listed = at.flag("listed").unwrap_or(true);
-        Some(Rc::new(Item { kind: kind.kind, name, definition, listed, response, behavior }))
+        Some(Rc::new(ScenarioItem {
+            kind: kind.kind,
+            name,
+            definition,
+            listed,
+            response,
+            behavior,
+        }))
     }
 
     /// The identifier of an item given as raw JSON, which the tables do not check.
@@ -159,33 +171,33 @@ impl Reader<'_> {
         name
     }
 
-    fn check_input_schema(&mut self, tool: &Fields<'_>) {
+    fn check_input_schema(&mut self, tool: &TableFields<'_>) {
         let Some(schema) = tool.get("inputSchema") else { return };
         if schema.as_map().is_some() && schema.get("type").is_none() {
             let words = "the schema has no `type`; MCP requires `type: object`";
-            self.within("inputSchema", |reader| reader.findings.warning(schema.spot, words));
+            self.with_step("inputSchema", |reader| reader.findings.warning(schema.spot, words));
         }
     }
 
     /// Expands the generators of a definition, once, because it is listed many times.
-    fn generated(&mut self, mut node: Node) -> Node {
+    fn expand_generators(&mut self, mut node: Node) -> Node {
         match &mut node.value {
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 if let [(key, inner)] = &entries[..]
                     && key.name == "$generate"
                 {
-                    node.value = Value::Raw(self.payload(inner));
+                    node.value = NodeValue::Raw(self.payload(inner));
                     return node;
                 }
                 for (_, inner) in entries.iter_mut() {
-                    let written = std::mem::replace(inner, Node::new(Value::Null));
-                    *inner = self.generated(written);
+                    let written = std::mem::replace(inner, Node::new(NodeValue::Null));
+                    *inner = self.expand_generators(written);
                 }
             }
-            Value::List(elements) => {
+            NodeValue::List(elements) => {
                 for element in elements.iter_mut() {
-                    let written = std::mem::replace(element, Node::new(Value::Null));
-                    *element = self.generated(written);
+                    let written = std::mem::replace(element, Node::new(NodeValue::Null));
+                    *element = self.expand_generators(written);
                 }
             }
             _ => {}
@@ -217,12 +229,12 @@ impl Reader<'_> {
     }
 
     /// Responses by method name.
-    pub(super) fn methods(&mut self, at: &Fields<'_>) -> Vec<(String, Response)> {
+    pub(super) fn methods(&mut self, at: &TableFields<'_>) -> Vec<(String, ItemResponse)> {
         let methods = at.get("methods").and_then(Node::as_map).unwrap_or_default();
-        self.within("methods", |reader| {
-            let read = |(key, node): &(crate::node::Key, Node)| {
-                let response = reader.within(&key.name, |reader| {
-                    reader.response(node, &Body::Method, &response::METHOD)
+        self.with_step("methods", |reader| {
+            let read = |(key, node): &(crate::node::NodeKey, Node)| {
+                let response = reader.with_step(&key.name, |reader| {
+                    reader.response(node, &ResultKind::Method, &response::METHOD)
                 });
                 (key.name.clone(), response)
             };
@@ -231,17 +243,17 @@ impl Reader<'_> {
     }
 
     /// Reads a single tool, and wraps it in a minimal server.
-    pub(super) fn tool_alone(&mut self, node: &Node) -> Scenario {
+    pub(super) fn wrap_single_tool(&mut self, node: &Node) -> Scenario {
         let tool = self.item(&KINDS[0], node);
         let name = tool.as_ref().map_or("", |tool| tool.name.as_str());
         Scenario {
-            about: About::default(),
-            server: server::named(name, Vec::new()),
-            baseline: State { tools: tool.into_iter().collect(), ..State::default() },
+            about: ScenarioMetadata::default(),
+            server: server::minimal_server(name, Vec::new()),
+            baseline: PhaseState { tools: tool.into_iter().collect(), ..PhaseState::default() },
             phases: Vec::new(),
             unknown_methods: UnknownMethods::default(),
             methods: Vec::new(),
-            logging: Logging::default(),
+            logging: LogSettings::default(),
             expect: Vec::<Expectation>::new(),
         }
     }

@@ -5,43 +5,49 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::items::{KINDS, Kind};
-use super::{Fields, Reader, capabilities};
-use crate::model::{Advance, Event, Item, ItemKind, OnTimeout, Phase, State};
+use super::items::{ItemKindInfo, KINDS};
+use super::{ScenarioReader, TableFields, capabilities};
+use crate::model::{
+    ItemKind, OnTimeout, Phase, PhaseAdvance, PhaseEvent, PhaseState, ScenarioItem,
+};
 use crate::node::{Node, Spot};
-use crate::shape::{language, near};
-use crate::when::When;
+use crate::request_matcher::RequestMatcher;
+use crate::shape::{language, nearest_name};
 
 /// Identifiers of items.
-type Names = HashSet<(ItemKind, String)>;
+type ItemNames = HashSet<(ItemKind, String)>;
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     /// The baseline and the phases of a scenario in either form.
-    pub(super) fn states(&mut self, at: &Fields<'_>, server: Option<Node>) -> (State, Vec<Phase>) {
+    pub(super) fn states(
+        &mut self,
+        at: &TableFields<'_>,
+        server: Option<Node>,
+    ) -> (PhaseState, Vec<Phase>) {
         self.check_forms(at);
         let (mut baseline, own) = match at.map("baseline", &language::BASELINE) {
-            Some(inner) => self.within("baseline", |reader| {
+            Some(inner) => self.with_step("baseline", |reader| {
                 (reader.state(&inner), inner.get("capabilities").and_then(capabilities::read))
             }),
             None => (self.state(at), None),
         };
-        baseline.capabilities = capabilities::overlaid(server, own);
+        baseline.capabilities = capabilities::overlay(server, own);
         if baseline.behavior.is_none() && at.get("baseline").is_some() {
             baseline.behavior = self.behavior(at);
         }
         let list = at.list("phases");
         let most = self.limits.phases;
         if let (true, Some(node)) = (list.len() > most, at.get("phases")) {
-            let words = format!(
+            let message = format!(
                 "there are {} phases; the limit is {most} (TAPEGATE_MAX_PHASES)",
                 list.len()
             );
-            self.within("phases", |reader| reader.findings.error(node.spot, words));
+            self.with_step("phases", |reader| reader.findings.error(node.spot, message));
         }
-        let mut earlier = Names::default();
-        let phases = self.within("phases", |reader| {
+        let mut earlier = ItemNames::default();
+        let phases = self.with_step("phases", |reader| {
             let read = |(index, node)| {
-                reader.within_number(index, |reader| reader.phase(node, &baseline, &mut earlier))
+                reader.with_index(index, |reader| reader.phase(node, &baseline, &mut earlier))
             };
             list.iter().take(most).enumerate().map(read).collect::<Vec<_>>()
         });
@@ -49,40 +55,40 @@ impl Reader<'_> {
         (baseline, phases)
     }
 
-    fn check_forms(&mut self, at: &Fields<'_>) {
+    fn check_forms(&mut self, at: &TableFields<'_>) {
         let phased = ["baseline", "phases"].into_iter().find(|name| at.get(name).is_some());
         let Some(phased) = phased else { return };
         for kind in &KINDS {
             if let Some(node) = at.get(kind.list) {
-                let words = format!(
+                let message = format!(
                     "in a scenario with `{phased}`, `{}` belongs under `baseline`",
                     kind.list
                 );
-                self.within(kind.list, |reader| reader.findings.error(node.spot, words));
+                self.with_step(kind.list, |reader| reader.findings.error(node.spot, message));
             }
         }
         if let (Some(phases), None) = (at.get("phases"), at.get("baseline"))
             && !at.list("phases").is_empty()
         {
             let words = "there is no `baseline`, so phases start from an empty server";
-            self.within("phases", |reader| reader.findings.warning(phases.spot, words));
+            self.with_step("phases", |reader| reader.findings.warning(phases.spot, words));
         }
     }
 
     /// Reads the lists of all kinds, and the behaviour next to them.
-    fn state(&mut self, at: &Fields<'_>) -> State {
-        let mut state = State::default();
+    fn state(&mut self, at: &TableFields<'_>) -> PhaseState {
+        let mut state = PhaseState::default();
         for kind in &KINDS {
             let mut known = HashSet::new();
             let list = at.list(kind.list);
-            self.within(kind.list, |reader| {
+            self.with_step(kind.list, |reader| {
                 for (index, node) in list.iter().enumerate() {
-                    reader.within_number(index, |reader| {
+                    reader.with_index(index, |reader| {
                         let Some(item) = reader.item(kind, node) else { return };
                         if !known.insert(item.name.clone()) {
-                            reader.twice(kind, &item.name, node.spot);
+                            reader.report_duplicate(kind, &item.name, node.spot);
                         }
-                        kind.of(&mut state).push(item);
+                        kind.items_in(&mut state).push(item);
                     });
                 }
                 if let Some(node) = at.get(kind.list) {
@@ -94,18 +100,18 @@ impl Reader<'_> {
         state
     }
 
-    fn check_count(&mut self, kind: &Kind, state: &mut State, spot: Spot) {
-        let (count, most) = (kind.of(state).len(), kind.most(self.limits));
+    fn check_count(&mut self, kind: &ItemKindInfo, state: &mut PhaseState, spot: Spot) {
+        let (count, most) = (kind.items_in(state).len(), kind.limit(self.limits));
         if count > most {
             let what = kind.list.replace('_', " ");
             let variable = kind.limit;
-            let words = format!("there are {count} {what}; the limit is {most} ({variable})");
-            self.findings.error(spot, words);
+            let message = format!("there are {count} {what}; the limit is {most} ({variable})");
+            self.findings.error(spot, message);
         }
     }
 
     /// Reports a duplicate name. For tools it is only a warning, because it is a useful attack.
-    fn twice(&mut self, kind: &Kind, name: &str, spot: Spot) {
+    fn report_duplicate(&mut self, kind: &ItemKindInfo, name: &str, spot: Spot) {
         if kind.kind == ItemKind::Tool {
             let words = format!("duplicate tool `{name}`; both are listed, calls go to the last");
             self.findings.warning(spot, words);
@@ -114,10 +120,10 @@ impl Reader<'_> {
         }
     }
 
-    fn phase(&mut self, node: &Node, baseline: &State, earlier: &mut Names) -> Phase {
-        let at = Fields::new(node, &language::PHASE);
+    fn phase(&mut self, node: &Node, baseline: &PhaseState, earlier: &mut ItemNames) -> Phase {
+        let at = TableFields::new(node, &language::PHASE);
         let mut state = baseline.clone();
-        let mut named = Names::default();
+        let mut named = ItemNames::default();
         for kind in &KINDS {
             self.remove(kind, &at, &mut state, earlier);
             self.replace(kind, &at, &mut state, earlier, &mut named);
@@ -126,32 +132,38 @@ impl Reader<'_> {
         }
         earlier.extend(named);
         if let Some(over) = at.get("replace_capabilities").and_then(capabilities::read) {
-            let base = state.capabilities.take().unwrap_or_else(|| capabilities::inferred(&state));
-            state.capabilities = capabilities::overlaid(Some(base), Some(over));
+            let base = state.capabilities.take().unwrap_or_else(|| capabilities::infer(&state));
+            state.capabilities = capabilities::overlay(Some(base), Some(over));
         }
         if let Some(behavior) = self.behavior(&at) {
             state.behavior = Some(behavior);
         }
         let on_enter = match at.get("on_enter") {
-            Some(actions) => self.within("on_enter", |reader| reader.actions(actions)),
+            Some(actions) => self.with_step("on_enter", |reader| reader.actions(actions)),
             None => Vec::new(),
         };
         let advance = at.map("advance", &language::ADVANCE);
-        let advance = advance.map(|at| self.within("advance", |reader| reader.advance(&at)));
+        let advance = advance.map(|at| self.with_step("advance", |reader| reader.advance(&at)));
         let name = at.text("name").unwrap_or_default().to_owned();
         Phase { name, state, on_enter, advance }
     }
 
-    fn remove(&mut self, kind: &Kind, at: &Fields<'_>, state: &mut State, earlier: &Names) {
+    fn remove(
+        &mut self,
+        kind: &ItemKindInfo,
+        at: &TableFields<'_>,
+        state: &mut PhaseState,
+        earlier: &ItemNames,
+    ) {
         for (index, node) in at.list(kind.remove).iter().enumerate() {
             let Some(name) = node.as_text() else { continue };
-            let items = kind.of(state);
+            let items = kind.items_in(state);
             let before = items.len();
             items.retain(|item| item.name != name);
             if items.len() == before {
-                self.within(kind.remove, |reader| {
-                    reader.within_number(index, |reader| {
-                        reader.unknown(kind, name, node.spot, state, earlier, true);
+                self.with_step(kind.remove, |reader| {
+                    reader.with_index(index, |reader| {
+                        reader.report_unknown(kind, name, node.spot, state, earlier, true);
                     });
                 });
             }
@@ -160,48 +172,54 @@ impl Reader<'_> {
 
     fn replace(
         &mut self,
-        kind: &Kind,
-        at: &Fields<'_>,
-        state: &mut State,
-        earlier: &Names,
-        named: &mut Names,
+        kind: &ItemKindInfo,
+        at: &TableFields<'_>,
+        state: &mut PhaseState,
+        earlier: &ItemNames,
+        named: &mut ItemNames,
     ) {
         let entries = at.get(kind.replace).and_then(Node::as_map).unwrap_or_default();
         for (key, node) in entries {
-            self.within(kind.replace, |reader| {
-                reader.within(&key.name, |reader| {
+            self.with_step(kind.replace, |reader| {
+                reader.with_step(&key.name, |reader| {
                     let item = reader.item(kind, node);
-                    let place = last(kind.of(state), &key.name);
+                    let place = last(kind.items_in(state), &key.name);
                     if place.is_none() {
-                        reader.unknown(kind, &key.name, key.spot, state, earlier, false);
+                        reader.report_unknown(kind, &key.name, key.spot, state, earlier, false);
                     }
                     let Some(item) = item else { return };
                     named.insert((kind.kind, item.name.clone()));
                     match place {
-                        Some(place) => kind.of(state)[place] = item,
-                        None => kind.of(state).push(item),
+                        Some(place) => kind.items_in(state)[place] = item,
+                        None => kind.items_in(state).push(item),
                     }
                 });
             });
         }
     }
 
-    fn add(&mut self, kind: &Kind, at: &Fields<'_>, state: &mut State, named: &mut Names) {
+    fn add(
+        &mut self,
+        kind: &ItemKindInfo,
+        at: &TableFields<'_>,
+        state: &mut PhaseState,
+        named: &mut ItemNames,
+    ) {
         for (index, node) in at.list(kind.add).iter().enumerate() {
-            self.within(kind.add, |reader| {
-                reader.within_number(index, |reader| {
+            self.with_step(kind.add, |reader| {
+                reader.with_index(index, |reader| {
                     let Some(item) = reader.item(kind, node) else { return };
                     named.insert((kind.kind, item.name.clone()));
-                    match last(kind.of(state), &item.name) {
+                    match last(kind.items_in(state), &item.name) {
                         Some(place) => {
-                            let words = format!(
+                            let message = format!(
                                 "there is already {} `{}`; this one replaces it",
                                 kind.word, item.name
                             );
-                            reader.findings.warning(node.spot, words);
-                            kind.of(state)[place] = item;
+                            reader.findings.warning(node.spot, message);
+                            kind.items_in(state)[place] = item;
                         }
-                        None => kind.of(state).push(item),
+                        None => kind.items_in(state).push(item),
                     }
                 });
             });
@@ -209,35 +227,37 @@ impl Reader<'_> {
     }
 
     /// Reports a change of an unknown item; if an earlier phase had it, with a warning at most.
-    fn unknown(
+    fn report_unknown(
         &mut self,
-        kind: &Kind,
+        kind: &ItemKindInfo,
         name: &str,
         spot: Spot,
-        state: &mut State,
-        earlier: &Names,
+        state: &mut PhaseState,
+        earlier: &ItemNames,
         removed: bool,
     ) {
         if earlier.contains(&(kind.kind, name.to_owned())) {
             if removed {
-                let words = format!(
+                let message = format!(
                     "only an earlier phase has {} `{name}`, and its changes have ended",
                     kind.word
                 );
-                self.findings.warning(spot, words);
+                self.findings.warning(spot, message);
             }
             return;
         }
-        let known = kind.of(state).iter().map(|item| item.name.as_str());
-        let hint =
-            near(name, known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-        self.findings
-            .error(spot, format!("the baseline has no {} `{name}`{hint}", bare(kind.word)));
+        let known = kind.items_in(state).iter().map(|item| item.name.as_str());
+        let hint = nearest_name(name, known)
+            .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+        self.findings.error(
+            spot,
+            format!("the baseline has no {} `{name}`{hint}", without_article(kind.word)),
+        );
     }
 
-    fn advance(&mut self, at: &Fields<'_>) -> Advance {
+    fn advance(&mut self, at: &TableFields<'_>) -> PhaseAdvance {
         let spot = at.node.spot;
-        let on = at.text("on").and_then(|text| Event::parse(text).ok());
+        let on = at.text("on").and_then(|text| PhaseEvent::parse(text).ok());
         if at.get("on").is_none() {
             if at.get("after").is_none() {
                 self.findings.error(spot, "`advance` needs `on` or `after`");
@@ -245,19 +265,19 @@ impl Reader<'_> {
             for name in ["timeout", "on_timeout", "count", "match"] {
                 if let Some(node) = at.get(name) {
                     let words = format!("`{name}` has no effect without `on`");
-                    self.within(name, |reader| reader.findings.error(node.spot, words));
+                    self.with_step(name, |reader| reader.findings.error(node.spot, words));
                 }
             }
         } else if let (Some(node), None) = (at.get("on_timeout"), at.get("timeout")) {
             let words = "`on_timeout` has no effect without `timeout`";
-            self.within("on_timeout", |reader| reader.findings.warning(node.spot, words));
+            self.with_step("on_timeout", |reader| reader.findings.warning(node.spot, words));
         }
-        let matching = at
-            .get("match")
-            .map(|node| self.within("match", |reader| When::read(node, reader.findings)));
-        Advance {
+        let matching = at.get("match").map(|node| {
+            self.with_step("match", |reader| RequestMatcher::read(node, reader.findings))
+        });
+        PhaseAdvance {
             on,
-            count: at.whole("count").unwrap_or(1),
+            count: at.whole_number("count").unwrap_or(1),
             matching,
             after_ns: at.duration_ns("after"),
             timeout_ns: at.duration_ns("timeout"),
@@ -274,27 +294,27 @@ impl Reader<'_> {
         for (index, (node, phase)) in list.iter().zip(phases).enumerate() {
             let step = format!("phases[{index}]");
             let is_last = index + 1 == phases.len();
-            self.within(&step, |reader| {
+            self.with_step(&step, |reader| {
                 if !phase.name.is_empty() && !names.insert(phase.name.as_str()) {
                     let spot = node.get("name").map_or(node.spot, |name| name.spot);
                     let words = format!("duplicate phase name `{}`", phase.name);
-                    reader.within("name", |reader| reader.findings.error(spot, words));
+                    reader.with_step("name", |reader| reader.findings.error(spot, words));
                 }
                 if !is_last && node.get("advance").is_none() {
-                    let words = format!(
+                    let message = format!(
                         "the phases after `{}` are never reached, because it has no `advance`",
                         phase.name
                     );
-                    reader.findings.warning(node.spot, words);
+                    reader.findings.warning(node.spot, message);
                 }
                 if let (true, Some(advance)) = (is_last, node.get("advance")) {
-                    let words = if has_changes(&list[0]) {
+                    let message = if has_changes(&list[0]) {
                         "`advance` ends a phase: the changes of the first phase apply from the \
                          start, and after this one only the baseline is left"
                     } else {
                         "`advance` ends a phase: after the last one, only the baseline is left"
                     };
-                    reader.within("advance", |r| r.findings.warning(advance.spot, words));
+                    reader.with_step("advance", |r| r.findings.warning(advance.spot, message));
                 }
             });
         }
@@ -310,11 +330,11 @@ fn has_changes(phase: &Node) -> bool {
 }
 
 /// The index of the item with a name; of several, the last.
-fn last(items: &[Rc<Item>], name: &str) -> Option<usize> {
+fn last(items: &[Rc<ScenarioItem>], name: &str) -> Option<usize> {
     items.iter().rposition(|item| item.name == name)
 }
 
 /// A noun without its article.
-fn bare(word: &str) -> &str {
+fn without_article(word: &str) -> &str {
     word.split_once(' ').map_or(word, |(_, word)| word)
 }

@@ -1,8 +1,10 @@
 //! Reads the server block, the metadata and the log settings.
 
-use super::{Fields, Reader, capabilities};
-use crate::model::{About, LogLevel, LogOutput, Logging, Scope, Server};
-use crate::node::{Key, Node, Value};
+use super::{ScenarioReader, TableFields, capabilities};
+use crate::model::{
+    LogLevel, LogOutput, LogSettings, ScenarioMetadata, ScenarioScope, ScenarioServer,
+};
+use crate::node::{Node, NodeKey, NodeValue};
 use crate::shape::language;
 
 /// A longer name is probably a mistake.
@@ -10,18 +12,20 @@ const NAME_CHARS_MAX: usize = 100;
 /// The keys of `serverInfo`.
 const INFO: [&str; 6] = ["name", "version", "title", "description", "websiteUrl", "icons"];
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     /// The server, and its capabilities if it gives any.
-    pub(super) fn server(&mut self, at: &Fields<'_>) -> (Server, Option<Node>) {
+    pub(super) fn server(&mut self, at: &TableFields<'_>) -> (ScenarioServer, Option<Node>) {
         let Some(at) = at.map("server", &language::SERVER) else {
-            return (named("", Vec::new()), None);
+            return (minimal_server("", Vec::new()), None);
         };
         let name = at.text("name").unwrap_or_default();
         if name.chars().count() > NAME_CHARS_MAX
             && let Some(node) = at.get("name")
         {
-            let words = format!("the name has more than {NAME_CHARS_MAX} characters");
-            self.within("server", |r| r.within("name", |r| r.findings.warning(node.spot, words)));
+            let message = format!("the name has more than {NAME_CHARS_MAX} characters");
+            self.with_step("server", |r| {
+                r.with_step("name", |r| r.findings.warning(node.spot, message))
+            });
         }
         let mut info = Vec::new();
         for (key, node) in at.node.as_map().unwrap_or_default() {
@@ -31,42 +35,44 @@ impl Reader<'_> {
         }
         let versions = at.list("protocol_versions").iter().filter_map(Node::as_text);
         let versions: Vec<String> = versions.map(str::to_owned).collect();
-        let mut server = named(name, info);
+        let mut server = minimal_server(name, info);
         server.instructions = at.text("instructions").map(str::to_owned);
         if at.text("state_scope") == Some("global") {
-            server.scope = Scope::Global;
+            server.scope = ScenarioScope::Global;
         }
         if !versions.is_empty() {
             server.protocol_versions = versions;
         }
-        server.page_size = at.whole("page_size").and_then(|size| usize::try_from(size).ok());
+        server.page_size = at.whole_number("page_size").and_then(|size| usize::try_from(size).ok());
         (server, at.get("capabilities").and_then(capabilities::read))
     }
 }
 
 /// A server that reports only its name.
-pub(super) fn named(name: &str, mut info: Vec<(Key, Node)>) -> Server {
-    let has = |info: &[(Key, Node)], name: &str| info.iter().any(|(key, _)| key.name == name);
+pub(super) fn minimal_server(name: &str, mut info: Vec<(NodeKey, Node)>) -> ScenarioServer {
+    let has = |info: &[(NodeKey, Node)], name: &str| info.iter().any(|(key, _)| key.name == name);
     for (key, value) in [("name", name), ("version", "0.0.0")] {
         if !has(&info, key) {
-            let key = Key { spot: Default::default(), name: key.to_owned() };
+            let key = NodeKey { spot: Default::default(), name: key.to_owned() };
             info.push((key, Node::text(value)));
         }
     }
-    Server {
-        info: Node::new(Value::Map(info)),
+    ScenarioServer {
+        info: Node::new(NodeValue::Map(info)),
         instructions: None,
-        scope: Scope::default(),
+        scope: ScenarioScope::default(),
         protocol_versions: crate::model::PROTOCOL_VERSIONS.map(str::to_owned).to_vec(),
         page_size: None,
     }
 }
 
 /// Reads the metadata.
-pub(super) fn about(at: &Fields<'_>) -> About {
-    let Some(at) = at.map("metadata", &language::METADATA) else { return About::default() };
+pub(super) fn read_metadata(at: &TableFields<'_>) -> ScenarioMetadata {
+    let Some(at) = at.map("metadata", &language::METADATA) else {
+        return ScenarioMetadata::default();
+    };
     let text = |name: &str| at.text(name).map(str::to_owned);
-    About {
+    ScenarioMetadata {
         id: text("id"),
         name: text("name"),
         description: text("description"),
@@ -77,9 +83,9 @@ pub(super) fn about(at: &Fields<'_>) -> About {
 }
 
 /// Reads the log settings.
-pub(super) fn logging(at: &Fields<'_>) -> Logging {
-    let Some(at) = at.map("logging", &language::LOGGING) else { return Logging::default() };
-    Logging {
+pub(super) fn read_logging(at: &TableFields<'_>) -> LogSettings {
+    let Some(at) = at.map("logging", &language::LOGGING) else { return LogSettings::default() };
+    LogSettings {
         level: match at.text("level") {
             Some("debug") => LogLevel::Debug,
             Some("warn") => LogLevel::Warn,

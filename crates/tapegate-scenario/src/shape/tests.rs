@@ -27,7 +27,7 @@ fn the_published_reference_is_that_of_the_tables() {
 
 #[test]
 fn no_table_has_a_key_twice_and_every_key_says_what_it_means() {
-    let (tables, faults) = tapegate_yaml::shape::schema::look_over(&language::SCENARIO);
+    let (tables, faults) = tapegate_yaml::shape::schema::check_tables(&language::SCENARIO);
     assert!(tables > 40, "{tables}");
     assert_eq!(faults, [""; 0]);
 }

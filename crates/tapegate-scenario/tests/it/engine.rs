@@ -16,12 +16,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tapegate_core::actor::{Act, Actor, Cue, Helper, Seat};
-use tapegate_core::time::At;
-use tapegate_scenario::engine::{Engine, Note, Setup};
+use tapegate_core::actor::{Actor, ActorAction, ActorEvent, ActorSessionId, HandlerTarget};
+use tapegate_core::time::Timestamp;
+use tapegate_scenario::engine::{Engine, EngineNote, EngineSetup};
 use tapegate_scenario::model::{Delivery, LogLevel};
 
-use crate::stage::scenario;
+use crate::harness::scenario;
 
 #[test]
 fn the_engine_keeps_to_its_playbooks() {
@@ -98,12 +98,12 @@ fn keeps_to(name: &str) {
 }
 
 /// A playbook being run.
-struct Playing {
+struct PlaybookRun {
     engine: Engine,
     scenarios: HashMap<String, String>,
     out: Rc<RefCell<String>>,
     ms: u64,
-    seats: BTreeSet<Seat>,
+    seats: BTreeSet<ActorSessionId>,
 }
 
 /// Runs a playbook; returns it with the actual output.
@@ -123,26 +123,26 @@ fn play(book: &str) -> String {
     let setup = setup(head[end], Rc::clone(&out));
     let engine = Engine::new(scenario(&scenarios[""]), setup);
     let mut playing =
-        Playing { engine, scenarios, out: Rc::clone(&out), ms: 0, seats: BTreeSet::new() };
+        PlaybookRun { engine, scenarios, out: Rc::clone(&out), ms: 0, seats: BTreeSet::new() };
     for line in events {
         writeln!(out.borrow_mut(), "{line}").unwrap();
         if let Some(event) = line.strip_prefix(">> ") {
             playing.event(event);
         }
     }
-    if let Some(words) = playing.engine.failure() {
-        writeln!(out.borrow_mut(), "<< failure: {words}").unwrap();
+    if let Some(output_text) = playing.engine.failure() {
+        writeln!(out.borrow_mut(), "<< failure: {output_text}").unwrap();
     }
     out.take()
 }
 
-fn setup(words: &str, out: Rc<RefCell<String>>) -> Setup {
-    let mut setup = Setup {
+fn setup(output_text: &str, out: Rc<RefCell<String>>) -> EngineSetup {
+    let mut setup = EngineSetup {
         env: Rc::new(|name| (name == "PLAYBOOK").then(|| "played \"here\"".to_owned())),
         watch: Rc::new(move |_, seat, note| tell(&mut out.borrow_mut(), seat, &note)),
-        ..Setup::default()
+        ..EngineSetup::default()
     };
-    for word in words.trim_start_matches('=').split_whitespace() {
+    for word in output_text.trim_start_matches('=').split_whitespace() {
         match word.split_once('=').unwrap_or((word, "")) {
             ("handlers", _) => setup.handlers = true,
             ("reloads", _) => setup.reloads = true,
@@ -157,7 +157,7 @@ fn setup(words: &str, out: Rc<RefCell<String>>) -> Setup {
     setup
 }
 
-impl Playing {
+impl PlaybookRun {
     fn event(&mut self, event: &str) {
         let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
         match word {
@@ -166,36 +166,39 @@ impl Playing {
                 self.engine.reload(scenario(&self.scenarios[rest]));
                 self.seats.clone().into_iter().for_each(|seat| self.tell_due(seat));
             }
-            _ => self.at_seat(Seat(word.parse().unwrap()), rest),
+            _ => self.at_seat(ActorSessionId(word.parse().unwrap()), rest),
         }
     }
 
-    fn at_seat(&mut self, seat: Seat, rest: &str) {
+    fn at_seat(&mut self, seat: ActorSessionId, rest: &str) {
         let (verb, more) = rest.split_once(' ').unwrap_or((rest, ""));
         if self.seats.insert(seat) {
-            let words = if verb == "taken" { more } else { "" };
-            let (shared, streams) = (words.contains("shared"), words.contains("streams"));
-            self.cue(seat, Cue::Taken { shared, streams });
+            let output_text = if verb == "taken" { more } else { "" };
+            let (shared, streams) =
+                (output_text.contains("shared"), output_text.contains("streams"));
+            self.cue(seat, ActorEvent::Taken { shared, streams });
         }
         let (ticket, what) = more.split_once(' ').unwrap_or((more, ""));
         let ticket = || ticket.parse().unwrap();
         match verb {
             "taken" => {}
-            "left" => self.cue(seat, Cue::Left),
+            "left" => self.cue(seat, ActorEvent::Left),
             "empty" => {
-                self.cue(seat, Cue::Empty);
+                self.cue(seat, ActorEvent::Empty);
                 self.seats.remove(&seat);
             }
-            "due" => self.cue(seat, Cue::Due),
-            "done" => self.cue(seat, Cue::Done { ticket: ticket(), outcome: Ok(what.as_bytes()) }),
-            "failed" => self.cue(seat, Cue::Done { ticket: ticket(), outcome: Err(what) }),
-            _ => self.cue(seat, Cue::Said(line(rest).as_bytes())),
+            "due" => self.cue(seat, ActorEvent::Due),
+            "done" => {
+                self.cue(seat, ActorEvent::Done { ticket: ticket(), outcome: Ok(what.as_bytes()) })
+            }
+            "failed" => self.cue(seat, ActorEvent::Done { ticket: ticket(), outcome: Err(what) }),
+            _ => self.cue(seat, ActorEvent::Said(line(rest).as_bytes())),
         }
         self.tell_due(seat);
     }
 
-    fn cue(&mut self, seat: Seat, cue: Cue<'_>) {
-        let at = At {
+    fn cue(&mut self, seat: ActorSessionId, cue: ActorEvent<'_>) {
+        let at = Timestamp {
             wall_us: 1_763_200_000_000_000 + self.ms as i64 * 1000,
             mono_ns: self.ms * 1_000_000,
         };
@@ -205,9 +208,9 @@ impl Playing {
         });
     }
 
-    fn tell_due(&mut self, seat: Seat) {
-        let busy = if self.engine.busy(seat) { ", busy" } else { "" };
-        if let Some(due) = self.engine.due(seat) {
+    fn tell_due(&mut self, seat: ActorSessionId) {
+        let busy = if self.engine.is_busy(seat) { ", busy" } else { "" };
+        if let Some(due) = self.engine.next_wakeup(seat) {
             writeln!(self.out.borrow_mut(), "<< {} due at {} ms{busy}", seat.0, due / 1_000_000)
                 .unwrap();
         }
@@ -243,19 +246,21 @@ fn line(text: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\"{id},\"method\":\"{method}\"{params}}}")
 }
 
-fn show(act: Act<'_>) -> String {
+fn show(act: ActorAction<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match act {
-        Act::Say(parts) => format!("say {}", text(&parts.concat())),
-        Act::Tell { about, parts } => format!("tell {} {}", text(about), text(&parts.concat())),
-        Act::Raw { about, bytes, ends } => {
+        ActorAction::Say(parts) => format!("say {}", text(&parts.concat())),
+        ActorAction::Tell { about, parts } => {
+            format!("tell {} {}", text(about), text(&parts.concat()))
+        }
+        ActorAction::Raw { about, bytes, ends } => {
             let about = about.map_or("-".to_owned(), text);
             format!("raw {about} {:?}{}", text(bytes), if ends { ", and no more" } else { "" })
         }
-        Act::Run { ticket, errand } => {
+        ActorAction::Run { ticket, handler_call: errand } => {
             let by = match errand.by {
-                Helper::Http { url, .. } => url.to_owned(),
-                Helper::Command { argv, .. } => argv.join(" "),
+                HandlerTarget::Http { url, .. } => url.to_owned(),
+                HandlerTarget::Command { argv, .. } => argv.join(" "),
             };
             format!(
                 "run {ticket} `{by}` within {} ms {}",
@@ -263,27 +268,29 @@ fn show(act: Act<'_>) -> String {
                 text(errand.body)
             )
         }
-        Act::Leave { abrupt, .. } => format!("leave{}", if abrupt { " abruptly" } else { "" }),
-        Act::Part(id) => format!("part {}", text(id)),
-        Act::Ask(_) | Act::Play { .. } => unreachable!(),
-        Act::Stop => "stop".to_owned(),
+        ActorAction::Leave { abrupt, .. } => {
+            format!("leave{}", if abrupt { " abruptly" } else { "" })
+        }
+        ActorAction::Part(id) => format!("part {}", text(id)),
+        ActorAction::Ask(_) | ActorAction::Play { .. } => unreachable!(),
+        ActorAction::Stop => "stop".to_owned(),
     }
 }
 
-fn tell(out: &mut String, seat: Seat, note: &Note<'_>) {
+fn tell(out: &mut String, seat: ActorSessionId, note: &EngineNote<'_>) {
     let seat = seat.0;
     match note {
-        Note::Said { .. } | Note::Log { level: LogLevel::Debug, .. } => Ok(()),
-        Note::Unread => writeln!(out, "<< {seat} unread"),
-        Note::Phase { from, to, why } => {
+        EngineNote::Said { .. } | EngineNote::Log { level: LogLevel::Debug, .. } => Ok(()),
+        EngineNote::Unread => writeln!(out, "<< {seat} unread"),
+        EngineNote::Phase { from, to, reason: why } => {
             writeln!(out, "<< {seat} phase {from} is over, {to} begins: {why}")
         }
-        Note::Log { level, words } => writeln!(out, "<< {seat} {level:?}: {words}"),
-        Note::Effect { name, left_out: None } => writeln!(out, "<< {seat} begins {name}"),
-        Note::Effect { name, left_out: Some(why) } => {
-            writeln!(out, "<< {seat} leaves out {name}: {why}")
+        EngineNote::Log { level, message: words } => writeln!(out, "<< {seat} {level:?}: {words}"),
+        EngineNote::Effect { name, left_out: None } => writeln!(out, "<< {seat} begins {name}"),
+        EngineNote::Effect { name, left_out: Some(reason) } => {
+            writeln!(out, "<< {seat} leaves out {name}: {reason}")
         }
-        Note::Asked { id, method } => {
+        EngineNote::Asked { id, method } => {
             writeln!(out, "<< {seat} asks {method} as {}", String::from_utf8_lossy(id))
         }
     }

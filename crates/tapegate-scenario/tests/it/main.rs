@@ -3,6 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod bounds;
-mod chance;
 mod engine;
-mod stage;
+mod harness;
+mod random_clients;

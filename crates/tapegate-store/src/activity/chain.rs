@@ -16,7 +16,7 @@ const HASH: &[u8] = b",\"hash\":\"";
 
 /// The end of a chain: what the next line links to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     /// The number of the last line; 0 before the first.
     pub seq: u64,
     /// Its hash; zeros before the first.
@@ -25,18 +25,18 @@ pub struct Link {
 
 /// A line in the form of a chained one, whether or not its hash is right.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chained<'a> {
+pub(super) struct ChainedLine<'a> {
     /// The text before the number: an object without its closing brace.
     pub(super) body: &'a [u8],
     /// Its number.
     pub(super) seq: u64,
     /// Its seal, if it has one.
-    pub(super) seal: Option<Seal<'a>>,
+    pub(super) seal: Option<LineSeal<'a>>,
 }
 
 /// The members of a line that seals.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seal<'a> {
+pub(super) struct LineSeal<'a> {
     /// The hash of the previous seal, according to the line.
     pub(super) prev: [u8; HASH_CHARS],
     /// Its own hash, according to the line.
@@ -47,11 +47,11 @@ pub(super) struct Seal<'a> {
 
 /// Hashes lines until their seal.
 #[derive(Debug, Default)]
-pub(super) struct Sealing {
+pub(super) struct SealHasher {
     hasher: blake3::Hasher,
 }
 
-impl Link {
+impl ChainLink {
     /// What the very first line links to.
     pub const START: Self = Self { seq: 0, hash: [b'0'; HASH_CHARS] };
 
@@ -90,11 +90,11 @@ impl Link {
     }
 }
 
-impl<'a> Chained<'a> {
+impl<'a> ChainedLine<'a> {
     /// Parses a line, given without its line end.
     pub(super) fn read(line: &'a [u8]) -> Option<Self> {
         let line = line.strip_suffix(b"}")?;
-        let seal = Seal::read(line);
+        let seal = LineSeal::read(line);
         let rest = seal.as_ref().map_or(line, |(_, rest)| rest);
         let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let (rest, number) = rest.split_at(rest.len() - digits);
@@ -104,12 +104,12 @@ impl<'a> Chained<'a> {
     }
 
     /// The link for the next line, if this one seals.
-    pub(super) fn link(&self) -> Option<Link> {
-        self.seal.map(|seal| Link { seq: self.seq, hash: seal.hash })
+    pub(super) fn link(&self) -> Option<ChainLink> {
+        self.seal.map(|seal| ChainLink { seq: self.seq, hash: seal.hash })
     }
 }
 
-impl<'a> Seal<'a> {
+impl<'a> LineSeal<'a> {
     /// Parses the end of a line without its brace; also returns the text before it.
     fn read(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (hashed, hash) = quoted(line.strip_suffix(b"\"")?, HASH)?;
@@ -118,14 +118,14 @@ impl<'a> Seal<'a> {
     }
 }
 
-impl Sealing {
+impl SealHasher {
     /// Adds a line that does not seal, given without its line end.
     pub(super) fn line(&mut self, line: &[u8]) {
         self.hasher.update(line).update(b"\n");
     }
 
     /// The hash that the sealing line should have. Resets the hasher for the next seal.
-    pub(super) fn close(&mut self, seal: &Seal<'_>) -> [u8; HASH_CHARS] {
+    pub(super) fn close(&mut self, seal: &LineSeal<'_>) -> [u8; HASH_CHARS] {
         let hash = self.hasher.update(seal.hashed).finalize();
         self.hasher.reset();
         hex(&hash)
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn chain(bodies: &[&str]) -> Vec<u8> {
-        let (mut link, mut out) = (Link::START, Vec::new());
+        let (mut link, mut out) = (ChainLink::START, Vec::new());
         link.seal(bodies.iter().map(|body| body.as_bytes()), &mut out);
         out
     }
@@ -186,9 +186,9 @@ mod tests {
     fn what_was_sealed_is_taken_apart_again_and_holds() {
         let long = format!("{{\"b\":\"x,\\\"seq\\\":7{}\"", "y".repeat(SEALED_BYTES_MAX / 3));
         let text = chain(&["{\"a\":1", &long, &long, &long, "{\"c\":3", "{\"d\":4"]);
-        let (mut sealing, mut prev, mut seals) = (Sealing::default(), Link::START.hash, 0);
+        let (mut sealing, mut prev, mut seals) = (SealHasher::default(), ChainLink::START.hash, 0);
         for (number, line) in (1..).zip(lines(&text)) {
-            let chained = Chained::read(line).unwrap();
+            let chained = ChainedLine::read(line).unwrap();
             assert_eq!(chained.seq, number);
             let Some(seal) = chained.seal else {
                 sealing.line(line);
@@ -208,8 +208,8 @@ mod tests {
             for other in (0..=255).filter(|other| *other != line[at]) {
                 let mut changed = line.to_vec();
                 changed[at] = other;
-                let seal = Chained::read(&changed).and_then(|chained| chained.seal);
-                assert!(seal.is_none_or(|seal| Sealing::default().close(&seal) != seal.hash));
+                let seal = ChainedLine::read(&changed).and_then(|chained| chained.seal);
+                assert!(seal.is_none_or(|seal| SealHasher::default().close(&seal) != seal.hash));
             }
         }
     }

@@ -3,23 +3,23 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-use tapegate_core::json::{Cursor, Fault, Kind, string};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, string};
 
 /// Longer than any valid line; the rest of a longer one is skipped, not buffered.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedEvent {
     /// Its line in the file, from 1.
     pub line: u64,
     text: Vec<u8>,
-    members: Vec<Member>,
+    members: Vec<EventMember>,
 }
 
 /// The position of a member in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Member {
+struct EventMember {
     key: String,
     start: usize,
     end: usize,
@@ -34,7 +34,7 @@ pub enum NotAnEvent {
         /// The line.
         line: u64,
         /// The reason.
-        source: Fault,
+        source: JsonFault,
     },
     /// The line is longer than any event.
     #[error("line {line} is too long to be an event")]
@@ -60,41 +60,41 @@ pub enum NotAnEvent {
 
 /// The events of one file, in order. Continues after a line that is not an event.
 #[derive(Debug)]
-pub struct Events<R> {
-    lines: Lines<R>,
+pub struct LoggedEvents<R> {
+    lines: LogLines<R>,
 }
 
-impl<R: BufRead> Events<R> {
+impl<R: BufRead> LoggedEvents<R> {
     /// Reads a file from its start.
     pub fn new(text: R) -> Self {
-        Self { lines: Lines::new(text) }
+        Self { lines: LogLines::new(text) }
     }
 }
 
-impl<R: BufRead> Iterator for Events<R> {
-    type Item = Result<Logged, NotAnEvent>;
+impl<R: BufRead> Iterator for LoggedEvents<R> {
+    type Item = Result<LoggedEvent, NotAnEvent>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.number + 1;
         Some(match self.lines.next() {
             Ok(None) => return None,
-            Ok(Some(Line::Whole(text))) => {
-                Logged::read(line, text).map_err(|source| NotAnEvent::Json { line, source })
+            Ok(Some(RawLogLine::Whole(text))) => {
+                LoggedEvent::read(line, text).map_err(|source| NotAnEvent::Json { line, source })
             }
-            Ok(Some(Line::TooLong)) => Err(NotAnEvent::TooLong { line }),
-            Ok(Some(Line::Torn(_))) => Err(NotAnEvent::Torn { line }),
+            Ok(Some(RawLogLine::TooLong)) => Err(NotAnEvent::TooLong { line }),
+            Ok(Some(RawLogLine::Torn(_))) => Err(NotAnEvent::Torn { line }),
             Err(source) => Err(NotAnEvent::Io { line: line - 1, source }),
         })
     }
 }
 
-impl Logged {
+impl LoggedEvent {
     /// Parses a line, given without its line end.
-    pub fn read(line: u64, text: &[u8]) -> Result<Self, Fault> {
+    pub fn read(line: u64, text: &[u8]) -> Result<Self, JsonFault> {
         let mut cursor = Cursor::new(text)?;
         let mut members = Vec::new();
-        if cursor.kind()? != Kind::Object {
-            return Err(Fault { at: 0, what: "no object" });
+        if cursor.kind()? != JsonKind::Object {
+            return Err(JsonFault { at: 0, what: "no object" });
         }
         cursor.open()?;
         let mut first = true;
@@ -102,9 +102,9 @@ impl Logged {
             let key = key.decode().into_owned();
             let value = cursor.value()?;
             let end = cursor.position();
-            members.push(Member { key, start: end - value.len(), end });
+            members.push(EventMember { key, start: end - value.len(), end });
         }
-        cursor.end()?;
+        cursor.expect_end()?;
         Ok(Self { line, text: text.to_vec(), members })
     }
 
@@ -142,7 +142,7 @@ impl Logged {
     }
 
     /// The value of a key, if it is a boolean.
-    pub fn flag(&self, key: &str) -> Option<bool> {
+    pub fn bool_value(&self, key: &str) -> Option<bool> {
         match self.raw(key)? {
             b"true" => Some(true),
             b"false" => Some(false),
@@ -153,7 +153,7 @@ impl Logged {
 
 /// The lines of a text, each in the same buffer.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct LogLines<R> {
     text: R,
     /// How many lines were read.
     pub(super) number: u64,
@@ -162,7 +162,7 @@ pub(super) struct Lines<R> {
 
 /// A line without its line end.
 #[derive(Debug)]
-pub(super) enum Line<'a> {
+pub(super) enum RawLogLine<'a> {
     /// A complete line.
     Whole(&'a [u8]),
     /// An incomplete line at the end of the text.
@@ -171,12 +171,12 @@ pub(super) enum Line<'a> {
     TooLong,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LogLines<R> {
     pub(super) fn new(text: R) -> Self {
         Self { text, number: 0, line: Vec::new() }
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<RawLogLine<'_>>> {
         self.line.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
         self.text.by_ref().take(limit).read_until(b'\n', &mut self.line)?;
@@ -186,13 +186,13 @@ impl<R: BufRead> Lines<R> {
         self.number += 1;
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
-            return Ok(Some(Line::Whole(&self.line)));
+            return Ok(Some(RawLogLine::Whole(&self.line)));
         }
         if self.line.len() as u64 == limit {
             self.text.skip_until(b'\n')?;
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(RawLogLine::TooLong));
         }
-        Ok(Some(Line::Torn(&self.line)))
+        Ok(Some(RawLogLine::Torn(&self.line)))
     }
 }
 
@@ -204,10 +204,10 @@ mod tests {
     fn unknown_keys_are_kept_and_the_last_of_several_counts() {
         let text =
             b"{\"a\":\"x\\n\", \"new\" : {\"deep\":[1, 2]},\"n\":7,\"f\":true,\"a\":\"y\"}\n";
-        let mut events = Events::new(&text[..]);
+        let mut events = LoggedEvents::new(&text[..]);
         let logged = events.next().unwrap().unwrap();
         assert_eq!((logged.str("a").as_deref(), logged.number("n")), (Some("y"), Some(7)));
-        assert_eq!((logged.flag("f"), logged.number("a")), (Some(true), None));
+        assert_eq!((logged.bool_value("f"), logged.number("a")), (Some(true), None));
         assert_eq!(logged.raw("new"), Some(&b"{\"deep\":[1, 2]}"[..]));
         assert_eq!(logged.members().count(), 5);
         assert_eq!(logged.text(), &text[..text.len() - 1]);
@@ -218,7 +218,7 @@ mod tests {
     fn after_a_line_that_is_none_the_next_ones_follow() {
         let long = vec![b'x'; LINE_BYTES_MAX + 5];
         let text = [b"{\"n\":1}\nnonsense\n[]\n", &long[..], b"\n\n{\"n\":2}\n{\"n\":"].concat();
-        let found: Vec<String> = Events::new(&text[..])
+        let found: Vec<String> = LoggedEvents::new(&text[..])
             .map(|next| match next {
                 Ok(logged) => format!("{}: {}", logged.line, logged.number("n").unwrap()),
                 Err(error) => error.to_string(),

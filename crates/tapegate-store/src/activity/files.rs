@@ -4,24 +4,24 @@ use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use super::chain::Chained;
+use super::chain::ChainedLine;
 use super::tail::BEGINNING;
-use crate::private::Folder;
-use crate::{input, source};
+use crate::private_folder::FolderHandle;
+use crate::{input, tape_source};
 
 /// The current file.
 pub const CURRENT: &str = "activity.jsonl";
 
 /// One file of a log. Parts sort in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part {
+pub struct LogFile {
     /// The number of a rotated file; the current one has the highest.
     pub number: u64,
     /// Its path.
     pub path: PathBuf,
 }
 
-impl Part {
+impl LogFile {
     /// The part that a path denotes by its file name, if any.
     pub fn of(path: &Path) -> Option<Self> {
         let number = match path.file_name()?.to_str()? {
@@ -38,10 +38,10 @@ impl Part {
 }
 
 /// The files of the log in a folder, oldest first.
-pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
+pub fn parts(folder: &Path) -> io::Result<Vec<LogFile>> {
     let mut parts = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        parts.extend(Part::of(&folder.join(entry?.file_name())));
+        parts.extend(LogFile::of(&folder.join(entry?.file_name())));
     }
     parts.sort();
     Ok(parts)
@@ -49,12 +49,12 @@ pub fn parts(folder: &Path) -> io::Result<Vec<Part>> {
 
 /// Whether a line, given without its line end, has the form of a log line.
 pub fn is_line(line: &[u8]) -> bool {
-    line.starts_with(BEGINNING) && Chained::read(line).is_some()
+    line.starts_with(BEGINNING) && ChainedLine::read(line).is_some()
 }
 
 /// Opens a file of a log. A path named like one must be a regular file: a pipe may never end.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    if Part::of(path).is_some() && !path.metadata()?.is_file() {
+    if LogFile::of(path).is_some() && !path.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     input::open(path)
@@ -62,11 +62,11 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 
 /// Opens a file of a log for reading, compressed or not.
 pub fn open_file(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    source::text(open(path)?)
+    tape_source::text(open(path)?)
 }
 
 /// The numbers of the rotated files, oldest first.
-pub(super) fn numbers(folder: &Folder) -> io::Result<Vec<u64>> {
+pub(super) fn numbers(folder: &FolderHandle) -> io::Result<Vec<u64>> {
     let mut numbers: Vec<u64> = folder.names()?.iter().filter_map(|name| number(name)).collect();
     numbers.sort_unstable();
     Ok(numbers)

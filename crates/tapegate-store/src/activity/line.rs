@@ -33,71 +33,78 @@ const FRACTION: usize = "2026-01-01T00:00:00.".len();
 
 /// Appends an event as an object without its closing brace.
 pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
-    write_at(event, &mut Second::default(), out);
+    write_at(event, &mut SecondCache::default(), out);
 }
 
 /// Like [`write`], but reuses the last timestamp, and returns the positions of the values that
 /// differ between similar events.
-pub(super) fn write_at(event: &Event<'_>, second: &mut Second, out: &mut Vec<u8>) -> Places {
+pub(super) fn write_at(
+    event: &Event<'_>,
+    second: &mut SecondCache,
+    out: &mut Vec<u8>,
+) -> MemberRanges {
     out.reserve(LINE_BYTES);
-    let mut body = Body { out };
-    body.moment(event.wall_us, second);
+    let mut body = EventObject { out };
+    body.write_time(event.wall_us, second);
     let after_moment = body.out.len();
-    body.known(key!("level"), Some(event.level));
-    body.known(key!("kind"), Some(event.kind));
-    body.known(key!("component"), Some(event.component));
+    body.write_known(key!("level"), Some(event.level));
+    body.write_known(key!("kind"), Some(event.kind));
+    body.write_known(key!("component"), Some(event.component));
     body.text(key!("server_id"), &event.server_id);
-    body.known(key!("direction"), event.direction);
-    body.maybe(key!("method"), event.method.as_deref());
-    body.maybe(key!("tool"), event.tool.as_deref());
-    let message_id = body.maybe(key!("message_id"), event.message_id.as_deref());
-    body.known(key!("governance_decision"), event.governance_decision.map(LoggedDecision::word));
-    body.known(key!("gate"), event.gate);
-    body.maybe(key!("rule"), event.rule.as_deref());
+    body.write_known(key!("direction"), event.direction);
+    body.write_optional(key!("method"), event.method.as_deref());
+    body.write_optional(key!("tool"), event.tool.as_deref());
+    let message_id = body.write_optional(key!("message_id"), event.message_id.as_deref());
+    body.write_known(
+        key!("governance_decision"),
+        event.governance_decision.map(LoggedDecision::word),
+    );
+    body.write_known(key!("gate"), event.gate);
+    body.write_optional(key!("rule"), event.rule.as_deref());
     body.list(key!("policies"), &event.policies);
-    body.maybe(key!("policy_reason"), event.policy_reason.as_deref());
-    body.maybe(key!("policy_version"), event.policy_version.as_deref());
-    body.known(key!("profile"), Some(event.profile));
+    body.write_optional(key!("policy_reason"), event.policy_reason.as_deref());
+    body.write_optional(key!("policy_version"), event.policy_version.as_deref());
+    body.write_known(key!("profile"), Some(event.profile));
     if let Some(forwarded) = event.forwarded {
-        body.raw(key!("forwarded"), if forwarded { b"true" } else { b"false" });
+        body.write_raw(key!("forwarded"), if forwarded { b"true" } else { b"false" });
     }
     if event.auto_approved {
-        body.raw(key!("auto_approved"), b"true");
+        body.write_raw(key!("auto_approved"), b"true");
     }
     let latency_us = body.number(key!("latency_us"), event.latency_us);
-    body.maybe(key!("principal"), event.principal.as_deref());
-    body.maybe(key!("approval_id"), event.approval_id.as_deref());
-    body.maybe(key!("decided_by"), event.decided_by.as_deref());
+    body.write_optional(key!("principal"), event.principal.as_deref());
+    body.write_optional(key!("approval_id"), event.approval_id.as_deref());
+    body.write_optional(key!("decided_by"), event.decided_by.as_deref());
     body.text(key!("connection_id"), &event.connection_id);
-    let request_id = body.maybe(key!("request_id"), event.request_id.as_deref());
-    body.maybe(key!("tape_session_id"), event.tape_session_id.as_deref());
+    let request_id = body.write_optional(key!("request_id"), event.request_id.as_deref());
+    body.write_optional(key!("tape_session_id"), event.tape_session_id.as_deref());
     let tape_seq = body.number(key!("tape_seq"), event.tape_seq);
-    body.maybe(key!("traceparent"), event.traceparent.as_deref());
-    body.extra(&event.extra);
-    Places { after_moment, message_id, latency_us, request_id, tape_seq }
+    body.write_optional(key!("traceparent"), event.traceparent.as_deref());
+    body.write_extra(&event.extra);
+    MemberRanges { after_moment, message_id, latency_us, request_id, tape_seq }
 }
 
 /// The position of a member's value, if present.
-pub(super) type Place = Option<Range<usize>>;
+pub(super) type MemberRange = Option<Range<usize>>;
 
 /// The positions of the values that differ between similar events, in order.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct MemberRanges {
     pub(super) after_moment: usize,
-    pub(super) message_id: Place,
-    pub(super) latency_us: Place,
-    pub(super) request_id: Place,
-    pub(super) tape_seq: Place,
+    pub(super) message_id: MemberRange,
+    pub(super) latency_us: MemberRange,
+    pub(super) request_id: MemberRange,
+    pub(super) tape_seq: MemberRange,
 }
 
 /// The formatted second of the last event, which most events share with the one before.
 #[derive(Debug, Default)]
-pub(super) struct Second {
+pub(super) struct SecondCache {
     number: Option<i64>,
     text: Vec<u8>,
 }
 
-impl Second {
+impl SecondCache {
     /// Appends a timestamp in RFC 3339 with microseconds.
     pub(super) fn write(&mut self, wall_us: i64, out: &mut Vec<u8>) {
         let (number, micros) = (wall_us.div_euclid(1_000_000), wall_us.rem_euclid(1_000_000));
@@ -117,13 +124,13 @@ impl Second {
 }
 
 /// An object that is being written.
-struct Body<'a> {
+struct EventObject<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl Body<'_> {
+impl EventObject<'_> {
     /// Writes the timestamp, which is always the first member.
-    fn moment(&mut self, wall_us: i64, second: &mut Second) {
+    fn write_time(&mut self, wall_us: i64, second: &mut SecondCache) {
         self.out.extend_from_slice(START);
         second.write(wall_us, self.out);
         self.out.push(b'"');
@@ -134,7 +141,7 @@ impl Body<'_> {
     }
 
     /// Writes one of our own words, which need no escaping; nothing if it is empty.
-    fn known(&mut self, key: &'static str, word: Option<&'static str>) {
+    fn write_known(&mut self, key: &'static str, word: Option<&'static str>) {
         if let Some(word) = word.filter(|word| !word.is_empty()) {
             self.key(key);
             self.out.push(b'"');
@@ -143,13 +150,13 @@ impl Body<'_> {
         }
     }
 
-    fn raw(&mut self, key: &'static str, json: &[u8]) {
+    fn write_raw(&mut self, key: &'static str, json: &[u8]) {
         self.key(key);
         self.out.extend_from_slice(json);
     }
 
     /// Writes a string member.
-    fn word(&mut self, key: &'static str, word: &str) {
+    fn write_text(&mut self, key: &'static str, word: &str) {
         self.key(key);
         put_text(self.out, word);
     }
@@ -157,12 +164,12 @@ impl Body<'_> {
     /// Writes a string member unless it is empty.
     fn text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
-            self.word(key, text);
+            self.write_text(key, text);
         }
     }
 
     /// Writes an optional member and returns the position of its value.
-    fn maybe(&mut self, key: &'static str, text: Option<&str>) -> Place {
+    fn write_optional(&mut self, key: &'static str, text: Option<&str>) -> MemberRange {
         let text = text?;
         self.key(key);
         let start = self.out.len();
@@ -170,7 +177,7 @@ impl Body<'_> {
         Some(start..self.out.len())
     }
 
-    fn number(&mut self, key: &'static str, number: Option<u64>) -> Place {
+    fn number(&mut self, key: &'static str, number: Option<u64>) -> MemberRange {
         let number = number?;
         self.key(key);
         let start = self.out.len();
@@ -191,7 +198,7 @@ impl Body<'_> {
     }
 
     /// Writes the caller's own members. If they are not valid JSON, they are written as a string.
-    fn extra(&mut self, members: &str) {
+    fn write_extra(&mut self, members: &str) {
         if members.trim().is_empty() {
             return;
         }
@@ -205,7 +212,7 @@ impl Body<'_> {
                 self.out.push(b',');
                 self.out.extend_from_slice(&object[1..object.len() - 1]);
             }
-            Err(_) => self.word(key!("extra"), members),
+            Err(_) => self.write_text(key!("extra"), members),
         }
     }
 }

@@ -12,13 +12,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::chain::Link;
+use super::chain::ChainLink;
+use super::event_template::{EventTemplate, EventValues};
 use super::files::CURRENT;
-use super::form::{Differing, Form};
-use super::rotation::{self, Removal};
+use super::rotation::{self, LogRemoval};
 use super::{Event, KINDS, line, notice, tail};
-use crate::private::Folder;
-use current::Open;
+use crate::private_folder::FolderHandle;
+use current::OpenFile;
 
 pub use error::ActivityError;
 
@@ -29,7 +29,7 @@ const KEPT_BYTES_MAX: usize = 512 * 1024;
 
 /// Rotation and retention of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct ActivityLogOptions {
     /// A file of at least this size is rotated.
     pub rotate_bytes: u64,
     /// How long rotated files are kept; `None` keeps them all.
@@ -39,15 +39,15 @@ pub struct Options {
 /// A log that is open for writing.
 #[derive(Debug)]
 pub struct ActivityLog {
-    folder: Folder,
-    options: Options,
-    open: Option<Open>,
+    folder: FolderHandle,
+    options: ActivityLogOptions,
+    open: Option<OpenFile>,
     /// The end of the chain, as far as this writer knows.
-    link: Link,
-    pending: Pending,
-    second: line::Second,
+    link: ChainLink,
+    pending: PendingEvents,
+    second: line::SecondCache,
     /// The last event that was written in full, as a template for similar ones.
-    form: Form,
+    form: EventTemplate,
     out: Vec<u8>,
     /// Lines about the log itself that are still to be written.
     notices: Vec<Vec<u8>>,
@@ -61,19 +61,19 @@ pub struct ActivityLog {
 
 /// Events that wait for a commit: their texts, concatenated.
 #[derive(Debug, Default)]
-struct Pending {
+struct PendingEvents {
     text: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Pending {
+impl PendingEvents {
     fn bodies(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
     }
 }
 
-impl Default for Options {
+impl Default for ActivityLogOptions {
     fn default() -> Self {
         Self { rotate_bytes: 64 * 1024 * 1024, retention: None }
     }
@@ -81,17 +81,17 @@ impl Default for Options {
 
 impl ActivityLog {
     /// Opens the log in `folder`, creating it if needed.
-    pub fn open(folder: &Path, options: Options) -> Result<Self, ActivityError> {
-        let opened = Folder::make(folder)
+    pub fn open(folder: &Path, options: ActivityLogOptions) -> Result<Self, ActivityError> {
+        let opened = FolderHandle::create(folder)
             .map_err(|source| ActivityError::Open { path: folder.to_owned(), source })?;
         let mut log = Self {
             folder: opened,
             options,
             open: None,
-            link: Link::START,
-            pending: Pending::default(),
-            second: line::Second::default(),
-            form: Form::default(),
+            link: ChainLink::START,
+            pending: PendingEvents::default(),
+            second: line::SecondCache::default(),
+            form: EventTemplate::default(),
             out: Vec::new(),
             notices: Vec::new(),
             continued: None,
@@ -106,11 +106,11 @@ impl ActivityLog {
 
     /// The path of the current file.
     pub fn path(&self) -> PathBuf {
-        self.folder.at(CURRENT)
+        self.folder.path_of(CURRENT)
     }
 
     /// The number and hash of the last line that this writer knows of.
-    pub fn head(&self) -> Link {
+    pub fn head(&self) -> ChainLink {
         self.link
     }
 
@@ -120,14 +120,14 @@ impl ActivityLog {
         let text = &mut self.pending.text;
         let start = text.len();
         let places = line::write_at(event, &mut self.second, text);
-        self.form.take(text, start, places);
+        self.form.capture(text, start, places);
         self.pending.ends.push(text.len());
     }
 
     /// Adds an event that differs from the last [`ActivityLog::append`] only in `differing`; false
     /// if it cannot, because it has other members.
-    pub fn append_like(&mut self, differing: &Differing<'_>) -> bool {
-        let fits = self.form.fits(differing);
+    pub fn append_similar(&mut self, differing: &EventValues<'_>) -> bool {
+        let fits = self.form.has_same_members(differing);
         if fits {
             self.form.write(differing, &mut self.second, &mut self.pending.text);
             self.pending.ends.push(self.pending.text.len());
@@ -155,7 +155,7 @@ impl ActivityLog {
         self.lock()?;
         let removal = match (self.retention_due, self.options.retention) {
             (true, Some(retention)) => rotation::expired(&self.folder, retention),
-            _ => Removal::default(),
+            _ => LogRemoval::default(),
         };
         let link = self.seal_all(&removal);
         let written = match &mut self.open {
@@ -166,7 +166,7 @@ impl ActivityLog {
             (self.link, self.lost, self.retention_due) = (link, 0, false);
             self.notices.clear();
             self.continued = None;
-            removal.carry_out(&self.folder);
+            removal.apply(&self.folder);
         }
         self.unlock();
         self.out.clear();
@@ -175,13 +175,13 @@ impl ActivityLog {
     }
 
     /// Assembles the text to write: lines about the log itself, then the events.
-    fn seal_all(&mut self, removal: &Removal) -> Link {
+    fn seal_all(&mut self, removal: &LogRemoval) -> ChainLink {
         let mut link = self.link;
         self.out.clear();
         if self.open.as_ref().is_some_and(|open| open.unended) {
             self.out.push(b'\n');
         }
-        let (lost, removed) = (notice::lost(self.lost), notice::removed(removal));
+        let (lost, removed) = (notice::lost_notice(self.lost), notice::removed_notice(removal));
         let about = self.continued.iter().chain(&self.notices).chain(&lost).chain(&removed);
         link.seal(about.map(Vec::as_slice).chain(self.pending.bodies()), &mut self.out);
         link
@@ -192,13 +192,13 @@ impl ActivityLog {
         for _ in 0..REOPENED_MAX {
             let open = match self.open.take() {
                 Some(open) => open,
-                None => Open::new(&self.folder).map_err(|source| self.cannot_open(source))?,
+                None => OpenFile::new(&self.folder).map_err(|source| self.open_error(source))?,
             };
             if !open.lock() {
                 return Err(ActivityError::Busy { path: self.path() });
             }
-            let there = self.folder.identity(CURRENT).map_err(|source| self.cannot_open(source))?;
-            let Some(there) = there.filter(|there| open.is(there)) else {
+            let there = self.folder.identity(CURRENT).map_err(|source| self.open_error(source))?;
+            let Some(there) = there.filter(|there| open.is_same_file(there)) else {
                 // Rotated or removed by another process; dropping the file releases the lock.
                 continue;
             };
@@ -209,7 +209,7 @@ impl ActivityLog {
                 self.open = None;
                 return Err(error);
             }
-            if !self.is_to_be_put_aside() || rotation::put_aside(&self.folder).is_err() {
+            if !self.needs_rotation() || rotation::rotate(&self.folder).is_err() {
                 return Ok(());
             }
             self.open = None;
@@ -239,36 +239,36 @@ impl ActivityLog {
                 if !tail.torn.is_empty() {
                     let cut = open.file.set_len(open.bytes);
                     cut.map_err(|source| ActivityError::Write { path: self.path(), source })?;
-                    self.notices.push(notice::torn(&tail.torn));
+                    self.notices.push(notice::torn_notice(&tail.torn));
                 }
                 match tail.link {
                     Some(link) if link.seq > self.link.seq => self.link = link,
                     // The file ends before a line that this writer wrote, so it was truncated by
                     // another process. Continuing from there would hide that.
                     Some(_) => {}
-                    None => self.follow_predecessor(),
+                    None => self.link_to_predecessor(),
                 }
             }
             Ok(None) if bytes == 0 => {
                 (open.bytes, open.unended) = (0, false);
-                self.follow_predecessor();
+                self.link_to_predecessor();
             }
             Ok(None) => return Err(ActivityError::NotALog { path: self.path() }),
-            Err(source) => return Err(self.cannot_open(source)),
+            Err(source) => return Err(self.open_error(source)),
         }
         Ok(())
     }
 
     /// Chains an empty file to the last rotated one, or to this writer's own last line.
-    fn follow_predecessor(&mut self) {
+    fn link_to_predecessor(&mut self) {
         let Some((number, link)) = rotation::predecessor(&self.folder) else { return };
         if link.seq >= self.link.seq {
             self.link = link;
-            self.continued = Some(notice::continued(number));
+            self.continued = Some(notice::continued_notice(number));
         }
     }
 
-    fn is_to_be_put_aside(&self) -> bool {
+    fn needs_rotation(&self) -> bool {
         let Some(open) = &self.open else { return false };
         let is_large = open.bytes >= self.options.rotate_bytes;
         let is_old = || match (self.retention_due, self.options.retention) {
@@ -279,7 +279,7 @@ impl ActivityLog {
         open.bytes > 0 && !open.unended && (is_large || is_old())
     }
 
-    fn cannot_open(&self, source: io::Error) -> ActivityError {
+    fn open_error(&self, source: io::Error) -> ActivityError {
         ActivityError::Open { path: self.path(), source }
     }
 }

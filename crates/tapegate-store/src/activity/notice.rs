@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tapegate_core::json::write_str;
 
-use super::rotation::Removal;
+use super::rotation::LogRemoval;
 use super::{Event, files, line};
 
 /// A writer was killed in the middle of a line.
@@ -21,17 +21,17 @@ pub(super) const LOST: &str = "lost";
 /// How much of a torn line is recorded.
 const TORN_BYTES_MAX: usize = 1024;
 
-pub(super) fn torn(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn torn_notice(bytes: &[u8]) -> Vec<u8> {
     let kept = String::from_utf8_lossy(&bytes[..bytes.len().min(TORN_BYTES_MAX)]);
     let members = format!("\"torn_bytes\":{},\"torn\":{}", bytes.len(), quoted(&kept));
     body("warn", TORN, &members)
 }
 
-pub(super) fn continued(number: u64) -> Vec<u8> {
+pub(super) fn continued_notice(number: u64) -> Vec<u8> {
     body("info", CONTINUED, &format!("\"previous_file\":{}", quoted(&files::name(number))))
 }
 
-pub(super) fn removed(removal: &Removal) -> Option<Vec<u8>> {
+pub(super) fn removed_notice(removal: &LogRemoval) -> Option<Vec<u8>> {
     let link = removal.link?;
     let names: Vec<String> =
         removal.numbers.iter().map(|number| quoted(&files::name(*number))).collect();
@@ -44,7 +44,7 @@ pub(super) fn removed(removal: &Removal) -> Option<Vec<u8>> {
     Some(body("info", REMOVED, &members))
 }
 
-pub(super) fn lost(events: u64) -> Option<Vec<u8>> {
+pub(super) fn lost_notice(events: u64) -> Option<Vec<u8>> {
     (events > 0).then(|| body("error", LOST, &format!("\"lost\":{events}")))
 }
 

@@ -13,24 +13,24 @@ use rustix::io::Errno;
 use tapegate_core::json::{first_member, string};
 use tapegate_core::time::read_rfc3339;
 
-use super::chain::Link;
+use super::chain::ChainLink;
 use super::files::{self, CURRENT};
 use super::tail;
-use crate::private::Folder;
+use crate::private_folder::FolderHandle;
 
 /// How much of the first line is read.
 const FIRST_LINE_BYTES: usize = 512;
 
 /// Files past their retention time: the oldest ones, without a gap.
 #[derive(Debug, Default)]
-pub(super) struct Removal {
+pub(super) struct LogRemoval {
     pub(super) numbers: Vec<u64>,
     /// The end of the last of them.
-    pub(super) link: Option<Link>,
+    pub(super) link: Option<ChainLink>,
 }
 
 /// Renames the current file to the next number.
-pub(super) fn put_aside(folder: &Folder) -> io::Result<()> {
+pub(super) fn rotate(folder: &FolderHandle) -> io::Result<()> {
     let newest = files::numbers(folder)?.last().copied();
     let number = newest.or_else(|| previous_of(folder)).unwrap_or(0) + 1;
     let name = files::name(number);
@@ -45,14 +45,14 @@ pub(super) fn put_aside(folder: &Folder) -> io::Result<()> {
 }
 
 /// The last rotated file, and its end.
-pub(super) fn predecessor(folder: &Folder) -> Option<(u64, Link)> {
+pub(super) fn predecessor(folder: &FolderHandle) -> Option<(u64, ChainLink)> {
     let number = files::numbers(folder).ok()?.last().copied()?;
     Some((number, end_of(folder, number)?))
 }
 
 /// The files that were last written before the retention time began.
-pub(super) fn expired(folder: &Folder, retention: Duration) -> Removal {
-    let mut removal = Removal::default();
+pub(super) fn expired(folder: &FolderHandle, retention: Duration) -> LogRemoval {
+    let mut removal = LogRemoval::default();
     let Ok(numbers) = files::numbers(folder) else { return removal };
     let cutoff = now().saturating_sub(retention).as_secs();
     for number in numbers {
@@ -69,35 +69,35 @@ pub(super) fn expired(folder: &Folder, retention: Duration) -> Removal {
 
 /// Whether a file was started before the retention time began.
 pub(super) fn is_older(file: &File, retention: Duration) -> bool {
-    let began = begin(file).and_then(|line| text_of(&line, "timestamp"));
+    let began = read_beginning(file).and_then(|line| text_of(&line, "timestamp"));
     let began_us = began.and_then(|text| read_rfc3339(&text));
     let cutoff = now().saturating_sub(retention).as_micros();
     began_us.is_some_and(|at| u128::try_from(at).is_ok_and(|at| at < cutoff))
 }
 
-impl Removal {
+impl LogRemoval {
     /// Removes the files. A file that cannot be removed is found again later.
-    pub(super) fn carry_out(&self, folder: &Folder) {
+    pub(super) fn apply(&self, folder: &FolderHandle) {
         for number in &self.numbers {
             unlinkat(folder.handle(), files::name(*number), AtFlags::empty()).ok();
         }
     }
 }
 
-fn end_of(folder: &Folder, number: u64) -> Option<Link> {
+fn end_of(folder: &FolderHandle, number: u64) -> Option<ChainLink> {
     let file = folder.file(&files::name(number), OFlags::RDONLY).ok()?;
     let bytes = file.metadata().ok()?.len();
     tail::read(&file, bytes).ok().flatten().and_then(|tail| tail.link)
 }
 
 /// The number of the file that the current one continues.
-fn previous_of(folder: &Folder) -> Option<u64> {
-    let line = begin(&folder.file(CURRENT, OFlags::RDONLY).ok()?)?;
+fn previous_of(folder: &FolderHandle) -> Option<u64> {
+    let line = read_beginning(&folder.file(CURRENT, OFlags::RDONLY).ok()?)?;
     files::number(&text_of(&line, "previous_file")?)
 }
 
 /// The beginning of a file's first line.
-fn begin(file: &File) -> Option<Vec<u8>> {
+fn read_beginning(file: &File) -> Option<Vec<u8>> {
     let mut text = vec![0; FIRST_LINE_BYTES];
     let count = file.read_at(&mut text, 0).ok()?;
     text.truncate(count);

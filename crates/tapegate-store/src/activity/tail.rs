@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::chain::{Chained, Link};
+use super::chain::{ChainLink, ChainedLine};
 
 /// How much is read first. Most lines are shorter.
 const FIRST_BYTES: u64 = 4 * 1024;
@@ -15,9 +15,9 @@ pub(super) const BEGINNING: &[u8] = b"{\"timestamp\":\"";
 
 /// The end of a file.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct LogTail {
     /// The last line that seals; `None` if nothing was ever sealed.
-    pub(super) link: Option<Link>,
+    pub(super) link: Option<ChainLink>,
     /// Whether that line lacks only its line end.
     pub(super) open: bool,
     /// The bytes after it: the writer was killed before it was done.
@@ -25,7 +25,7 @@ pub(super) struct Tail {
 }
 
 /// Reads the end of a file of `bytes` bytes; `None` if it is not a log.
-pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
+pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<LogTail>> {
     let mut length = FIRST_BYTES;
     loop {
         let start = bytes.saturating_sub(length);
@@ -40,16 +40,16 @@ pub(super) fn read(file: &File, bytes: u64) -> io::Result<Option<Tail>> {
 }
 
 /// Finds the last seal in `text`; its first line is complete only if `text` starts the file.
-fn find(text: &[u8], whole: bool) -> Option<Tail> {
+fn find(text: &[u8], whole: bool) -> Option<LogTail> {
     let mut end = text.len();
     loop {
         let start = text[..end].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
         let line = &text[start.unwrap_or(0)..end];
-        let link = Chained::read(line).and_then(|chained| chained.link());
+        let link = ChainedLine::read(line).and_then(|chained| chained.link());
         if let Some(link) = link.filter(|_| whole || start.is_some()) {
             let open = end == text.len();
             let torn = text.get(end + 1..).unwrap_or_default().to_vec();
-            return Some(Tail { link: Some(link), open, torn });
+            return Some(LogTail { link: Some(link), open, torn });
         }
         match start {
             Some(start) => end = start - 1,
@@ -60,9 +60,9 @@ fn find(text: &[u8], whole: bool) -> Option<Tail> {
     let begins = BEGINNING.starts_with(&text[..text.len().min(BEGINNING.len())]);
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     lines.pop();
-    let ours = lines.iter().all(|line| Chained::read(line).is_some());
+    let ours = lines.iter().all(|line| ChainedLine::read(line).is_some());
     let torn = whole && ((begins && ours) || text.iter().all(|byte| *byte == 0));
-    torn.then(|| Tail { link: None, open: false, torn: text.to_vec() })
+    torn.then(|| LogTail { link: None, open: false, torn: text.to_vec() })
 }
 
 #[cfg(test)]
@@ -70,15 +70,15 @@ mod tests {
     use super::*;
 
     /// A log written in batches of `at_once` lines, and its end.
-    fn log(lines: usize, at_once: usize, length: usize) -> (Vec<u8>, Link) {
-        let (mut link, mut out) = (Link::START, Vec::new());
+    fn log(lines: usize, at_once: usize, length: usize) -> (Vec<u8>, ChainLink) {
+        let (mut link, mut out) = (ChainLink::START, Vec::new());
         let body = format!("{{\"timestamp\":\"{}\"", "x".repeat(length));
         let body = body.as_bytes();
         (0..lines).for_each(|_| link.seal(std::iter::repeat_n(body, at_once), &mut out));
         (out, link)
     }
 
-    fn tail(text: &[u8]) -> Option<Tail> {
+    fn tail(text: &[u8]) -> Option<LogTail> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t");
         std::fs::write(&path, text).unwrap();

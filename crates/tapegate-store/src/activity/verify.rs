@@ -5,20 +5,20 @@
 //! end, or a log rewritten from its start, cannot be detected from the log alone: for that, its
 //! head (the hash of the last line) must have been recorded elsewhere.
 
-mod open;
 mod report;
+mod unsealed_lines;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use tapegate_core::tape::Severity;
+use tapegate_core::tape::TapeSeverity;
 
-use super::chain::{Chained, HASH_CHARS, Link, Seal};
-use super::events::{Line, Lines, Logged};
+use super::chain::{ChainLink, ChainedLine, HASH_CHARS, LineSeal};
+use super::events::{LogLines, LoggedEvent, RawLogLine};
 use super::notice;
-use open::{Open, Step};
+use unsealed_lines::{SequenceGap, UnsealedLines};
 
-pub use report::{Fault, Found, Report};
+pub use report::{ChainFault, ChainFinding, LogReport};
 
 /// The most findings that are reported one by one.
 const FOUND_MAX: usize = 10_000;
@@ -27,8 +27,8 @@ const NOTICE: &[u8] = b"\"kind\":\"log\"";
 
 /// Verifies the files of a log, which are fed oldest first.
 #[derive(Debug, Default)]
-pub struct Verifier {
-    report: Report,
+pub struct LogVerifier {
+    report: LogReport,
     files: usize,
     /// What the first line links to, if it is not the beginning of a log.
     begins: Option<(u64, [u8; HASH_CHARS])>,
@@ -38,7 +38,7 @@ pub struct Verifier {
     /// The actual hash of the line before, if it differs from the one it states.
     otherwise: Option<[u8; HASH_CHARS]>,
     /// The lines since the last seal.
-    open: Open,
+    open: UnsealedLines,
     /// How many lines since the last event are not events.
     no_events: u64,
     /// Whether earlier files of the log are not verified.
@@ -47,13 +47,13 @@ pub struct Verifier {
 }
 
 /// Verifies a single file as a whole log.
-pub fn verify(text: impl BufRead) -> io::Result<Report> {
-    let mut verifier = Verifier::default();
+pub fn verify(text: impl BufRead) -> io::Result<LogReport> {
+    let mut verifier = LogVerifier::default();
     verifier.file(text)?;
     Ok(verifier.finish())
 }
 
-impl Verifier {
+impl LogVerifier {
     /// Also looks for a head that was recorded elsewhere.
     pub fn expect_head(mut self, hash: Option<String>) -> Self {
         self.expected = hash;
@@ -61,22 +61,22 @@ impl Verifier {
     }
 
     /// Sets whether earlier files of the log exist but are not verified.
-    pub fn partial(mut self, partial: bool) -> Self {
+    pub fn with_partial(mut self, partial: bool) -> Self {
         self.partial = partial;
         self
     }
 
     /// Verifies the next file.
     pub fn file(&mut self, text: impl BufRead) -> io::Result<()> {
-        self.never_sealed(Severity::Error);
-        let mut lines = Lines::new(text);
+        self.report_unsealed(TapeSeverity::Error);
+        let mut lines = LogLines::new(text);
         loop {
             let number = lines.number + 1;
             match lines.next()? {
                 None => break,
-                Some(Line::Whole(line)) => self.line(number, line),
-                Some(Line::TooLong) => self.not_an_event(number),
-                Some(Line::Torn(line)) => self.torn(number, line),
+                Some(RawLogLine::Whole(line)) => self.line(number, line),
+                Some(RawLogLine::TooLong) => self.report_not_an_event(number),
+                Some(RawLogLine::Torn(line)) => self.report_torn(number, line),
             }
         }
         self.files += 1;
@@ -84,54 +84,56 @@ impl Verifier {
     }
 
     /// Returns the findings.
-    pub fn finish(mut self) -> Report {
-        self.never_sealed(Severity::Warning);
-        self.judge_beginning();
+    pub fn finish(mut self) -> LogReport {
+        self.report_unsealed(TapeSeverity::Warning);
+        self.check_beginning();
         if let Some(expected) = self.expected.take().filter(|_| self.report.since_head.is_none()) {
-            let words = format!(
+            let message = format!(
                 "the head {expected} is not in the log: its end was cut off, or it was rewritten"
             );
             let file = self.files.saturating_sub(1);
-            self.push(file, 0, Severity::Error, Fault::Head, words);
+            self.push(file, 0, TapeSeverity::Error, ChainFault::Head, message);
         }
         if self.more > 0 {
-            let words = format!("… and {} more", self.more);
-            let (file, severity) = (self.files.saturating_sub(1), Severity::Error);
-            let fault = Fault::Changed;
-            self.report.found.push(Found { file, line: 0, severity, fault, words });
+            let message = format!("… and {} more", self.more);
+            let (file, severity) = (self.files.saturating_sub(1), TapeSeverity::Error);
+            let fault = ChainFault::Changed;
+            self.report.found.push(ChainFinding { file, line: 0, severity, fault, message });
         }
         self.report
     }
 
     fn line(&mut self, number: u64, text: &[u8]) {
-        let Some(chained) = Chained::read(text) else { return self.not_an_event(number) };
+        let Some(chained) = ChainedLine::read(text) else {
+            return self.report_not_an_event(number);
+        };
         self.report.events += 1;
         let before = self.report.head.map(|head| head.seq);
         self.open.step(number, chained.seq, before, self.no_events);
         self.no_events = 0;
         // Most lines are not notices and need not be parsed.
         if chained.body.windows(NOTICE.len()).any(|window| window == NOTICE) {
-            self.open.notices.extend(Logged::read(number, text));
+            self.open.notices.extend(LoggedEvent::read(number, text));
         }
         if let Some(since) = &mut self.report.since_head {
             *since += 1;
         }
         match chained.seal {
-            Some(seal) => self.sealed(number, chained.seq, &seal),
+            Some(seal) => self.check_seal(number, chained.seq, &seal),
             None => self.open.sealing.line(text),
         }
     }
 
     /// Handles a line that seals those before it.
-    fn sealed(&mut self, number: u64, seq: u64, seal: &Seal<'_>) {
+    fn check_seal(&mut self, number: u64, seq: u64, seal: &LineSeal<'_>) {
         let mut open = std::mem::take(&mut self.open);
         let computed = open.sealing.close(seal);
-        let link = Link { seq, hash: seal.hash };
+        let link = ChainLink { seq, hash: seal.hash };
         if computed == seal.hash {
-            open.notices.iter().for_each(|logged| self.take_note(logged));
-            self.follow(&open, seal.prev, link);
+            open.notices.iter().for_each(|logged| self.read_notice(logged));
+            self.check_link(&open, seal.prev, link);
         } else {
-            self.changed(number, &open, link);
+            self.report_changed(number, &open, link);
             self.otherwise = Some(computed);
         }
         if self.expected.as_deref().is_some_and(|expected| expected.as_bytes() == computed) {
@@ -140,45 +142,45 @@ impl Verifier {
     }
 
     /// Reports lines that do not match their seal.
-    fn changed(&mut self, number: u64, open: &Open, link: Link) {
+    fn report_changed(&mut self, number: u64, open: &UnsealedLines, link: ChainLink) {
         let first = open.first.map_or(number, |(line, _)| line);
         let alone = first == number;
         if !alone && !open.steps.is_empty() {
             // The numbers tell which lines were added or removed.
-            open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
+            open.steps.iter().for_each(|(line, step)| self.report_number(*line, *step));
             self.report.head = Some(link);
             return;
         }
         // A line that could not be parsed was already reported, and explains the mismatch.
         if !open.spoiled {
-            let words = match alone {
+            let message = match alone {
                 true => "the line was changed: its hash does not match its text".to_owned(),
                 false => format!(
                     "one of the lines {first} to {number} was changed: their hash does not match their text"
                 ),
             };
-            self.error(first, Fault::Changed, words);
+            self.error(first, ChainFault::Changed, message);
         }
         // Its position counts, not the number it states.
         let seq = match (alone, self.report.head) {
             (true, Some(before)) => before.seq.wrapping_add(1),
             _ => link.seq,
         };
-        self.report.head = Some(Link { seq, ..link });
+        self.report.head = Some(ChainLink { seq, ..link });
     }
 
     /// Checks that lines link to what comes before them.
-    fn follow(&mut self, open: &Open, prev: [u8; HASH_CHARS], link: Link) {
+    fn check_link(&mut self, open: &UnsealedLines, prev: [u8; HASH_CHARS], link: ChainLink) {
         let Some((line, first)) = open.first else { return };
         let Some(before) = self.report.head else {
-            if prev != Link::START.hash || first != 1 {
+            if prev != ChainLink::START.hash || first != 1 {
                 self.begins = Some((first.wrapping_sub(1), prev));
             }
             self.report.head = Some(link);
             return;
         };
-        open.steps.iter().for_each(|(line, step)| self.misstep(*line, *step));
-        if matches!(open.steps.first(), Some((at, Step::Back { .. })) if *at == line) {
+        open.steps.iter().for_each(|(line, step)| self.report_number(*line, *step));
+        if matches!(open.steps.first(), Some((at, SequenceGap::Back { .. })) if *at == line) {
             // The next line is expected to continue from before these.
             return;
         }
@@ -186,48 +188,48 @@ impl Verifier {
         let follows = prev == before.hash || Some(prev) == self.otherwise;
         if first == expected && !follows {
             let words = "the line does not follow from the one before: one of them was replaced";
-            self.error(line, Fault::Unlinked, words.to_owned());
+            self.error(line, ChainFault::Unlinked, words.to_owned());
         }
         (self.report.head, self.otherwise) = (Some(link), None);
     }
 
     /// Reports a line whose number is not the next one.
-    fn misstep(&mut self, line: u64, step: Step) {
+    fn report_number(&mut self, line: u64, step: SequenceGap) {
         match step {
-            Step::Over { first, last } => {
-                let words = match first == last {
+            SequenceGap::Over { first, last } => {
+                let message = match first == last {
                     true => format!("event {first} is missing before this one"),
                     false => format!("events {first} to {last} are missing before this one"),
                 };
-                self.error(line, Fault::Missing, words);
+                self.error(line, ChainFault::Missing, message);
             }
-            Step::Back { seq, before } => {
-                let words = format!(
+            SequenceGap::Back { seq, before } => {
+                let message = format!(
                     "event {seq} follows event {before}: it was moved, repeated or inserted"
                 );
-                self.error(line, Fault::OutOfOrder, words);
+                self.error(line, ChainFault::OutOfOrder, message);
             }
         }
     }
 
     /// Reports lines without a seal at the end of a file or of the log.
-    fn never_sealed(&mut self, severity: Severity) {
+    fn report_unsealed(&mut self, severity: TapeSeverity) {
         let open = std::mem::take(&mut self.open);
         let Some((line, _)) = open.first else { return };
         let lines = match open.lines {
             1 => "the last line has".to_owned(),
             lines => format!("the last {lines} lines have"),
         };
-        let words = match severity {
-            Severity::Error => format!("{lines} no seal: the lines that followed were removed"),
+        let message = match severity {
+            TapeSeverity::Error => format!("{lines} no seal: the lines that followed were removed"),
             _ => format!("{lines} no seal: their writer was killed, or is still writing"),
         };
         let file = self.files.saturating_sub(1);
-        self.push(file, line, severity, Fault::Torn, words);
+        self.push(file, line, severity, ChainFault::Torn, message);
     }
 
     /// Evaluates what the log records about itself.
-    fn take_note(&mut self, logged: &Logged) {
+    fn read_notice(&mut self, logged: &LoggedEvent) {
         let number = logged.line;
         if logged.str("kind").as_deref() != Some("log") {
             return;
@@ -240,76 +242,88 @@ impl Verifier {
             }
             Some(notice::TORN) => {
                 let bytes = logged.number("torn_bytes").unwrap_or(0);
-                let words = format!(
+                let message = format!(
                     "a writer was killed here; {bytes} bytes of an incomplete line were cut off"
                 );
-                self.warning(number, Fault::Torn, words);
+                self.warning(number, ChainFault::Torn, message);
             }
             Some(notice::LOST) => {
                 let lost = logged.number("lost").unwrap_or(0);
-                let words = format!("{lost} events before this one could not be written");
-                self.warning(number, Fault::Lost, words);
+                let message = format!("{lost} events before this one could not be written");
+                self.warning(number, ChainFault::Lost, message);
             }
             _ => {}
         }
     }
 
-    fn judge_beginning(&mut self) {
+    fn check_beginning(&mut self) {
         let Some((seq, hash)) = self.begins else { return };
-        let removed = self.removed.get(&seq).is_some_and(|said| said.as_bytes() == hash);
+        let removed = self.removed.get(&seq).is_some_and(|stated| stated.as_bytes() == hash);
         if removed {
             return;
         }
         let before = if seq == 1 { "event 1".to_owned() } else { format!("events 1 to {seq}") };
-        let (severity, words) = match self.partial {
+        let (severity, message) = match self.partial {
             true => {
-                (Severity::Note, format!("{before} are in other files, which were not checked"))
+                (TapeSeverity::Note, format!("{before} are in other files, which were not checked"))
             }
             false if seq == 0 => {
-                (Severity::Error, "the first event is not the start of a log".to_owned())
+                (TapeSeverity::Error, "the first event is not the start of a log".to_owned())
             }
             false => (
-                Severity::Error,
+                TapeSeverity::Error,
                 format!("{before} are missing, and no event records that they expired"),
             ),
         };
-        let found = Found { file: 0, line: 1, severity, fault: Fault::Beginning, words };
-        self.report.found.insert(0, found);
+        let finding =
+            ChainFinding { file: 0, line: 1, severity, fault: ChainFault::Beginning, message };
+        self.report.found.insert(0, finding);
     }
 
-    fn torn(&mut self, number: u64, text: &[u8]) {
-        if Chained::read(text).is_some_and(|chained| chained.seal.is_some()) {
+    fn report_torn(&mut self, number: u64, text: &[u8]) {
+        if ChainedLine::read(text).is_some_and(|chained| chained.seal.is_some()) {
             self.line(number, text);
-            return self.warning(number, Fault::Torn, "the last line has no line end".to_owned());
+            return self.warning(
+                number,
+                ChainFault::Torn,
+                "the last line has no line end".to_owned(),
+            );
         }
         // Unsealed lines before it come from the same write, and are reported together with it.
         let first = self.open.first.map_or(number, |(line, _)| line);
-        self.open = Open::default();
-        let words = format!(
+        self.open = UnsealedLines::default();
+        let message = format!(
             "the last line, of {} bytes, has no end: its writer was killed, or is still writing",
             text.len()
         );
-        self.warning(first, Fault::Torn, words);
+        self.warning(first, ChainFault::Torn, message);
     }
 
-    fn not_an_event(&mut self, number: u64) {
+    fn report_not_an_event(&mut self, number: u64) {
         let words = "the line is not an event: it was changed or inserted".to_owned();
-        self.error(number, Fault::NotAnEvent, words);
+        self.error(number, ChainFault::NotAnEvent, words);
         self.open.spoiled = true;
         self.no_events += 1;
     }
 
-    fn error(&mut self, line: u64, fault: Fault, words: String) {
-        self.push(self.files, line, Severity::Error, fault, words);
+    fn error(&mut self, line: u64, fault: ChainFault, message: String) {
+        self.push(self.files, line, TapeSeverity::Error, fault, message);
     }
 
-    fn warning(&mut self, line: u64, fault: Fault, words: String) {
-        self.push(self.files, line, Severity::Warning, fault, words);
+    fn warning(&mut self, line: u64, fault: ChainFault, message: String) {
+        self.push(self.files, line, TapeSeverity::Warning, fault, message);
     }
 
-    fn push(&mut self, file: usize, line: u64, severity: Severity, fault: Fault, words: String) {
+    fn push(
+        &mut self,
+        file: usize,
+        line: u64,
+        severity: TapeSeverity,
+        fault: ChainFault,
+        message: String,
+    ) {
         if self.report.found.len() < FOUND_MAX {
-            self.report.found.push(Found { file, line, severity, fault, words });
+            self.report.found.push(ChainFinding { file, line, severity, fault, message });
         } else {
             self.more += 1;
         }

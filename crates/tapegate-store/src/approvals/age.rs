@@ -7,21 +7,21 @@
 
 use rustix::fs::{OFlags, Stat, Timespec, Timestamps, futimens};
 
-use super::Request;
-use super::folder::{Approvals, Entry};
+use super::ApprovalRecord;
+use super::folder::{ApprovalEntry, ApprovalStore};
 
 /// Its modification time shows the clock of the file system.
 const CLOCK: &str = "clock";
 
-impl Approvals {
+impl ApprovalStore {
     /// The current time by the asking process's clock; `now_us` if that cannot be determined.
-    pub fn asker_now_us(&self, request: &Request, now_us: i64) -> i64 {
+    pub fn asker_now_us(&self, request: &ApprovalRecord, now_us: i64) -> i64 {
         let age_us = self.folder_now_us().and_then(|now| self.age_us(request, now));
-        shifted(request, age_us, now_us)
+        shift_clock(request, age_us, now_us)
     }
 
     /// The age of a request at this time of the file system.
-    pub(super) fn age_us(&self, request: &Request, folder_now_us: i64) -> Option<i64> {
+    pub(super) fn age_us(&self, request: &ApprovalRecord, folder_now_us: i64) -> Option<i64> {
         let folder = self.existing_call(request).ok().flatten()?;
         let asked = folder.stat(&request.id).ok().flatten()?;
         Some(folder_now_us.saturating_sub(mtime_us(&asked)).max(0))
@@ -36,10 +36,10 @@ impl Approvals {
     }
 }
 
-impl Entry {
+impl ApprovalEntry {
     /// The time by the asking process's clock when the entry was read; `now_us` if unknown.
     pub fn asker_now_us(&self, now_us: i64) -> i64 {
-        shifted(&self.request, self.age_us, now_us)
+        shift_clock(&self.request, self.age_us, now_us)
     }
 
     /// Whether it can still be decided.
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-fn shifted(request: &Request, age_us: Option<i64>, now_us: i64) -> i64 {
+fn shift_clock(request: &ApprovalRecord, age_us: Option<i64>, now_us: i64) -> i64 {
     age_us.map_or(now_us, |age_us| request.created_us.saturating_add(age_us))
 }
 

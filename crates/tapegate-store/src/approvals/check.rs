@@ -1,18 +1,22 @@
 //! Checks whether a request or a decision counts.
 
 use super::error::ApprovalError;
-use super::seal::Sealer;
+use super::mac::Sealer;
 use super::text::{self, DecisionFile};
-use super::{Decided, Request, Ruling};
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
 
 pub(super) const REQUEST_KIND: &str = "request";
 pub(super) const DECISION_KIND: &str = "decision";
 
 /// Why a file does not count, as reported in the activity log.
-pub(super) type Reason = &'static str;
+pub(super) type RejectReason = &'static str;
 
 /// Parses and checks the file of the request `id`.
-pub(super) fn request(sealer: &Sealer, id: &str, file: &[u8]) -> Result<Request, Reason> {
+pub(super) fn request(
+    sealer: &Sealer,
+    id: &str,
+    file: &[u8],
+) -> Result<ApprovalRecord, RejectReason> {
     let request = text::read_request(file).ok_or("it is not a request")?;
     if request.id != id {
         return Err("it belongs to another request");
@@ -26,9 +30,9 @@ pub(super) fn request(sealer: &Sealer, id: &str, file: &[u8]) -> Result<Request,
 /// Parses and checks the file of the decision about `request`.
 pub(super) fn decision(
     sealer: &Sealer,
-    request: &Request,
+    request: &ApprovalRecord,
     file: &[u8],
-) -> Result<DecisionFile, Reason> {
+) -> Result<DecisionFile, RejectReason> {
     let file_of = text::read_decided(file).ok_or("it is not a decision")?;
     let DecisionFile { decided, request: digest, .. } = &file_of;
     if !sealer.is_sealed(DECISION_KIND, &request.id, file) {
@@ -39,7 +43,7 @@ pub(super) fn decision(
     }
     // The time of the decision is not checked: the approver's clock may be off, and a call that is
     // still held has not expired.
-    may_decide(request, decided).map_err(|error| match error {
+    check_approver(request, decided).map_err(|error| match error {
         ApprovalError::OwnRequest { .. } => "its approver is the caller",
         _ => "its approver is not on the list of the workflow",
     })?;
@@ -47,8 +51,12 @@ pub(super) fn decision(
 }
 
 /// Checks that a decision was made before the request expired.
-pub(super) fn is_in_time(request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
-    let is_own_ending = matches!(decided.ruling, Ruling::Cancelled | Ruling::Expired);
+pub(super) fn check_in_time(
+    request: &ApprovalRecord,
+    decided: &ApprovalDecision,
+) -> Result<(), ApprovalError> {
+    let is_own_ending =
+        matches!(decided.ruling, ApprovalOutcome::Cancelled | ApprovalOutcome::Expired);
     match is_own_ending || decided.at_us < request.expires_us {
         true => Ok(()),
         false => Err(ApprovalError::Expired { id: request.id.clone() }),
@@ -56,8 +64,11 @@ pub(super) fn is_in_time(request: &Request, decided: &Decided) -> Result<(), App
 }
 
 /// Checks that `decided.by` may make this decision.
-pub(super) fn may_decide(request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
-    if matches!(decided.ruling, Ruling::Cancelled | Ruling::Expired) {
+pub(super) fn check_approver(
+    request: &ApprovalRecord,
+    decided: &ApprovalDecision,
+) -> Result<(), ApprovalError> {
+    if matches!(decided.ruling, ApprovalOutcome::Cancelled | ApprovalOutcome::Expired) {
         return Ok(());
     }
     let (id, by) = (request.id.clone(), decided.by.clone());
@@ -69,14 +80,14 @@ pub(super) fn may_decide(request: &Request, decided: &Decided) -> Result<(), App
         let approvers = request.approvers.clone();
         return Err(ApprovalError::NotAnApprover { id, by, approvers });
     }
-    if decided.ruling == Ruling::Approved && request.principal == decided.by {
+    if decided.ruling == ApprovalOutcome::Approved && request.principal == decided.by {
         let others = request.approvers.iter().filter(|other| **other != by).cloned().collect();
         return Err(ApprovalError::OwnRequest { id, by, others });
     }
     Ok(())
 }
 
-impl Request {
+impl ApprovalRecord {
     /// The hash of everything that an approver decides about. Excludes what changes while the
     /// request is pending: its expiry and its number of callers.
     pub(super) fn digest(&self) -> String {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::Decided;
+use super::ApprovalDecision;
 
 /// Why asking or deciding failed.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +21,12 @@ pub enum ApprovalError {
         id: String,
     },
     /// The request was already decided.
-    #[error("`{id}` was already {} by {}", decided.ruling.word(), decided.by.escape_debug())]
+    #[error("`{id}` was already {} by {}", decided.ruling.as_str(), decided.by.escape_debug())]
     AlreadyDecided {
         /// The id.
         id: String,
         /// The earlier decision.
-        decided: Box<Decided>,
+        decided: Box<ApprovalDecision>,
     },
     /// The request has expired.
     #[error("`{id}` has expired")]
@@ -47,7 +47,7 @@ pub enum ApprovalError {
     /// A caller may not approve their own request.
     #[error(
         "`{id}` was requested by `{}`, who may not approve their own call; {}",
-        by.escape_debug(), who_else(others)
+        by.escape_debug(), approver_hint(others)
     )]
     OwnRequest {
         /// The id.
@@ -71,7 +71,7 @@ pub enum ApprovalError {
 }
 
 /// Who else may approve, or what to change if there is no other approver.
-fn who_else(others: &[String]) -> String {
+fn approver_hint(others: &[String]) -> String {
     match others {
         [] => "the workflow has no other approver: a call is made in the name of the user who starts the \
                agent, unless the policy says `principal: { name: agent }`; give it such a name, add an \

@@ -11,12 +11,12 @@ use rustix::fs::OFlags;
 use super::check::{self, DECISION_KIND, REQUEST_KIND};
 use super::error::ApprovalError;
 use super::id::{is_id, new_id};
-use super::seal::Sealer;
+use super::mac::Sealer;
 use super::text::{self, DecisionFile};
-use super::{Decided, Request, Ruling};
-use crate::private::Folder;
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
+use crate::folder_watcher::FolderWatcher;
+use crate::private_folder::FolderHandle;
 use crate::user_state::{PrivateDir, ProjectKey};
-use crate::watch::Watcher;
 
 pub(super) const REQUEST: &str = ".request.json";
 pub(super) const DECISION: &str = ".decision.json";
@@ -30,8 +30,8 @@ const APPROVALS: &str = "approvals";
 
 /// The approval requests of a project and their decisions.
 #[derive(Debug)]
-pub struct Approvals {
-    folder: Folder,
+pub struct ApprovalStore {
+    folder: FolderHandle,
     sealer: Sealer,
     refused: Mutex<Vec<RefusedFile>>,
 }
@@ -51,41 +51,41 @@ pub struct RefusedFile {
 
 /// A request and its decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct ApprovalEntry {
     /// The request.
-    pub request: Request,
+    pub request: ApprovalRecord,
     /// The decision, if there is one.
-    pub decided: Option<Decided>,
+    pub decided: Option<ApprovalDecision>,
     /// Whether the approved call has been sent.
     pub used: bool,
     /// The age by the clock of the file system, if the request is undecided.
     pub age_us: Option<i64>,
 }
 
-impl Approvals {
+impl ApprovalStore {
     /// The approvals of the project with this state folder, created if there are none.
-    pub fn of_project(user_state: &Path, state_folder: &Path) -> Result<Self, ApprovalError> {
+    pub fn open_project(user_state: &Path, state_folder: &Path) -> Result<Self, ApprovalError> {
         let private = PrivateDir::open(user_state, state_folder)?;
         Self::open(&private.path().join(APPROVALS), &private.key()?)
     }
 
     /// The approvals of the project with this state folder, if it has any.
-    pub fn of_project_if_any(
+    pub fn open_existing_project(
         user_state: &Path,
         state_folder: &Path,
     ) -> Result<Option<Self>, ApprovalError> {
         let path = PrivateDir::path_of(user_state, state_folder).join(APPROVALS);
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => Self::of_project(user_state, state_folder).map(Some),
+            _ => Self::open_project(user_state, state_folder).map(Some),
         }
     }
 
     /// Opens a folder of approvals, creating it if needed.
     pub fn open(folder: &Path, key: &ProjectKey) -> Result<Self, ApprovalError> {
         let io = |source| ApprovalError::Io { path: folder.to_owned(), source };
-        let folder = Folder::make(folder).map_err(io)?;
-        folder.own().map_err(io)?;
+        let folder = FolderHandle::create(folder).map_err(io)?;
+        folder.check_ownership().map_err(io)?;
         Ok(Self { folder, sealer: Sealer::new(key), refused: Mutex::default() })
     }
 
@@ -94,7 +94,7 @@ impl Approvals {
         self.folder.path()
     }
 
-    pub(super) fn folder(&self) -> &Folder {
+    pub(super) fn folder(&self) -> &FolderHandle {
         &self.folder
     }
 
@@ -103,7 +103,7 @@ impl Approvals {
     }
 
     /// Publishes a request, so that approvers can see it.
-    pub fn ask(&self, request: &Request) -> Result<(), ApprovalError> {
+    pub fn publish_request(&self, request: &ApprovalRecord) -> Result<(), ApprovalError> {
         let name = name(&request.id, REQUEST)?;
         // Index first: an entry without a request is harmless; a request without an entry is never
         // found.
@@ -115,35 +115,35 @@ impl Approvals {
     }
 
     /// Replaces a pending request with a changed one. The caller holds the lock.
-    pub(super) fn replace(&self, request: &Request) -> Result<(), ApprovalError> {
+    pub(super) fn replace(&self, request: &ApprovalRecord) -> Result<(), ApprovalError> {
         self.replace_file(&name(&request.id, REQUEST)?, &self.request_file(request))
     }
 
     fn replace_file(&self, name: &str, contents: &[u8]) -> Result<(), ApprovalError> {
-        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let io = |source| ApprovalError::Io { path: self.folder.path_of(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
         temporary.replace(name).map_err(io)
     }
 
-    fn request_file(&self, request: &Request) -> Vec<u8> {
+    fn request_file(&self, request: &ApprovalRecord) -> Vec<u8> {
         self.sealer.seal(REQUEST_KIND, &request.id, text::request(request))
     }
 
     /// Decides, unless the request was decided before or `decided.by` may not decide. The caller's
     /// own endings ([`Ruling::Cancelled`], [`Ruling::Expired`]) are never too late.
-    pub fn decide(&self, id: &str, decided: &Decided) -> Result<(), ApprovalError> {
+    pub fn decide(&self, id: &str, decided: &ApprovalDecision) -> Result<(), ApprovalError> {
         let request = self.request(id)?;
         let already =
             |before| ApprovalError::AlreadyDecided { id: id.to_owned(), decided: Box::new(before) };
         if let Some(before) = self.decision_for(&request)? {
             return Err(already(before));
         }
-        self.may_decide(&request, decided)?;
+        self.check_decision(&request, decided)?;
         let file =
             DecisionFile { decided: decided.clone(), request: request.digest(), used: false };
         match self.publish(&name(id, DECISION)?, &self.decision_text(id, file)?)? {
             true => {
-                self.forget_unmasked(id);
+                self.remove_unmasked(id);
                 Ok(())
             }
             false => Err(match self.decision_for(&request)? {
@@ -156,19 +156,23 @@ impl Approvals {
 
     /// Checks that `decided.by` may make this decision, and in time: `decided.at_us` is by the
     /// clock of the process that asked ([`Approvals::asker_now_us`]).
-    pub fn may_decide(&self, request: &Request, decided: &Decided) -> Result<(), ApprovalError> {
-        check::is_in_time(request, decided)?;
-        check::may_decide(request, decided)
+    pub fn check_decision(
+        &self,
+        request: &ApprovalRecord,
+        decided: &ApprovalDecision,
+    ) -> Result<(), ApprovalError> {
+        check::check_in_time(request, decided)?;
+        check::check_approver(request, decided)
     }
 
     /// Withdraws a request: no decision is needed any more.
     pub fn withdraw(&self, id: &str, by: &str, at_us: i64) -> Result<(), ApprovalError> {
-        let ruling = Ruling::Cancelled;
-        self.decide(id, &Decided { ruling, by: by.to_owned(), at_us, reason: None })
+        let ruling = ApprovalOutcome::Cancelled;
+        self.decide(id, &ApprovalDecision { ruling, by: by.to_owned(), at_us, reason: None })
     }
 
     /// The request with this id. One that is not authentic is set aside and counts as unknown.
-    pub fn request(&self, id: &str) -> Result<Request, ApprovalError> {
+    pub fn request(&self, id: &str) -> Result<ApprovalRecord, ApprovalError> {
         let name = name(id, REQUEST)?;
         let unknown = || ApprovalError::Unknown { id: id.to_owned() };
         let Some(file) = self.read(&name)? else { return Err(unknown()) };
@@ -182,17 +186,23 @@ impl Approvals {
     }
 
     /// The decision about the request with this id, if there is one.
-    pub fn decision(&self, id: &str) -> Result<Option<Decided>, ApprovalError> {
+    pub fn decision(&self, id: &str) -> Result<Option<ApprovalDecision>, ApprovalError> {
         self.decision_for(&self.request(id)?)
     }
 
     /// The decision about a request, if there is one. A decision that is not authentic, was made
     /// for another request or by a person who may not decide is set aside and does not count.
-    pub fn decision_for(&self, request: &Request) -> Result<Option<Decided>, ApprovalError> {
+    pub fn decision_for(
+        &self,
+        request: &ApprovalRecord,
+    ) -> Result<Option<ApprovalDecision>, ApprovalError> {
         Ok(self.decision_file(request)?.map(|file| file.decided))
     }
 
-    fn decision_file(&self, request: &Request) -> Result<Option<DecisionFile>, ApprovalError> {
+    fn decision_file(
+        &self,
+        request: &ApprovalRecord,
+    ) -> Result<Option<DecisionFile>, ApprovalError> {
         let name = name(&request.id, DECISION)?;
         let Some(file) = self.read(&name)? else { return Ok(None) };
         match file.and_then(|file| check::decision(&self.sealer, request, &file)) {
@@ -209,9 +219,9 @@ impl Approvals {
     ///
     /// Only the first process can create the mark. The decision file then records the use too,
     /// under its authentication code, so removing the mark does not restore the approval.
-    pub fn consume(&self, id: &str) -> Result<bool, ApprovalError> {
+    pub fn use_approval(&self, id: &str) -> Result<bool, ApprovalError> {
         let name = name(id, USED)?;
-        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        let io = |source| ApprovalError::Io { path: self.folder.path_of(&name), source };
         match self.folder.file(&name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
             Ok(file) => {
                 file.sync_all().map_err(io)?;
@@ -242,24 +252,24 @@ impl Approvals {
     fn decision_text(&self, id: &str, file: DecisionFile) -> Result<Vec<u8>, ApprovalError> {
         let io = |source| ApprovalError::Io { path: self.folder.path().to_owned(), source };
         let nonce = new_id().map_err(io)?;
-        Ok(self.sealer.seal(DECISION_KIND, id, text::decided(id, &nonce, &file)))
+        Ok(self.sealer.seal(DECISION_KIND, id, text::decision_text(id, &nonce, &file)))
     }
 
-    pub(super) fn is_used(&self, request: &Request) -> Result<bool, ApprovalError> {
+    pub(super) fn is_used(&self, request: &ApprovalRecord) -> Result<bool, ApprovalError> {
         let name = name(&request.id, USED)?;
-        let io = |source| ApprovalError::Io { path: self.folder.at(&name), source };
+        let io = |source| ApprovalError::Io { path: self.folder.path_of(&name), source };
         let is_marked = self.folder.stat(&name).map_err(io)?.is_some();
         Ok(is_marked || self.decision_file(request)?.is_some_and(|file| file.used))
     }
 
     /// The requests that can still be decided, oldest first.
-    pub fn pending(&self, now_us: i64) -> Result<Vec<Request>, ApprovalError> {
-        let open = self.all()?.into_iter().filter(|entry| entry.is_pending(now_us));
+    pub fn pending(&self, now_us: i64) -> Result<Vec<ApprovalRecord>, ApprovalError> {
+        let open = self.entries()?.into_iter().filter(|entry| entry.is_pending(now_us));
         Ok(open.map(|entry| entry.request).collect())
     }
 
     /// All requests, oldest first.
-    pub fn all(&self) -> Result<Vec<Entry>, ApprovalError> {
+    pub fn entries(&self) -> Result<Vec<ApprovalEntry>, ApprovalError> {
         let mut entries = Vec::new();
         let folder_now_us = self.folder_now_us();
         for id in self.ids()? {
@@ -271,7 +281,7 @@ impl Approvals {
             }
         }
         entries.sort_by(|one, two| {
-            let key = |entry: &Entry| (entry.request.created_us, entry.request.id.clone());
+            let key = |entry: &ApprovalEntry| (entry.request.created_us, entry.request.id.clone());
             key(one).cmp(&key(two))
         });
         Ok(entries)
@@ -295,17 +305,21 @@ impl Approvals {
     }
 
     /// A request and its decision.
-    pub fn entry(&self, id: &str) -> Result<Entry, ApprovalError> {
+    pub fn entry(&self, id: &str) -> Result<ApprovalEntry, ApprovalError> {
         self.entry_at(id, self.folder_now_us())
     }
 
-    fn entry_at(&self, id: &str, folder_now_us: Option<i64>) -> Result<Entry, ApprovalError> {
+    fn entry_at(
+        &self,
+        id: &str,
+        folder_now_us: Option<i64>,
+    ) -> Result<ApprovalEntry, ApprovalError> {
         let request = self.request(id)?;
         let decided = self.decision_for(&request)?;
         let used = decided.is_some() && self.is_used(&request)?;
         let now = folder_now_us.filter(|_| decided.is_none());
         let age_us = now.and_then(|now| self.age_us(&request, now));
-        Ok(Entry { request, decided, used, age_us })
+        Ok(ApprovalEntry { request, decided, used, age_us })
     }
 
     /// Returns the files that this process has set aside since the last call.
@@ -314,8 +328,8 @@ impl Approvals {
     }
 
     /// Watches for requests and decisions.
-    pub fn watch(&self) -> Watcher {
-        Watcher::of_names(self.folder.path())
+    pub fn watch(&self) -> FolderWatcher {
+        FolderWatcher::for_names(self.folder.path())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Requests and decisions as JSON, one object per file. The keys are the names of the fields.
 
-use tapegate_core::json::{Cursor, Fault, Kind, check, compact, string, write_str};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, check, compact, string, write_str};
 
-use super::{Decided, Request, Ruling};
+use super::{ApprovalDecision, ApprovalOutcome, ApprovalRecord};
 
 /// An approval is valid for one call. Other kinds of grants would have other names.
 const GRANT: &str = "once";
@@ -12,7 +12,7 @@ const SPENT: &str = "used";
 /// The contents of a decision file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DecisionFile {
-    pub(super) decided: Decided,
+    pub(super) decided: ApprovalDecision,
     /// The digest of the request that was decided.
     pub(super) request: String,
     /// Whether the approved call has been sent.
@@ -20,8 +20,8 @@ pub(super) struct DecisionFile {
 }
 
 /// The text of a request, without its closing brace.
-pub(super) fn request(request: &Request) -> Vec<u8> {
-    let mut json = Object::default();
+pub(super) fn request(request: &ApprovalRecord) -> Vec<u8> {
+    let mut json = SealedObject::default();
     json.text("id", &request.id);
     json.number("created_us", request.created_us);
     json.number("expires_us", request.expires_us);
@@ -63,12 +63,12 @@ pub(super) fn request(request: &Request) -> Vec<u8> {
 }
 
 /// The text of a decision about the request with this id, without its closing brace.
-pub(super) fn decided(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
+pub(super) fn decision_text(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
     let DecisionFile { decided, request, used } = file;
-    let mut json = Object::default();
+    let mut json = SealedObject::default();
     json.text("id", id);
     json.text("request", request);
-    json.text("ruling", decided.ruling.word());
+    json.text("ruling", decided.ruling.as_str());
     json.text("by", &decided.by);
     json.number("at_us", decided.at_us);
     if let Some(reason) = &decided.reason {
@@ -80,13 +80,13 @@ pub(super) fn decided(id: &str, nonce: &str, file: &DecisionFile) -> Vec<u8> {
 }
 
 /// Parses a request. A missing member is empty, unless a decision depends on it.
-pub(super) fn read_request(text: &[u8]) -> Option<Request> {
+pub(super) fn read_request(text: &[u8]) -> Option<ApprovalRecord> {
     let members = members(text).ok()?;
     let raw = |key: &str| members.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| *raw);
     let text = |key: &str| raw(key).and_then(string).unwrap_or_default().into_owned();
     let number = |key: &str| std::str::from_utf8(raw(key)?).ok()?.parse::<i64>().ok();
     let count = |key: &str| number(key).and_then(|count| u32::try_from(count).ok());
-    Some(Request {
+    Some(ApprovalRecord {
         id: string(raw("id")?)?.into_owned(),
         created_us: number("created_us")?,
         expires_us: number("expires_us")?,
@@ -119,8 +119,8 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
     let grant = text("grant")?;
     let used = grant == SPENT;
     (used || grant == GRANT).then_some(())?;
-    let decided = Decided {
-        ruling: Ruling::of(&text("ruling")?)?,
+    let decided = ApprovalDecision {
+        ruling: ApprovalOutcome::of(&text("ruling")?)?,
         by: text("by")?,
         at_us: std::str::from_utf8(raw("at_us")?).ok()?.parse().ok()?,
         reason: text("reason"),
@@ -129,16 +129,16 @@ pub(super) fn read_decided(text: &[u8]) -> Option<DecisionFile> {
 }
 
 /// The members of an object, with nothing after it.
-fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, Fault> {
+fn members(text: &[u8]) -> Result<Vec<(String, &[u8])>, JsonFault> {
     let mut cursor = Cursor::new(text)?;
     let mut members = Vec::new();
-    if cursor.open()? == Kind::Object {
+    if cursor.open()? == JsonKind::Object {
         let mut first = true;
         while let Some(key) = cursor.key(&mut first)? {
             members.push((key.decode().into_owned(), cursor.value()?));
         }
     }
-    cursor.end()?;
+    cursor.expect_end()?;
     Ok(members)
 }
 
@@ -147,8 +147,8 @@ fn texts(raw: &[u8]) -> Option<Vec<String>> {
     let mut cursor = Cursor::new(raw).ok()?;
     let mut texts = Vec::new();
     let mut first = true;
-    (cursor.open().ok()? == Kind::Array).then_some(())?;
-    while cursor.element(&mut first).ok()? {
+    (cursor.open().ok()? == JsonKind::Array).then_some(())?;
+    while cursor.next_element(&mut first).ok()? {
         texts.push(cursor.string().ok()?.decode().into_owned());
     }
     Some(texts)
@@ -156,11 +156,11 @@ fn texts(raw: &[u8]) -> Option<Vec<String>> {
 
 /// An object that is being written.
 #[derive(Default)]
-struct Object {
+struct SealedObject {
     out: Vec<u8>,
 }
 
-impl Object {
+impl SealedObject {
     fn text(&mut self, key: &str, text: &str) {
         let mut raw = Vec::new();
         write_str(&mut raw, text);
@@ -183,8 +183,8 @@ impl Object {
 mod tests {
     use super::*;
 
-    fn full() -> Request {
-        Request {
+    fn full() -> ApprovalRecord {
+        ApprovalRecord {
             id: "ap_x".to_owned(),
             created_us: -1,
             expires_us: 7_000_000,
@@ -216,15 +216,15 @@ mod tests {
 
     #[test]
     fn a_request_reads_back_as_it_was() {
-        let bare = Request { params: None, approvers: Vec::new(), left_us: None, ..full() };
+        let bare = ApprovalRecord { params: None, approvers: Vec::new(), left_us: None, ..full() };
         for one in [full(), bare] {
             assert_eq!(read_request(&finished(request(&one))).unwrap(), one);
         }
         assert_eq!(full().arguments(), Some("{\"path\":\"/\"}"));
-        let odd = Request { params: Some("{\n \"a\": 1}".to_owned()), ..full() };
+        let odd = ApprovalRecord { params: Some("{\n \"a\": 1}".to_owned()), ..full() };
         let read = read_request(&finished(request(&odd))).unwrap();
         assert_eq!(read.params.unwrap(), "{\"a\":1}");
-        let no_json = Request { params: Some("} evil\n".to_owned()), ..full() };
+        let no_json = ApprovalRecord { params: Some("} evil\n".to_owned()), ..full() };
         let shown = read_request(&finished(request(&no_json))).unwrap();
         assert_eq!(shown.params.unwrap(), "\"} evil\\n\"");
         assert_eq!(shown.call_hash, "ff");
@@ -232,13 +232,19 @@ mod tests {
 
     #[test]
     fn a_decision_reads_back_as_it_was() {
-        for ruling in [Ruling::Approved, Ruling::Denied, Ruling::Cancelled, Ruling::Expired] {
+        for ruling in [
+            ApprovalOutcome::Approved,
+            ApprovalOutcome::Denied,
+            ApprovalOutcome::Cancelled,
+            ApprovalOutcome::Expired,
+        ] {
             for reason in [None, Some("because\n".to_owned())] {
                 for used in [false, true] {
                     let reason = reason.clone();
-                    let decided = Decided { ruling, by: "a".to_owned(), at_us: 5, reason };
+                    let decided = ApprovalDecision { ruling, by: "a".to_owned(), at_us: 5, reason };
                     let one = DecisionFile { decided, request: "d1".to_owned(), used };
-                    let read = read_decided(&finished(super::decided("ap_x", "n", &one))).unwrap();
+                    let read =
+                        read_decided(&finished(super::decision_text("ap_x", "n", &one))).unwrap();
                     assert_eq!(read, one);
                 }
             }
@@ -256,9 +262,14 @@ mod tests {
                 String::from_utf8(text.clone()).unwrap().replace(&format!("\"{key}\""), "\"x\"");
             assert!(read_request(other.as_bytes()).is_none(), "{key}");
         }
-        let one = Decided { ruling: Ruling::Approved, by: "a".to_owned(), at_us: 5, reason: None };
+        let one = ApprovalDecision {
+            ruling: ApprovalOutcome::Approved,
+            by: "a".to_owned(),
+            at_us: 5,
+            reason: None,
+        };
         let one = DecisionFile { decided: one, request: "d1".to_owned(), used: false };
-        let text = String::from_utf8(finished(decided("ap_x", "n", &one))).unwrap();
+        let text = String::from_utf8(finished(decision_text("ap_x", "n", &one))).unwrap();
         for (now, then) in [
             ("\"approved\"", "\"maybe\""),
             ("\"approved\"", "true"),

@@ -16,9 +16,9 @@ fn fifo(folder: &Path) -> PathBuf {
 #[test]
 fn devices_and_sockets_are_refused_with_a_reason() {
     for name in ["/dev/zero", "/dev/null", "/dev/urandom"] {
-        let words = "it is a device, not a file or a pipe";
-        assert_eq!(open(Path::new(name)).unwrap_err().to_string(), words);
-        assert_eq!(read(Path::new(name), 10).unwrap_err().to_string(), words);
+        let message = "it is a device, not a file or a pipe";
+        assert_eq!(open(Path::new(name)).unwrap_err().to_string(), message);
+        assert_eq!(read(Path::new(name), 10).unwrap_err().to_string(), message);
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");

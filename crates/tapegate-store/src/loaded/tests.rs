@@ -4,8 +4,8 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tapegate_core::tape::Severity;
-use tapegate_core::tape::index::Bodies;
+use tapegate_core::tape::TapeSeverity;
+use tapegate_core::tape::index::BodySource;
 
 use super::*;
 
@@ -14,10 +14,10 @@ const CALL: &str = r#"{"type":"message","seq":1,"ts":"2026-01-01T00:00:01Z","dir
 const ANSWER: &str = r#"{"type":"message","seq":2,"ts":"2026-01-01T00:00:02Z","dir":"s2c","msg":{"id":1,"result":{}}}"#;
 const FOOTER: &str = r#"{"type":"footer","total_messages":2,"duration_ms":5,"client_messages":1,"server_messages":1}"#;
 
-fn load(bytes: &[u8]) -> Result<Loaded, String> {
+fn load(bytes: &[u8]) -> Result<LoadedTape, String> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    let loaded = Loaded::open(file.path(), Signer::default(), Box::new(|_, _| ()));
+    let loaded = LoadedTape::open(file.path(), Signer::default(), Box::new(|_, _| ()));
     loaded.map_err(|error| error.to_string().replace(file.path().to_str().unwrap(), "T"))
 }
 
@@ -25,18 +25,18 @@ fn lines(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
 }
 
-fn findings(text: &[u8]) -> Vec<(u64, Severity, String)> {
+fn findings(text: &[u8]) -> Vec<(u64, TapeSeverity, String)> {
     let findings = load(text).unwrap().findings.into_iter();
-    findings.map(|finding| (finding.line, finding.severity, finding.words)).collect()
+    findings.map(|finding| (finding.line, finding.severity, finding.message)).collect()
 }
 
 #[track_caller]
-fn plays(loaded: &mut Loaded) {
+fn plays(loaded: &mut LoadedTape) {
     assert_eq!(loaded.index.len(), 2);
     for (slot, body) in [(0, &br#"{"id":1,"method":"ping"}"#[..]), (1, br#"{"id":1,"result":{}}"#)]
     {
-        let slot = loaded.index.slot(slot);
-        assert_eq!(loaded.reel.body(slot.offset, slot.length).unwrap(), body);
+        let slot = loaded.index.entry(slot);
+        assert_eq!(loaded.body_reader.body(slot.offset, slot.length).unwrap(), body);
     }
 }
 
@@ -59,7 +59,7 @@ fn a_compressed_tape_is_played_from_a_copy_and_one_that_is_cut_off_up_to_there()
     bytes.truncate(bytes.len() - 10);
     let mut loaded = load(&bytes).unwrap();
     plays(&mut loaded);
-    let words: Vec<_> = loaded.findings.iter().map(|finding| finding.words.as_str()).collect();
+    let words: Vec<_> = loaded.findings.iter().map(|finding| finding.message.as_str()).collect();
     assert!(
         words
             .contains(&"the compressed tape was cut off; everything up to its last flush was read"),
@@ -77,7 +77,7 @@ fn a_pipe_is_played_from_a_copy() {
         let path = path.clone();
         move || std::fs::write(path, lines(&[HEADER, CALL, ANSWER, FOOTER])).unwrap()
     });
-    let mut loaded = Loaded::open(&path, Signer::default(), Box::new(|_, _| ())).unwrap();
+    let mut loaded = LoadedTape::open(&path, Signer::default(), Box::new(|_, _| ())).unwrap();
     writer.join().unwrap();
     plays(&mut loaded);
 }
@@ -92,22 +92,22 @@ fn a_compressed_tape_that_holds_more_than_there_is_room_for_is_not_copied() {
     let bytes = text.len() as u64;
     for (bytes_max, fits) in [(bytes, true), (bytes - 1, false), (0, false)] {
         file.rewind().unwrap();
-        let mut copy = nameless().unwrap();
+        let mut copy = anonymous_file().unwrap();
         let source = file.try_clone().unwrap();
         let copied = copy_up_to(bytes_max, source, &mut copy, Box::new(|_, _| ())).unwrap();
         assert_eq!(copied.is_some(), fits, "{bytes_max}");
         assert_eq!(copy.metadata().unwrap().len(), bytes_max);
     }
-    let room = room_for(&nameless().unwrap());
+    let room = room_for(&anonymous_file().unwrap());
     assert!(room > 0 && room <= UNPACKED_BYTES_MAX, "{room}");
 }
 
 #[test]
 fn a_device_is_no_tape() {
     let path = Path::new("/dev/zero");
-    let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
-    let words = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
-    assert_eq!(error.to_string(), words);
+    let error = LoadedTape::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
+    let message = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
+    assert_eq!(error.to_string(), message);
 }
 
 #[test]
@@ -117,39 +117,39 @@ fn a_byte_order_mark_is_left_out_with_a_warning() {
     gzip.write_all(&text).unwrap();
     for bytes in [text, gzip.finish().unwrap()] {
         plays(&mut load(&bytes).unwrap());
-        let words = "the tape starts with a byte order mark, which is left out".to_owned();
-        assert_eq!(findings(&bytes), [(1, Severity::Warning, words)]);
+        let message = "the tape starts with a byte order mark, which is left out".to_owned();
+        assert_eq!(findings(&bytes), [(1, TapeSeverity::Warning, message)]);
     }
 }
 
 #[test]
 fn what_is_unusual_is_told_and_coped_with() {
-    use Severity::{Note, Warning};
+    use TapeSeverity::{Note, Warning};
     let no_footer = (0, Note, "there is no footer: the recording did not end normally".to_owned());
     assert_eq!(findings(&lines(&[HEADER, CALL, ANSWER])), std::slice::from_ref(&no_footer));
     let torn = [lines(&[HEADER, CALL]), ANSWER.as_bytes()[..30].to_vec()].concat();
-    let words = "the tape ends in the middle of an entry; 30 bytes are left out".to_owned();
-    assert_eq!(findings(&torn), [no_footer.clone(), (3, Warning, words)]);
-    let words = "there is no header; format 1.0 is assumed".to_owned();
-    assert_eq!(findings(&lines(&[CALL, ANSWER])), [no_footer, (1, Warning, words)]);
-    let words = "the footer counts 2 messages (1 client, 1 server), but there are 1 (1, 0)";
-    assert_eq!(findings(&lines(&[HEADER, CALL, FOOTER])), [(3, Warning, words.to_owned())]);
+    let message = "the tape ends in the middle of an entry; 30 bytes are left out".to_owned();
+    assert_eq!(findings(&torn), [no_footer.clone(), (3, Warning, message)]);
+    let message = "there is no header; format 1.0 is assumed".to_owned();
+    assert_eq!(findings(&lines(&[CALL, ANSWER])), [no_footer, (1, Warning, message)]);
+    let message = "the footer counts 2 messages (1 client, 1 server), but there are 1 (1, 0)";
+    assert_eq!(findings(&lines(&[HEADER, CALL, FOOTER])), [(3, Warning, message.to_owned())]);
     let newer = HEADER.replace("\"1.0\"", "\"1.7\"");
-    let words = "format 1.7 is newer than 1.0; unknown keys are kept".to_owned();
-    assert_eq!(findings(&lines(&[&newer, CALL, ANSWER, FOOTER])), [(1, Note, words)]);
+    let message = "format 1.7 is newer than 1.0; unknown keys are kept".to_owned();
+    assert_eq!(findings(&lines(&[&newer, CALL, ANSWER, FOOTER])), [(1, Note, message)]);
     let late = lines(&[HEADER, CALL, ANSWER, FOOTER, CALL]);
     assert_eq!(findings(&late), [(5, Warning, "an entry after the footer of line 4".to_owned())]);
 }
 
 #[test]
 fn ec_rec_008_another_format_is_refused_by_name() {
-    for (version, words) in [
+    for (version, message) in [
         ("2.0", "the tape has format 2.0, but this build reads formats 1.x"),
         ("one", "`version` is `one`, not a number like 1.0"),
     ] {
         let header = HEADER.replace("\"1.0\"", &format!("\"{version}\""));
         let error = load(&lines(&[&header, CALL])).unwrap_err();
-        assert_eq!(error, format!("`T` cannot be read: line 1: {words}"));
+        assert_eq!(error, format!("`T` cannot be read: line 1: {message}"));
     }
 }
 
@@ -182,7 +182,7 @@ fn what_is_no_tape_is_called_so() {
     let error = load(b"{\"a\":1}\n").unwrap_err();
     assert_eq!(error, "`T` is not a tape: line 1: not a tape entry: an object with the keys `a`");
     let path = Path::new("/no/such/tape");
-    let error = Loaded::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
+    let error = LoadedTape::open(path, Signer::default(), Box::new(|_, _| ())).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot read `/no/such/tape`: No such file or directory (os error 2)"
@@ -197,5 +197,5 @@ fn ec_rec_001_a_tape_of_a_header_alone_is_a_tape() {
 #[test]
 fn ec_rec_011_a_tape_without_a_footer_is_loaded_with_a_note() {
     let findings = findings(&lines(&[HEADER, CALL, ANSWER]));
-    assert_eq!((findings.len(), findings[0].1), (1, Severity::Note));
+    assert_eq!((findings.len(), findings[0].1), (1, TapeSeverity::Note));
 }

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
 use super::canonical_path;
-use crate::private::Folder;
-use crate::temporary::Temporary;
+use crate::private_folder::FolderHandle;
+use crate::temporary_file::TemporaryFile;
 
 /// The name of the note.
 const NOTE: &str = "user-state";
@@ -36,44 +36,44 @@ struct NotedProcess {
 }
 
 /// Records that this process uses `user_state`, and drops processes that have ended.
-pub fn note(state_folder: &Path, user_state: &Path) -> io::Result<()> {
-    let folder = Folder::open(state_folder)?;
+pub fn record_user_state(state_folder: &Path, user_state: &Path) -> io::Result<()> {
+    let folder = FolderHandle::open(state_folder)?;
     let path = canonical_path(user_state);
     let Some(path) = path.to_str().filter(|path| !path.contains('\n')) else { return Ok(()) };
     let own = std::process::id() as i32;
     let mut lines = read(&folder)?;
-    lines.retain(|line| line.pid != own && lives(line.pid));
+    lines.retain(|line| line.pid != own && is_alive(line.pid));
     lines.push(NotedProcess { pid: own, user_state: path.to_owned() });
     let start = lines.len().saturating_sub(LINES_MAX);
     let text: String =
         lines[start..].iter().map(|line| format!("{} {}\n", line.pid, line.user_state)).collect();
-    let mut temporary = Temporary::inside(&folder, NOTE)?;
+    let mut temporary = TemporaryFile::in_folder(&folder, NOTE)?;
     temporary.write(text.as_bytes())?;
     temporary.replace(NOTE)
 }
 
 /// The user state folders other than `user_state` that processes of the project use: those of
 /// running processes and of the one started last.
-pub fn others(state_folder: &Path, user_state: &Path) -> Vec<PathBuf> {
+pub fn other_user_states(state_folder: &Path, user_state: &Path) -> Vec<PathBuf> {
     let own = canonical_path(user_state);
-    noted(state_folder).into_iter().filter(|path| *path != own).collect()
+    recorded_user_states(state_folder).into_iter().filter(|path| *path != own).collect()
 }
 
-fn noted(state_folder: &Path) -> Vec<PathBuf> {
-    let Ok(folder) = Folder::open(state_folder) else { return Vec::new() };
+fn recorded_user_states(state_folder: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = FolderHandle::open(state_folder) else { return Vec::new() };
     let lines = read(&folder).unwrap_or_default();
     let last = lines.len().saturating_sub(1);
     let mut folders = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let path = PathBuf::from(&line.user_state);
-        if (at == last || lives(line.pid)) && !folders.contains(&path) {
+        if (at == last || is_alive(line.pid)) && !folders.contains(&path) {
             folders.push(path);
         }
     }
     folders
 }
 
-fn read(folder: &Folder) -> io::Result<Vec<NotedProcess>> {
+fn read(folder: &FolderHandle) -> io::Result<Vec<NotedProcess>> {
     let file = match folder.file(NOTE, OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -90,7 +90,7 @@ fn read(folder: &Folder) -> io::Result<Vec<NotedProcess>> {
     Ok(String::from_utf8_lossy(&bytes).lines().filter_map(line).take(LINES_MAX).collect())
 }
 
-fn lives(pid: i32) -> bool {
+fn is_alive(pid: i32) -> bool {
     let Some(pid) = Pid::from_raw(pid) else { return false };
     !matches!(test_kill_process(pid), Err(Errno::SRCH))
 }
@@ -112,15 +112,15 @@ mod tests {
     #[test]
     fn a_note_names_the_folder_of_each_process_once() {
         let state = tempfile::tempdir().unwrap();
-        assert!(noted(state.path()).is_empty());
+        assert!(recorded_user_states(state.path()).is_empty());
         let (one, two) = (Path::new("/u/one"), Path::new("/u/two"));
-        note(state.path(), one).unwrap();
-        note(state.path(), one).unwrap();
-        assert_eq!(noted(state.path()), [one]);
-        note(state.path(), two).unwrap();
-        assert_eq!(noted(state.path()), [two], "a process uses one folder");
+        record_user_state(state.path(), one).unwrap();
+        record_user_state(state.path(), one).unwrap();
+        assert_eq!(recorded_user_states(state.path()), [one]);
+        record_user_state(state.path(), two).unwrap();
+        assert_eq!(recorded_user_states(state.path()), [two], "a process uses one folder");
         assert_eq!(
-            (others(state.path(), one), others(state.path(), two)),
+            (other_user_states(state.path(), one), other_user_states(state.path(), two)),
             (vec![two.into()], vec![])
         );
         assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1, "no temporary file is left");
@@ -132,8 +132,8 @@ mod tests {
         let file = state.path().join(NOTE);
         let (gone, own) = (ended(), std::process::id());
         fs::write(&file, format!("{gone} /u/a\n{own} /u/b\n{gone} /u/c\n")).unwrap();
-        assert_eq!(noted(state.path()), [Path::new("/u/b"), Path::new("/u/c")]);
-        note(state.path(), Path::new("/u/d")).unwrap();
+        assert_eq!(recorded_user_states(state.path()), [Path::new("/u/b"), Path::new("/u/c")]);
+        record_user_state(state.path(), Path::new("/u/d")).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{own} /u/d\n"));
     }
 
@@ -142,15 +142,15 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let file = state.path().join(NOTE);
         fs::write(&file, b"\xff\n-1 /u\n0 /u\n1\n1 relative\nx /u\n99999999999 /u\n").unwrap();
-        assert!(noted(state.path()).is_empty());
+        assert!(recorded_user_states(state.path()).is_empty());
         fs::write(&file, format!("1 /{}\n", "x".repeat(1 << 20))).unwrap();
-        assert!(noted(state.path())[0].as_os_str().len() <= BYTES_MAX as usize);
+        assert!(recorded_user_states(state.path())[0].as_os_str().len() <= BYTES_MAX as usize);
         fs::remove_file(&file).unwrap();
         let victim = state.path().join("victim");
         fs::write(&victim, "1 /u\n").unwrap();
         symlink(&victim, &file).unwrap();
-        assert!(noted(state.path()).is_empty(), "links are not followed");
-        assert!(note(state.path(), Path::new("/u")).is_err());
+        assert!(recorded_user_states(state.path()).is_empty(), "links are not followed");
+        assert!(record_user_state(state.path(), Path::new("/u")).is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "1 /u\n");
     }
 }

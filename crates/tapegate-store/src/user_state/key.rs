@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{Intrusion, UserStateError, privacy};
-use crate::private::Folder;
-use crate::temporary::{self, Temporary};
+use super::{PrivacyFault, UserStateError, privacy};
+use crate::private_folder::FolderHandle;
+use crate::temporary_file::{self, TemporaryFile};
 
 /// The length of a key.
 pub const KEY_BYTES: usize = 32;
@@ -43,21 +43,21 @@ impl fmt::Debug for ProjectKey {
     }
 }
 
-pub(super) fn load_or_create(folder: &Folder) -> Result<ProjectKey, UserStateError> {
+pub(super) fn load_or_create(folder: &FolderHandle) -> Result<ProjectKey, UserStateError> {
     // A key is written only once, so no later write would remove what a killed writer has left.
-    temporary::clean(folder.handle(), |name| {
-        temporary::is_left_for(name, KEY) || is_of_earlier_version(name)
+    temporary_file::remove_leftovers(folder.handle(), |name| {
+        temporary_file::is_temporary_for(name, KEY) || is_of_earlier_version(name)
     });
     if let Some(key) = load(folder)? {
         return Ok(key);
     }
-    create(folder).map_err(|source| UserStateError::Io { path: folder.at(KEY), source })?;
+    create(folder).map_err(|source| UserStateError::Io { path: folder.path_of(KEY), source })?;
     // Another process may have been first; its key counts.
     load(folder)?.ok_or_else(|| refuse(folder, "it was removed just now"))
 }
 
-fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
-    let io = |source| UserStateError::Io { path: folder.at(KEY), source };
+fn load(folder: &FolderHandle) -> Result<Option<ProjectKey>, UserStateError> {
+    let io = |source| UserStateError::Io { path: folder.path_of(KEY), source };
     let file = match folder.file(KEY, OFlags::RDONLY) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -66,8 +66,8 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
     let stat = rustix::fs::fstat(&file).map_err(|errno| io(errno.into()))?;
     match privacy(stat.st_uid, stat.st_mode) {
         None => {}
-        Some(Intrusion::Owner) => return Err(refuse(folder, "it belongs to another user")),
-        Some(Intrusion::Mode) => {
+        Some(PrivacyFault::Owner) => return Err(refuse(folder, "it belongs to another user")),
+        Some(PrivacyFault::Mode) => {
             let reason = "other users can read it; remove it to create a new key";
             return Err(refuse(folder, reason));
         }
@@ -85,10 +85,10 @@ fn load(folder: &Folder) -> Result<Option<ProjectKey>, UserStateError> {
 
 /// Creates the key under a temporary name and links it to its own, so that it appears complete and
 /// only the first of several processes succeeds.
-fn create(folder: &Folder) -> io::Result<()> {
+fn create(folder: &FolderHandle) -> io::Result<()> {
     let mut bytes = [0; KEY_BYTES];
     fill_random(&mut bytes)?;
-    let mut temporary = Temporary::inside(folder, KEY)?;
+    let mut temporary = TemporaryFile::in_folder(folder, KEY)?;
     temporary.write(&bytes)?;
     temporary.file.sync_all()?;
     // Another process may have been first; its key counts.
@@ -109,6 +109,6 @@ fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn refuse(folder: &Folder, reason: &str) -> UserStateError {
-    UserStateError::NotPrivate { path: folder.at(KEY), reason: reason.to_owned() }
+fn refuse(folder: &FolderHandle, reason: &str) -> UserStateError {
+    UserStateError::NotPrivate { path: folder.path_of(KEY), reason: reason.to_owned() }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::{UserStateError, canonical_path, check_private, open_private, project_name};
-use crate::temporary::Temporary;
+use crate::temporary_file::TemporaryFile;
 
 /// The folder below the user's state folder that holds one note per project.
 const PROJECTS: &str = "projects";
@@ -54,7 +54,7 @@ impl ProjectStates {
         let folder = open_private(&self.folder).ok()?;
         let name = project_name(project);
         let file = folder.file(&name, OFlags::RDONLY).ok()?;
-        check_private(&folder.at(&name), &file).ok()?;
+        check_private(&folder.path_of(&name), &file).ok()?;
         let mut text = String::new();
         file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
         let mut lines = text.lines();
@@ -83,8 +83,8 @@ impl ProjectStates {
         }
         let folder = open_private(&self.folder)?;
         let name = project_name(&project);
-        let io = |source| UserStateError::Io { path: folder.at(&name), source };
-        let mut temporary = Temporary::inside(&folder, &name).map_err(io)?;
+        let io = |source| UserStateError::Io { path: folder.path_of(&name), source };
+        let mut temporary = TemporaryFile::in_folder(&folder, &name).map_err(io)?;
         temporary.write(text.as_bytes()).map_err(io)?;
         temporary.replace(&name).map_err(io)
     }

@@ -71,20 +71,20 @@ fn a_key_of_another_size_or_mode_or_behind_a_link_is_refused() {
     let top = tempfile::tempdir().unwrap();
     let dir = PrivateDir::open(top.path(), &top.path().join("state")).unwrap();
     let path = dir.path().join("key");
-    let words = || dir.key().unwrap_err().to_string();
+    let message = || dir.key().unwrap_err().to_string();
     for bytes in [0, 31, 33, 100_000] {
         fs::write(&path, vec![7; bytes]).unwrap();
         set_mode(&path, 0o600);
-        assert!(words().contains("32 bytes"), "{bytes}");
+        assert!(message().contains("32 bytes"), "{bytes}");
     }
     fs::write(&path, [7; KEY_BYTES]).unwrap();
     assert_eq!(dir.key().unwrap(), ProjectKey::new([7; KEY_BYTES]));
     set_mode(&path, 0o640);
-    assert!(words().contains("other users can read it"));
+    assert!(message().contains("other users can read it"));
     set_mode(&path, 0o600);
     fs::rename(&path, top.path().join("elsewhere")).unwrap();
     symlink(top.path().join("elsewhere"), &path).unwrap();
-    assert!(words().contains("symbolic link"));
+    assert!(message().contains("symbolic link"));
 }
 
 #[test]

@@ -24,10 +24,10 @@ const STACK_BYTES: usize = 128 * 1024;
 
 /// The last part of a server's standard error.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StderrTail(Arc<Shared>);
+pub(super) struct StderrTail(Arc<SharedTail>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedTail {
     tail: Mutex<VecDeque<u8>>,
     is_done: AtomicBool,
 }
@@ -45,11 +45,11 @@ impl StderrTail {
         std::thread::Builder::new()
             .name("server-stderr".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || of_thread.pass_on(reader.into()))?;
+            .spawn(move || of_thread.copy_lines(reader.into()))?;
         Ok(Some(kept))
     }
 
-    fn pass_on(&self, mut from: std::fs::File) {
+    fn copy_lines(&self, mut from: std::fs::File) {
         let mut piece = [0; 8192];
         while let Ok(count @ 1..) = from.read(&mut piece) {
             // If our standard error is closed, the server need not know.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
-use tapegate_core::lines::{Drain, Oversize};
+use tapegate_core::lines::{OversizeDrain, OversizeMessage};
 use tokio::time::Instant;
 
-use super::Outbound;
+use super::OutboundBytes;
 
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
@@ -19,18 +19,18 @@ use super::Outbound;
 pub struct BrokenBody(pub String);
 
 /// A stream of pieces that makes up a body.
-pub trait Pieces<P = Outbound> {
+pub trait PieceStream<P = OutboundBytes> {
     /// The next piece, as [`Body::poll_frame`] would return it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<P, BrokenBody>>>;
 }
 
 /// A response body. A session's body consists of [`Outbound`] pieces; an API that carries no MCP
 /// messages may use [`Bytes`].
-pub enum ReplyBody<P = Outbound> {
+pub enum ReplyBody<P = OutboundBytes> {
     /// Complete from the start.
     Full(Option<P>),
     /// Piece by piece.
-    Stream(Box<dyn Pieces<P>>),
+    Stream(Box<dyn PieceStream<P>>),
 }
 
 /// A piece of a body.
@@ -40,12 +40,12 @@ impl<P: AsRef<[u8]> + Into<Bytes> + Unpin + 'static> Chunk for P {}
 
 impl<P: Chunk> ReplyBody<P> {
     /// A complete body.
-    pub fn full(whole: P) -> Self {
+    pub fn from_whole(whole: P) -> Self {
         Self::Full(Some(whole).filter(|whole| !whole.as_ref().is_empty()))
     }
 
     /// A body sent piece by piece.
-    pub fn stream(pieces: impl Pieces<P> + 'static) -> Self {
+    pub fn stream(pieces: impl PieceStream<P> + 'static) -> Self {
         Self::Stream(Box::new(pieces))
     }
 
@@ -64,12 +64,12 @@ impl<P: Chunk> ReplyBody<P> {
 
 impl ReplyBody {
     /// The complete body.
-    pub(crate) async fn collected(mut self) -> Outbound {
+    pub(crate) async fn collect(mut self) -> OutboundBytes {
         let mut pieces = Vec::new();
         while let Some(Ok(piece)) = self.next_piece().await {
             pieces.push(piece);
         }
-        Outbound::joined(&pieces)
+        OutboundBytes::concat(&pieces)
     }
 }
 
@@ -108,25 +108,25 @@ const GLANCE_PATIENCE: Duration = Duration::from_millis(500);
 /// How many bytes of it are read.
 const GLANCE_BYTES_MAX: u64 = 64 * 1024;
 /// A request or response body, read within limits.
-pub enum Collected {
+pub enum CollectedBody {
     /// It fits.
     Whole(Bytes),
     /// Over the limit; the rest was drained, or left unread where that would take too much.
-    TooLarge(Oversize),
+    TooLarge(OversizeMessage),
 }
 
 /// How much of an oversized body is read, and until when.
-struct Bounds {
+struct BodyBounds {
     bytes_max: u64,
     until: Instant,
 }
 
-impl Bounds {
+impl BodyBounds {
     /// The bounds for a body with the declared length `told`, if it has one.
-    fn new(told: Option<u64>, limit: usize) -> Self {
+    fn new(declared: Option<u64>, limit: usize) -> Self {
         let bytes_max = DRAIN_BYTES_MAX.saturating_add(limit as u64);
-        match told {
-            Some(told) if told > bytes_max => {
+        match declared {
+            Some(declared) if declared > bytes_max => {
                 Self { bytes_max: GLANCE_BYTES_MAX, until: Instant::now() + GLANCE_PATIENCE }
             }
             _ => Self { bytes_max, until: Instant::now() + DRAIN_PATIENCE },
@@ -139,10 +139,10 @@ impl Bounds {
 pub(crate) async fn collect(
     body: &mut Incoming,
     bytes_max: usize,
-) -> Result<Collected, hyper::Error> {
-    let told = body.size_hint().exact();
-    if told.is_some_and(|told| told > bytes_max as u64) {
-        return drain_told(body, bytes_max).await;
+) -> Result<CollectedBody, hyper::Error> {
+    let declared = body.size_hint().exact();
+    if declared.is_some_and(|declared| declared > bytes_max as u64) {
+        return drain_declared(body, bytes_max).await;
     }
     let mut whole = BytesMut::new();
     let mut first: Option<Bytes> = None;
@@ -158,39 +158,39 @@ pub(crate) async fn collect(
         }
         whole.extend_from_slice(&piece);
         if whole.len() > bytes_max {
-            let mut over = Drain::default();
+            let mut over = OversizeDrain::default();
             over.feed(&whole);
             drop(whole);
-            return drain_untold(body, over, bytes_max).await;
+            return drain_undeclared(body, over, bytes_max).await;
         }
     }
-    Ok(Collected::Whole(first.unwrap_or_else(|| whole.freeze())))
+    Ok(CollectedBody::Whole(first.unwrap_or_else(|| whole.freeze())))
 }
 
 /// Reads a body whose declared length is over the limit, within bounds.
-pub(super) async fn drain_told(
+pub(super) async fn drain_declared(
     body: &mut Incoming,
     bytes_max: usize,
-) -> Result<Collected, hyper::Error> {
-    let told = body.size_hint().exact();
-    drain(body, Drain::default(), Bounds::new(told, bytes_max)).await
+) -> Result<CollectedBody, hyper::Error> {
+    let declared = body.size_hint().exact();
+    drain(body, OversizeDrain::default(), BodyBounds::new(declared, bytes_max)).await
 }
 
 /// Reads the rest of a body that has turned out to be over the limit, within bounds.
-pub(super) async fn drain_untold(
+pub(super) async fn drain_undeclared(
     body: &mut Incoming,
-    over: Drain,
+    over: OversizeDrain,
     bytes_max: usize,
-) -> Result<Collected, hyper::Error> {
-    drain(body, over, Bounds::new(None, bytes_max)).await
+) -> Result<CollectedBody, hyper::Error> {
+    drain(body, over, BodyBounds::new(None, bytes_max)).await
 }
 
 /// Reads an oversized body within bounds.
 async fn drain(
     body: &mut Incoming,
-    mut over: Drain,
-    bounds: Bounds,
-) -> Result<Collected, hyper::Error> {
+    mut over: OversizeDrain,
+    bounds: BodyBounds,
+) -> Result<CollectedBody, hyper::Error> {
     while over.bytes_total() < bounds.bytes_max {
         let Ok(next) = tokio::time::timeout_at(bounds.until, body.frame()).await else { break };
         let Some(frame) = next else { break };
@@ -198,8 +198,8 @@ async fn drain(
             over.feed(&piece);
         }
     }
-    let mut message = over.finish();
+    let mut message = over.into_oversize();
     // Count the unread bytes too, if the length was declared.
     message.bytes_total += body.size_hint().exact().unwrap_or(0);
-    Ok(Collected::TooLarge(message))
+    Ok(CollectedBody::TooLarge(message))
 }

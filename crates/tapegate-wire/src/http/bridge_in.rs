@@ -6,23 +6,23 @@
 //! actor; clients of the sessionless revision share one. Every message is recorded before it is
 //! forwarded, in either direction.
 
-mod board;
-mod book;
 mod checks;
-mod down;
-mod ending;
 mod exchange;
-mod get;
-mod held;
+mod get_handler;
+mod held_calls;
 mod history;
-mod old;
-mod post;
-mod raw;
+mod id_map;
+mod legacy_sse;
+mod post_handler;
+mod post_target;
+mod raw_output;
 mod refusals;
+mod server_connection;
+mod server_output;
 mod servers;
+mod shutdown;
 mod stream;
 mod streams;
-mod target;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -37,32 +37,32 @@ use hyper::body::Incoming;
 use tapegate_core::side::Lane;
 use tokio::task::JoinSet;
 
-use super::listen::{Cord, Handler, Reply};
-use super::{Outbound, ReplyBody, Station, headers};
+use super::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
+use super::{OutboundBytes, ReplyBody, SharedSession, headers};
 use crate::child::SpawnError;
-use crate::stdio::Patience;
-use board::{Board, Kind};
-pub use servers::{OnServerEnd, Servers};
+use crate::stdio::ShutdownTimeouts;
+use server_connection::{ConnectionKind, ServerConnection};
+pub use servers::{OnServerEnd, ServerProvider};
 
 /// How long servers that end on their own may take to deliver their last messages.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Serves HTTP clients from servers on pipes.
-pub struct Bridge {
-    station: Rc<Station>,
-    servers: Servers,
-    patience: Patience,
-    sessions: RefCell<HashMap<String, Rc<Board>>>,
-    shared: RefCell<Option<Rc<Board>>>,
+pub struct InboundBridge {
+    shared_session: Rc<SharedSession>,
+    servers: ServerProvider,
+    patience: ShutdownTimeouts,
+    sessions: RefCell<HashMap<String, Rc<ServerConnection>>>,
+    shared: RefCell<Option<Rc<ServerConnection>>>,
     tasks: RefCell<JoinSet<()>>,
     closing: Cell<bool>,
 }
 
 /// A reply made before any server is contacted.
-type Refused = Box<Response<ReplyBody>>;
+type EarlyReply = Box<Response<ReplyBody>>;
 
 /// Why a client gets no server.
-enum NoServer {
+enum NoServerError {
     Spawn(SpawnError),
     /// Too many sessions are in use.
     Full,
@@ -70,11 +70,15 @@ enum NoServer {
     Unnamed,
 }
 
-impl Bridge {
+impl InboundBridge {
     /// A bridge to `servers`.
-    pub fn new(station: Rc<Station>, servers: Servers, patience: Patience) -> Rc<Self> {
+    pub fn new(
+        shared_session: Rc<SharedSession>,
+        servers: ServerProvider,
+        patience: ShutdownTimeouts,
+    ) -> Rc<Self> {
         Rc::new(Self {
-            station,
+            shared_session,
             servers,
             patience,
             sessions: RefCell::default(),
@@ -87,9 +91,9 @@ impl Bridge {
     async fn answer(
         self: Rc<Self>,
         request: Request<Incoming>,
-        cord: Rc<Cord>,
+        client_connection: Rc<ConnectionHandle>,
     ) -> Response<ReplyBody> {
-        if self.closing.get() || self.servers.farewell().is_some() {
+        if self.closing.get() || self.servers.end_reason().is_some() {
             return headers::refusal(503, "tapegate is shutting down");
         }
         let request = match self.check(request) {
@@ -98,123 +102,145 @@ impl Bridge {
         };
         let (path, method) = (request.uri().path().to_owned(), request.method().clone());
         match (path.trim_end_matches('/'), method) {
-            ("" | "/mcp" | "/message", Method::POST) => post::post(&self, request, &cord).await,
-            ("" | "/mcp" | "/message", Method::GET) => get::get(&self, &request, &cord),
-            ("" | "/mcp" | "/message", Method::DELETE) => get::delete(&self, &request),
+            ("" | "/mcp" | "/message", Method::POST) => {
+                post_handler::post(&self, request, &client_connection).await
+            }
+            ("" | "/mcp" | "/message", Method::GET) => {
+                get_handler::get(&self, &request, &client_connection)
+            }
+            ("" | "/mcp" | "/message", Method::DELETE) => get_handler::delete(&self, &request),
             ("" | "/mcp" | "/message", _) => not_allowed("GET, POST, DELETE"),
-            ("/sse", Method::GET) => old::get(&self, &request, &cord),
+            ("/sse", Method::GET) => legacy_sse::get(&self, &request, &client_connection),
             // A client that knows both transports tries the newer one first.
             ("/sse", _) => not_allowed("GET"),
-            ("/messages", Method::POST) => old::post(&self, request, &cord).await,
+            ("/messages", Method::POST) => {
+                legacy_sse::post(&self, request, &client_connection).await
+            }
             ("/messages", _) => not_allowed("POST"),
             _ => headers::refusal(404, "not found; the MCP endpoint is /mcp"),
         }
     }
 
     /// The session with this id, if it has not ended.
-    fn session(&self, id: &str, kind: Kind) -> Option<Rc<Board>> {
-        let board = self.sessions.borrow().get(id).cloned()?;
-        (board.kind == kind && !board.is_ended()).then_some(board)
+    fn session(&self, id: &str, kind: ConnectionKind) -> Option<Rc<ServerConnection>> {
+        let connection = self.sessions.borrow().get(id).cloned()?;
+        (connection.kind == kind && !connection.is_ended()).then_some(connection)
     }
 
     /// Starts a session with its own server and an unguessable id.
-    fn open_session(&self, kind: Kind) -> Result<(String, Rc<Board>), NoServer> {
+    fn open_session(
+        &self,
+        kind: ConnectionKind,
+    ) -> Result<(String, Rc<ServerConnection>), NoServerError> {
         self.make_room()?;
-        let id = fresh_id().ok_or(NoServer::Unnamed)?;
-        let lane = self.station.open_session();
-        let board = self.start(lane, kind)?;
-        self.sessions.borrow_mut().insert(id.clone(), Rc::clone(&board));
-        Ok((id, board))
+        let id = fresh_id().ok_or(NoServerError::Unnamed)?;
+        let lane = self.shared_session.open_session();
+        let connection = self.start(lane, kind)?;
+        self.sessions.borrow_mut().insert(id.clone(), Rc::clone(&connection));
+        Ok((id, connection))
     }
 
     /// The server shared by all clients without a session.
-    fn shared(&self) -> Result<Rc<Board>, NoServer> {
-        if let Some(board) = self.shared.borrow().as_ref().filter(|board| !board.is_ended()) {
-            return Ok(Rc::clone(board));
+    fn shared_server(&self) -> Result<Rc<ServerConnection>, NoServerError> {
+        if let Some(connection) =
+            self.shared.borrow().as_ref().filter(|connection| !connection.is_ended())
+        {
+            return Ok(Rc::clone(connection));
         }
-        let lane = Lane::session(self.station.open_exchange().session);
-        let board = self.start(lane, Kind::Shared)?;
-        *self.shared.borrow_mut() = Some(Rc::clone(&board));
-        Ok(board)
+        let lane = Lane::session(self.shared_session.open_exchange().session);
+        let connection = self.start(lane, ConnectionKind::Shared)?;
+        *self.shared.borrow_mut() = Some(Rc::clone(&connection));
+        Ok(connection)
     }
 
-    fn start(&self, lane: Lane, kind: Kind) -> Result<Rc<Board>, NoServer> {
-        let server = self.servers.start(kind).map_err(NoServer::Spawn)?;
-        let (board, task) = Board::start(&self.station, (lane, kind), server, self.patience);
+    fn start(
+        &self,
+        lane: Lane,
+        kind: ConnectionKind,
+    ) -> Result<Rc<ServerConnection>, NoServerError> {
+        let server = self.servers.start(kind).map_err(NoServerError::Spawn)?;
+        let (connection, task) =
+            ServerConnection::start(&self.shared_session, (lane, kind), server, self.patience);
         let mut tasks = self.tasks.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(task);
-        Ok(board)
+        Ok(connection)
     }
 
     /// Ends the session that has been idle longest if the limit is reached. Clients often disappear
     /// without closing their session.
-    fn make_room(&self) -> Result<(), NoServer> {
+    fn make_room(&self) -> Result<(), NoServerError> {
         let mut sessions = self.sessions.borrow_mut();
-        sessions.retain(|_, board| !board.is_ended());
+        sessions.retain(|_, connection| !connection.is_ended());
         if sessions.len() < self.servers.sessions_max() {
             return Ok(());
         }
-        let idle =
-            sessions.iter().filter_map(|(id, board)| Some((board.idle_since()?, id.clone())));
-        let (_, id) = idle.min().ok_or(NoServer::Full)?;
-        if let Some(board) = sessions.remove(&id) {
-            board.end("a new session replaced this one", self.patience.grace);
+        let idle = sessions
+            .iter()
+            .filter_map(|(id, connection)| Some((connection.idle_since()?, id.clone())));
+        let (_, id) = idle.min().ok_or(NoServerError::Full)?;
+        if let Some(connection) = sessions.remove(&id) {
+            connection.request_end("a new session replaced this one", self.patience.grace);
         }
         Ok(())
     }
 
     /// Ends every server; clients waiting for an answer get `why`.
-    async fn end_all(&self, why: &str) {
+    async fn shutdown_all(&self, reason: &str) {
         self.closing.set(true);
-        let why = self.servers.farewell().unwrap_or(why);
-        let sessions: Vec<_> = self.sessions.borrow_mut().drain().map(|(_, board)| board).collect();
-        for board in sessions.into_iter().chain(self.shared.take()) {
-            board.end(why, self.patience.grace_on_signal);
+        let reason = self.servers.end_reason().unwrap_or(reason);
+        let sessions: Vec<_> =
+            self.sessions.borrow_mut().drain().map(|(_, connection)| connection).collect();
+        for connection in sessions.into_iter().chain(self.shared.take()) {
+            connection.request_end(reason, self.patience.grace_on_signal);
         }
-        self.ended().await;
+        self.all_ended().await;
     }
 
     /// Waits until every server has ended.
-    async fn ended(&self) {
+    async fn all_ended(&self) {
         // A panicked task has dropped its server, which ends it too.
         while poll_fn(|context| self.tasks.borrow_mut().poll_join_next(context)).await.is_some() {}
     }
 
     /// Waits until the servers have ended on their own and delivered their last messages.
-    async fn over(&self) {
+    async fn finished(&self) {
         self.servers.stopped().await;
         // Servers that take longer are not waited for.
-        tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
+        tokio::time::timeout(LAST_WORDS, self.all_ended()).await.ok();
     }
 }
 
-impl Handler for Bridge {
-    type Piece = Outbound;
+impl RequestHandler for InboundBridge {
+    type Piece = OutboundBytes;
 
-    fn handle(self: Rc<Self>, request: Request<Incoming>, cord: &Rc<Cord>) -> Reply {
-        Box::pin(self.answer(request, Rc::clone(cord)))
+    fn handle(
+        self: Rc<Self>,
+        request: Request<Incoming>,
+        client_connection: &Rc<ConnectionHandle>,
+    ) -> ReplyFuture {
+        Box::pin(self.answer(request, Rc::clone(client_connection)))
     }
 
-    fn refuse(&self, words: &str) -> Response<ReplyBody> {
-        self.station.note_refusal(words);
-        headers::refusal(403, words)
+    fn refuse(&self, message: &str) -> Response<ReplyBody> {
+        self.shared_session.note_refusal(message);
+        headers::refusal(403, message)
     }
 
-    fn malformed(&self, words: &str) {
-        self.station.note_refusal(words);
+    fn malformed(&self, message: &str) {
+        self.shared_session.note_refusal(message);
     }
 
-    fn over<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-        Box::pin(self.over())
+    fn finished<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(self.finished())
     }
 
-    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-        Box::pin(self.end_all(why))
+    fn shutdown<'a>(&'a self, reason: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        Box::pin(self.shutdown_all(reason))
     }
 }
 
-impl NoServer {
+impl NoServerError {
     fn reply(&self, id: &[u8]) -> Response<ReplyBody> {
         match self {
             Self::Spawn(error) => headers::error(502, id, -32000, &error.to_string()),

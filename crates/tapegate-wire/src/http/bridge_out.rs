@@ -6,16 +6,16 @@
 //! transport where the server supports nothing else. A message is posted again only if the server
 //! rejected it unprocessed; a request always ends in an answer or an error.
 
-mod calls;
-mod ending;
-mod events;
+mod client_input;
+mod client_writer;
+mod event_reader;
 mod exchange;
-mod intake;
-mod legacy;
-mod listen;
-mod mirror;
-mod outlet;
+mod legacy_sse;
+mod pending_calls;
 mod problem;
+mod server_stream;
+mod shutdown;
+mod upstream_session;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,23 +23,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
-use tapegate_core::frame::{self, Body, Frame, Garbage, Kind};
-use tapegate_core::lines::Oversize;
-use tapegate_core::relay::{Event, Permitted};
+use tapegate_core::frame::{self, Frame, FrameBody, FrameError, MessageKind};
+use tapegate_core::lines::OversizeMessage;
+use tapegate_core::relay::{Event, PermittedMessage};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::params::Params;
-use super::station::{Judged, Station, Stopped, Waiting};
-use super::upstream::Upstream;
-use crate::deck::{Disposition, Outgoing};
+use super::mirrored_params::MirroredParams;
+use super::shared_session::{GateResult, HoldWaiter, SessionStoppedError, SharedSession};
+use super::upstream::HttpUpstream;
+use crate::recorded_session::{Disposition, OutgoingMessage};
 use crate::signals::Signals;
-use crate::stdio::{Cause, ClientPorts, Outcome, Patience};
-use calls::{Call, Calls, Sort};
-use mirror::Session;
-use outlet::{Outlet, Turn};
-use problem::Problem;
+use crate::stdio::{ClientPorts, EndCause, SessionOutcome, ShutdownTimeouts};
+use client_writer::{ClientWriter, WriteTurn};
+use pending_calls::{BridgeCall, BridgeCalls, CallKind};
+use problem::ExchangeProblem;
+use upstream_session::UpstreamSession;
 
 /// How many requests may be in flight at once; each needs a connection.
 const FLIGHTS_MAX: usize = 256;
@@ -49,43 +49,44 @@ const MESSAGE_COST_BYTES: usize = 1024;
 const NOTICES_MAX: usize = 50;
 
 /// Receives messages for the user; the bridge itself prints nothing.
-pub type Notice = Box<dyn Fn(&str)>;
+pub type BridgeNotice = Box<dyn Fn(&str)>;
 
 /// Runs one client's session with `upstream` until it ends. Must run inside a `LocalSet`.
 pub async fn run(
-    station: Rc<Station>,
+    shared_session: Rc<SharedSession>,
     client: ClientPorts,
-    upstream: Upstream,
+    upstream: HttpUpstream,
     mut signals: Signals,
-    patience: Patience,
-    notice: Notice,
-) -> Outcome {
-    let bridge = Rc::new(Bridge::new(Rc::clone(&station), client.output, upstream, notice));
+    patience: ShutdownTimeouts,
+    notice: BridgeNotice,
+) -> SessionOutcome {
+    let bridge =
+        Rc::new(OutboundBridge::new(Rc::clone(&shared_session), client.output, upstream, notice));
     let cause = tokio::select! {
         biased;
-        error = station.failed() => Cause::Tape(error),
-        number = signals.next() => Cause::Signal(number),
-        () = bridge.outlet.run() => Cause::Client,
-        () = bridge.abandoned() => Cause::Client,
-        () = station.attend() => Cause::Actor,
-        () = bridge.serve(client.input) => bridge.cause_of_leaving(),
+        error = shared_session.tape_failed() => EndCause::Tape(error),
+        number = signals.next() => EndCause::Signal(number),
+        () = bridge.client_writer.run() => EndCause::Client,
+        () = bridge.client_gone() => EndCause::Client,
+        () = shared_session.run_holds() => EndCause::Actor,
+        () = bridge.serve(client.input) => bridge.end_cause(),
     };
     bridge.close(&cause, &mut signals, patience).await;
-    Outcome::new(cause)
+    SessionOutcome::new(cause)
 }
 
 /// One client's session and its server.
-struct Bridge {
-    station: Rc<Station>,
+struct OutboundBridge {
+    shared_session: Rc<SharedSession>,
     lane: Lane,
-    upstream: Upstream,
+    upstream: HttpUpstream,
     /// The path messages are posted to; a redirect may change it.
     path: RefCell<PathAndQuery>,
-    outlet: Outlet,
-    calls: Calls,
-    session: RefCell<Session>,
-    params: RefCell<Params>,
-    transport: RefCell<Transport>,
+    client_writer: ClientWriter,
+    calls: BridgeCalls,
+    session: RefCell<UpstreamSession>,
+    params: RefCell<MirroredParams>,
+    transport: RefCell<UpstreamTransport>,
     /// Held while probing which transport the server speaks.
     finding: Mutex<()>,
     tasks: RefCell<JoinSet<()>>,
@@ -100,11 +101,11 @@ struct Bridge {
     /// Whether reading from the client is paused.
     blocked: Cell<bool>,
     block: Notify,
-    reach: RefCell<Reach>,
-    notice: Notice,
+    reach: RefCell<Reachability>,
+    notice: BridgeNotice,
     notices: Cell<usize>,
     /// The calls waiting for an approval decision, by sequence number.
-    held: RefCell<HashMap<u64, Waiting>>,
+    held: RefCell<HashMap<u64, HoldWaiter>>,
     holds: Cell<u64>,
     /// How many messages wait to be sent apart from those read from the client.
     unsent: Cell<usize>,
@@ -112,7 +113,7 @@ struct Bridge {
 
 /// Which transport the server is known to speak.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Transport {
+enum UpstreamTransport {
     /// No message has been accepted yet.
     Unknown,
     /// Messages are posted to one endpoint, which replies.
@@ -123,13 +124,13 @@ enum Transport {
 
 /// Whether the server was ever reached.
 #[derive(Debug)]
-enum Reach {
+enum Reachability {
     Untried,
     Failed(String),
     Heard,
 }
 
-impl Transport {
+impl UpstreamTransport {
     /// The endpoint named by a server of the older transport.
     fn endpoint(self) -> Option<PathAndQuery> {
         match self {
@@ -139,24 +140,24 @@ impl Transport {
     }
 }
 
-impl Bridge {
+impl OutboundBridge {
     fn new(
-        station: Rc<Station>,
-        output: crate::port::Port,
-        upstream: Upstream,
-        notice: Notice,
+        shared_session: Rc<SharedSession>,
+        output: crate::port::StreamPort,
+        upstream: HttpUpstream,
+        notice: BridgeNotice,
     ) -> Self {
-        let lane = station.open_session();
-        let queue_bytes_max = station.message_bytes_max() + MESSAGE_COST_BYTES;
+        let lane = shared_session.open_session();
+        let queue_bytes_max = shared_session.message_bytes_max() + MESSAGE_COST_BYTES;
         Self {
             lane,
             path: RefCell::new(upstream.path().clone()),
             upstream,
-            outlet: Outlet::new(output),
-            calls: Calls::default(),
+            client_writer: ClientWriter::new(output),
+            calls: BridgeCalls::default(),
             session: RefCell::default(),
             params: RefCell::default(),
-            transport: RefCell::new(Transport::Unknown),
+            transport: RefCell::new(UpstreamTransport::Unknown),
             finding: Mutex::new(()),
             tasks: RefCell::default(),
             listener: RefCell::default(),
@@ -167,13 +168,13 @@ impl Bridge {
             progress: Notify::new(),
             blocked: Cell::new(false),
             block: Notify::new(),
-            reach: RefCell::new(Reach::Untried),
+            reach: RefCell::new(Reachability::Untried),
             notice,
             notices: Cell::new(0),
             held: RefCell::default(),
             holds: Cell::new(0),
             unsent: Cell::new(0),
-            station,
+            shared_session: shared_session,
         }
     }
 
@@ -181,53 +182,64 @@ impl Bridge {
     /// `resumed` tells whether its stream was resumed.
     async fn deliver(
         self: &Rc<Self>,
-        own: Option<&Rc<Call>>,
+        own: Option<&Rc<BridgeCall>>,
         bytes: &[u8],
         resumed: bool,
-    ) -> Result<(), Stopped> {
-        let turn = self.outlet.turn().await;
+    ) -> Result<(), SessionStoppedError> {
+        let turn = self.client_writer.acquire().await;
         let frame = Frame::read(bytes);
-        if let Body::Garbage(garbage) = frame.body()
-            && !matches!(garbage, Garbage::Empty)
+        if let FrameBody::Garbage(garbage) = frame.body()
+            && !matches!(garbage, FrameError::Empty)
         {
             // A stdio client takes each line for a message, even a line of an HTML error page.
-            let why = garbage.reason();
+            let reason = garbage.reason();
             let (lane, from, delivered) = (self.lane, Side::Server, false);
-            self.station.pass(Event::Marked { lane, from, bytes, why: &why, delivered })?;
+            self.shared_session.feed_and_commit(Event::Marked {
+                lane,
+                from,
+                bytes,
+                reason: &reason,
+                delivered,
+            })?;
             self.notify("the MCP server sent data that is not an MCP message; it is on the tape");
             return Ok(());
         }
-        let judged = self.station.hear(self.lane, bytes, (resumed, true))?;
-        let Judged { disposition, said } = judged;
+        let judged = self.shared_session.receive_from_server(self.lane, bytes, (resumed, true))?;
+        let GateResult { disposition, outgoing: outgoing_messages } = judged;
         let refused = matches!(disposition, Disposition::Refuse(()));
         if let Disposition::Forward(message) = disposition {
-            self.pass_on(&turn, own, message);
+            self.forward_to_client(&turn, own, message);
         }
-        let (to_client, to_server) = apart(said);
-        self.say(&turn, own, to_client);
+        let (to_client, to_server) = split_by_side(outgoing_messages);
+        self.send_own_to_client(&turn, own, to_client);
         if refused {
             // It may have answered a request of our own, which the client does not know about.
-            self.note(own, &frame);
+            self.learn_from_frame(own, &frame);
         }
         drop(turn);
         for message in to_server {
-            self.tell_server(message.into_owned());
+            self.send_own_to_server(message.into_owned());
         }
         self.progress.notify_one();
         Ok(())
     }
 
     /// Writes a server's message to the client, and updates the session's state from it.
-    fn pass_on(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, message: Permitted<'_>) {
+    fn forward_to_client(
+        &self,
+        turn: &WriteTurn<'_>,
+        own: Option<&Rc<BridgeCall>>,
+        message: PermittedMessage<'_>,
+    ) {
         let frame = Frame::read(message.bytes());
-        self.note(own, &frame);
-        if !matches!(frame.body(), Body::Garbage(Garbage::Empty)) {
-            turn.say(message.on_one_line());
+        self.learn_from_frame(own, &frame);
+        if !matches!(frame.body(), FrameBody::Garbage(FrameError::Empty)) {
+            turn.enqueue(message.into_one_line());
         }
     }
 
     /// Sends one of our own messages to the server in the background.
-    fn tell_server(self: &Rc<Self>, message: Permitted<'static>) {
+    fn send_own_to_server(self: &Rc<Self>, message: PermittedMessage<'static>) {
         let bridge = Rc::clone(self);
         self.unsent.set(self.unsent.get() + 1);
         self.spawn(async move {
@@ -245,15 +257,20 @@ impl Bridge {
     /// Records an oversized message, and reports it to its sender or to the side waiting for it.
     async fn refuse(
         self: &Rc<Self>,
-        own: Option<&Rc<Call>>,
+        own: Option<&Rc<BridgeCall>>,
         from: Side,
-        message: Oversize,
-    ) -> Result<(), Stopped> {
-        let (lane, bytes_max) = (self.lane, self.station.message_bytes_max());
-        let turn = self.outlet.turn().await;
-        let outgoing = self.station.pass(Event::TooLarge { lane, from, message, bytes_max })?;
-        let (to_client, to_server) = apart(outgoing);
-        self.say(&turn, own, to_client);
+        message: OversizeMessage,
+    ) -> Result<(), SessionStoppedError> {
+        let (lane, bytes_max) = (self.lane, self.shared_session.message_bytes_max());
+        let turn = self.client_writer.acquire().await;
+        let outgoing = self.shared_session.feed_and_commit(Event::TooLarge {
+            lane,
+            from,
+            message,
+            bytes_max,
+        })?;
+        let (to_client, to_server) = split_by_side(outgoing);
+        self.send_own_to_client(&turn, own, to_client);
         drop(turn);
         for message in to_server {
             self.send(message).await;
@@ -262,65 +279,76 @@ impl Bridge {
     }
 
     /// Gives up a call: each unanswered request in it gets an error.
-    async fn give_up(&self, call: &Rc<Call>, problem: &Problem) {
+    async fn fail_call(&self, call: &Rc<BridgeCall>, problem: &ExchangeProblem) {
         let unanswered = call.unanswered();
         let error = match unanswered.is_empty() {
             true => Vec::new(),
             false => self.masked(problem).error(),
         };
         for id in unanswered {
-            let turn = self.outlet.turn().await;
+            let turn = self.client_writer.acquire().await;
             let event =
                 Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
             // If the tape has failed, the session is ending, which answers all requests.
-            let Ok(outgoing) = self.station.pass(event) else { return };
-            self.say(&turn, Some(call), apart(outgoing).0);
+            let Ok(outgoing) = self.shared_session.feed_and_commit(event) else { return };
+            self.send_own_to_client(&turn, Some(call), split_by_side(outgoing).0);
         }
-        self.calls.drop_call(call);
+        self.calls.remove(call);
         self.progress.notify_one();
     }
 
     /// A problem fit to be shown: secrets in the server's text are redacted.
-    fn masked(&self, problem: &Problem) -> Problem {
+    fn masked(&self, problem: &ExchangeProblem) -> ExchangeProblem {
         problem.masked(|what, text| self.mask(what, text))
     }
 
     /// Redacts server text that is quoted to the client; `None` if it may be quoted unchanged.
     fn mask(&self, what: &str, text: &[u8]) -> Option<Vec<u8>> {
         // If the tape has failed, the session is ending and no more server text is shown.
-        self.station.mask_text(self.lane, what, text).unwrap_or_else(|Stopped| Some(Vec::new()))
+        self.shared_session
+            .mask_text(self.lane, what, text)
+            .unwrap_or_else(|SessionStoppedError| Some(Vec::new()))
     }
 
     /// Writes our own messages to the client.
-    fn say(&self, turn: &Turn<'_>, own: Option<&Rc<Call>>, messages: Vec<Permitted<'_>>) {
+    fn send_own_to_client(
+        &self,
+        turn: &WriteTurn<'_>,
+        own: Option<&Rc<BridgeCall>>,
+        messages: Vec<PermittedMessage<'_>>,
+    ) {
         for message in messages {
-            self.note(own, &Frame::read(message.bytes()));
-            turn.say(message);
+            self.learn_from_frame(own, &Frame::read(message.bytes()));
+            turn.enqueue(message);
         }
         self.progress.notify_one();
     }
 
     /// Updates the session's state from a message that goes to the client.
-    fn note(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
+    fn learn_from_frame(&self, own: Option<&Rc<BridgeCall>>, message: &Frame<'_>) {
         match message.body() {
             // An array within a batch is not a message, so its elements answer nothing.
-            Body::Batch => frame::elements(message.bytes())
+            FrameBody::Batch => frame::elements(message.bytes())
                 .iter()
-                .for_each(|element| self.note_message(own, element)),
-            _ => self.note_message(own, message),
+                .for_each(|element| self.learn_from_message(own, element)),
+            _ => self.learn_from_message(own, message),
         }
     }
 
-    fn note_message(&self, own: Option<&Rc<Call>>, message: &Frame<'_>) {
-        let Some(said) = message.envelope() else { return };
-        let (Kind::Response | Kind::Error, Some(id)) = (said.kind(), said.id) else { return };
+    fn learn_from_message(&self, own: Option<&Rc<BridgeCall>>, message: &Frame<'_>) {
+        let Some(envelope) = message.envelope() else { return };
+        let (MessageKind::Response | MessageKind::Error, Some(id)) = (envelope.kind(), envelope.id)
+        else {
+            return;
+        };
         let Some(call) = self.calls.settle(own, id) else { return };
-        match (call.sort, said.result) {
-            (Sort::Initialize, Some(_)) => {
+        match (call.kind, envelope.result) {
+            (CallKind::Initialize, Some(_)) => {
                 let id = call.opens.borrow_mut().take();
-                *self.session.borrow_mut() = Session { id, version: mirror::negotiated(message) };
+                *self.session.borrow_mut() =
+                    UpstreamSession { id, version: upstream_session::negotiated(message) };
             }
-            (Sort::ToolsList, Some(result)) => self.params.borrow_mut().learn(result),
+            (CallKind::ToolsList, Some(result)) => self.params.borrow_mut().learn_tools(result),
             _ => {}
         }
     }
@@ -333,11 +361,11 @@ impl Bridge {
     }
 
     /// Shows the user a notice.
-    fn notify(&self, words: &str) {
+    fn notify(&self, message_text: &str) {
         let count = self.notices.get();
         self.notices.set(count + 1);
         match count {
-            0..NOTICES_MAX => (self.notice)(words),
+            0..NOTICES_MAX => (self.notice)(message_text),
             NOTICES_MAX => (self.notice)("further notices of this kind are omitted"),
             _ => {}
         }
@@ -345,9 +373,11 @@ impl Bridge {
 }
 
 /// Splits messages into those for the client and those for the server.
-fn apart(said: Vec<Outgoing<'_>>) -> (Vec<Permitted<'_>>, Vec<Permitted<'_>>) {
+fn split_by_side(
+    outgoing_messages: Vec<OutgoingMessage<'_>>,
+) -> (Vec<PermittedMessage<'_>>, Vec<PermittedMessage<'_>>) {
     let (mut to_client, mut to_server) = (Vec::new(), Vec::new());
-    for Outgoing { to, message, .. } in said {
+    for OutgoingMessage { to, message, .. } in outgoing_messages {
         match to {
             Side::Client => to_client.push(message),
             Side::Server => to_server.push(message),

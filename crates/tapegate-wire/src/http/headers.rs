@@ -9,12 +9,12 @@ use http::header::{
     RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use tapegate_core::frame::{Body, Frame, Kind, envelopes};
-use tapegate_core::relay::{OwnMessage, Permitted};
+use tapegate_core::frame::{Frame, FrameBody, MessageKind, envelopes};
+use tapegate_core::relay::{OwnMessage, PermittedMessage};
 
-use super::intake::{RETRY_AFTER_S, UnreadBody};
-use super::request_check::Rejection;
-use super::{Outbound, ReplyBody};
+use super::request_body::{RETRY_AFTER_S, UnreadBody};
+use super::request_check::RequestRejection;
+use super::{OutboundBytes, ReplyBody};
 
 /// The most that a compressed body is decompressed to; larger ones are recorded compressed.
 const UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -48,7 +48,7 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Removes the headers that describe a body's bytes, for a body that is being replaced. A digest of
 /// the original would also let a reader confirm guesses at redacted secrets.
-pub(super) fn strip_body_facts(headers: &mut HeaderMap) {
+pub(super) fn strip_body_headers(headers: &mut HeaderMap) {
     let always = [CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ACCEPT_RANGES, ETAG];
     let digests = ["content-md5", "content-digest", "repr-digest", "digest"];
     for name in always.into_iter().chain(digests.map(HeaderName::from_static)) {
@@ -64,41 +64,47 @@ pub(super) fn is_type(headers: &HeaderMap, wanted: &str) -> bool {
 
 /// A decompressed body. Refused if its encoding is ambiguous or unsupported, or if the result is
 /// over the limit.
-pub(super) fn unpacked<'a>(
+pub(super) fn decompress_or_reject<'a>(
     headers: &HeaderMap,
     body: &'a [u8],
     bytes_max: usize,
-) -> Result<Cow<'a, [u8]>, Rejection> {
+) -> Result<Cow<'a, [u8]>, RequestRejection> {
     let mut codings = headers.get_all(CONTENT_ENCODING).iter();
     let coding = codings.next().map(|coding| coding.as_bytes());
     if !body.is_empty() && codings.next().is_some() {
-        return Err(Rejection::new(415, "the body has more than one Content-Encoding"));
+        return Err(RequestRejection::new(415, "the body has more than one Content-Encoding"));
     }
     if body.is_empty() || coding.is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity")) {
         return Ok(Cow::Borrowed(body));
     }
-    match unpack(headers, body, bytes_max.min(UNPACKED_BYTES_MAX)) {
+    match decompress(headers, body, bytes_max.min(UNPACKED_BYTES_MAX)) {
         Some(Ok(text)) => Ok(Cow::Owned(text)),
-        Some(Err(TooLarge)) => {
-            Err(Rejection::new(413, "the uncompressed body is over the size limit"))
+        Some(Err(BodyTooLargeError)) => {
+            Err(RequestRejection::new(413, "the uncompressed body is over the size limit"))
         }
-        None => Err(Rejection::new(415, "the body cannot be decompressed; send it uncompressed")),
+        None => {
+            Err(RequestRejection::new(415, "the body cannot be decompressed; send it uncompressed"))
+        }
     }
 }
 
 /// A body for inspection: decompressed where possible, otherwise unchanged.
-pub(super) fn readable<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
-    match unpack(headers, body, UNPACKED_BYTES_MAX) {
+pub(super) fn decompress_for_reading<'a>(headers: &HeaderMap, body: &'a [u8]) -> Cow<'a, [u8]> {
+    match decompress(headers, body, UNPACKED_BYTES_MAX) {
         Some(Ok(text)) => Cow::Owned(text),
         _ => Cow::Borrowed(body),
     }
 }
 
 /// The decompressed body would exceed the limit.
-struct TooLarge;
+struct BodyTooLargeError;
 
 /// Decompresses a body; `None` if it is not compressed, or not in a way that we support.
-fn unpack(headers: &HeaderMap, body: &[u8], bytes_max: usize) -> Option<Result<Vec<u8>, TooLarge>> {
+fn decompress(
+    headers: &HeaderMap,
+    body: &[u8],
+    bytes_max: usize,
+) -> Option<Result<Vec<u8>, BodyTooLargeError>> {
     let encoding = headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
     let packed: Box<dyn Read + '_> = match encoding.unwrap_or_default().trim() {
         name if name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip") => {
@@ -111,11 +117,11 @@ fn unpack(headers: &HeaderMap, body: &[u8], bytes_max: usize) -> Option<Result<V
     };
     let mut text = Vec::new();
     let count = packed.take(bytes_max as u64 + 1).read_to_end(&mut text).ok()?;
-    Some(if count <= bytes_max { Ok(text) } else { Err(TooLarge) })
+    Some(if count <= bytes_max { Ok(text) } else { Err(BodyTooLargeError) })
 }
 
 /// The reply to a request that is refused because of its head.
-pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> {
+pub(super) fn rejection_reply(rejection: &RequestRejection, id: &[u8]) -> Response<ReplyBody> {
     let mut reply = error(rejection.status, id, rejection.code, &rejection.reason);
     if let Some(methods) = rejection.allow {
         reply.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
@@ -124,36 +130,43 @@ pub(super) fn rejected(rejection: &Rejection, id: &[u8]) -> Response<ReplyBody> 
 }
 
 /// Joins several messages into a batch; a single one stays as it is.
-pub(super) fn one_message(mut messages: Vec<Permitted<'_>>) -> Option<Permitted<'_>> {
+pub(super) fn single_or_batch(
+    mut messages: Vec<PermittedMessage<'_>>,
+) -> Option<PermittedMessage<'_>> {
     match messages.len() {
         0 | 1 => messages.pop(),
-        _ => Some(Permitted::batch(&messages)),
+        _ => Some(PermittedMessage::batch(&messages)),
     }
 }
 
 /// The reply to a body that is refused because of its head: each request in it gets the error.
-pub(super) fn rejected_each(rejection: &Rejection, frame: &Frame<'_>) -> Response<ReplyBody> {
-    let requests = envelopes(frame).into_iter().filter(|said| said.kind() == Kind::Request);
-    let ids: Vec<&[u8]> = requests.filter_map(|said| said.id).collect();
-    if !matches!(frame.body(), Body::Batch) || ids.is_empty() {
-        let id = frame.envelope().and_then(|said| said.id).unwrap_or(b"null");
-        return rejected(rejection, id);
+pub(super) fn rejection_replies(
+    rejection: &RequestRejection,
+    frame: &Frame<'_>,
+) -> Response<ReplyBody> {
+    let requests =
+        envelopes(frame).into_iter().filter(|envelope| envelope.kind() == MessageKind::Request);
+    let ids: Vec<&[u8]> = requests.filter_map(|envelope| envelope.id).collect();
+    if !matches!(frame.body(), FrameBody::Batch) || ids.is_empty() {
+        let id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or(b"null");
+        return rejection_reply(rejection, id);
     }
     let error = |id: &&[u8]| OwnMessage::error(id, rejection.code, &rejection.reason);
     let errors: Vec<OwnMessage> = ids.iter().map(error).collect();
-    let mut reply = rejected(rejection, b"null");
-    *reply.body_mut() = ReplyBody::full(Outbound::message(OwnMessage::batch(&errors).into()));
+    let mut reply = rejection_reply(rejection, b"null");
+    *reply.body_mut() =
+        ReplyBody::from_whole(OutboundBytes::message(OwnMessage::batch(&errors).into()));
     reply
 }
 
 /// A reply with a JSON-RPC error that answers no particular request.
-pub(super) fn refusal(status: u16, words: &str) -> Response<ReplyBody> {
-    error(status, b"null", -32000, words)
+pub(super) fn refusal(status: u16, message_text: &str) -> Response<ReplyBody> {
+    error(status, b"null", -32000, message_text)
 }
 
 /// A reply with a JSON-RPC error.
-pub(super) fn error(status: u16, id: &[u8], code: i32, words: &str) -> Response<ReplyBody> {
-    json(status, OwnMessage::error(id, code, words).into())
+pub(super) fn error(status: u16, id: &[u8], code: i32, message_text: &str) -> Response<ReplyBody> {
+    json(status, OwnMessage::error(id, code, message_text).into())
 }
 
 /// Closes the connection after this reply, because the request was not read to its end.
@@ -163,8 +176,9 @@ pub(super) fn last(mut reply: Response<ReplyBody>) -> Response<ReplyBody> {
 }
 
 /// The reply to a request whose body was not read to its end. It answers no message.
-pub(super) fn unread(unread: UnreadBody) -> Response<ReplyBody> {
-    let mut reply = Response::new(ReplyBody::full(Outbound::notice(unread.message())));
+pub(super) fn unread_body_reply(unread: UnreadBody) -> Response<ReplyBody> {
+    let mut reply =
+        Response::new(ReplyBody::from_whole(OutboundBytes::plain_notice(unread.message())));
     *reply.status_mut() =
         StatusCode::from_u16(unread.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     let headers = reply.headers_mut();
@@ -185,8 +199,8 @@ pub(super) fn events(body: ReplyBody) -> Response<ReplyBody> {
 }
 
 /// A reply with a message as its JSON body.
-pub(super) fn json(status: u16, message: Permitted<'_>) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::full(Outbound::message(message)));
+pub(super) fn json(status: u16, message: PermittedMessage<'_>) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::message(message)));
     *response.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -206,7 +220,7 @@ mod tests {
         for (name, text) in [("gzip", &b"{}"[..]), ("X-GZIP", b"{}"), ("br", &packed)] {
             let mut headers = HeaderMap::new();
             headers.insert(CONTENT_ENCODING, name.parse().unwrap());
-            assert_eq!(readable(&headers, &packed), text, "{name}");
+            assert_eq!(decompress_for_reading(&headers, &packed), text, "{name}");
         }
     }
 
@@ -219,7 +233,7 @@ mod tests {
             flate2::read::GzEncoder::new(zeros, flate2::Compression::fast())
                 .read_to_end(&mut packed)
                 .expect("memory");
-            let read = readable(&headers, &packed);
+            let read = decompress_for_reading(&headers, &packed);
             let whole = bytes <= UNPACKED_BYTES_MAX;
             assert_eq!(read.len(), if whole { bytes } else { packed.len() });
         }

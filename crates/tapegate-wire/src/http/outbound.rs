@@ -8,16 +8,16 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use tapegate_core::frame::{Body, Frame};
+use tapegate_core::frame::{Frame, FrameBody};
 use tapegate_core::json::place_of;
-use tapegate_core::relay::{Payload, Permitted};
-use tapegate_core::sse::{self, Piece};
+use tapegate_core::relay::{MessagePayload, PermittedMessage};
+use tapegate_core::sse::{self, SsePiece};
 
 use super::headers;
 use super::proxy::PlainBody;
-use super::station::Transparent;
-use crate::port::Originated;
-use crate::stage::address::ActorPiece;
+use super::shared_session::UnenforcedProof;
+use crate::actor_host::addressed_line::ActorPiece;
+use crate::port::OriginatedBytes;
 
 /// Bytes that may be sent over HTTP.
 ///
@@ -42,7 +42,7 @@ use crate::stage::address::ActorPiece;
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Outbound(Bytes);
+pub struct OutboundBytes(Bytes);
 
 /// A body as received, and its text: they differ if the body is compressed.
 pub(super) struct ReadBody<'a> {
@@ -52,7 +52,7 @@ pub(super) struct ReadBody<'a> {
 
 impl<'a> ReadBody<'a> {
     pub(super) fn new(headers: &HeaderMap, body: &'a Bytes) -> Self {
-        Self { body, text: headers::readable(headers, body) }
+        Self { body, text: headers::decompress_for_reading(headers, body) }
     }
 
     pub(super) fn text(&self) -> &[u8] {
@@ -73,23 +73,23 @@ impl<'a> ReadBody<'a> {
     }
 }
 
-impl Outbound {
+impl OutboundBytes {
     /// An empty body.
     pub(crate) fn empty() -> Self {
         Self::default()
     }
 
     /// A message, unchanged.
-    pub fn message(message: Permitted<'_>) -> Self {
+    pub fn message(message: PermittedMessage<'_>) -> Self {
         match message.into_payload() {
-            Payload::AsReceived(bytes) => Self(Bytes::copy_from_slice(bytes)),
-            Payload::Replaced(text) => Self(Bytes::from(text)),
+            MessagePayload::AsReceived(bytes) => Self(Bytes::copy_from_slice(bytes)),
+            MessagePayload::Replaced(text) => Self(Bytes::from(text)),
         }
     }
 
     /// The body that a message was read from, as received, even if compressed. If the message was
     /// replaced, the replacement.
-    pub(super) fn unchanged(message: Permitted<'_>, read: &ReadBody<'_>) -> Self {
+    pub(super) fn unchanged(message: PermittedMessage<'_>, read: &ReadBody<'_>) -> Self {
         match place_of(message.bytes(), read.text()) {
             Some(place) if place.len() == read.text().len() => Self(read.body.clone()),
             _ => Self::message(message),
@@ -97,48 +97,52 @@ impl Outbound {
     }
 
     /// A message as an event, with an id if the client can resume from it.
-    pub(super) fn event(message: &Permitted<'_>, id: Option<&str>) -> Self {
+    pub(super) fn event(message: &PermittedMessage<'_>, id: Option<&str>) -> Self {
         Self(event(id, "message", message.bytes()))
     }
 
     /// The events that replace one event. Each gets its id, from which a client can resume.
-    pub(super) fn instead_of(piece: &Piece, messages: &[Permitted<'_>]) -> Self {
+    pub(super) fn events_in_place_of(piece: &SsePiece, messages: &[PermittedMessage<'_>]) -> Self {
         let events: Vec<Self> =
-            messages.iter().map(|message| Self::event_of(piece, message, true)).collect();
-        if events.is_empty() { Self::event_without_data(piece) } else { Self::joined(&events) }
+            messages.iter().map(|message| Self::event_with_message(piece, message, true)).collect();
+        if events.is_empty() { Self::event_without_data(piece) } else { Self::concat(&events) }
     }
 
     /// An event with a message, rebuilt from its fields; any other content is dropped. An
     /// incomplete event at the end of a stream is not `terminated`, and stays incomplete.
-    pub(super) fn event_of(piece: &Piece, message: &Permitted<'_>, terminated: bool) -> Self {
+    pub(super) fn event_with_message(
+        piece: &SsePiece,
+        message: &PermittedMessage<'_>,
+        terminated: bool,
+    ) -> Self {
         let mut event = Vec::new();
-        sse::write_again(&mut event, piece, Some(message.bytes()), terminated);
+        sse::rewrite_event(&mut event, piece, Some(message.bytes()), terminated);
         Self(Bytes::from(event))
     }
 
     /// The rest of an event whose data is withheld or blank.
-    pub(super) fn event_without_data(piece: &Piece) -> Self {
+    pub(super) fn event_without_data(piece: &SsePiece) -> Self {
         let mut event = Vec::new();
-        sse::write_again(&mut event, piece, None, true);
+        sse::rewrite_event(&mut event, piece, None, true);
         Self(Bytes::from(event))
     }
 
     /// An event as received, whose message may be sent. `message` must be that of the event; if it
     /// was replaced, the event is rebuilt from it.
     pub(super) fn event_as_received(
-        piece: &Piece,
-        message: &Permitted<'_>,
-        transparent: Transparent,
+        piece: &SsePiece,
+        message: &PermittedMessage<'_>,
+        transparent: UnenforcedProof,
     ) -> Self {
         let data = piece.data.as_deref().unwrap_or_default();
         match place_of(message.bytes(), data) {
             Some(place) if place.len() == data.len() => Self::as_received(piece, transparent),
-            _ => Self::event_of(piece, message, true),
+            _ => Self::event_with_message(piece, message, true),
         }
     }
 
     /// A piece of an event stream, as received.
-    pub(super) fn as_received(piece: &Piece, _: Transparent) -> Self {
+    pub(super) fn as_received(piece: &SsePiece, _: UnenforcedProof) -> Self {
         Self(Bytes::copy_from_slice(&piece.raw))
     }
 
@@ -148,7 +152,7 @@ impl Outbound {
     }
 
     /// An event without a message that gives the client an id to resume from.
-    pub(super) fn priming(id: &str) -> Self {
+    pub(super) fn priming_event(id: &str) -> Self {
         Self(Bytes::from(format!("id: {id}\ndata: \n\n")))
     }
 
@@ -163,7 +167,7 @@ impl Outbound {
     }
 
     /// Plain text of our own that is not a message.
-    pub(super) fn notice(text: &'static str) -> Self {
+    pub(super) fn plain_notice(text: &'static str) -> Self {
         Self(Bytes::from_static(text.as_bytes()))
     }
 
@@ -178,12 +182,12 @@ impl Outbound {
     }
 
     /// Bytes that this process sends as an endpoint of its own.
-    pub(crate) fn originated(bytes: Originated<'_>) -> Self {
+    pub(crate) fn originated(bytes: OriginatedBytes<'_>) -> Self {
         Self(Bytes::copy_from_slice(bytes.bytes()))
     }
 
     /// All parts joined into one.
-    pub(super) fn joined(parts: &[Self]) -> Self {
+    pub(super) fn concat(parts: &[Self]) -> Self {
         match parts {
             [one] => one.clone(),
             parts => Self(Bytes::from(parts.iter().map(Self::bytes).collect::<Vec<_>>().concat())),
@@ -192,7 +196,7 @@ impl Outbound {
 
     /// The same as an event, if it is a message.
     pub(super) fn into_event(self) -> Option<Self> {
-        let is_message = !matches!(Frame::read(&self.0).body(), Body::Garbage(_));
+        let is_message = !matches!(Frame::read(&self.0).body(), FrameBody::Garbage(_));
         is_message.then(|| Self(event(None, "message", &self.0)))
     }
 
@@ -207,14 +211,14 @@ impl Outbound {
     }
 }
 
-impl AsRef<[u8]> for Outbound {
+impl AsRef<[u8]> for OutboundBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
-impl From<Outbound> for Bytes {
-    fn from(outbound: Outbound) -> Self {
+impl From<OutboundBytes> for Bytes {
+    fn from(outbound: OutboundBytes) -> Self {
         outbound.0
     }
 }

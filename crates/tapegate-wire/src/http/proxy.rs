@@ -8,16 +8,16 @@
 //! rewrites or holds are changed too, and ambiguous requests and replies are refused
 //! (`request_check`).
 
-mod asking;
-mod events;
+mod event_rewrite;
 mod exchange;
-mod gated;
-mod holding;
-mod masking;
-mod places;
-mod plain;
+mod gated_request;
+mod held_request;
+mod location_rewrite;
+mod own_requests;
+mod plain_body;
+mod redaction;
 mod reply;
-mod sending;
+mod request_sender;
 mod sessions;
 mod stream;
 
@@ -32,65 +32,65 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Envelope, Kind};
+use tapegate_core::frame::{Envelope, MessageKind};
 use tapegate_core::relay::Event;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::body::Collected;
+use super::body::CollectedBody;
 use super::headers;
-use super::intake::{IntakeError, collect_request};
-use super::listen::{Cord, Handler, Reply};
-use super::params::Params;
-use super::request_check::Route;
-use super::station::Station;
-use super::upstream::Upstream;
-use super::{Outbound, ReplyBody};
-use crate::deck::Disposition;
-use masking::MaskedIds;
-pub(in crate::http) use plain::PlainBody;
-use sessions::Sessions;
+use super::listener::{ConnectionHandle, ReplyFuture, RequestHandler};
+use super::mirrored_params::MirroredParams;
+use super::request_body::{IntakeError, collect_request};
+use super::request_check::RequestRoute;
+use super::shared_session::SharedSession;
+use super::upstream::HttpUpstream;
+use super::{OutboundBytes, ReplyBody};
+use crate::recorded_session::Disposition;
+pub(in crate::http) use plain_body::PlainBody;
+use redaction::MaskedIds;
+use sessions::ProxySessions;
 
 /// A transparent proxy in front of one server.
 pub struct Proxy {
-    station: Rc<Station>,
-    upstream: Upstream,
+    shared_session: Rc<SharedSession>,
+    upstream: HttpUpstream,
     /// Where the server has moved its endpoint to, if clients could not follow it there.
     moved: RefCell<Option<PathAndQuery>>,
-    sessions: RefCell<Sessions>,
+    sessions: RefCell<ProxySessions>,
     /// Which arguments are mirrored in headers, learned from tool lists.
-    params: RefCell<Params>,
+    params: RefCell<MirroredParams>,
     /// Why the recording ends, once it does.
     ending: watch::Sender<Option<String>>,
     /// Senders to the clients of legacy sessions, whose answers go to one stream.
-    inboxes: RefCell<HashMap<Lane, mpsc::Sender<Outbound>>>,
+    inboxes: RefCell<HashMap<Lane, mpsc::Sender<OutboundBytes>>>,
     /// The original ids of events whose ids were redacted.
     event_ids: RefCell<MaskedIds>,
 }
 
 /// One request, and its state while its reply is pending.
-struct Exchange {
+struct ProxyExchange {
     proxy: Rc<Proxy>,
     /// The lane it is recorded in; `None` until something of it has been recorded.
     lane: Option<Lane>,
-    scope: Scope,
+    scope: ExchangeScope,
     /// The path at the server; a legacy client's endpoint is derived from it.
     path: PathAndQuery,
     /// What that path leads to, as far as the gate knows.
-    route: Route,
+    route: RequestRoute,
     /// Whether the server has announced that path, including the query, to its clients.
-    told: bool,
+    announced_path: bool,
     /// Whether it is a GET, whose reply clients read as events whatever its content type.
     is_get: bool,
     /// The request's headers, for messages of our own to the server in this session.
     headers: HeaderMap,
     /// The request body, if it was a message.
-    asked: Option<Bytes>,
+    request_body: Option<Bytes>,
     deletes: Option<Vec<u8>>,
     /// Whether the reply is the one stream that carries all answers of a legacy session.
     answers_all: bool,
     /// Our own messages for that stream.
-    inbox: Option<mpsc::Receiver<Outbound>>,
+    inbox: Option<mpsc::Receiver<OutboundBytes>>,
     /// Whether it is a POST of a legacy session, which is answered on that stream.
     older: bool,
     /// Whether a server message on the stream was withheld, so that an answer may be missing.
@@ -101,7 +101,7 @@ struct Exchange {
 
 /// What an exchange's lane covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
+enum ExchangeScope {
     /// A known session.
     Session,
     /// A session that this request opens, if the server assigns it an id.
@@ -112,9 +112,9 @@ enum Scope {
 
 impl Proxy {
     /// A proxy in front of `upstream`.
-    pub fn new(station: Rc<Station>, upstream: Upstream) -> Rc<Self> {
+    pub fn new(shared_session: Rc<SharedSession>, upstream: HttpUpstream) -> Rc<Self> {
         Rc::new(Self {
-            station,
+            shared_session,
             upstream,
             moved: RefCell::default(),
             params: RefCell::default(),
@@ -128,11 +128,12 @@ impl Proxy {
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
         let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
-        self.restore(&mut parts.headers);
-        let (bytes_max, bodies) = (self.station.message_bytes_max(), self.station.bodies());
+        self.restore_event_id(&mut parts.headers);
+        let (bytes_max, bodies) =
+            (self.shared_session.message_bytes_max(), self.shared_session.bodies());
         let collected = match collect_request(body, bytes_max, bodies).await {
             Ok(collected) => collected,
-            Err(IntakeError::Unread(unread)) => return headers::unread(unread),
+            Err(IntakeError::Unread(unread)) => return headers::unread_body_reply(unread),
             Err(IntakeError::Broken(error)) => {
                 return headers::refusal(400, &format!("the request ended early: {error}"));
             }
@@ -142,43 +143,43 @@ impl Proxy {
             return refused;
         }
         let body = match collected {
-            Collected::Whole(body) => match exchange.admit(&mut parts, body).await {
+            CollectedBody::Whole(body) => match exchange.judge_request(&mut parts, body).await {
                 Disposition::Forward(body) => body,
                 Disposition::Refuse(reply) => return *reply,
-                Disposition::Hold(ticket) => return exchange.hold(parts, ticket).await,
+                Disposition::Hold(hold_id) => return exchange.hold(parts, hold_id).await,
             },
-            Collected::TooLarge(message) => match exchange.refuse(message) {
+            CollectedBody::TooLarge(message) => match exchange.refuse(message) {
                 Ok(instead) => instead,
                 Err(refused) => return *refused,
             },
         };
-        exchange.send_surely(parts, body).await
+        exchange.send_to_completion(parts, body).await
     }
 
     /// Builds the exchange from the request head, before the body is inspected.
-    fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> Exchange {
+    fn open(self: &Rc<Self>, parts: &Parts, path: PathAndQuery) -> ProxyExchange {
         let session = parts.headers.get("mcp-session-id").map(|id| id.as_bytes().to_vec());
         let mut sessions = self.sessions.borrow_mut();
-        let older = sessions.posting_to(&path);
+        let older = sessions.lane_for_endpoint(&path);
         let announced = older.is_some() || sessions.is_announced(&path);
-        let route = Route::of(parts.uri.path(), self.upstream.path().path(), announced);
+        let route = RequestRoute::of(parts.uri.path(), self.upstream.path().path(), announced);
         let lane = match &session {
-            Some(id) => Some(sessions.lane(id, || self.station.open_session())),
+            Some(id) => Some(sessions.lane(id, || self.shared_session.open_session())),
             None => older,
         };
         let session_less = session.is_none();
-        let scope = if lane.is_some() { Scope::Session } else { Scope::Alone };
+        let scope = if lane.is_some() { ExchangeScope::Session } else { ExchangeScope::Alone };
         let deletes = session.filter(|_| parts.method == Method::DELETE);
-        Exchange {
+        ProxyExchange {
             proxy: Rc::clone(self),
             lane,
             scope,
             path,
             route,
-            told: announced,
+            announced_path: announced,
             is_get: parts.method == Method::GET,
             headers: parts.headers.clone(),
-            asked: None,
+            request_body: None,
             deletes,
             answers_all: false,
             inbox: None,
@@ -192,13 +193,13 @@ impl Proxy {
     /// the query of the server's URL is always kept; a client can only add to it.
     fn path_at_server(&self, uri: &Uri) -> PathAndQuery {
         let own = self.upstream.path();
-        let asked = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let is_own = matches!(asked.path(), "/" | "/mcp")
-            || (self.station.is_governed()
-                && asked.path() == own.path()
-                && !self.sessions.borrow().is_told(&asked));
-        match asked.query().filter(|query| !query.is_empty() && Some(*query) != own.query()) {
-            _ if !is_own => asked,
+        let path = uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let is_own = matches!(path.path(), "/" | "/mcp")
+            || (self.shared_session.is_governed()
+                && path.path() == own.path()
+                && !self.sessions.borrow().is_known_endpoint(&path));
+        match path.query().filter(|query| !query.is_empty() && Some(*query) != own.query()) {
+            _ if !is_own => path,
             None => self.moved.borrow().clone().unwrap_or_else(|| own.clone()),
             Some(query) => {
                 let query =
@@ -209,47 +210,47 @@ impl Proxy {
     }
 
     /// Forgets all pending requests in a lane that has ended.
-    fn forget(&self, lane: Lane) {
+    fn forget_lane(&self, lane: Lane) {
         for asker in [Side::Client, Side::Server] {
-            let event = Event::Dismissed { lane, asker, bytes: None, why: None };
+            let event = Event::Dismissed { lane, asker, bytes: None, reason: None };
             // If the tape has failed, the recording ends anyway.
-            self.station.pass(event).ok();
+            self.shared_session.feed_and_commit(event).ok();
         }
     }
 }
 
-impl Handler for Proxy {
-    type Piece = Outbound;
+impl RequestHandler for Proxy {
+    type Piece = OutboundBytes;
 
-    fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<Cord>) -> Reply {
+    fn handle(self: Rc<Self>, request: Request<Incoming>, _: &Rc<ConnectionHandle>) -> ReplyFuture {
         Box::pin(self.exchange(request))
     }
 
-    fn refuse(&self, words: &str) -> Response<ReplyBody> {
-        self.station.note_refusal(words);
-        headers::refusal(403, words)
+    fn refuse(&self, text: &str) -> Response<ReplyBody> {
+        self.shared_session.note_refusal(text);
+        headers::refusal(403, text)
     }
 
-    fn malformed(&self, words: &str) {
-        self.station.note_refusal(words);
+    fn malformed(&self, text: &str) {
+        self.shared_session.note_refusal(text);
     }
 
-    fn shutdown<'a>(&'a self, why: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-        self.ending.send_replace(Some(why.to_owned()));
+    fn shutdown<'a>(&'a self, reason: &'a str) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
+        self.ending.send_replace(Some(reason.to_owned()));
         Box::pin(std::future::ready(()))
     }
 }
 
 /// Whether this is an MCP message no matter where it is sent.
-fn is_message(said: &Envelope<'_>) -> bool {
-    said.version_ok && said.kind() != Kind::Other
+fn is_message(envelope: &Envelope<'_>) -> bool {
+    envelope.version_ok && envelope.kind() != MessageKind::Other
 }
 
 /// Waits until the recording ends, and returns the reason.
-async fn ended(mut ending: watch::Receiver<Option<String>>) -> String {
-    let why = ending.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-    match why {
-        Some(why) => why,
+async fn recording_ended(mut ending: watch::Receiver<Option<String>>) -> String {
+    let reason = ending.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+    match reason {
+        Some(reason) => reason,
         None => std::future::pending().await,
     }
 }

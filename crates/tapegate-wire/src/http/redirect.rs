@@ -21,7 +21,7 @@ fn find(origin: &str, base: &PathAndQuery, target: &str) -> Option<PathAndQuery>
         let rest = target.strip_prefix(scheme)?.strip_prefix("://")?;
         let uri: Uri = format!("{}://{rest}", scheme.to_ascii_lowercase()).parse().ok()?;
         let named = format!("{}://{}", uri.scheme_str()?, uri.authority()?);
-        let same = plain_origin(&named) == plain_origin(origin);
+        let same = normalized_origin(&named) == normalized_origin(origin);
         let root = || PathAndQuery::from_static("/");
         return same.then(|| uri.path_and_query().cloned().unwrap_or_else(root));
     }
@@ -64,7 +64,7 @@ fn without_dots(target: &str) -> String {
 }
 
 /// An origin in lower case, without the default port.
-fn plain_origin(origin: &str) -> String {
+fn normalized_origin(origin: &str) -> String {
     let origin = origin.to_ascii_lowercase();
     let default = if origin.starts_with("https") { ":443" } else { ":80" };
     origin.strip_suffix(default).unwrap_or(&origin).to_owned()

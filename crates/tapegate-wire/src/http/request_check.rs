@@ -21,7 +21,7 @@ use content_type::ContentType;
 pub use query::check_own_query;
 pub(super) use query::without_values;
 pub use reply::{ReplyKind, read_reply};
-pub use target::{Login, Route};
+pub use target::{LoginStep, RequestRoute};
 
 /// The methods that an MCP endpoint accepts.
 const ENDPOINT_METHODS: &str = "GET, HEAD, POST, DELETE, OPTIONS";
@@ -32,7 +32,7 @@ const SHOWN_BYTES_MAX: usize = 80;
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct RequestRejection {
     /// The HTTP status.
     pub status: u16,
     /// The code of the JSON-RPC error.
@@ -43,7 +43,7 @@ pub struct Rejection {
     pub allow: Option<&'static str>,
 }
 
-impl Rejection {
+impl RequestRejection {
     /// A rejection as an invalid request.
     pub(super) fn new(status: u16, reason: impl Into<String>) -> Self {
         Self { status, code: CODE_INVALID, reason: reason.into(), allow: None }
@@ -60,18 +60,18 @@ pub struct RequestHead<'a> {
     /// Every header line.
     pub headers: &'a HeaderMap,
     /// What the target leads to.
-    pub route: Route,
+    pub route: RequestRoute,
     /// Whether there is a body.
     pub has_body: bool,
 }
 
 /// Checks the head of a request: its target, its method, and how its body is to be read.
-pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
-    if head.route == Route::Unknown {
-        let path = shown(head.target.path().as_bytes());
+pub fn check_head(head: &RequestHead<'_>) -> Result<(), RequestRejection> {
+    if head.route == RequestRoute::Unknown {
+        let path = printable_text(head.target.path().as_bytes());
         let reason =
             format!("`{path}` is not an endpoint of this listener; send MCP messages to `/mcp`");
-        return Err(Rejection::new(404, reason));
+        return Err(RequestRejection::new(404, reason));
     }
     check_method(head)?;
     query::check_query(head.target.query().unwrap_or_default())?;
@@ -80,34 +80,41 @@ pub fn check_head(head: &RequestHead<'_>) -> Result<(), Rejection> {
 }
 
 /// Checks a decompressed body that is sent to a login step: it must not be a message.
-pub fn check_login_body(step: Login, body: &[u8]) -> Result<(), Rejection> {
+pub fn check_login_body(step: LoginStep, body: &[u8]) -> Result<(), RequestRejection> {
     let fits = match step {
-        Login::Authorize => body.is_empty(),
-        Login::Form => query::is_login_form(body),
-        Login::Registration => target::is_registration(body),
+        LoginStep::Authorize => body.is_empty(),
+        LoginStep::Form => query::is_login_form(body),
+        LoginStep::Registration => target::is_registration(body),
     };
     if fits {
         return Ok(());
     }
-    Err(Rejection::new(400, "the body is not valid for this step of the login"))
+    Err(RequestRejection::new(400, "the body is not valid for this step of the login"))
 }
 
-fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
+fn check_method(head: &RequestHead<'_>) -> Result<(), RequestRejection> {
     let (allowed, posts) = match head.route {
-        Route::Endpoint => (ENDPOINT_METHODS, true),
-        Route::Metadata | Route::Login(Login::Authorize) => ("GET, HEAD, OPTIONS", false),
-        Route::Login(_) | Route::Unknown => ("POST, OPTIONS", true),
+        RequestRoute::Endpoint => (ENDPOINT_METHODS, true),
+        RequestRoute::Metadata | RequestRoute::Login(LoginStep::Authorize) => {
+            ("GET, HEAD, OPTIONS", false)
+        }
+        RequestRoute::Login(_) | RequestRoute::Unknown => ("POST, OPTIONS", true),
     };
     let method = head.method.as_str();
     if !allowed.split(", ").any(|allowed| allowed == method) {
-        let reason =
-            format!("method {} is not allowed here; use {allowed}", shown(method.as_bytes()));
-        return Err(Rejection { allow: Some(allowed), ..Rejection::new(405, reason) });
+        let reason = format!(
+            "method {} is not allowed here; use {allowed}",
+            printable_text(method.as_bytes())
+        );
+        return Err(RequestRejection {
+            allow: Some(allowed),
+            ..RequestRejection::new(405, reason)
+        });
     }
     // Some servers read the body of any method.
     if head.has_body && !(posts && *head.method == Method::POST) {
         let reason = format!("a {method} request must not have a body; send messages with POST");
-        return Err(Rejection::new(400, reason));
+        return Err(RequestRejection::new(400, reason));
     }
     Ok(())
 }
@@ -115,17 +122,17 @@ fn check_method(head: &RequestHead<'_>) -> Result<(), Rejection> {
 /// Checks that every `Content-Type` is UTF-8 without parameters other than `charset`, since some
 /// servers search the whole line for a media type. The body of a POST must be JSON, or a form where
 /// a login step takes one.
-fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
+fn check_media_type(head: &RequestHead<'_>) -> Result<(), RequestRejection> {
     let wanted = match head.route {
-        Route::Login(Login::Form) => "application/x-www-form-urlencoded",
+        RequestRoute::Login(LoginStep::Form) => "application/x-www-form-urlencoded",
         _ => "application/json",
     };
     let reject = |value: &[u8]| {
         let reason = format!(
             "Content-Type `{}` is not accepted; send `Content-Type: {wanted}` once, in UTF-8",
-            shown(value)
+            printable_text(value)
         );
-        Err(Rejection::new(415, reason))
+        Err(RequestRejection::new(415, reason))
     };
     let mut media_type = None;
     for value in head.headers.get_all(CONTENT_TYPE) {
@@ -146,16 +153,16 @@ fn check_media_type(head: &RequestHead<'_>) -> Result<(), Rejection> {
             Ok(())
         }
         Some(coding) => {
-            let coding = shown(&coding);
+            let coding = printable_text(&coding);
             let reason =
                 format!("Content-Encoding `{coding}` is not accepted; send the body uncompressed");
-            Err(Rejection::new(415, reason))
+            Err(RequestRejection::new(415, reason))
         }
     }
 }
 
 /// Escapes and shortens a header value or path for a reason.
-fn shown(bytes: &[u8]) -> String {
+fn printable_text(bytes: &[u8]) -> String {
     let end = bytes.len().min(SHOWN_BYTES_MAX);
     let more = if end < bytes.len() { "…" } else { "" };
     format!("{}{more}", bytes[..end].escape_ascii())

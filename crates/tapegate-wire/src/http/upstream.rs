@@ -16,14 +16,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
-use super::{Outbound, headers};
-use connection::Pool;
+use super::{OutboundBytes, headers};
+use connection::ConnectionPool;
 
 pub(super) use credentials::Credentials;
 
 /// A server at a URL.
-pub struct Upstream {
-    pool: Pool,
+pub struct HttpUpstream {
+    pool: ConnectionPool,
     scheme: Scheme,
     authority: Authority,
     path: PathAndQuery,
@@ -31,18 +31,18 @@ pub struct Upstream {
 }
 
 /// The pending reply to a request that has been handed to a connection.
-pub type Awaited = Pin<Box<dyn Future<Output = Result<Response<Incoming>, UpstreamError>>>>;
+pub type PendingReply = Pin<Box<dyn Future<Output = Result<Response<Incoming>, UpstreamError>>>>;
 
 /// Why a server cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// The URL is not valid.
-    #[error("`{url}` is not a valid HTTP URL: {why}")]
+    #[error("`{url}` is not a valid HTTP URL: {reason}")]
     Url {
         /// The URL, without its secrets.
         url: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A header is not valid.
     #[error("`{0}` is not a valid header; expected `Name: value`")]
@@ -51,20 +51,22 @@ pub enum UpstreamError {
     #[error("cannot load the system's root certificates: {0}")]
     Roots(std::io::Error),
     /// The exchange failed.
-    #[error("cannot reach {authority}: {why}")]
+    #[error("cannot reach {authority}: {reason}")]
     Exchange {
         /// The server.
         authority: String,
         /// The cause.
-        why: String,
+        reason: String,
     },
 }
 
-impl Upstream {
+impl HttpUpstream {
     /// A server at `url`. The headers `extra`, each as `Name: value`, are added to every request.
     pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
-        let fault =
-            |why: &str| UpstreamError::Url { url: without_secrets(url), why: why.to_owned() };
+        let fault = |reason: &str| UpstreamError::Url {
+            url: without_secrets(url),
+            reason: reason.to_owned(),
+        };
         if !url.contains("://") {
             return Err(fault("it has no scheme such as https://"));
         }
@@ -87,7 +89,7 @@ impl Upstream {
             }
             None => authority,
         };
-        let pool = Pool::new(&scheme, &authority)?;
+        let pool = ConnectionPool::new(&scheme, &authority)?;
         let path = parts.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/"));
         Ok(Self { pool, scheme, authority, path, extra })
     }
@@ -99,7 +101,7 @@ impl Upstream {
 
     /// Finds a header that some servers confuse with one of ours, since gateways such as WSGI treat
     /// underscores as hyphens. A header of exactly the same name is replaced and harmless.
-    pub(super) fn lookalike<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
+    pub(super) fn ambiguous_header<'h>(&self, headers: &'h HeaderMap) -> Option<&'h HeaderName> {
         let folded = |name: &HeaderName| name.as_str().replace('_', "-");
         headers.keys().find(|name| {
             let like = |own: &HeaderName| own != *name && folded(own) == folded(name);
@@ -134,40 +136,40 @@ impl Upstream {
         method: Method,
         path: PathAndQuery,
         headers: HeaderMap,
-        body: Outbound,
+        body: OutboundBytes,
     ) -> Result<Response<Incoming>, UpstreamError> {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
-        self.begin(path, request).await?.await
+        self.start_request(path, request).await?.await
     }
 
     /// Hands a request to a connection. Hop-by-hop headers are removed, `Host` is set to the
     /// server's, and compression is not requested because compressed bodies could not be inspected.
     /// All other headers are sent unchanged, including their spelling.
-    pub async fn begin(
+    pub async fn start_request(
         &self,
         path: PathAndQuery,
-        request: Request<Outbound>,
-    ) -> Result<Awaited, UpstreamError> {
-        self.begin_raw(path, request.map(Bytes::from), Credentials::Added).await
+        request: Request<OutboundBytes>,
+    ) -> Result<PendingReply, UpstreamError> {
+        self.start_raw_request(path, request.map(Bytes::from), Credentials::Added).await
     }
 
     /// The same, with or without the configured credentials for the server.
     pub(super) async fn begin_with(
         &self,
         path: PathAndQuery,
-        request: Request<Outbound>,
+        request: Request<OutboundBytes>,
         credentials: Credentials,
-    ) -> Result<Awaited, UpstreamError> {
-        self.begin_raw(path, request.map(Bytes::from), credentials).await
+    ) -> Result<PendingReply, UpstreamError> {
+        self.start_raw_request(path, request.map(Bytes::from), credentials).await
     }
 
-    async fn begin_raw(
+    async fn start_raw_request(
         &self,
         path: PathAndQuery,
         request: Request<Bytes>,
         credentials: Credentials,
-    ) -> Result<Awaited, UpstreamError> {
+    ) -> Result<PendingReply, UpstreamError> {
         let mut request = request.map(Full::new);
         *request.version_mut() = Version::HTTP_11;
         *request.uri_mut() = Uri::from(path);
@@ -177,21 +179,21 @@ impl Upstream {
         // The body has been received already, so the expectation was met.
         headers.remove(http::header::EXPECT);
         let host = HeaderValue::try_from(self.authority.as_str());
-        headers.insert(HOST, host.map_err(|error| self.pool.failed(&error))?);
+        headers.insert(HOST, host.map_err(|error| self.pool.error_with_causes(&error))?);
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // Our headers replace the client's of the same name; several of one name are all sent.
-        headers.extend(credentials.among(&self.extra));
-        self.pool.begin(request).await
+        headers.extend(credentials.headers_to_send(&self.extra));
+        self.pool.start_request(request).await
     }
 }
 
 /// A server that receives no session messages, such as a telemetry collector.
-pub struct ApiServer(Upstream);
+pub struct ApiServer(HttpUpstream);
 
 impl ApiServer {
     /// A server at `url`. The headers `extra`, each as `Name: value`, are added to every request.
     pub fn new(url: &str, extra: &[String]) -> Result<Self, UpstreamError> {
-        Upstream::new(url, extra).map(Self)
+        HttpUpstream::new(url, extra).map(Self)
     }
 
     /// The path of the URL.
@@ -209,7 +211,7 @@ impl ApiServer {
     ) -> Result<Response<Incoming>, UpstreamError> {
         let mut request = Request::new(body);
         (*request.method_mut(), *request.headers_mut()) = (method, headers);
-        self.0.begin_raw(path, request, Credentials::Added).await?.await
+        self.0.start_raw_request(path, request, Credentials::Added).await?.await
     }
 }
 
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn headers_of_one_name_are_all_sent_and_replace_the_clients() {
         let lines = ["X-Key: 1".to_owned(), "X-Key: 2".to_owned()];
-        let upstream = Upstream::new("http://host/", &lines).unwrap();
+        let upstream = HttpUpstream::new("http://host/", &lines).unwrap();
         let mut headers = HeaderMap::from_iter([header("x-key: theirs").unwrap()]);
         headers.extend(upstream.extra.clone());
         let sent: Vec<_> = headers.get_all("x-key").iter().collect();
@@ -265,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_header_that_some_servers_take_for_ours_is_found() {
-        let upstream = Upstream::new("http://host/", &["X-Read-Only: 1".to_owned()]).unwrap();
+        let upstream = HttpUpstream::new("http://host/", &["X-Read-Only: 1".to_owned()]).unwrap();
         for (line, is_like) in [
             ("X_Read_Only: 0", true),
             ("x-read_only: 0", true),
@@ -273,15 +275,18 @@ mod tests {
             ("x-readonly: 0", false),
         ] {
             let headers = HeaderMap::from_iter([header(line).unwrap()]);
-            assert_eq!(upstream.lookalike(&headers).is_some(), is_like, "{line}");
+            assert_eq!(upstream.ambiguous_header(&headers).is_some(), is_like, "{line}");
         }
     }
 
     #[test]
     fn a_header_that_is_none_does_not_give_its_secret_away() {
         for line in ["Authorization Bearer s3cret", "X-Key=s3cret", "X-Key:s3c\nret", " : s3cret"] {
-            let words = header(line).unwrap_err().to_string();
-            assert!(words.contains("is not a valid header") && !words.contains("s3c"), "{words}");
+            let message = header(line).unwrap_err().to_string();
+            assert!(
+                message.contains("is not a valid header") && !message.contains("s3c"),
+                "{message}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The bytes that may be written to a port.
 
-use tapegate_core::relay::Cleared;
+use tapegate_core::relay::PermittedBytes;
 
 /// Bytes that may be written to a port: messages permitted by the relay, or output that this
 /// process originates as an endpoint of the session. Raw bytes are neither:
@@ -20,16 +20,16 @@ use tapegate_core::relay::Cleared;
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Writable<'a>(&'a [u8]);
+pub struct WritableBytes<'a>(&'a [u8]);
 
-impl<'a> Writable<'a> {
+impl<'a> WritableBytes<'a> {
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }
 }
 
-impl<'a> From<Cleared<'a>> for Writable<'a> {
-    fn from(cleared: Cleared<'a>) -> Self {
+impl<'a> From<PermittedBytes<'a>> for WritableBytes<'a> {
+    fn from(cleared: PermittedBytes<'a>) -> Self {
         Self(cleared.bytes())
     }
 }
@@ -38,10 +38,10 @@ impl<'a> From<Cleared<'a>> for Writable<'a> {
 /// or a verifier or lister in place of a client. Nothing is relayed there, so no gate is involved.
 /// A test (`tidy`) ensures that no relaying module creates one.
 #[derive(Debug, Clone, Copy)]
-pub struct Originated<'a>(&'a [u8]);
+pub struct OriginatedBytes<'a>(&'a [u8]);
 
-impl<'a> Originated<'a> {
-    pub(crate) fn by_endpoint(bytes: &'a [u8]) -> Self {
+impl<'a> OriginatedBytes<'a> {
+    pub(crate) fn from_endpoint(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
@@ -54,8 +54,8 @@ impl<'a> Originated<'a> {
     }
 }
 
-impl<'a> From<Originated<'a>> for Writable<'a> {
-    fn from(originated: Originated<'a>) -> Self {
+impl<'a> From<OriginatedBytes<'a>> for WritableBytes<'a> {
+    fn from(originated: OriginatedBytes<'a>) -> Self {
         Self(originated.0)
     }
 }

@@ -1,15 +1,15 @@
 //! One direction of a session: reads lines, has them recorded, and writes them.
 
 use tapegate_core::frame::Frame;
-use tapegate_core::lines::Cut;
-use tapegate_core::relay::{Event, LineQueue, Permitted};
+use tapegate_core::lines::StreamLine;
+use tapegate_core::relay::{Event, LineQueue, PermittedMessage};
 use tapegate_core::side::{Lane, Side};
-use tapegate_core::time::At;
+use tapegate_core::time::Timestamp;
 
-use super::Answer;
-use super::answered::answered;
-use crate::deck::Deck;
-use crate::port::Port;
+use super::AnswerSink;
+use super::answered_ids::collect_answered_ids;
+use crate::port::StreamPort;
+use crate::recorded_session::RecordedSession;
 
 /// How many of our own answers may be queued for a peer that does not read.
 const OWED_MAX: usize = 256;
@@ -17,8 +17,8 @@ const OWED_MAX: usize = 256;
 /// One direction of a session.
 pub(super) struct Pump {
     from: Side,
-    input: Option<Port>,
-    output: Option<Port>,
+    input: Option<StreamPort>,
+    output: Option<StreamPort>,
     /// The bytes read, and the lines that may be written.
     queue: LineQueue,
     message_bytes_max: usize,
@@ -28,7 +28,7 @@ pub(super) struct Pump {
 
 /// What a pump has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum PumpEvent {
     /// Read some bytes.
     Read,
     /// Wrote some bytes, and may have more to write.
@@ -40,7 +40,12 @@ pub(super) enum Turn {
 }
 
 impl Pump {
-    pub(super) fn new(from: Side, input: Port, output: Port, message_bytes_max: usize) -> Self {
+    pub(super) fn new(
+        from: Side,
+        input: StreamPort,
+        output: StreamPort,
+        message_bytes_max: usize,
+    ) -> Self {
         let queue = LineQueue::new(message_bytes_max);
         let (input, output) = (Some(input), Some(output));
         Self { from, input, output, queue, message_bytes_max, waits: false }
@@ -48,16 +53,16 @@ impl Pump {
 
     /// Whether there is something to write, or whether it may read: the pump `back` must be able to
     /// take answers, and no line may be waiting.
-    pub(super) fn moves(&self, back: &Self) -> bool {
+    pub(super) fn can_progress(&self, back: &Self) -> bool {
         match self.queue.is_empty() {
-            true => self.input.is_some() && !self.waits && !back.owes_much(),
+            true => self.input.is_some() && !self.waits && !back.has_large_backlog(),
             false => self.input.is_some() || self.output.is_some(),
         }
     }
 
     /// Whether so many of our own answers are queued for a peer that does not read that it must not
     /// be read from.
-    pub(super) fn owes_much(&self) -> bool {
+    pub(super) fn has_large_backlog(&self) -> bool {
         self.queue.len() >= OWED_MAX
     }
 
@@ -72,88 +77,101 @@ impl Pump {
     }
 
     /// Writes queued bytes, or reads if there are none.
-    pub(super) async fn turn(&mut self) -> Turn {
+    pub(super) async fn step(&mut self) -> PumpEvent {
         if self.queue.is_empty() {
             return self.read().await;
         }
-        let (Some(output), Some(cleared)) = (&self.output, self.queue.front()) else {
-            return Turn::Broken;
+        let (Some(output), Some(cleared)) = (&self.output, self.queue.next_writable()) else {
+            return PumpEvent::Broken;
         };
         let written = output.write(cleared).await;
         match written {
-            Ok(count) => self.wrote(count),
-            Err(_) => Turn::Broken,
+            Ok(count) => self.mark_written(count),
+            Err(_) => PumpEvent::Broken,
         }
     }
 
-    async fn read(&mut self) -> Turn {
+    async fn read(&mut self) -> PumpEvent {
         let Some(input) = &self.input else { return std::future::pending().await };
-        match input.read(self.queue.room()).await {
+        match input.read(self.queue.read_buffer()).await {
             Ok(count) if count > 0 => {
                 self.queue.filled(count);
-                Turn::Read
+                PumpEvent::Read
             }
             // A hung-up terminal or socket reads as an error; treat it as end of input.
             Ok(_) | Err(_) => {
                 self.input = None;
-                Turn::Ended
+                PumpEvent::Ended
             }
         }
     }
 
     /// Evaluates and records every complete line, and queues what may pass. Our own answers to the
     /// sender go to `answer`. A client's lines wait while too many calls are held.
-    pub(super) fn pass(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
-        let at = deck.now();
+    pub(super) fn process_lines(
+        &mut self,
+        session: &mut RecordedSession,
+        answer: &mut AnswerSink<'_>,
+    ) {
+        let at = session.now();
         loop {
-            self.waits = self.from == Side::Client && deck.is_full();
+            self.waits = self.from == Side::Client && session.is_full();
             if self.waits {
                 return;
             }
-            let Some(cut) = self.queue.cut() else { return };
-            self.pass_cut(deck, at, cut, None, answer);
+            let Some(cut) = self.queue.next_line() else { return };
+            self.process_line(session, at, cut, None, answer);
         }
     }
 
     /// Records the waiting lines as not sent, and answers them with this reason.
-    pub(super) fn turn_away(&mut self, deck: &mut Deck, why: &str, answer: &mut Answer<'_>) {
-        let at = deck.now();
-        while let Some(cut) = self.queue.cut() {
-            self.pass_cut(deck, at, cut, Some(why), answer);
+    pub(super) fn refuse_waiting_lines(
+        &mut self,
+        session: &mut RecordedSession,
+        reason: &str,
+        answer: &mut AnswerSink<'_>,
+    ) {
+        let at = session.now();
+        while let Some(cut) = self.queue.next_line() {
+            self.process_line(session, at, cut, Some(reason), answer);
         }
         self.waits = false;
     }
 
     /// Passes on the rest of the input that has no line end.
-    pub(super) fn finish(&mut self, deck: &mut Deck, answer: &mut Answer<'_>) {
-        if let Some(cut) = self.queue.finish() {
-            let at = deck.now();
-            self.pass_cut(deck, at, cut, None, answer);
+    pub(super) fn process_rest(
+        &mut self,
+        session: &mut RecordedSession,
+        answer: &mut AnswerSink<'_>,
+    ) {
+        if let Some(cut) = self.queue.take_rest() {
+            let at = session.now();
+            self.process_line(session, at, cut, None, answer);
         }
     }
 
     /// Whether lines already read wait for fewer calls to be held.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn has_waiting_lines(&self) -> bool {
         self.waits
     }
 
     /// Feeds a line; with a reason `against`, it is not forwarded.
-    fn pass_cut(
+    fn process_line(
         &mut self,
-        deck: &mut Deck,
-        at: At,
-        cut: Cut,
+        session: &mut RecordedSession,
+        at: Timestamp,
+        cut: StreamLine,
         against: Option<&str>,
-        answer: &mut Answer<'_>,
+        answer: &mut AnswerSink<'_>,
     ) {
         let (lane, from) = (Lane::ONLY, self.from);
         let (range, terminated) = match cut {
-            Cut::Line(range) => (range, true),
-            Cut::Unterminated(range) => (range, false),
-            Cut::Oversize(message) => {
+            StreamLine::Line(range) => (range, true),
+            StreamLine::Unterminated(range) => (range, false),
+            StreamLine::Oversize(message) => {
                 let event =
                     Event::TooLarge { lane, from, message, bytes_max: self.message_bytes_max };
-                deck.feed(at, event, &mut |outgoing| match outgoing.to == from {
+                session.feed(at, event, &mut |outgoing| match outgoing.to == from {
                     true => answer(outgoing.message),
                     false => self.queue.push(outgoing.message),
                 });
@@ -164,70 +182,70 @@ impl Pump {
         let bytes = lines.bytes(range);
         let event = match against {
             None => Event::Received { lane, from, bytes, terminated },
-            Some(why) => Event::TurnedAway { lane, from, bytes, why },
+            Some(reason) => Event::TurnedAway { lane, from, bytes, reason },
         };
-        deck.feed(at, event, &mut |outgoing| match outgoing.to == from {
+        session.feed(at, event, &mut |outgoing| match outgoing.to == from {
             true => answer(outgoing.message),
             false => due.push(outgoing.message),
         });
     }
 
     /// Queues a message that was not read by this pump.
-    pub(super) fn say(&mut self, message: Permitted<'_>) {
+    pub(super) fn enqueue(&mut self, message: PermittedMessage<'_>) {
         self.queue.push(message);
     }
 
     /// Writes queued bytes as far as possible without waiting.
-    pub(super) fn write_now(&mut self) -> Turn {
-        while let (Some(output), Some(cleared)) = (&self.output, self.queue.front()) {
+    pub(super) fn write_now(&mut self) -> PumpEvent {
+        while let (Some(output), Some(cleared)) = (&self.output, self.queue.next_writable()) {
             match output.write_now(cleared) {
                 Ok(0) => break,
-                Ok(count) => drop(self.wrote(count)),
-                Err(_) => return Turn::Broken,
+                Ok(count) => drop(self.mark_written(count)),
+                Err(_) => return PumpEvent::Broken,
             }
         }
         self.queue.release();
-        Turn::Wrote
+        PumpEvent::Wrote
     }
 
     /// Writes everything that is queued.
     pub(super) async fn write_all(&mut self) {
         while !self.queue.is_empty() && self.output.is_some() {
-            if self.turn().await == Turn::Broken {
+            if self.step().await == PumpEvent::Broken {
                 return;
             }
         }
     }
 
-    fn wrote(&mut self, count: usize) -> Turn {
+    fn mark_written(&mut self, count: usize) -> PumpEvent {
         self.queue.advance(count);
-        Turn::Wrote
+        PumpEvent::Wrote
     }
 
     /// Whether bytes wait to be written.
-    pub(super) fn is_stuck(&self) -> bool {
+    pub(super) fn has_unwritten(&self) -> bool {
         !self.queue.is_empty()
     }
 
     /// Whether the output is still open.
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn has_reader(&self) -> bool {
         self.output.is_some()
     }
 
     /// Whether there is something to write, or input that can be read at once.
     pub(super) fn has_more(&self) -> bool {
-        let readable = || self.input.as_ref().is_some_and(Port::is_readable);
+        let readable = || self.input.as_ref().is_some_and(StreamPort::is_readable);
         self.output.is_some() && (!self.queue.is_empty() || readable())
     }
 
     /// Whether the reader of the output has hung up.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.output.as_ref().is_some_and(Port::has_hung_up)
+    pub(super) fn has_lost_reader(&self) -> bool {
+        self.output.as_ref().is_some_and(StreamPort::has_hung_up)
     }
 
     /// Whether the writer of the input has closed it, though it may not be read to its end.
-    pub(super) fn is_left(&self) -> bool {
-        self.input.as_ref().is_some_and(Port::has_ended)
+    pub(super) fn has_lost_writer(&self) -> bool {
+        self.input.as_ref().is_some_and(StreamPort::has_ended)
     }
 
     /// Stops reading; queued bytes are still written.
@@ -254,7 +272,7 @@ impl Pump {
         let mut ids = Vec::new();
         self.queue.clear(|bytes| {
             let lines = bytes.split(|byte| *byte == b'\n');
-            lines.for_each(|line| answered(&Frame::read(line), &mut ids));
+            lines.for_each(|line| collect_answered_ids(&Frame::read(line), &mut ids));
         });
         ids
     }

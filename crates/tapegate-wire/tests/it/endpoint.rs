@@ -4,12 +4,12 @@ use std::io::{BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use crate::gates::{Gate, answering};
-use crate::guard::{BOTH, JSON, PATIENCE, call};
-use crate::web::{self, Seen, Server};
+use crate::http_peers::{self, HttpMessage, HttpTestServer};
+use crate::proxy_gate::{GatedProxy, answering};
+use crate::word_gate::{BOTH, JSON, PATIENCE, call};
 
 /// Waits until the server has received everything that the gate permitted.
-fn wait_for_permitted(gate: &Gate, server: &Server) {
+fn wait_for_permitted(gate: &GatedProxy, server: &HttpTestServer) {
     let begin = std::time::Instant::now();
     loop {
         let permitted = gate.desk.done.lock().unwrap().permitted.clone();
@@ -33,7 +33,7 @@ fn redirecting(status: impl Fn(&str) -> String + Send + 'static) -> (u16, Arc<Mu
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let Some(Seen { head, body }) = web::read(&mut reader) else { continue };
+            let Some(HttpMessage { head, body }) = http_peers::read(&mut reader) else { continue };
             let path = head.split(' ').nth(1).unwrap().to_owned();
             let answer = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
             let (head, body) = match (status(&path), body.is_empty()) {
@@ -54,20 +54,21 @@ fn redirecting(status: impl Fn(&str) -> String + Send + 'static) -> (u16, Arc<Mu
 #[test]
 fn a_login_takes_no_message_and_is_logged_without_its_secrets() {
     let server = answering("{}");
-    let gate = Gate::before(&server.url());
+    let gate = GatedProxy::before(&server.url());
     let form = "content-type: application/x-www-form-urlencoded";
     let message = "jsonrpc=2.0&id=1&method=tools%2Fcall&params%5Bname%5D=deny";
     for path in ["/token", "/revoke"] {
         for parameter in ["", "; x=\"application/json\"", "; application/json=1"] {
             let line = format!("{form}{parameter}");
-            let reply = web::reply(&mut gate.send(&format!("POST {path}"), &[&line], message));
+            let reply =
+                http_peers::reply(&mut gate.send(&format!("POST {path}"), &[&line], message));
             let refused = reply.head.contains(" 415 ") || reply.head.contains(" 400 ");
             assert!(refused, "{path} {line} {reply:?}");
         }
     }
     assert_eq!(server.bodies(), Vec::<String>::new());
     let grant = "grant_type=refresh_token&refresh_token=s3cret";
-    web::reply(&mut gate.send("POST /token?key=s3cret", &[form], grant));
+    http_peers::reply(&mut gate.send("POST /token?key=s3cret", &[form], grant));
     assert_eq!(server.bodies(), [grant]);
     let plain = gate.desk.done.lock().unwrap().plain.clone();
     assert_eq!(plain, ["POST /token?key=* was answered with 200 OK"]);
@@ -77,7 +78,7 @@ fn a_login_takes_no_message_and_is_logged_without_its_secrets() {
 fn the_query_of_the_servers_url_stands_whatever_a_client_asks_for() {
     let server = answering("{}");
     let url = format!("http://127.0.0.1:{}/api/mcp?read_only=true&project=a", server.port);
-    let gate = Gate::before(&url);
+    let gate = GatedProxy::before(&url);
     for (path, expected) in [
         ("/mcp", Some("/api/mcp?read_only=true&project=a")),
         ("/", Some("/api/mcp?read_only=true&project=a")),
@@ -92,7 +93,7 @@ fn the_query_of_the_servers_url_stands_whatever_a_client_asks_for() {
         ("/api/mcp?x=1&project%5B%5D=b", None),
     ] {
         let before = server.lines().len();
-        let reply = web::reply(&mut gate.send(&format!("POST {path}"), JSON, &call(1, "x")));
+        let reply = http_peers::reply(&mut gate.send(&format!("POST {path}"), JSON, &call(1, "x")));
         let lines = server.lines();
         let expected: Vec<String> =
             expected.iter().map(|path| format!("POST {path} HTTP/1.1")).collect();
@@ -106,7 +107,7 @@ fn the_query_of_the_servers_url_stands_whatever_a_client_asks_for() {
 #[test]
 fn what_was_let_through_is_sent_also_if_its_client_leaves() {
     let server = answering("{}");
-    let gate = Gate::before(&server.url());
+    let gate = GatedProxy::before(&server.url());
     let session = [BOTH, &["mcp-session-id: s"]].concat();
     for id in 0..60 {
         let headers = if id % 2 == 0 { JSON } else { &session };
@@ -119,7 +120,7 @@ fn what_was_let_through_is_sent_also_if_its_client_leaves() {
 #[test]
 fn a_call_that_is_approved_as_its_client_leaves_is_sent() {
     let server = answering("{}");
-    let gate = Gate::before(&server.url());
+    let gate = GatedProxy::before(&server.url());
     for id in 0..30 {
         let headers = if id % 2 == 0 { JSON } else { BOTH };
         let reader = gate.send("POST /mcp", headers, &call(id, "hold"));
@@ -137,7 +138,7 @@ fn a_redirect_that_clients_cannot_follow_is_followed_for_them() {
         "/mcp/" => "HTTP/1.1 307 Moved\r\nlocation: /mcp\r\n".to_owned(),
         _ => String::new(),
     });
-    let gate = Gate::before(&format!("http://127.0.0.1:{port}/mcp/"));
+    let gate = GatedProxy::before(&format!("http://127.0.0.1:{port}/mcp/"));
     for _ in 0..2 {
         let reply = gate.post(&call(1, "x"));
         assert_eq!(reply.body, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "{reply:?}");
@@ -148,7 +149,7 @@ fn a_redirect_that_clients_cannot_follow_is_followed_for_them() {
 #[test]
 fn redirects_in_a_circle_come_to_an_end() {
     let (port, paths) = redirecting(|_| "HTTP/1.1 307 Moved\r\nlocation: /mcp\r\n".to_owned());
-    let gate = Gate::before(&format!("http://127.0.0.1:{port}/mcp/"));
+    let gate = GatedProxy::before(&format!("http://127.0.0.1:{port}/mcp/"));
     assert!(gate.post(&call(1, "x")).head.contains(" 307 "));
     assert!(paths.lock().unwrap().len() < 9);
 }
@@ -156,28 +157,28 @@ fn redirects_in_a_circle_come_to_an_end() {
 #[test]
 fn whatever_an_endpoint_says_is_judged_and_another_protocol_is_an_error() {
     let spoilt = r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":["spoil"]}"#;
-    let server = Server::start(move |_| (String::new(), spoilt.to_owned()));
-    let gate = Gate::before(&server.url());
+    let server = HttpTestServer::start(move |_| (String::new(), spoilt.to_owned()));
+    let gate = GatedProxy::before(&server.url());
     for line in ["POST /mcp", "DELETE /mcp", "OPTIONS /mcp"] {
-        let reply = web::reply(&mut gate.send(line, &["accept: application/json"], ""));
+        let reply = http_peers::reply(&mut gate.send(line, &["accept: application/json"], ""));
         assert!(!reply.body.contains("sampling"), "{line} {reply:?}");
     }
     assert_eq!(gate.desk.done.lock().unwrap().plain.len(), 3);
     let (port, _) = redirecting(|_| "HTTP/1.1 101 Switch\r\nupgrade: x\r\n".to_owned());
-    let gate = Gate::before(&format!("http://127.0.0.1:{port}/mcp"));
+    let gate = GatedProxy::before(&format!("http://127.0.0.1:{port}/mcp"));
     let reply = gate.post(&call(1, "x"));
     assert!(reply.head.contains(" 502 ") && reply.body.contains("\"id\":1,"), "{reply:?}");
 }
 
 #[test]
 fn an_approved_call_that_the_server_does_not_answer_gets_an_error() {
-    let server = Server::start(|_| (String::new(), String::new()));
-    let gate = Gate::before(&server.url());
+    let server = HttpTestServer::start(|_| (String::new(), String::new()));
+    let gate = GatedProxy::before(&server.url());
     let mut reader = gate.send("POST /mcp", BOTH, &call(1, "hold"));
     let (ticket, _) = gate.desk.held();
-    web::head(&mut reader);
+    http_peers::head(&mut reader);
     gate.desk.approve(ticket);
-    let event = web::chunk(&mut reader).unwrap();
+    let event = http_peers::chunk(&mut reader).unwrap();
     assert!(event.contains("\"id\":1,\"error\""), "{event}");
 }
 
@@ -186,14 +187,14 @@ fn a_header_that_contradicts_the_argument_it_repeats_is_refused() {
     let server = answering(
         r#"{"tools":[{"name":"x","inputSchema":{"properties":{"path":{"x-mcp-header":"Path"}}}}]}"#,
     );
-    let gate = Gate::before(&server.url());
+    let gate = GatedProxy::before(&server.url());
     gate.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"x","arguments":{"path":"/data"}}}"#;
     for (line, status) in
         [("mcp-param-path: /data", 200), ("x-other: 1", 200), ("mcp-param-path: /etc", 400)]
     {
         let headers = [JSON, &[line]].concat();
-        let reply = web::reply(&mut gate.send("POST /mcp", &headers, call));
+        let reply = http_peers::reply(&mut gate.send("POST /mcp", &headers, call));
         assert!(reply.head.contains(&format!(" {status} ")), "{line} {reply:?}");
     }
 }

@@ -2,22 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-mod behind;
-mod bridges;
-mod cast;
-mod clerk;
-mod crowds;
+mod bridge_gate;
 mod endpoint;
-mod errands;
-mod gates;
-mod guard;
-mod hall;
-mod house;
-mod older;
-mod partings;
-mod pieces;
-mod pipes;
-mod raw;
-mod seats;
-mod stage;
-mod web;
+mod handler_calls;
+mod http_actor_host;
+mod http_actor_sessions;
+mod http_peers;
+mod http_raw_output;
+mod json_rpc_actor;
+mod legacy_clients;
+mod many_clients;
+mod passthrough;
+mod proxy_gate;
+mod scripted_actor;
+mod stdio_actor_host;
+mod stdio_actor_sessions;
+mod stdio_gate;
+mod stdio_raw_output;
+mod stream_resumption;
+mod word_gate;

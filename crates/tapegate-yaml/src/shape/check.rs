@@ -2,32 +2,32 @@
 
 use tapegate_core::json::Number;
 
-use super::{Entry, Rest, Shape, Table, near};
+use super::{Shape, Table, TableEntry, UnknownKeys, nearest_name};
 use crate::amount;
 use crate::finding::Findings;
-use crate::node::{Key, Node, Value};
+use crate::node::{Node, NodeKey, NodeValue};
 
 /// Keys that are valid elsewhere, and the message where they are not.
-pub type Strays = &'static [(&'static str, &'static str)];
+pub type StrayKeys = &'static [(&'static str, &'static str)];
 
 /// Reports everything in `node` that does not match `shape`.
-pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings) {
+pub fn check(node: &Node, shape: &Shape, strays: StrayKeys, findings: &mut Findings) {
     match shape {
         Shape::Any | Shape::Elsewhere(_) => {}
-        Shape::Either(shapes) => match shapes.iter().find(|shape| takes(shape, node)) {
+        Shape::Either(shapes) => match shapes.iter().find(|shape| accepts(shape, node)) {
             Some(shape) => check(node, shape, strays, findings),
-            None => wrong(node, shape, findings),
+            None => report_wrong_kind(node, shape, findings),
         },
-        _ if !takes(shape, node) => wrong(node, shape, findings),
+        _ if !accepts(shape, node) => report_wrong_kind(node, shape, findings),
         Shape::List(inner) => {
             for (index, element) in node.as_list().unwrap_or_default().iter().enumerate() {
                 let step = format!("[{index}]");
-                findings.within(&step, |findings| check(element, inner, strays, findings));
+                findings.with_step(&step, |findings| check(element, inner, strays, findings));
             }
         }
         Shape::MapOf(inner) => {
             for (key, node) in node.as_map().unwrap_or_default() {
-                findings.within(&key.name, |findings| check(node, inner, strays, findings));
+                findings.with_step(&key.name, |findings| check(node, inner, strays, findings));
             }
         }
         Shape::Table(table) => check_table(node, table, strays, findings),
@@ -36,41 +36,45 @@ pub fn check(node: &Node, shape: &Shape, strays: Strays, findings: &mut Findings
 }
 
 /// Whether a node is of a kind that a shape accepts; its contents are not checked.
-pub fn takes(shape: &Shape, node: &Node) -> bool {
+pub fn accepts(shape: &Shape, node: &Node) -> bool {
     let raw = match &node.value {
-        Value::Raw(text) => text.trim_start().as_bytes().first().copied(),
+        NodeValue::Raw(text) => text.trim_start().as_bytes().first().copied(),
         _ => None,
     };
     match shape {
         Shape::Any => true,
-        Shape::Elsewhere(inner) => takes(inner, node),
-        Shape::Either(shapes) => shapes.iter().any(|shape| takes(shape, node)),
+        Shape::Elsewhere(inner) => accepts(inner, node),
+        Shape::Either(shapes) => shapes.iter().any(|shape| accepts(shape, node)),
         Shape::Object => node.as_map().is_some() || raw == Some(b'{'),
-        Shape::MapOf(_) | Shape::Table(Table { rest: Rest::Refuse, .. }) => node.as_map().is_some(),
+        Shape::MapOf(_) | Shape::Table(Table { rest: UnknownKeys::Refuse, .. }) => {
+            node.as_map().is_some()
+        }
         Shape::Table(_) => node.as_map().is_some() || raw == Some(b'{'),
         Shape::List(_) => node.as_list().is_some(),
         Shape::Text | Shape::Name => node.as_text().is_some() || raw == Some(b'"'),
         Shape::Choice(_) => node.as_text().is_some(),
         Shape::Word(word) => {
-            node.as_text().is_some() || word.numbers && matches!(node.value, Value::Number(_))
+            node.as_text().is_some() || word.numbers && matches!(node.value, NodeValue::Number(_))
         }
-        Shape::Bool => matches!(node.value, Value::Bool(_)),
-        Shape::Whole(..) | Shape::Number => matches!(node.value, Value::Number(_)),
-        Shape::Duration | Shape::Bytes => matches!(node.value, Value::Number(_) | Value::Text(_)),
+        Shape::Bool => matches!(node.value, NodeValue::Bool(_)),
+        Shape::Whole(..) | Shape::Number => matches!(node.value, NodeValue::Number(_)),
+        Shape::Duration | Shape::Bytes => {
+            matches!(node.value, NodeValue::Number(_) | NodeValue::Text(_))
+        }
     }
 }
 
-fn wrong(node: &Node, shape: &Shape, findings: &mut Findings) {
+fn report_wrong_kind(node: &Node, shape: &Shape, findings: &mut Findings) {
     // A node that could not be included is null, and that was reported.
-    if node.value == Value::Null && findings.has_error_at(node.spot) {
+    if node.value == NodeValue::Null && findings.has_error_at(node.spot) {
         return;
     }
-    let quotes = match (&node.value, takes(shape, &Node::text(""))) {
-        (Value::Number(_) | Value::Bool(_), true) => "; put it in quotes",
+    let quotes = match (&node.value, accepts(shape, &Node::text(""))) {
+        (NodeValue::Number(_) | NodeValue::Bool(_), true) => "; put it in quotes",
         _ => "",
     };
-    let words = format!("this must be {}, but it is {}{quotes}", name(shape), node.kind());
-    findings.error(node.spot, words);
+    let message = format!("this must be {}, but it is {}{quotes}", name(shape), node.kind());
+    findings.error(node.spot, message);
 }
 
 /// The name of a shape, for messages.
@@ -86,7 +90,7 @@ pub(super) fn name(shape: &Shape) -> String {
         Shape::Object | Shape::MapOf(_) | Shape::Table(_) => "a map".to_owned(),
         Shape::List(_) => "a list".to_owned(),
         Shape::Text | Shape::Name => "text".to_owned(),
-        Shape::Choice(words) => one_of(words),
+        Shape::Choice(choices) => choice_text(choices),
         Shape::Word(word) => word.name.to_owned(),
         Shape::Bool => "true or false".to_owned(),
         Shape::Whole(..) => "a whole number".to_owned(),
@@ -97,7 +101,7 @@ pub(super) fn name(shape: &Shape) -> String {
 }
 
 /// A list of choices, for messages.
-pub(super) fn one_of(words: &[&str]) -> String {
+pub(super) fn choice_text(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
@@ -109,17 +113,17 @@ pub(super) fn one_of(words: &[&str]) -> String {
 /// Checks what the kind of a node does not decide.
 fn check_word(node: &Node, shape: &Shape, findings: &mut Findings) {
     let text = match &node.value {
-        Value::Text(text) | Value::Number(text) => text.as_str(),
+        NodeValue::Text(text) | NodeValue::Number(text) => text.as_str(),
         _ => return,
     };
     let fault = match shape {
         Shape::Name if text.is_empty() => Some("this must not be empty".to_owned()),
-        Shape::Choice(words) if !words.contains(&text) => Some({
-            let meant = near(text, words.iter().copied());
+        Shape::Choice(choices) if !choices.contains(&text) => Some({
+            let meant = nearest_name(text, choices.iter().copied());
             let hint = meant.map_or(String::new(), |word| format!("; did you mean `{word}`?"));
-            format!("this must be {}, not `{text}`{hint}", one_of(words))
+            format!("this must be {}, not `{text}`{hint}", choice_text(choices))
         }),
-        Shape::Whole(least, most) => match Number::read(text.as_bytes()).whole() {
+        Shape::Whole(least, most) => match Number::read(text.as_bytes()).as_u64() {
             Some(number) if number >= *least && number <= *most => None,
             _ => Some(range(*least, *most, text)),
         },
@@ -141,31 +145,37 @@ fn range(least: u64, most: u64, text: &str) -> String {
     }
 }
 
-fn check_table(node: &Node, table: &Table, strays: Strays, findings: &mut Findings) {
+fn check_table(node: &Node, table: &Table, strays: StrayKeys, findings: &mut Findings) {
     let Some(entries) = node.as_map() else { return };
     for (key, value) in entries {
         match table.entry(&key.name) {
-            Some(entry) if table.rest == Rest::Pass && is_nothing(value, entry) => {}
+            Some(entry) if table.rest == UnknownKeys::Pass && is_optional_null(value, entry) => {}
             Some(entry) => {
-                findings.within(&key.name, |findings| {
+                findings.with_step(&key.name, |findings| {
                     check(value, &entry.shape, strays, findings);
                 });
                 check_spelling(key, entry, entries, findings);
                 check_kind(node, table, key, entry, findings);
             }
-            None if table.rest != Rest::Refuse => {}
-            None => unknown(key, table, strays, findings),
+            None if table.rest != UnknownKeys::Refuse => {}
+            None => report_unknown_key(key, table, strays, findings),
         }
     }
     for entry in table.entries().filter(|entry| entry.required) {
-        if !entries.iter().any(|(key, _)| entry.is(&key.name)) {
+        if !entries.iter().any(|(key, _)| entry.has_name(&key.name)) {
             findings.error(node.spot, format!("`{}` is missing", entry.name));
         }
     }
 }
 
 /// Warns of a key that has no meaning for the map's type. An invalid type is reported elsewhere.
-fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &mut Findings) {
+fn check_kind(
+    node: &Node,
+    table: &Table,
+    key: &NodeKey,
+    entry: &TableEntry,
+    findings: &mut Findings,
+) {
     if entry.only.is_empty() {
         return;
     }
@@ -175,7 +185,7 @@ fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &m
         is_choice(&table.entry(name)?.shape, kind).then_some(kind)
     });
     if let Some(kind) = kind.filter(|kind| !entry.only.contains(kind)) {
-        let (name, only) = (&key.name, one_of(entry.only));
+        let (name, only) = (&key.name, choice_text(entry.only));
         let words = format!("`{name}` does not apply to `{kind}`, only to {only}");
         findings.warning(key.spot, words);
     }
@@ -183,20 +193,26 @@ fn check_kind(node: &Node, table: &Table, key: &Key, entry: &Entry, findings: &m
 
 fn is_choice(shape: &Shape, word: &str) -> bool {
     match shape {
-        Shape::Choice(words) => words.contains(&word),
+        Shape::Choice(message) => message.contains(&word),
         Shape::Either(shapes) => shapes.iter().any(|shape| is_choice(shape, word)),
         _ => false,
     }
 }
 
 /// Whether the value of an optional key is null.
-fn is_nothing(value: &Node, entry: &Entry) -> bool {
-    value.value == Value::Null && !entry.required
+fn is_optional_null(value: &Node, entry: &TableEntry) -> bool {
+    value.value == NodeValue::Null && !entry.required
 }
 
 /// A key may have several spellings, but a map must use only one of them.
-fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &mut Findings) {
-    let other = entries.iter().find(|(other, _)| other.name != key.name && entry.is(&other.name));
+fn check_spelling(
+    key: &NodeKey,
+    entry: &TableEntry,
+    entries: &[(NodeKey, Node)],
+    findings: &mut Findings,
+) {
+    let other =
+        entries.iter().find(|(other, _)| other.name != key.name && entry.has_name(&other.name));
     if key.name != entry.name
         && let Some((other, _)) = other
     {
@@ -204,24 +220,24 @@ fn check_spelling(key: &Key, entry: &Entry, entries: &[(Key, Node)], findings: &
     }
 }
 
-fn unknown(key: &Key, table: &Table, strays: Strays, findings: &mut Findings) {
-    let Key { spot, name } = key;
+fn report_unknown_key(key: &NodeKey, table: &Table, strays: StrayKeys, findings: &mut Findings) {
+    let NodeKey { spot, name } = key;
     if findings.is_full() {
         return findings.error(*spot, "");
     }
-    if let Some((_, words)) = strays.iter().find(|(stray, _)| stray == name) {
-        return findings.error(*spot, *words);
+    if let Some((_, message)) = strays.iter().find(|(stray, _)| stray == name) {
+        return findings.error(*spot, *message);
     }
     let names: Vec<&str> = table
         .entries()
         .flat_map(|entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied()))
         .collect();
-    let words = match near(name, names.iter().copied()) {
+    let message = match nearest_name(name, names.iter().copied()) {
         Some(meant) => format!("there is no key `{name}` here; did you mean `{meant}`?"),
         None if names.len() <= 12 => {
-            format!("there is no key `{name}` here; expected {}", one_of(&names))
+            format!("there is no key `{name}` here; expected {}", choice_text(&names))
         }
         None => format!("there is no key `{name}` here"),
     };
-    findings.error(*spot, words);
+    findings.error(*spot, message);
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::schema::gather;
-use super::{Rest, Shape, Table, check};
+use super::schema::collect_tables;
+use super::{Shape, Table, UnknownKeys, check};
 
 /// All tables reachable from `top`, in Markdown, after `head`.
 pub fn write(head: &str, top: &'static Table) -> String {
     let mut out = head.to_owned();
     let mut tables = Vec::new();
-    gather(top, &mut tables);
+    collect_tables(top, &mut tables);
     for table in tables {
         let _ = write!(
             out,
@@ -24,7 +24,7 @@ pub fn write(head: &str, top: &'static Table) -> String {
             let aliases: Vec<String> =
                 entry.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
             let ours = if entry.ours { " ⁺" } else { "" };
-            let takes = takes(&entry.shape);
+            let takes = shape_text(&entry.shape);
             let only: Vec<String> = entry.only.iter().map(|kind| format!("`{kind}`")).collect();
             let only =
                 if only.is_empty() { String::new() } else { format!("{}: ", only.join(", ")) };
@@ -36,22 +36,22 @@ pub fn write(head: &str, top: &'static Table) -> String {
             );
         }
         match table.rest {
-            Rest::Refuse => {}
-            Rest::Take => out.push_str("| … | anything | kept as it is |\n"),
-            Rest::Pass => out.push_str("| … | anything | sent as it is |\n"),
+            UnknownKeys::Refuse => {}
+            UnknownKeys::Take => out.push_str("| … | anything | kept as it is |\n"),
+            UnknownKeys::Pass => out.push_str("| … | anything | sent as it is |\n"),
         }
     }
     out
 }
 
 /// The values a shape accepts, with links to its tables.
-fn takes(shape: &Shape) -> String {
+fn shape_text(shape: &Shape) -> String {
     match shape {
         Shape::Table(table) => format!("[{0}](#{0})", table.name),
-        Shape::List(inner) => format!("list of {}", takes(inner)),
-        Shape::MapOf(inner) => format!("map to {}", takes(inner)),
-        Shape::Elsewhere(inner) => takes(inner),
-        Shape::Either(shapes) => shapes.iter().map(takes).collect::<Vec<_>>().join(" or "),
+        Shape::List(inner) => format!("list of {}", shape_text(inner)),
+        Shape::MapOf(inner) => format!("map to {}", shape_text(inner)),
+        Shape::Elsewhere(inner) => shape_text(inner),
+        Shape::Either(shapes) => shapes.iter().map(shape_text).collect::<Vec<_>>().join(" or "),
         Shape::Whole(least, most) if least == most => format!("{least}"),
         Shape::Whole(least, u64::MAX) => format!("whole number from {least}"),
         Shape::Whole(least, most) => format!("whole number, {least} to {most}"),

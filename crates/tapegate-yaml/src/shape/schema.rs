@@ -3,12 +3,12 @@
 //! A schema sees the text before variables are substituted and files are assembled, so it also
 //! accepts `${VAR}` in place of a number, and `$include` or `$file` in place of most values.
 
-use super::{Rest, Shape, Table};
-use crate::node::{Key, Node, Value};
+use super::{Shape, Table, UnknownKeys};
+use crate::node::{Node, NodeKey, NodeValue};
 
 /// The settings of a published schema.
 #[derive(Debug)]
-pub struct Published {
+pub struct SchemaInfo {
     /// Its title.
     pub title: &'static str,
     /// Its description.
@@ -19,25 +19,25 @@ pub struct Published {
     pub elsewhere: bool,
 }
 
-impl Published {
+impl SchemaInfo {
     /// The schema as text.
     pub fn write(&self) -> String {
         let mut defs = Vec::new();
-        gather(self.top, &mut defs);
+        collect_tables(self.top, &mut defs);
         let mut entries = Vec::new();
         if self.elsewhere {
-            entries.push(pair("elsewhere", elsewhere()));
+            entries.push(pair("elsewhere", reference_schema()));
         }
         let variable = map([("type", text("string")), ("pattern", text("\\$\\{"))]);
         entries.push(pair("variable", variable));
-        let how = How { elsewhere: self.elsewhere };
+        let how = SchemaStyle { elsewhere: self.elsewhere };
         entries.extend(defs.into_iter().map(|table| pair(table.name, how.table(table))));
         let schema = map([
             ("$schema", text("https://json-schema.org/draft/2020-12/schema")),
             ("title", text(self.title)),
             ("description", text(self.about)),
             ("$ref", text(&format!("#/$defs/{}", self.top.name))),
-            ("$defs", Node::new(Value::Map(entries))),
+            ("$defs", Node::new(NodeValue::Map(entries))),
         ]);
         let mut out = String::new();
         pretty(&schema, 0, &mut out);
@@ -48,12 +48,12 @@ impl Published {
 
 /// Settings common to all parts of a schema.
 #[derive(Clone, Copy)]
-struct How {
+struct SchemaStyle {
     elsewhere: bool,
 }
 
 /// Collects all tables reachable from a table, each once.
-pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
+pub fn collect_tables(table: &'static Table, found: &mut Vec<&'static Table>) {
     if found.iter().any(|known| known.name == table.name) {
         return;
     }
@@ -65,9 +65,9 @@ pub fn gather(table: &'static Table, found: &mut Vec<&'static Table>) {
 
 /// Checks all tables reachable from a table: duplicate keys, and descriptions that are not
 /// sentences. Returns the number of tables and the faults.
-pub fn look_over(table: &'static Table) -> (usize, Vec<String>) {
+pub fn check_tables(table: &'static Table) -> (usize, Vec<String>) {
     let (mut tables, mut faults) = (Vec::new(), Vec::new());
-    gather(table, &mut tables);
+    collect_tables(table, &mut tables);
     for table in &tables {
         let mut names: Vec<&str> = Vec::new();
         for entry in table.entries() {
@@ -87,7 +87,7 @@ pub fn look_over(table: &'static Table) -> (usize, Vec<String>) {
 
 fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
     match shape {
-        Shape::Table(table) => gather(table, found),
+        Shape::Table(table) => collect_tables(table, found),
         Shape::List(inner) | Shape::MapOf(inner) | Shape::Elsewhere(inner) => {
             tables_of(inner, found);
         }
@@ -96,13 +96,14 @@ fn tables_of(shape: &Shape, found: &mut Vec<&'static Table>) {
     }
 }
 
-impl How {
+impl SchemaStyle {
     /// The schema of a table.
     fn table(self, table: &Table) -> Node {
         let mut properties = Vec::new();
         for entry in table.entries() {
-            let mut schema = self.value(&entry.shape, table.rest == Rest::Pass && !entry.required);
-            if let Value::Map(entries) = &mut schema.value {
+            let mut schema =
+                self.value(&entry.shape, table.rest == UnknownKeys::Pass && !entry.required);
+            if let NodeValue::Map(entries) = &mut schema.value {
                 let about = match entry.only {
                     [] => entry.about.to_owned(),
                     only => format!("{}: {}", only.join(", "), entry.about),
@@ -118,21 +119,21 @@ impl How {
         let mut entries = vec![
             pair("description", text(table.about)),
             pair("type", text("object")),
-            pair("properties", Node::new(Value::Map(properties))),
+            pair("properties", Node::new(NodeValue::Map(properties))),
         ];
         if !required.is_empty() {
-            entries.push(pair("required", Node::new(Value::List(required))));
+            entries.push(pair("required", Node::new(NodeValue::List(required))));
         }
-        if table.rest == Rest::Refuse {
-            entries.push(pair("additionalProperties", Node::new(Value::Bool(false))));
+        if table.rest == UnknownKeys::Refuse {
+            entries.push(pair("additionalProperties", Node::new(NodeValue::Bool(false))));
         }
-        Node::new(Value::Map(entries))
+        Node::new(NodeValue::Map(entries))
     }
 
     /// The schema of everything that may be written in place of a shape.
     fn value(self, shape: &Shape, or_nothing: bool) -> Node {
         if matches!(shape, Shape::Any) {
-            return Node::new(Value::Map(Vec::new()));
+            return Node::new(NodeValue::Map(Vec::new()));
         }
         let mut all = self.alternatives(shape);
         // Text accepts `${VAR}` anyway. A word or a number is never in a file of its own.
@@ -156,7 +157,7 @@ impl How {
         if or_nothing {
             all.push(map([("type", text("null"))]));
         }
-        map([("anyOf", Node::new(Value::List(all)))])
+        map([("anyOf", Node::new(NodeValue::List(all)))])
     }
 
     /// The schemas of a shape, of which one must match.
@@ -164,7 +165,7 @@ impl How {
         let typed = |name: &str| map([("type", text(name))]);
         let matching = |pattern: &str| map([("type", text("string")), ("pattern", text(pattern))]);
         vec![match shape {
-            Shape::Any => Node::new(Value::Map(Vec::new())),
+            Shape::Any => Node::new(NodeValue::Map(Vec::new())),
             Shape::Elsewhere(inner) => return self.alternatives(inner),
             Shape::Either(shapes) => {
                 return shapes.iter().flat_map(|shape| self.alternatives(shape)).collect();
@@ -174,14 +175,17 @@ impl How {
             Shape::Name => map([("type", text("string")), ("minLength", number(1))]),
             Shape::Bool => typed("boolean"),
             Shape::Number => typed("number"),
-            Shape::Whole(least, most) => whole(*least, *most),
+            Shape::Whole(least, most) => integer_schema(*least, *most),
             Shape::Duration => matching("^\\s*[0-9]+\\s*(ms|s|m|h)\\s*$"),
             Shape::Bytes => {
-                return vec![whole(0, u64::MAX), matching("^\\s*[0-9]+\\s*([kKmM]?[bB])?\\s*$")];
+                return vec![
+                    integer_schema(0, u64::MAX),
+                    matching("^\\s*[0-9]+\\s*([kKmM]?[bB])?\\s*$"),
+                ];
             }
-            Shape::Choice(words) => {
-                let words = words.iter().map(|word| text(word)).collect();
-                map([("enum", Node::new(Value::List(words)))])
+            Shape::Choice(choices) => {
+                let words = choices.iter().map(|word| text(word)).collect();
+                map([("enum", Node::new(NodeValue::List(words)))])
             }
             Shape::Word(word) => match (word.pattern)().as_str() {
                 "" => typed("string"),
@@ -198,42 +202,42 @@ impl How {
     }
 }
 
-fn whole(least: u64, most: u64) -> Node {
+fn integer_schema(least: u64, most: u64) -> Node {
     let mut entries = vec![pair("type", text("integer")), pair("minimum", number(least))];
     if most < u64::MAX {
         entries.push(pair("maximum", number(most)));
     }
-    Node::new(Value::Map(entries))
+    Node::new(NodeValue::Map(entries))
 }
 
 /// The schema of directives that replace a value.
-fn elsewhere() -> Node {
+fn reference_schema() -> Node {
     let directive = |name: &str, with_changes: bool| {
         let mut properties = vec![pair(name, map([("type", text("string"))]))];
         if with_changes {
-            properties.push(pair("override", Node::new(Value::Map(Vec::new()))));
+            properties.push(pair("override", Node::new(NodeValue::Map(Vec::new()))));
         }
         map([
             ("type", text("object")),
-            ("properties", Node::new(Value::Map(properties))),
-            ("required", Node::new(Value::List(vec![text(name)]))),
-            ("additionalProperties", Node::new(Value::Bool(false))),
+            ("properties", Node::new(NodeValue::Map(properties))),
+            ("required", Node::new(NodeValue::List(vec![text(name)]))),
+            ("additionalProperties", Node::new(NodeValue::Bool(false))),
         ])
     };
     let all =
         vec![directive("$include", true), directive("$file", false), directive("$json", false)];
     map([
         ("description", text("A value from another file, or JSON that is sent verbatim.")),
-        ("anyOf", Node::new(Value::List(all))),
+        ("anyOf", Node::new(NodeValue::List(all))),
     ])
 }
 
 fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
-    Node::new(Value::Map(entries.into_iter().map(|(name, node)| pair(name, node)).collect()))
+    Node::new(NodeValue::Map(entries.into_iter().map(|(name, node)| pair(name, node)).collect()))
 }
 
-fn pair(name: &str, node: Node) -> (Key, Node) {
-    (Key { spot: Default::default(), name: name.to_owned() }, node)
+fn pair(name: &str, node: Node) -> (NodeKey, Node) {
+    (NodeKey { spot: Default::default(), name: name.to_owned() }, node)
 }
 
 fn text(text: &str) -> Node {
@@ -241,15 +245,15 @@ fn text(text: &str) -> Node {
 }
 
 fn number(number: u64) -> Node {
-    Node::new(Value::Number(number.to_string()))
+    Node::new(NodeValue::Number(number.to_string()))
 }
 
 /// Appends formatted JSON, with short values on one line.
 fn pretty(node: &Node, depth: usize, out: &mut String) {
     let short = String::from_utf8(node.to_json()).unwrap_or_default();
     let (open, close, count) = match &node.value {
-        Value::List(elements) => ('[', ']', elements.len()),
-        Value::Map(entries) => ('{', '}', entries.len()),
+        NodeValue::List(elements) => ('[', ']', elements.len()),
+        NodeValue::Map(entries) => ('{', '}', entries.len()),
         _ => return out.push_str(&short),
     };
     if short.len() + 2 * depth <= 100 || count == 0 {
@@ -261,8 +265,8 @@ fn pretty(node: &Node, depth: usize, out: &mut String) {
         out.push_str(if index == 0 { "\n" } else { ",\n" });
         out.push_str(&indent);
         match &node.value {
-            Value::List(elements) => pretty(&elements[index], depth + 1, out),
-            Value::Map(entries) => {
+            NodeValue::List(elements) => pretty(&elements[index], depth + 1, out),
+            NodeValue::Map(entries) => {
                 let (key, inner) = &entries[index];
                 pretty(&Node::text(&key.name), depth + 1, out);
                 out.push_str(": ");

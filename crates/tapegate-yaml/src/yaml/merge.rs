@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::finding::{Findings, Severity};
-use crate::node::{Key, Node, Spot, Value};
+use crate::node::{Node, NodeKey, NodeValue, Spot};
 
 /// A `<<` and its value.
-pub(super) struct Merge {
+pub(super) struct MergeKey {
     /// The index of the entry that follows it.
     pub(super) at: usize,
     pub(super) spot: Spot,
@@ -18,26 +18,26 @@ pub(super) struct Merge {
 /// The entries of a map in order. Of duplicate keys the last value is kept, in the place of the
 /// first. Merged entries go where the `<<` was, unless the map has the key itself.
 pub(super) fn settle(
-    entries: Vec<(Key, Node)>,
-    merges: Vec<Merge>,
+    entries: Vec<(NodeKey, Node)>,
+    merges: Vec<MergeKey>,
     twice: Severity,
     findings: &mut Findings,
-) -> Vec<(Key, Node)> {
+) -> Vec<(NodeKey, Node)> {
     let mut places: HashMap<String, usize, RandomState> = HashMap::default();
     if merges.is_empty() && is_short_and_distinct(&entries) {
         return entries;
     }
-    let mut own: Vec<Option<(Key, Node)>> = Vec::with_capacity(entries.len());
+    let mut own: Vec<Option<(NodeKey, Node)>> = Vec::with_capacity(entries.len());
     for (key, node) in entries {
         if let Some(place) = places.get(&key.name) {
             let first = own[*place].replace((key, node));
             let (second, _) = own[*place].as_ref().expect("just put there");
             let line = first.map_or(0, |(key, _)| key.spot.line);
-            let words = format!("the key `{}` is already on line {line}", second.name);
+            let message = format!("the key `{}` is already on line {line}", second.name);
             match twice {
-                Severity::Error => findings.error(second.spot, words),
+                Severity::Error => findings.error(second.spot, message),
                 Severity::Warning => {
-                    findings.warning(second.spot, format!("{words}; the last one is used"));
+                    findings.warning(second.spot, format!("{message}; the last one is used"));
                 }
             }
             own.push(None);
@@ -58,27 +58,27 @@ pub(super) fn settle(
 }
 
 /// Whether no key is duplicate, checked without allocating; too slow for long maps.
-fn is_short_and_distinct(entries: &[(Key, Node)]) -> bool {
-    let is_new = |(at, (key, _)): (usize, &(Key, Node))| {
+fn is_short_and_distinct(entries: &[(NodeKey, Node)]) -> bool {
+    let is_new = |(at, (key, _)): (usize, &(NodeKey, Node))| {
         entries[..at].iter().all(|(k, _)| k.name != key.name)
     };
     entries.len() <= 16 && entries.iter().enumerate().all(is_new)
 }
 
 fn merge_in(
-    merge: Merge,
+    merge: MergeKey,
     places: &mut HashMap<String, usize, RandomState>,
-    settled: &mut Vec<(Key, Node)>,
+    settled: &mut Vec<(NodeKey, Node)>,
     findings: &mut Findings,
 ) {
-    let Merge { spot, node, .. } = merge;
+    let MergeKey { spot, node, .. } = merge;
     let maps = match node.value {
-        Value::List(elements) => elements,
+        NodeValue::List(elements) => elements,
         value => vec![Node { spot, value }],
     };
     for map in maps {
         let kind = map.kind();
-        let Value::Map(entries) = map.value else {
+        let NodeValue::Map(entries) = map.value else {
             findings.error(spot, format!("`<<` takes a map or a list of maps, but this is {kind}"));
             continue;
         };

@@ -2,14 +2,14 @@
 
 /// The substitutions in a text, so that findings refer to the original positions.
 #[derive(Debug, Default)]
-pub struct Origin {
+pub struct SourceMap {
     /// In the order of the text. Before the first one, positions are unchanged.
-    stretches: Vec<Stretch>,
+    stretches: Vec<SourceMapEntry>,
 }
 
 /// A stretch of the new text, up to the next one.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct SourceMapEntry {
     /// Its start in the new text: line and column.
     new: (u32, u32),
     /// The corresponding position in the original.
@@ -18,30 +18,30 @@ struct Stretch {
     put: bool,
 }
 
-impl Origin {
+impl SourceMap {
     /// Records the start of substituted text.
-    pub fn put(&mut self, new: (u32, u32), old: (u32, u32)) {
-        self.stretches.push(Stretch { new, old, put: true });
+    pub fn mark_replaced(&mut self, new: (u32, u32), old: (u32, u32)) {
+        self.stretches.push(SourceMapEntry { new, old, put: true });
     }
 
     /// Records the start of unchanged text.
-    pub fn keep(&mut self, new: (u32, u32), old: (u32, u32)) {
-        self.stretches.push(Stretch { new, old, put: false });
+    pub fn mark_unchanged(&mut self, new: (u32, u32), old: (u32, u32)) {
+        self.stretches.push(SourceMapEntry { new, old, put: false });
     }
 
     /// The original position.
     pub fn of(&self, line: u32, column: u32) -> (u32, u32) {
-        let after = self.stretches.partition_point(|stretch| stretch.new <= (line, column));
-        let Some(stretch) = after.checked_sub(1).map(|at| self.stretches[at]) else {
+        let after = self.stretches.partition_point(|entry| entry.new <= (line, column));
+        let Some(entry) = after.checked_sub(1).map(|at| self.stretches[at]) else {
             return (line, column);
         };
-        if stretch.put {
-            return stretch.old;
+        if entry.put {
+            return entry.old;
         }
-        let lines = line - stretch.new.0;
+        let lines = line - entry.new.0;
         if lines > 0 {
-            return (stretch.old.0 + lines, column);
+            return (entry.old.0 + lines, column);
         }
-        (stretch.old.0, stretch.old.1 + column - stretch.new.1)
+        (entry.old.0, entry.old.1 + column - entry.new.1)
     }
 }

@@ -7,31 +7,31 @@ use std::borrow::Cow;
 
 use saphyr_parser::{ScalarStyle, Tag};
 
-use crate::node::Value;
+use crate::node::NodeValue;
 
 /// The value of a scalar; on failure, the error message.
 pub(super) fn read(
     text: Cow<'_, str>,
     style: ScalarStyle,
     tag: Option<&Tag>,
-) -> Result<Value, String> {
+) -> Result<NodeValue, String> {
     let Some(tag) = tag else {
         return if style == ScalarStyle::Plain {
-            plain(text)
+            parse_plain(text)
         } else {
-            Ok(Value::Text(text.into()))
+            Ok(NodeValue::Text(text.into()))
         };
     };
     let is_text = tag.handle.is_empty() && tag.suffix == "!";
     if is_text || tag.is_yaml_core_schema() && tag.suffix == "str" {
-        return Ok(Value::Text(text.into()));
+        return Ok(NodeValue::Text(text.into()));
     }
     let shown = text.clone();
-    let value = plain(text)?;
+    let value = parse_plain(text)?;
     let fits = match &value {
-        Value::Null => tag.suffix == "null",
-        Value::Bool(_) => tag.suffix == "bool",
-        Value::Number(number) => {
+        NodeValue::Null => tag.suffix == "null",
+        NodeValue::Bool(_) => tag.suffix == "bool",
+        NodeValue::Number(number) => {
             tag.suffix == "float" || tag.suffix == "int" && !number.contains(['.', 'e', 'E'])
         }
         _ => false,
@@ -43,25 +43,25 @@ pub(super) fn read(
 }
 
 /// The value of an unquoted scalar.
-pub(super) fn plain(text: Cow<'_, str>) -> Result<Value, String> {
+pub(super) fn parse_plain(text: Cow<'_, str>) -> Result<NodeValue, String> {
     match &*text {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
-        "true" | "True" | "TRUE" => return Ok(Value::Bool(true)),
-        "false" | "False" | "FALSE" => return Ok(Value::Bool(false)),
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(NodeValue::Null),
+        "true" | "True" | "TRUE" => return Ok(NodeValue::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(NodeValue::Bool(false)),
         _ => {}
     }
     let starts_like_one =
         text.as_bytes().first().is_some_and(|b| b.is_ascii_digit() || b"+-.".contains(b));
     if !starts_like_one {
-        return Ok(Value::Text(text.into()));
+        return Ok(NodeValue::Text(text.into()));
     }
     let bare = text.strip_prefix(['-', '+']).unwrap_or(&text);
     if matches!(bare, ".inf" | ".Inf" | ".INF") || matches!(&*text, ".nan" | ".NaN" | ".NAN") {
         return Err(format!("`{text}` is not a JSON number; put it in quotes if it is text"));
     }
     Ok(match number(&text)? {
-        Some(number) => Value::Number(number),
-        None => Value::Text(text.into()),
+        Some(number) => NodeValue::Number(number),
+        None => NodeValue::Text(text.into()),
     })
 }
 
@@ -132,7 +132,7 @@ mod tests {
             ("0o17", "15"),
             ("12345678901234567890123", "12345678901234567890123"),
         ] {
-            assert_eq!(plain(text.into()), Ok(Value::Number(json.to_owned())), "{text}");
+            assert_eq!(parse_plain(text.into()), Ok(NodeValue::Number(json.to_owned())), "{text}");
             assert!(tapegate_core::json::check(json.as_bytes()).is_ok(), "{json}");
         }
     }
@@ -169,14 +169,14 @@ mod tests {
             "-.nan",
             "<<",
         ] {
-            assert_eq!(plain(text.into()), Ok(Value::Text(text.to_owned())), "{text}");
+            assert_eq!(parse_plain(text.into()), Ok(NodeValue::Text(text.to_owned())), "{text}");
         }
     }
 
     #[test]
     fn what_json_has_no_number_for_is_refused() {
         for text in [".inf", "-.INF", "+.Inf", ".nan", "0xfffffffffffffffffffffffffffffffff"] {
-            assert!(plain(text.into()).is_err(), "{text}");
+            assert!(parse_plain(text.into()).is_err(), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ fn read(text: &str) -> Result<String, Vec<String>> {
     let told: Vec<String> = findings
         .into_list()
         .into_iter()
-        .map(|finding| format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.words))
+        .map(|finding| format!("{}:{} {}", finding.spot.line, finding.spot.column, finding.message))
         .collect();
     match node {
         Some(node) if told.is_empty() => Ok(String::from_utf8(node.to_json()).unwrap()),
@@ -25,8 +25,8 @@ fn is(text: &str, json: &str) {
 }
 
 #[track_caller]
-fn fails(text: &str, words: &str) {
-    assert_eq!(read(text), Err(vec![words.to_owned()]), "{text}");
+fn fails(text: &str, message: &str) {
+    assert_eq!(read(text), Err(vec![message.to_owned()]), "{text}");
 }
 
 #[test]
@@ -152,19 +152,19 @@ fn tree() -> impl Strategy<Value = Node> {
             .prop_map(|n| serde_json::to_string(&n).unwrap()),
     ];
     let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::Bool),
-        number.prop_map(Value::Number),
-        any::<String>().prop_map(Value::Text),
-        "[ -~\\n\\t]{0,40}".prop_map(Value::Text),
+        Just(NodeValue::Null),
+        any::<bool>().prop_map(NodeValue::Bool),
+        number.prop_map(NodeValue::Number),
+        any::<String>().prop_map(NodeValue::Text),
+        "[ -~\\n\\t]{0,40}".prop_map(NodeValue::Text),
     ];
     let node = leaf.prop_map(Node::new);
     node.prop_recursive(5, 40, 6, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..6).prop_map(Value::List),
+            prop::collection::vec(inner.clone(), 0..6).prop_map(NodeValue::List),
             prop::collection::btree_map(any::<String>(), inner, 0..6).prop_map(|map| {
-                let pair = |(name, node)| (Key { spot: Spot::default(), name }, node);
-                Value::Map(map.into_iter().map(pair).collect())
+                let pair = |(name, node)| (NodeKey { spot: Spot::default(), name }, node);
+                NodeValue::Map(map.into_iter().map(pair).collect())
             }),
         ]
         .prop_map(Node::new)
@@ -174,7 +174,7 @@ fn tree() -> impl Strategy<Value = Node> {
 /// JSON that is also YAML: characters that YAML does not accept raw are escaped.
 fn flow(node: &Node, out: &mut String) {
     match &node.value {
-        Value::List(elements) => {
+        NodeValue::List(elements) => {
             out.push('[');
             for element in elements {
                 flow(element, out);
@@ -182,7 +182,7 @@ fn flow(node: &Node, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             out.push('{');
             for (key, node) in entries {
                 quote(&key.name, out);
@@ -192,7 +192,7 @@ fn flow(node: &Node, out: &mut String) {
             }
             out.push('}');
         }
-        Value::Text(text) => quote(text, out),
+        NodeValue::Text(text) => quote(text, out),
         _ => out.push_str(&String::from_utf8(node.to_json()).unwrap()),
     }
 }
@@ -234,6 +234,6 @@ fn a_key_that_comes_twice_is_an_error_where_that_is_wished() {
     assert!(parse_strict("a: 1\nb: 2\na: 3\n", 0, &mut findings).is_some());
     assert!(findings.has_errors());
     let list = findings.into_list();
-    assert_eq!(list[0].words, "the key `a` is already on line 1");
+    assert_eq!(list[0].message, "the key `a` is already on line 1");
     assert_eq!(list[0].spot, Spot { file: 0, line: 3, column: 1 });
 }

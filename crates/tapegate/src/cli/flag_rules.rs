@@ -16,11 +16,11 @@ struct FlagRule {
     /// The command, preceded by its parent commands.
     command: &'static [&'static str],
     flag: &'static str,
-    needs: Need,
+    needs: FlagCondition,
 }
 
 /// The condition under which a flag has an effect.
-enum Need {
+enum FlagCondition {
     /// Another flag has this value.
     Value(&'static str, &'static str),
     /// Any of these flags is given.
@@ -29,20 +29,24 @@ enum Need {
     File(&'static str),
 }
 
-const fn rule(command: &'static [&'static str], flag: &'static str, needs: Need) -> FlagRule {
+const fn rule(
+    command: &'static [&'static str],
+    flag: &'static str,
+    needs: FlagCondition,
+) -> FlagRule {
     FlagRule { command, flag, needs }
 }
 
 const RULES: &[FlagRule] = &[
-    rule(&["replay"], "fuzzy_threshold", Need::Value("match_mode", "fuzzy")),
-    rule(&["replay"], "strict_params", Need::Value("match_mode", "sequential")),
+    rule(&["replay"], "fuzzy_threshold", FlagCondition::Value("match_mode", "fuzzy")),
+    rule(&["replay"], "strict_params", FlagCondition::Value("match_mode", "sequential")),
     // Only requests from the server are replied to.
-    rule(&["replay"], "strict_replies", Need::Value("server_messages", "all")),
-    rule(&["verify"], "details", Need::Value("format", "text")),
-    rule(&["show"], "full", Need::Value("format", "text")),
-    rule(&["convert"], "phase_after", Need::Value("style", "phased")),
-    rule(&["convert"], "force", Need::File("output")),
-    rule(&["policy", "generate"], "force", Need::AnyOf(&["output", "cedar"])),
+    rule(&["replay"], "strict_replies", FlagCondition::Value("server_messages", "all")),
+    rule(&["verify"], "details", FlagCondition::Value("format", "text")),
+    rule(&["show"], "full", FlagCondition::Value("format", "text")),
+    rule(&["convert"], "phase_after", FlagCondition::Value("style", "phased")),
+    rule(&["convert"], "force", FlagCondition::File("output")),
+    rule(&["policy", "generate"], "force", FlagCondition::AnyOf(&["output", "cedar"])),
 ];
 
 /// Rejects a flag that cannot have an effect on this command line.
@@ -55,18 +59,18 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), Failure> {
     }
     let of_command = RULES.iter().filter(|rule| rule.command == path);
     for rule in of_command.filter(|rule| is_given(innermost, rule.flag)) {
-        let Some(needed) = rule.needs.unmet(innermost) else { continue };
+        let Some(needed) = rule.needs.unmet_reason(innermost) else { continue };
         let flag = dashed(rule.flag);
-        let words = format!("{flag} has no effect without {needed}");
+        let message = format!("{flag} has no effect without {needed}");
         let hint = format!("add {needed}, or leave out {flag}");
-        return Err(Failure::new(Exit::Usage, words).hint(hint));
+        return Err(Failure::new(Exit::Usage, message).hint(hint));
     }
     Ok(())
 }
 
-impl Need {
+impl FlagCondition {
     /// Describes the missing flag or value, or `None` if the condition is met.
-    fn unmet(&self, matches: &ArgMatches) -> Option<String> {
+    fn unmet_reason(&self, matches: &ArgMatches) -> Option<String> {
         match *self {
             Self::Value(flag, wanted) => {
                 (raw(matches, flag) != Some(wanted)).then(|| format!("{} {wanted}", dashed(flag)))
@@ -116,13 +120,13 @@ mod tests {
             let long = |flag: &str| assert_eq!(find(flag).get_long(), Some(&dashed(flag)[2..]));
             long(rule.flag);
             match rule.needs {
-                Need::Value(flag, wanted) => {
+                FlagCondition::Value(flag, wanted) => {
                     long(flag);
                     let values = find(flag).get_possible_values();
                     assert!(values.iter().any(|value| value.matches(wanted, false)), "{wanted}");
                 }
-                Need::AnyOf(flags) => flags.iter().for_each(|flag| long(flag)),
-                Need::File(flag) => long(flag),
+                FlagCondition::AnyOf(flags) => flags.iter().for_each(|flag| long(flag)),
+                FlagCondition::File(flag) => long(flag),
             }
         }
     }

@@ -2,25 +2,25 @@
 
 mod decide;
 mod export;
-mod find;
 mod folder;
+mod request_lookup;
 mod reveal;
 
 use std::io::Write;
 use std::time::Duration;
 
-use tapegate_store::approvals::{ApprovalError, Entry};
+use tapegate_store::approvals::{ApprovalEntry, ApprovalError};
 
+use crate::approver_check::KeyArgs;
 use crate::exit::{Exit, Failure};
-use crate::person::KeyArgs;
 use crate::screen;
 use crate::settings::state_folder::StateChoice;
-use crate::settings::{Surroundings, user_state_hint};
-use crate::state::{StateArgs, now_us};
-use crate::talk;
+use crate::settings::{SearchContext, user_state_hint};
+use crate::state_folder::{StateArgs, now_us};
+use crate::terminal_output;
 use crate::views::approvals as view;
 use crate::views::json_list::JsonList;
-use crate::zone::Zone;
+use crate::zone::TimeZone;
 use folder::Project;
 
 /// List calls that wait for approval, and approve or deny them
@@ -52,7 +52,7 @@ wrong usage.")]
 pub(crate) struct Args {
     /// The action to take
     #[arg(value_enum, default_value = "list")]
-    verb: Verb,
+    verb: ApprovalsAction,
     /// Request ids or unique prefixes of them; with `export-key`, the file to write
     #[arg(value_name = "ID")]
     ids: Vec<String>,
@@ -76,13 +76,13 @@ pub(crate) struct Args {
     wait: bool,
     /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ApprovalsFormat,
     #[command(flatten)]
     state: StateArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Verb {
+enum ApprovalsAction {
     /// List pending requests
     List,
     /// Show requests in full
@@ -96,13 +96,13 @@ enum Verb {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ApprovalsFormat {
     Text,
     Json,
     Jsonl,
 }
 
-impl Format {
+impl ApprovalsFormat {
     /// The writer for JSON output: one document, or one object per line.
     fn list(self, out: &mut dyn Write) -> JsonList<'_> {
         match self {
@@ -116,40 +116,42 @@ impl Format {
 const LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    misuse(args)?;
+    check_arguments(args)?;
     let StateChoice { folder, former, .. } = args.state.choice()?;
     let project = Project::new(folder)?;
-    let around = Surroundings::ours()?;
-    user_state_hint::warn_of_difference(&around, &project.state);
-    project.warn_of_former(&former, &around.folder);
+    let search = SearchContext::current()?;
+    user_state_hint::warn_of_difference(&search, &project.state);
+    project.warn_of_former(&former, &search.folder);
     match args.verb {
-        Verb::List => list(args, &project, out),
-        Verb::Show if args.reveal => reveal::run(args, &project),
-        Verb::Show => show(args, &project, out),
-        Verb::Approve | Verb::Deny => decide::run(args, &project, out),
-        Verb::ExportKey => export::run(&project, &args.ids[0]),
+        ApprovalsAction::List => list(args, &project, out),
+        ApprovalsAction::Show if args.reveal => reveal::run(args, &project),
+        ApprovalsAction::Show => show(args, &project, out),
+        ApprovalsAction::Approve | ApprovalsAction::Deny => decide::run(args, &project, out),
+        ApprovalsAction::ExportKey => export::run(&project, &args.ids[0]),
     }
 }
 
 /// Rejects arguments that make no sense together.
-fn misuse(args: &Args) -> Result<(), Failure> {
-    let decides = matches!(args.verb, Verb::Approve | Verb::Deny);
-    let words = match args.verb {
-        Verb::List if !args.ids.is_empty() => "`list` takes no ids; `show` does",
-        Verb::Show if args.ids.is_empty() => "`show` needs the id of a request",
-        Verb::Approve | Verb::Deny if args.ids.is_empty() != args.all => {
+fn check_arguments(args: &Args) -> Result<(), Failure> {
+    let decides = matches!(args.verb, ApprovalsAction::Approve | ApprovalsAction::Deny);
+    let message = match args.verb {
+        ApprovalsAction::List if !args.ids.is_empty() => "`list` takes no ids; `show` does",
+        ApprovalsAction::Show if args.ids.is_empty() => "`show` needs the id of a request",
+        ApprovalsAction::Approve | ApprovalsAction::Deny if args.ids.is_empty() != args.all => {
             "name the requests to decide, or pass --all for all pending ones"
         }
-        Verb::Show if args.all => "--all is for `list`, `approve` and `deny`",
-        Verb::ExportKey if args.ids.len() != 1 || args.all || args.ids[0] == "-" => {
+        ApprovalsAction::Show if args.all => "--all is for `list`, `approve` and `deny`",
+        ApprovalsAction::ExportKey if args.ids.len() != 1 || args.all || args.ids[0] == "-" => {
             "`export-key` takes the name of one new file; a key is never printed"
         }
-        Verb::ExportKey if args.format != Format::Text => "--format has no effect on a key",
-        _ if args.wait && (decides || args.verb == Verb::ExportKey) => {
+        ApprovalsAction::ExportKey if args.format != ApprovalsFormat::Text => {
+            "--format has no effect on a key"
+        }
+        _ if args.wait && (decides || args.verb == ApprovalsAction::ExportKey) => {
             "--wait is for `list` and `show`"
         }
-        _ if args.reveal && args.verb != Verb::Show => "--reveal is for `show`",
-        _ if args.reveal && (args.wait || args.format != Format::Text) => {
+        _ if args.reveal && args.verb != ApprovalsAction::Show => "--reveal is for `show`",
+        _ if args.reveal && (args.wait || args.format != ApprovalsFormat::Text) => {
             "--reveal prints only to the terminal, and cannot be used with --wait or --format"
         }
         _ if !decides && (args.reason.is_some() || args.by.is_some() && !args.reveal) => {
@@ -160,11 +162,11 @@ fn misuse(args: &Args) -> Result<(), Failure> {
         }
         _ => return Ok(()),
     };
-    Err(Failure::new(Exit::Usage, words))
+    Err(Failure::new(Exit::Usage, message))
 }
 
 fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let wanted = |entry: &Entry| args.all || view::is_pending(entry, now_us());
+    let wanted = |entry: &ApprovalEntry| args.all || view::is_pending(entry, now_us());
     project.warn_of_old_folder();
     let mut entries = project.entries()?;
     entries.retain(wanted);
@@ -180,14 +182,18 @@ fn list(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
             watcher.wait(LOOK)?;
         }
     }
-    if entries.is_empty() && args.format == Format::Text {
-        talk::advise(&format!("looked in `{}`; {}", project.state.display(), find::ELSEWHERE));
+    if entries.is_empty() && args.format == ApprovalsFormat::Text {
+        terminal_output::suggest(&format!(
+            "looked in `{}`; {}",
+            project.state.display(),
+            request_lookup::ELSEWHERE
+        ));
     }
     match args.format {
-        Format::Text => {
+        ApprovalsFormat::Text => {
             out.write_all(view::table(&entries, args.all, now_us(), screen::columns()).as_bytes())?
         }
-        Format::Json | Format::Jsonl => {
+        ApprovalsFormat::Json | ApprovalsFormat::Jsonl => {
             let mut list = args.format.list(out);
             for entry in &entries {
                 list.write_all(&view::json(entry, now_us()))?;
@@ -203,16 +209,22 @@ fn show(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<E
     let out = &mut args.format.list(out);
     for id in &args.ids {
         let watcher = approvals.watch();
-        let mut entry = find::one(&project.entries()?, id, &project.state)?;
+        let mut entry = request_lookup::find_request(&project.entries()?, id, &project.state)?;
         while args.wait && view::is_pending(&entry, now_us()) {
             watcher.wait(LOOK)?;
-            entry = find::one(&project.entries()?, &entry.request.id, &project.state)?;
+            entry = request_lookup::find_request(
+                &project.entries()?,
+                &entry.request.id,
+                &project.state,
+            )?;
         }
         match args.format {
-            Format::Text => {
-                out.write_all(view::details(&entry, now_us(), &Zone::ours()).as_bytes())?
+            ApprovalsFormat::Text => {
+                out.write_all(view::details(&entry, now_us(), &TimeZone::system()).as_bytes())?
             }
-            Format::Json | Format::Jsonl => out.write_all(&view::json(&entry, now_us()))?,
+            ApprovalsFormat::Json | ApprovalsFormat::Jsonl => {
+                out.write_all(&view::json(&entry, now_us()))?
+            }
         }
     }
     out.finish()?;

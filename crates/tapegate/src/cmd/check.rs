@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tapegate_core::json::write_str;
-use tapegate_scenario::load::Form;
+use tapegate_scenario::load::ScenarioFileKind;
 use tapegate_store::input;
 
-use crate::cmd::policy::backtest::shelf;
-use crate::disk;
-use crate::entries::EntryArgs;
+use crate::cmd::policy::backtest::backtest_tape;
+use crate::entry_limit::EntryArgs;
 use crate::exit::{self, Exit, Failure};
+use crate::local_files;
 use crate::views::json_list::JsonList;
 
 /// Check tapes, logs, scenarios and policies, and report every fault with its line
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: CheckFormat,
     /// Count warnings as errors
     #[arg(long)]
     strict: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Args {
         require_equals = true,
         default_missing_value = "scenario"
     )]
-    schema: Option<Language>,
+    schema: Option<YamlLanguage>,
     #[command(flatten)]
     entries: EntryArgs,
     /// The folder in which `$include` looks for files
@@ -81,7 +81,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum CheckFormat {
     Text,
     Json,
     Jsonl,
@@ -89,19 +89,19 @@ enum Format {
 
 /// What is written in YAML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Language {
+enum YamlLanguage {
     Scenario,
     Policy,
 }
 
 /// The kind of a file, as detected.
-enum Kind {
+enum FileKind {
     Tape,
     Activity,
     Policy,
     Cases,
     Lock,
-    Scenario(Form),
+    Scenario(ScenarioFileKind),
 }
 
 /// The kinds of files that were checked, for flags that apply only to some kinds.
@@ -118,13 +118,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     if let Some(language) = args.schema {
         let schema = match language {
-            Language::Scenario => tapegate_scenario::shape::schema(),
-            Language::Policy => tapegate_policy::load::schema(),
+            YamlLanguage::Scenario => tapegate_scenario::shape::schema(),
+            YamlLanguage::Policy => tapegate_policy::load::schema(),
         };
         out.write_all(schema.as_bytes())?;
     }
     let mut list = match args.format {
-        Format::Json if args.schema.is_none() => JsonList::document(out),
+        CheckFormat::Json if args.schema.is_none() => JsonList::document(out),
         _ => JsonList::lines(out),
     };
     let exit = check_all(args, &mut list);
@@ -136,20 +136,20 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut exit = Exit::Ok;
     let mut seen = SeenKinds::default();
     for named_path in &args.files {
-        let paths = named(named_path).or_else(|error| {
-            let failed = failed(args, named_path, &error, out)?;
-            exit = worse(exit, failed);
+        let paths = expand_folder(named_path).or_else(|error| {
+            let failed = report_failure(args, named_path, &error, out)?;
+            exit = worse_of(exit, failed);
             Ok::<_, io::Error>(Vec::new())
         })?;
         for path in paths {
             let came = match check_one(args, &path, &mut seen, out) {
                 Ok(came) => came,
-                Err(error) => failed(args, &path, &error, out)?,
+                Err(error) => report_failure(args, &path, &error, out)?,
             };
-            exit = worse(exit, came);
+            exit = worse_of(exit, came);
         }
     }
-    let words = match () {
+    let message = match () {
         () if args.expect_head.is_some() && !seen.logs => {
             "--expect-head needs an activity log, but none of the files is one"
         }
@@ -158,7 +158,7 @@ fn check_all(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         }
         () => return Ok(exit),
     };
-    Err(Failure::new(Exit::Usage, words).into())
+    Err(Failure::new(Exit::Usage, message).into())
 }
 
 fn check_one(
@@ -167,42 +167,45 @@ fn check_one(
     seen: &mut SeenKinds,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    disk::refuse_special_file(path)?;
-    let mut input = stdin::Input::open(path)?;
+    local_files::refuse_special_file(path)?;
+    let mut input = stdin::CheckInput::open(path)?;
     let kind = kind(path, &input)?;
-    seen.logs |= matches!(kind, Kind::Activity);
-    seen.scenarios |= matches!(kind, Kind::Scenario(_));
+    seen.logs |= matches!(kind, FileKind::Activity);
+    seen.scenarios |= matches!(kind, FileKind::Scenario(_));
     check(args, path, kind, &mut input, out)
 }
 
 /// Reports why a file could not be checked. The other files are still checked.
-fn failed(
+fn report_failure(
     args: &Args,
     path: &Path,
     error: &anyhow::Error,
     out: &mut dyn Write,
 ) -> io::Result<Exit> {
-    if args.format != Format::Text {
-        let (name, words) = (quoted(&path.to_string_lossy()), quoted(&format!("{error:#}")));
-        writeln!(out, "{{\"file\":{name},\"line\":0,\"severity\":\"error\",\"finding\":{words}}}")?;
+    if args.format != CheckFormat::Text {
+        let (name, message) = (quoted(&path.to_string_lossy()), quoted(&format!("{error:#}")));
+        writeln!(
+            out,
+            "{{\"file\":{name},\"line\":0,\"severity\":\"error\",\"finding\":{message}}}"
+        )?;
     }
     out.flush()?;
     Ok(exit::explain(error))
 }
 
-fn worse(one: Exit, two: Exit) -> Exit {
+fn worse_of(one: Exit, two: Exit) -> Exit {
     if two.code() > one.code() { two } else { one }
 }
 
 /// Expands a path: a file stands for itself, a folder for the log and the tapes in it.
-fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn expand_folder(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let is_log = activity::is_log(path);
     let mut all = Vec::new();
     if is_log || !path.is_dir() {
         all.push(path.to_owned());
     }
     if path.is_dir() {
-        match shelf::in_folder(path) {
+        match backtest_tape::tapes_in_folder(path) {
             Ok(found) => all.extend(found.into_iter().filter(|path| !activity::is_log(path))),
             // A folder may contain only a log.
             Err(_) if is_log => {}
@@ -216,28 +219,30 @@ fn named(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn check(
     args: &Args,
     path: &Path,
-    kind: Kind,
-    input: &mut stdin::Input,
+    kind: FileKind,
+    input: &mut stdin::CheckInput,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let limits = disk::limits()?;
+    let limits = local_files::limits()?;
     let is_bad = match kind {
-        Kind::Tape => tape::check(args, path, input.stream(), out)?,
-        Kind::Activity => return activity::check(args, path, input.stream(), out),
-        Kind::Policy => policy::check(args, path, &input.disk(limits.config_bytes)?, out)?,
-        Kind::Cases => cases::check(args, path, &input.disk(limits.config_bytes)?, out)?,
-        Kind::Lock => lock::check(args, path, out)?,
-        Kind::Scenario(form) => {
-            scenario::check(args, path, form, &input.disk(limits.config_bytes)?, out)?
+        FileKind::Tape => tape::check(args, path, input.stream(), out)?,
+        FileKind::Activity => return activity::check(args, path, input.stream(), out),
+        FileKind::Policy => {
+            policy::check(args, path, &input.local_files(limits.config_bytes)?, out)?
+        }
+        FileKind::Cases => cases::check(args, path, &input.local_files(limits.config_bytes)?, out)?,
+        FileKind::Lock => lock::check(args, path, out)?,
+        FileKind::Scenario(form) => {
+            scenario::check(args, path, form, &input.local_files(limits.config_bytes)?, out)?
         }
     };
     Ok(if is_bad { Exit::Findings } else { Exit::Ok })
 }
 
 /// Detects the kind of a file from its name or its first bytes.
-fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
+fn kind(path: &Path, input: &stdin::CheckInput) -> anyhow::Result<FileKind> {
     if activity::is_log(path) {
-        return Ok(Kind::Activity);
+        return Ok(FileKind::Activity);
     }
     let head = match input.head() {
         Some(head) => head.to_owned(),
@@ -246,24 +251,24 @@ fn kind(path: &Path, input: &stdin::Input) -> anyhow::Result<Kind> {
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml")
         || input.head().is_some_and(stdin::looks_like_yaml);
     if head.split(|byte| *byte == b'\n').any(tapegate_store::activity::is_line) {
-        return Ok(Kind::Activity);
+        return Ok(FileKind::Activity);
     }
     let has = |key: &[u8]| head.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
     if cases::is_named(path) || is_yaml && has(b"cases:") {
-        return Ok(Kind::Cases);
+        return Ok(FileKind::Cases);
     }
     if path.extension().is_some_and(|end| end == "lock") {
-        return Ok(Kind::Lock);
+        return Ok(FileKind::Lock);
     }
     let is_policy = has(b"governance:") || is_yaml && has(b"schema:");
     if policy::is_named(path) || is_policy && !has(b"server:") {
-        return Ok(Kind::Policy);
+        return Ok(FileKind::Policy);
     }
     Ok(match (is_yaml, has(b"server:"), has(b"tool:")) {
-        (true, false, true) => Kind::Scenario(Form::Tool),
-        (true, _, _) | (false, true, _) => Kind::Scenario(Form::Scenario),
-        (false, false, true) => Kind::Scenario(Form::Tool),
-        (false, false, false) => Kind::Tape,
+        (true, false, true) => FileKind::Scenario(ScenarioFileKind::Tool),
+        (true, _, _) | (false, true, _) => FileKind::Scenario(ScenarioFileKind::Scenario),
+        (false, false, true) => FileKind::Scenario(ScenarioFileKind::Tool),
+        (false, false, false) => FileKind::Tape,
     })
 }
 
@@ -278,13 +283,13 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 fn verdict(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (0, 0) => "ok".to_owned(),
-        (0, warnings) => format!("ok with {}", counted(warnings, "warning")),
-        (errors, _) => counted(errors, "error"),
+        (0, warnings) => format!("ok with {}", count_text(warnings, "warning")),
+        (errors, _) => count_text(errors, "error"),
     }
 }
 
 /// A count with its noun, in the plural where needed.
-fn counted(count: usize, word: &str) -> String {
+fn count_text(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use crate::called;
 use crate::cli;
 use crate::exit::Exit;
+use crate::program_name;
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), called::name(), &mut text);
+    clap_complete::generate(args.shell, &mut cli::command(), program_name::name(), &mut text);
     out.write_all(&text)?;
     Ok(Exit::Ok)
 }

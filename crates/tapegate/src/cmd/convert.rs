@@ -8,9 +8,9 @@ mod tape;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::entries::EntryArgs;
+use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
-use crate::loading::is_same_file;
+use crate::tape_loader::is_same_file;
 
 /// Convert a tape to a scenario, or to another dialect
 ///
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     output: PathBuf,
     /// The layout of the scenario
     #[arg(long, value_enum, default_value = "simple")]
-    style: StyleWord,
+    style: StyleArg,
     /// With phased, the number of calls before the attack begins [default: where the server changes
     /// its tools on the tape, or 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -48,13 +48,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Write longer texts to files beside the scenario, in FILE.assets/
-    #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = crate::units::bytes)]
     max_inline_bytes: usize,
     /// Write a tape of this dialect instead of a scenario
     #[arg(long, value_enum, value_name = "DIALECT", conflicts_with_all = [
         "style", "phase_after", "strict_001", "match_arguments", "session", "name", "max_inline_bytes",
     ])]
-    to: Option<DialectWord>,
+    to: Option<ConvertDialectArg>,
     #[command(flatten)]
     entries: EntryArgs,
     /// Overwrite existing files
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     force: bool,
     /// The format of the summary
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ConvertFormat,
 }
 
 const EXAMPLES: &str = "\
@@ -77,7 +77,7 @@ Exit codes: 0 done, 2 the tape cannot be converted, 3 a file could not be read o
 usage.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum StyleWord {
+enum StyleArg {
     /// One state that does not change
     Simple,
     /// A benign phase, and a phase to edit into an attack
@@ -85,7 +85,7 @@ enum StyleWord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum DialectWord {
+enum ConvertDialectArg {
     /// Header, numbered messages, footer
     Thoughtjack,
     /// One object per frame
@@ -93,7 +93,7 @@ enum DialectWord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ConvertFormat {
     Text,
     Json,
 }

@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::exit::{Exit, Failure};
-use crate::output_file::never_stdout;
+use crate::output_file::file_only_parser;
 
 /// Why the tape is not printed.
 const SHOWN: &str = "standard output shows the demo; name a file";
@@ -25,7 +25,7 @@ const SHOWN: &str = "standard output shows the demo; name a file";
 #[command(after_help = "Examples:\n  tapegate demo\n  tapegate demo --output /tmp/demo.jsonl")]
 pub(crate) struct Args {
     /// The tape to write [default: in a new temporary folder]
-    #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SHOWN))]
+    #[arg(short, long, value_name = "FILE", value_parser = file_only_parser(SHOWN))]
     output: Option<PathBuf>,
     /// Overwrite an existing tape
     #[arg(long, requires = "output")]
@@ -51,19 +51,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let if_exists = if args.force { "overwrite" } else { "fail" };
     recorder.args(["--if-exists", if_exists]).arg("--").arg(&us).args(["demo", "--serve"]);
     let mut live = Vec::new();
-    let status = agent::run(recorder, &mut Both(out, &mut live))?;
+    let status = agent::run(recorder, &mut TeeWriter(out, &mut live))?;
     if !status.success() {
         // The recorder has printed the reason.
-        return Ok(Exit::of_child(Some(status)));
+        return Ok(Exit::from_child_status(Some(status)));
     }
     show_tape(&tape, out)?;
     if !replay(&us, &tape, &live, out)? {
         return Ok(Exit::Findings);
     }
-    if !gate::Gate::new(&us, fresh_folder()?).play(out)? {
+    if !gate::GateDemo::new(&us, fresh_folder()?).run(out)? {
         return Ok(Exit::Findings);
     }
-    conclude(&tape, out)?;
+    print_next_steps(&tape, out)?;
     Ok(Exit::Ok)
 }
 
@@ -86,9 +86,9 @@ fn replay(us: &Path, tape: &Path, live: &[u8], out: &mut dyn Write) -> anyhow::R
 }
 
 /// Writes to both.
-struct Both<'a>(&'a mut dyn Write, &'a mut Vec<u8>);
+struct TeeWriter<'a>(&'a mut dyn Write, &'a mut Vec<u8>);
 
-impl Write for Both<'_> {
+impl Write for TeeWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.1.extend_from_slice(bytes);
         self.0.write_all(bytes).map(|()| bytes.len())
@@ -111,7 +111,7 @@ fn show_tape(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn conclude(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print_next_steps(tape: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let name = tape.display();
     // As it was started: with cargo there is no `tapegate` on the path yet.
     let us = std::env::args().next().unwrap_or_else(|| "tapegate".to_owned());

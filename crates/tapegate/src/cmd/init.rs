@@ -10,21 +10,21 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use tapegate_policy::generate::{Traffic, Wish, passes};
+use tapegate_policy::generate::{GenerateOptions, RecordedTraffic, check_all_pass};
 use tapegate_policy::load::load;
-use tapegate_yaml::files::Held;
+use tapegate_yaml::files::MemoryFiles;
 use tapegate_yaml::finding::Severity;
 
 use super::policy::accept_written;
-use super::policy::backtest::shelf::{self, Tape};
-use super::policy::generate::{head, make, may_write, observe, write};
-use crate::called;
+use super::policy::backtest::backtest_tape::{self, BacktestTape};
+use super::policy::generate::{check_overwrite, generate_policy, head, observe_tapes, write};
 use crate::exit::{Exit, Failure};
-use crate::output_file::never_stdout;
-use crate::settings::Surroundings;
-use crate::{person, talk};
-use snippets::Paths;
-use summary::Summary;
+use crate::output_file::file_only_parser;
+use crate::program_name;
+use crate::settings::SearchContext;
+use crate::{approver_check, terminal_output};
+use snippets::SnippetPaths;
+use summary::InitSummary;
 
 /// Why the policy is not printed.
 const SUMMARY: &str = "standard output has the summary; name a file";
@@ -53,7 +53,7 @@ Exit codes: 0 done, 2 a tape is invalid or has no calls, 3 the file exists or co
 64 wrong usage.")]
 pub(crate) struct Args {
     /// The file to write
-    #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = never_stdout(SUMMARY))]
+    #[arg(value_name = "FILE", default_value = "tapegate.yaml", value_parser = file_only_parser(SUMMARY))]
     file: PathBuf,
     /// Permit what was called on this tape, or on the tapes in this folder; repeatable
     #[arg(long, value_name = "TAPE")]
@@ -73,64 +73,64 @@ pub(crate) struct Args {
     dry_run: bool,
     /// The format of the summary
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: InitFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum InitFormat {
     Text,
     Json,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let writable = may_write(&args.file, args.force).and_then(|()| unshadowed(args));
+    let writable = check_overwrite(&args.file, args.force).and_then(|()| check_older_policy(args));
     let conflict = match writable {
         Err(failure) if !args.dry_run => return Err(failure.into()),
-        writable => writable.err().map(|failure| failure.words),
+        writable => writable.err().map(|failure| failure.message),
     };
-    let around = Surroundings::ours()?;
-    let found = clients::find(&around);
-    let tapes = tapes(&around);
+    let search = SearchContext::current()?;
+    let found = clients::find(&search);
+    let tapes = find_tapes(&search);
     let named = named_tapes(args, &tapes)?;
     let (text, traffic) = if named.is_empty() {
-        (starter::write(&found.servers), Traffic::default())
+        (starter::write(&found.servers), RecordedTraffic::default())
     } else {
-        let known = |tape: &Tape| clients::server_of(tape, &found.servers);
-        let traffic = observe(&named, args.server_id.as_deref(), &known)?;
-        let home = around.first(&["HOME"]).and_then(|home| home.into_string().ok());
-        let wish = Wish { head: head(&traffic, "tapegate init"), cedar: None, home };
-        let made = make(&traffic, &wish)?;
-        made.warnings.iter().for_each(|warning| talk::warn(warning));
-        (starter::with_more(&made.policy), traffic)
+        let known = |tape: &BacktestTape| clients::server_of(tape, &found.servers);
+        let traffic = observe_tapes(&named, args.server_id.as_deref(), &known)?;
+        let home = search.first(&["HOME"]).and_then(|home| home.into_string().ok());
+        let wish = GenerateOptions { head: head(&traffic, "tapegate init"), cedar: None, home };
+        let made = generate_policy(&traffic, &wish)?;
+        made.warnings.iter().for_each(|warning| terminal_output::warn(warning));
+        (starter::with_starter_sections(&made.policy), traffic)
     };
     check(&text, &traffic)?;
     let mut written = Vec::new();
     if !args.dry_run {
-        let policy = around.folder.join(&args.file);
+        let policy = search.folder.join(&args.file);
         make_parent(&policy)?;
         write(&args.file, &text)?;
         accept_written(&args.file)?;
         written.push(policy.clone());
-        written.extend(state_folder(&policy)?);
-        use_state_folder(&around, &policy);
+        written.extend(create_state_folder(&policy)?);
+        use_state_folder(&search, &policy);
     }
-    let paths = paths(&around, &args.file)?;
-    let summary = Summary {
-        found: &found,
+    let paths = paths(&search, &args.file)?;
+    let summary = InitSummary {
+        scan: &found,
         paths: &paths,
         policy: &args.file,
         is_dry_run: args.dry_run,
         conflict,
         written,
         is_from_tapes: !named.is_empty(),
-        tapes: counted(if named.is_empty() { &tapes } else { &named }),
+        tapes: count_by_folder(if named.is_empty() { &tapes } else { &named }),
         taped: traffic.servers().into_iter().map(str::to_owned).collect(),
-        home: around.first(&["HOME"]).map(PathBuf::from),
-        folder: around.folder.clone(),
+        home: search.first(&["HOME"]).map(PathBuf::from),
+        folder: search.folder.clone(),
     };
     match args.format {
-        Format::Text => summary.text(out)?,
-        Format::Json => summary.json(out)?,
+        InitFormat::Text => summary.text(out)?,
+        InitFormat::Json => summary.json(out)?,
     }
     Ok(Exit::Ok)
 }
@@ -149,7 +149,7 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
         let words = "no tapes in `.tapegate/tapes`, `tapes` or this folder";
         let hint = format!(
             "name one with --from-tape TAPE, or record one: {}",
-            called::command("record -o tapes/ -- SERVER")
+            program_name::command("record -o tapes/ -- SERVER")
         );
         return Err(Failure::new(Exit::Invalid, words).hint(hint));
     }
@@ -163,25 +163,25 @@ fn named_tapes(args: &Args, found: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> 
 }
 
 /// The tapes in the usual places of this project.
-fn tapes(around: &Surroundings<'_>) -> Vec<PathBuf> {
+fn find_tapes(search: &SearchContext<'_>) -> Vec<PathBuf> {
     // The user's state folder holds tapes of all projects, so it is not searched.
-    let folders = [around.folder.join(".tapegate/tapes"), around.folder.join("tapes")];
+    let folders = [search.folder.join(".tapegate/tapes"), search.folder.join("tapes")];
     let mut found: Vec<PathBuf> = Vec::new();
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
         // A folder that cannot be read is reported when the user names it.
-        let inside = shelf::find(std::slice::from_ref(folder)).unwrap_or_default();
+        let inside = backtest_tape::find(std::slice::from_ref(folder)).unwrap_or_default();
         found.extend(inside.into_iter().map(|tape| tape.path));
     }
-    found.extend(shelf::beside(&around.folder));
+    found.extend(backtest_tape::tapes_among_files(&search.folder));
     found.sort();
     found.dedup();
     found
 }
 
 /// How many tapes are in each folder, including those in folders that were named.
-fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
+fn count_by_folder(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
     let mut folders: Vec<(PathBuf, usize)> = Vec::new();
-    let tapes = shelf::find(tapes).unwrap_or_default();
+    let tapes = backtest_tape::find(tapes).unwrap_or_default();
     for folder in tapes.iter().filter_map(|tape| tape.path.parent()) {
         match folders.iter_mut().find(|(known, _)| known == folder) {
             Some((_, count)) => *count += 1,
@@ -191,20 +191,20 @@ fn counted(tapes: &[PathBuf]) -> Vec<(PathBuf, usize)> {
     folders
 }
 
-fn paths(around: &Surroundings<'_>, file: &Path) -> Result<Paths, Failure> {
+fn paths(search: &SearchContext<'_>, file: &Path) -> Result<SnippetPaths, Failure> {
     let binary = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Io, format!("cannot find the path of this program: {error}"))
     })?;
-    let path = around.first(&["PATH"]).unwrap_or_default();
+    let path = search.first(&["PATH"]).unwrap_or_default();
     let first =
         std::env::split_paths(&path).map(|folder| folder.join("tapegate")).find(|it| it.is_file());
     let is_on_path =
         first.is_some_and(|it| fs::canonicalize(it).ok() == fs::canonicalize(&binary).ok());
-    Ok(Paths { binary, is_on_path, policy: around.folder.join(file) })
+    Ok(SnippetPaths { binary, is_on_path, policy: search.folder.join(file) })
 }
 
 /// Creates the folder for tapes and logs beside a policy; existing content is kept.
-fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn create_state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
     let folder = policy.with_file_name(".tapegate");
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Io, format!("cannot make `{}`: {error}", folder.display()))
@@ -215,11 +215,11 @@ fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let there = folder.symlink_metadata().map_err(cannot)?;
             if !there.is_dir() {
-                let words = format!("`{}` is not a folder", folder.display());
-                return Err(Failure::new(Exit::Io, words).hint("tapes and logs are kept there"));
+                let message = format!("`{}` is not a folder", folder.display());
+                return Err(Failure::new(Exit::Io, message).hint("tapes and logs are kept there"));
             }
             if there.mode() & 0o022 != 0 {
-                talk::warn(&format!("others may write to `{}`", folder.display()));
+                terminal_output::warn(&format!("others may write to `{}`", folder.display()));
             }
         }
         Err(error) => return Err(cannot(error)),
@@ -234,39 +234,39 @@ fn state_folder(policy: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// Makes sessions keep their state beside the policy, even if they kept it elsewhere before,
 /// provided a person is at the terminal: an agent must not move the log to where it can write.
-fn use_state_folder(around: &Surroundings<'_>, policy: &Path) {
+fn use_state_folder(search: &SearchContext<'_>, policy: &Path) {
     let Some(project) = policy.parent() else { return };
-    if person::require("moving the state folder", "").is_ok() {
-        around.use_project_state(project);
+    if approver_check::require_person("moving the state folder", "").is_ok() {
+        search.use_project_state(project);
     }
-    let around = Surroundings { folder: project.to_owned(), ..*around };
-    let choice = around.chosen_state(Some(policy)).ok();
-    let warnings = choice.map(|choice| choice.warnings(&around)).unwrap_or_default();
-    warnings.iter().for_each(|words| talk::warn(words));
+    let search = SearchContext { folder: project.to_owned(), ..*search };
+    let choice = search.chosen_state(Some(policy)).ok();
+    let warnings = choice.map(|choice| choice.warnings(&search)).unwrap_or_default();
+    warnings.iter().for_each(|message| terminal_output::warn(message));
 }
 
 /// Refuses to shadow a policy that has the older file name.
-fn unshadowed(args: &Args) -> Result<(), Failure> {
+fn check_older_policy(args: &Args) -> Result<(), Failure> {
     let older = args.file.with_file_name("thoughtgate.yaml");
     let ours = args.file.file_name().is_some_and(|name| name == "tapegate.yaml");
     if ours && older.is_file() && !args.force {
-        let words = format!("`{}` would no longer be used", older.display());
+        let message = format!("`{}` would no longer be used", older.display());
         let hint = "it is already a policy and loads as it is; pass --force to start over";
-        return Err(Failure::new(Exit::Io, words).hint(hint));
+        return Err(Failure::new(Exit::Io, message).hint(hint));
     }
     Ok(())
 }
 
 /// Loads the text as a shim will, before it is written.
-fn check(text: &str, traffic: &Traffic) -> Result<(), Failure> {
-    let loaded = load("tapegate.yaml", &Held::default().with("tapegate.yaml", text));
+fn check(text: &str, traffic: &RecordedTraffic) -> Result<(), Failure> {
+    let loaded = load("tapegate.yaml", &MemoryFiles::default().with_file("tapegate.yaml", text));
     let error = loaded.findings.iter().find(|finding| finding.severity == Severity::Error);
     let tried = match (&loaded.policy, error) {
-        (Some(policy), None) => passes(policy, traffic),
+        (Some(policy), None) => check_all_pass(policy, traffic),
         (_, error) => Err(error.map_or_else(
             || "it cannot be loaded".to_owned(),
-            |error| format!("line {}: {}", error.spot.line, error.words),
+            |error| format!("line {}: {}", error.spot.line, error.message),
         )),
     };
-    tried.map_err(|why| Failure::new(Exit::Invalid, format!("no policy can be made: {why}")))
+    tried.map_err(|reason| Failure::new(Exit::Invalid, format!("no policy can be made: {reason}")))
 }

@@ -2,7 +2,7 @@
 
 mod arguments;
 mod filter;
-mod ungoverned;
+mod ungoverned_sessions;
 
 use std::collections::VecDeque;
 use std::io::{BufWriter, Write};
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use tapegate_store::activity::{self, Events, Follower, Logged, NotAnEvent};
+use tapegate_store::activity::{self, LogFollower, LoggedEvent, LoggedEvents, NotAnEvent};
 
-use crate::called;
 use crate::exit::{Exit, Failure};
+use crate::file_type;
+use crate::program_name;
 use crate::screen;
 use crate::settings::state_folder::StateChoice;
-use crate::sniff;
-use crate::state::{StateArgs, now_us};
-use crate::talk;
+use crate::state_folder::{StateArgs, now_us};
+use crate::terminal_output;
 use crate::views::json_list::JsonList;
 use crate::views::palette::Palette;
-use crate::views::{activity as view, ocsf, visible};
-use crate::zone::Zone;
-use arguments::Arguments;
+use crate::views::{activity as view, ocsf, visible_text};
+use crate::zone::TimeZone;
+use arguments::ArgumentFinder;
 
 /// Show, filter and follow the activity log
 ///
@@ -48,14 +48,14 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with = "files")]
     follow: bool,
     #[command(flatten)]
-    filter: filter::FilterArgs,
+    filter: filter::LogFilterArgs,
     /// Show only this many events, the last ones
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
     /// The output format: json is one document, jsonl one event per line as logged, ocsf one per
     /// line as API Activity of OCSF 1.3
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: LogFormat,
     #[command(flatten)]
     state: StateArgs,
     /// Files to read instead of the project's log, plain or gzip
@@ -64,7 +64,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
     Jsonl,
@@ -77,28 +77,28 @@ const OUT_BYTES: usize = 64 * 1024;
 const NAP: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    if args.follow && args.format == Format::Json {
+    if args.follow && args.format == LogFormat::Json {
         let words = "--format json is one document, which --follow never completes";
         return Err(Failure::new(Exit::Usage, words).hint("pass --format jsonl").into());
     }
     let out = &mut BufWriter::with_capacity(OUT_BYTES, out);
     let mut list = match args.format {
-        Format::Json => JsonList::document(out),
+        LogFormat::Json => JsonList::document(out),
         _ => JsonList::lines(out),
     };
-    let mut printer = Printer {
+    let mut printer = LogPrinter {
         filter: args.filter.filter(now_us())?,
         format: args.format,
-        palette: talk::palette_of_output(),
-        zone: Zone::ours(),
+        palette: terminal_output::palette_of_output(),
+        zone: TimeZone::system(),
         columns: screen::columns(),
         held: args.tail.map(|count| (count, VecDeque::new())),
-        arguments: Arguments::default(),
+        arguments: ArgumentFinder::default(),
         bad: 0,
         out: &mut list,
     };
     match args.files.is_empty() {
-        true => project(args, &mut printer)?,
+        true => print_project(args, &mut printer)?,
         false => args.files.iter().try_for_each(|path| file(path, &mut printer))?,
     }
     printer.release()?;
@@ -108,13 +108,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// Prints the log of the project.
-fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
+fn print_project(args: &Args, printer: &mut LogPrinter<'_>) -> anyhow::Result<()> {
     let StateChoice { folder, former, .. } = args.state.choice()?;
-    tell_of_former(&former);
-    ungoverned::warn(&folder, now_us());
-    printer.arguments = Arguments::beside(&folder);
-    let mut follower = Follower::new(&folder);
-    let none = || talk::say(&format!("there is no activity log in `{}` yet", folder.display()));
+    report_former_folders(&former);
+    ungoverned_sessions::warn(&folder, now_us());
+    printer.arguments = ArgumentFinder::in_state_folder(&folder);
+    let mut follower = LogFollower::new(&folder);
+    let none = || {
+        terminal_output::info(&format!("there is no activity log in `{}` yet", folder.display()))
+    };
     loop {
         let cannot = || format!("cannot read the activity log in `{}`", folder.display());
         while let Some(next) = follower.next_line().with_context(cannot)? {
@@ -130,41 +132,41 @@ fn project(args: &Args, printer: &mut Printer<'_>) -> anyhow::Result<()> {
         match folder.is_dir() {
             true => follower.wait(NAP)?,
             false => {
-                let words = format!("there is no folder `{}` to follow", folder.display());
-                return Err(Failure::new(Exit::Io, words).into());
+                let message = format!("there is no folder `{}` to follow", folder.display());
+                return Err(Failure::new(Exit::Io, message).into());
             }
         }
     }
 }
 
 /// Tells the user where earlier events are, if the project has used other state folders.
-fn tell_of_former(former: &[PathBuf]) {
+fn report_former_folders(former: &[PathBuf]) {
     for folder in former.iter().filter(|folder| !folder.exists()) {
         let name = folder.display();
-        let line = called::command("log --state FOLDER".to_owned());
-        talk::advise(&format!(
+        let line = program_name::command("log --state FOLDER".to_owned());
+        terminal_output::suggest(&format!(
             "earlier events were in `{name}`, which is gone; if it was moved: {line}"
         ));
     }
-    for folder in former.iter().filter(|folder| Follower::new(folder).has_files()) {
+    for folder in former.iter().filter(|folder| LogFollower::new(folder).has_files()) {
         let name = folder.display();
-        let line = called::command(format!("log --state {name}"));
-        talk::advise(&format!("earlier events are in `{name}`: {line}"));
+        let line = program_name::command(format!("log --state {name}"));
+        terminal_output::suggest(&format!("earlier events are in `{name}`: {line}"));
     }
 }
 
 /// Prints a file given by name.
-fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
+fn file(path: &Path, printer: &mut LogPrinter<'_>) -> anyhow::Result<()> {
     // Events of an earlier file may still be held back, but the tapes of all files are in one
     // folder.
-    printer.arguments.look_beside(path);
+    printer.arguments.add_log_folder(path);
     let text =
         activity::open_file(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    for (at, next) in Events::new(text).enumerate() {
+    for (at, next) in LoggedEvents::new(text).enumerate() {
         if let (0, Ok(first)) = (at, &next)
-            && sniff::seems_an_entry(first.text())
+            && file_type::seems_an_entry(first.text())
         {
-            return Err(a_tape(path).into());
+            return Err(tape_given_failure(path).into());
         }
         if let Err(NotAnEvent::Io { source, .. }) = next {
             return Err(source).with_context(|| format!("cannot read `{}`", path.display()));
@@ -174,43 +176,43 @@ fn file(path: &Path, printer: &mut Printer<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn a_tape(path: &Path) -> Failure {
-    let name = visible::path(path);
-    let line = called::command(format!("show {name}"));
+fn tape_given_failure(path: &Path) -> Failure {
+    let name = visible_text::path(path);
+    let line = program_name::command(format!("show {name}"));
     Failure::new(Exit::Invalid, format!("`{name}` is a tape, not an activity log"))
         .hint(format!("`{line}` shows it"))
 }
 
 /// Prints the events that pass the filter.
-struct Printer<'a> {
-    filter: filter::Filter,
-    format: Format,
+struct LogPrinter<'a> {
+    filter: filter::LogFilter,
+    format: LogFormat,
     palette: Palette,
-    zone: Zone,
+    zone: TimeZone,
     /// The width of the terminal.
     columns: Option<usize>,
     /// With `--tail`: how many events to keep until the end of the log, and those events.
-    held: Option<(usize, VecDeque<Logged>)>,
+    held: Option<(usize, VecDeque<LoggedEvent>)>,
     /// The arguments of calls, looked up on their tapes.
-    arguments: Arguments,
+    arguments: ArgumentFinder,
     /// How many lines are not events.
     bad: u64,
     out: &'a mut dyn Write,
 }
 
-impl Printer<'_> {
-    fn next(&mut self, path: &Path, next: Result<Logged, NotAnEvent>) -> std::io::Result<()> {
+impl LogPrinter<'_> {
+    fn next(&mut self, path: &Path, next: Result<LoggedEvent, NotAnEvent>) -> std::io::Result<()> {
         let logged = match next {
             Ok(logged) => logged,
             // The line is still being written, or was left incomplete by a crash.
             Err(NotAnEvent::Torn { .. }) => return Ok(()),
             Err(error) => {
                 self.bad += 1;
-                talk::warn(&format!("{}: {error}", path.display()));
+                terminal_output::warn(&format!("{}: {error}", path.display()));
                 return Ok(());
             }
         };
-        if !self.filter.passes(&logged) {
+        if !self.filter.matches(&logged) {
             return Ok(());
         }
         let Some((count, held)) = &mut self.held else { return self.print(&logged) };
@@ -229,16 +231,16 @@ impl Printer<'_> {
         self.out.flush()
     }
 
-    fn print(&mut self, logged: &Logged) -> std::io::Result<()> {
+    fn print(&mut self, logged: &LoggedEvent) -> std::io::Result<()> {
         match self.format {
-            Format::Text => {
-                let arguments = self.arguments.of(logged);
+            LogFormat::Text => {
+                let arguments = self.arguments.arguments_of(logged);
                 let (zone, palette) = (&self.zone, self.palette);
                 let line = view::line(logged, &arguments, zone, palette, self.columns);
                 self.out.write_all(line.as_bytes())?;
             }
-            Format::Json | Format::Jsonl => self.out.write_all(logged.text())?,
-            Format::Ocsf => self.out.write_all(&ocsf::event(logged))?,
+            LogFormat::Json | LogFormat::Jsonl => self.out.write_all(logged.text())?,
+            LogFormat::Ocsf => self.out.write_all(&ocsf::event(logged))?,
         }
         self.out.write_all(b"\n")
     }

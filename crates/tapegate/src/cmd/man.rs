@@ -4,9 +4,9 @@ use std::io::Write;
 
 use clap_mangen::Man;
 
-use crate::called;
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::program_name;
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             let found = whole.get_subcommands().find(|command| command.get_name() == name).cloned();
             let unknown = || {
                 Failure::new(Exit::Usage, format!("there is no command `{name}`"))
-                    .hint(format!("`{}` lists them", called::command("--help")))
+                    .hint(format!("`{}` lists them", program_name::command("--help")))
             };
             Man::new(found.ok_or_else(unknown)?)
         }

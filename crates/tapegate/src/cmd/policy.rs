@@ -8,7 +8,7 @@ mod pin;
 mod test;
 
 /// Finds and loads the policy of a command.
-pub(crate) mod loading;
+pub(crate) mod policy_loader;
 
 use std::io::Write;
 
@@ -32,11 +32,11 @@ Examples:
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: PolicyCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum PolicyCommand {
     Explain(explain::Args),
     Test(test::Args),
     Backtest(backtest::Args),
@@ -47,11 +47,11 @@ enum Command {
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     match args.command {
-        Command::Explain(args) => explain::run(&args, out),
-        Command::Test(args) => test::run(&args, out),
-        Command::Backtest(args) => backtest::run(&args, out),
-        Command::Pin(args) => pin::run(&args, out),
-        Command::Generate(args) => generate::run(&args, out),
-        Command::Accept(args) => accept::run(&args, out),
+        PolicyCommand::Explain(args) => explain::run(&args, out),
+        PolicyCommand::Test(args) => test::run(&args, out),
+        PolicyCommand::Backtest(args) => backtest::run(&args, out),
+        PolicyCommand::Pin(args) => pin::run(&args, out),
+        PolicyCommand::Generate(args) => generate::run(&args, out),
+        PolicyCommand::Accept(args) => accept::run(&args, out),
     }
 }

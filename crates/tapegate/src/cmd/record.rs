@@ -7,14 +7,14 @@ mod session;
 pub(crate) use args::{RecordArgs, TapeArgs};
 
 use crate::exit::Exit;
-use plan::Plan;
+use plan::RecordPlan;
 
 /// Runs `tapegate record`.
 pub(crate) fn record(args: RecordArgs) -> anyhow::Result<Exit> {
-    session::run(Plan::of_record(args)?)
+    session::run(RecordPlan::from_record_args(args)?)
 }
 
 /// Runs `tapegate tape`.
 pub(crate) fn tape(args: TapeArgs) -> anyhow::Result<Exit> {
-    session::run(Plan::of_tape(args)?)
+    session::run(RecordPlan::from_tape_args(args)?)
 }

@@ -6,19 +6,19 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapegate_core::tape::Line;
-use tapegate_policy::redact::{self, Redactor, Report, TapeError};
-use tapegate_store::replacement::Replacement;
-use tapegate_store::source::Source;
-use tapegate_store::{OpenError, writer};
+use tapegate_core::tape::TapeLine;
+use tapegate_policy::redact::{self, RedactionReport, Redactor, TapeError};
+use tapegate_store::replacement::ReplacementFile;
+use tapegate_store::tape_source::TapeSource;
+use tapegate_store::{OpenError, tape_writer};
 
-use crate::called;
-use crate::entries::EntryArgs;
+use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
-use crate::output_file::never_stdout;
+use crate::output_file::file_only_parser;
+use crate::program_name;
 use crate::redaction::RedactArgs;
-use crate::talk;
-use crate::views::visible;
+use crate::terminal_output;
+use crate::views::visible_text;
 
 /// Why the tape is not printed.
 const SUMMARY: &str = "a tape may take a second file beside it, so it is not printed; name a file";
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(value_name = "TAPE")]
     tape: PathBuf,
     /// The tape to write
-    #[arg(short, long, value_name = "FILE", value_parser = never_stdout(SUMMARY))]
+    #[arg(short, long, value_name = "FILE", value_parser = file_only_parser(SUMMARY))]
     output: Option<PathBuf>,
     /// Replace the tape itself
     #[arg(long)]
@@ -66,28 +66,29 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     // A pipe can be read only once; its headers are read while it is rewritten.
     let redactor = match args.tape.metadata().is_ok_and(|tape| tape.file_type().is_fifo()) {
         true => redactor,
-        false => for_tape(&args.tape, redactor)?,
+        false => redactor_for_tape(&args.tape, redactor)?,
     };
     let output = args.output.as_ref().unwrap_or(&args.tape);
     let report = rewrite(args, &args.tape, output, &redactor)?;
     let mut skipped = report.skipped_lines;
-    let (beside, beside_output) = (writer::beside(&args.tape), writer::beside(output));
-    if beside.exists() {
-        skipped += rewrite(args, &beside, &beside_output, &redactor)?.skipped_lines;
+    let (anomaly_file, beside_output) =
+        (tape_writer::anomaly_path(&args.tape), tape_writer::anomaly_path(output));
+    if anomaly_file.exists() {
+        skipped += rewrite(args, &anomaly_file, &beside_output, &redactor)?.skipped_lines;
     } else if args.force && beside_output.symlink_metadata().is_ok_and(|there| there.is_file()) {
         // The file beside the overwritten tape would be taken for this tape's.
         let name = beside_output.display();
         fs::remove_file(&beside_output).with_context(|| format!("cannot remove `{name}`"))?;
     }
-    let Report { places, lines_masked, lines, headers, .. } = report;
+    let RedactionReport { places, lines_masked, lines, headers, .. } = report;
     let name = output.display();
     writeln!(out, "{name}: {places} values masked, on {lines_masked} of {lines} lines")?;
     if headers == 0 && lines > 0 {
-        let line = called::command(format!(
+        let line = program_name::command(format!(
             "convert -r {} -o FILE --to thoughtjack",
-            visible::path(&args.tape)
+            visible_text::path(&args.tape)
         ));
-        talk::warn(&format!(
+        terminal_output::warn(&format!(
             "the tape has no header to say how it was redacted, so `replay` cannot match a live \
              request with what was masked; to allow that, redact the output of `{line}`"
         ));
@@ -96,57 +97,68 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 }
 
 /// The redactor for a tape that may already be redacted with other rules and its own key.
-fn for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
+fn redactor_for_tape(path: &Path, redactor: Redactor) -> anyhow::Result<Redactor> {
     let name = path.display();
-    let mut source =
-        Source::open(path, Box::new(|_, _| ())).with_context(|| format!("cannot read `{name}`"))?;
+    let mut source = TapeSource::open(path, Box::new(|_, _| ()))
+        .with_context(|| format!("cannot read `{name}`"))?;
     let Some(Ok(first)) = source.reader.next() else { return Ok(redactor) };
-    let Line::Header(header) = first.entry else { return Ok(redactor) };
-    redactor.joined(&header.extra).map_err(|error| {
+    let TapeLine::Header(header) = first.entry else { return Ok(redactor) };
+    redactor.with_tape_rules(&header.extra).map_err(|error| {
         let failure = Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}"));
         failure.hint("--redact-key-file must name the key that the tape was redacted with").into()
     })
 }
 
 /// Redacts one file into another, or in place.
-fn rewrite(args: &Args, from: &Path, to: &Path, redactor: &Redactor) -> anyhow::Result<Report> {
+fn rewrite(
+    args: &Args,
+    from: &Path,
+    to: &Path,
+    redactor: &Redactor,
+) -> anyhow::Result<RedactionReport> {
     let name = from.display();
-    let source = Source::open(from, talk::progress(from))
+    let source = TapeSource::open(from, terminal_output::progress(from))
         .with_context(|| format!("cannot read `{name}`"))?;
-    let mut tape = Replacement::create(to, args.force || args.in_place).map_err(refused)?;
-    let report = redact::tape(source.reader, &mut tape, redactor).map_err(|error| match error {
-        TapeError::NotATape => {
-            Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}")).into()
-        }
-        error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
-    })?;
+    let mut tape =
+        ReplacementFile::create(to, args.force || args.in_place).map_err(open_failure)?;
+    let report =
+        redact::redact_tape(source.reader, &mut tape, redactor).map_err(|error| match error {
+            TapeError::NotATape => {
+                Failure::new(Exit::Invalid, format!("cannot redact `{name}`: {error}")).into()
+            }
+            error => anyhow::Error::new(error).context(format!("cannot redact `{name}`")),
+        })?;
     // The file beside a tape may be empty.
     if report.lines == 0 && from == args.tape {
-        let words = format!("cannot redact `{name}`: it is not a tape: nothing in it is an entry");
-        return Err(Failure::new(Exit::Invalid, words).into());
+        let message =
+            format!("cannot redact `{name}`: it is not a tape: nothing in it is an entry");
+        return Err(Failure::new(Exit::Invalid, message).into());
     }
     for skipped in &report.skipped {
-        talk::warn(&format!("{name}:{}: left out: {}", skipped.line, skipped.words));
+        terminal_output::warn(&format!(
+            "{name}:{}: left out: {}",
+            skipped.line, skipped.message_text
+        ));
     }
     let more = report.skipped_lines - report.skipped.len() as u64;
     if more > 0 {
-        talk::warn(&format!("{name}: omitted {more} more lines that are not entries"));
+        terminal_output::warn(&format!("{name}: omitted {more} more lines that are not entries"));
     }
     if let Some(bytes) = report.torn_bytes {
         let s = if bytes == 1 { "" } else { "s" };
-        let words = "ends in the middle of an entry";
-        talk::warn(&format!("{name}: {words}; its {bytes} byte{s} are left out"));
+        let message = "ends in the middle of an entry";
+        terminal_output::warn(&format!("{name}: {message}; its {bytes} byte{s} are left out"));
     }
     if args.in_place && !args.force && !report.skipped.is_empty() {
-        let words = format!("`{name}` has lines that are not entries and would be lost");
-        let failure = Failure::new(Exit::Findings, words);
+        let message = format!("`{name}` has lines that are not entries and would be lost");
+        let failure = Failure::new(Exit::Findings, message);
         return Err(failure.hint("write another tape with -o, or pass --force").into());
     }
-    tape.commit().map_err(refused)?;
+    tape.commit().map_err(open_failure)?;
     Ok(report)
 }
 
-fn refused(error: OpenError) -> Failure {
+fn open_failure(error: OpenError) -> Failure {
     let failure = Failure::new(Exit::Io, &error);
     match error.hint() {
         Some(hint) => failure.hint(hint),

@@ -1,10 +1,10 @@
 //! `tapegate replay`: plays a tape as an MCP server.
 
 mod args;
-mod copy;
 mod plan;
+mod reporter;
 mod session;
-mod telling;
+mod tape_copy;
 
 pub(crate) use args::Args;
 
@@ -12,5 +12,5 @@ use crate::exit::Exit;
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     args.entries.apply();
-    session::run(plan::Plan::new(args)?)
+    session::run(plan::ReplayPlan::new(args)?)
 }

@@ -1,9 +1,9 @@
 //! `tapegate serve`: runs a scenario as an MCP server.
 
 mod args;
-mod danger;
+mod dangerous_features;
 mod library;
-mod listing;
+mod library_list;
 mod observer;
 mod plan;
 mod session;
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     if args.list {
-        return listing::print(args.format.unwrap_or(args::Format::Text), out);
+        return library_list::print(args.format.unwrap_or(args::ServeFormat::Text), out);
     }
-    session::run(plan::Plan::new(args)?)
+    session::run(plan::ServePlan::new(args)?)
 }

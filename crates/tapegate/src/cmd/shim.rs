@@ -1,29 +1,29 @@
 //! `tapegate shim`: enforces a policy between an agent and its server.
 
-mod absent;
 mod args;
-mod desk;
-mod guard;
-mod heard;
-mod joined;
+mod counters;
+mod file_approvals;
+mod hub_session;
 mod journal;
-mod misuse;
 mod plan;
-mod refusal;
 pub(crate) mod reload;
-pub(crate) mod rulebook;
 mod session;
-mod settings_faults;
-mod tally;
+mod settings_errors;
+pub(crate) mod shim_policy;
+mod shim_session;
+mod start_failure;
+mod start_refusal;
 mod tapes;
+mod traffic_monitor;
+mod usage_error;
 
 pub(crate) use args::Args;
-pub(crate) use misuse::answer_misuse;
+pub(crate) use usage_error::answer_usage_error;
 
 use crate::exit::Exit;
-use plan::Plan;
+use plan::ShimPlan;
 
 /// Runs `tapegate shim`.
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
-    session::run(Plan::new(args)?)
+    session::run(ShimPlan::new(args)?)
 }

@@ -2,23 +2,23 @@
 
 mod decisions;
 mod filter;
-mod follow;
+mod live_tape;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use tapegate_core::tape::timeline::{Row, RowKind, Timeline, TimelineOptions};
+use tapegate_core::tape::timeline::{RowKind, Timeline, TimelineOptions, TimelineRow};
 
-use crate::entries::EntryArgs;
+use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
-use crate::reading::{self, tape_name};
 use crate::screen::{self, ScreenArgs};
+use crate::tape_rows::{self, tape_name};
 use crate::views::json_list::JsonList;
 use crate::views::timeline::TimelineView;
 use crate::views::timeline_json;
-use crate::zone::Zone;
-use decisions::Decisions;
-use filter::{Filter, FilterArgs};
+use crate::zone::TimeZone;
+use decisions::TapeDecisions;
+use filter::{RowFilter, RowFilterArgs};
 
 /// Show a tape as a timeline: requests, their results, and how long they took
 ///
@@ -51,10 +51,10 @@ pub(crate) struct Args {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    filter: FilterArgs,
+    filter: RowFilterArgs,
     /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ShowFormat,
     /// The state folder with the activity log [default: the one of the tape, or of the project]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ShowFormat {
     Text,
     Json,
     Jsonl,
@@ -82,16 +82,16 @@ const OUT_BYTES: usize = 64 * 1024;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    misuse(args)?;
-    let zone = Zone::ours();
-    let mut pager = match args.follow || args.format != Format::Text {
-        true => args.screen.clone().unpaged().pager(out),
+    check_arguments(args)?;
+    let zone = TimeZone::system();
+    let mut pager = match args.follow || args.format != ShowFormat::Text {
+        true => args.screen.clone().without_pager().pager(out),
         false => args.screen.pager(out),
     };
     let mut buffered = BufWriter::with_capacity(OUT_BYTES, &mut pager);
     let mut list = match args.format {
-        Format::Json => JsonList::document(&mut buffered),
-        Format::Text | Format::Jsonl => JsonList::lines(&mut buffered),
+        ShowFormat::Json => JsonList::document(&mut buffered),
+        ShowFormat::Text | ShowFormat::Jsonl => JsonList::lines(&mut buffered),
     };
     let view = TimelineView {
         zone: &zone,
@@ -102,20 +102,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     };
     let filter = args.filter.filter()?;
     for path in &args.tapes {
-        let mut printer = Printer {
+        let mut printer = RowPrinter {
             args,
             tape: tape_name(path),
             filter: &filter,
-            decisions: Decisions::open(path, args.state.as_deref())?,
-            heading: Heading::Due(None),
+            decisions: TapeDecisions::open(path, args.state.as_deref())?,
+            heading: HeadingState::Due(None),
             out: &mut list,
             view: TimelineView { day: String::new(), ..view_of(&view) },
         };
         match args.follow {
-            true => follow::run(path, args.timeline()?, &mut printer)?,
+            true => live_tape::run(path, args.timeline()?, &mut printer)?,
             false => {
-                reading::read(path, args.timeline()?, &mut |row| printer.row(row))?;
-                printer.end()?;
+                tape_rows::read(path, args.timeline()?, &mut |row| printer.row(row))?;
+                printer.finish()?;
             }
         }
     }
@@ -128,21 +128,21 @@ fn view_of<'z>(view: &TimelineView<'z>) -> TimelineView<'z> {
     TimelineView { day: String::new(), ..*view }
 }
 
-fn misuse(args: &Args) -> Result<(), Failure> {
+fn check_arguments(args: &Args) -> Result<(), Failure> {
     let is_input = args.tapes.iter().any(|tape| tape.as_os_str() == "-");
-    let (words, hint) = match () {
+    let (message, hint) = match () {
         () if args.follow && args.tapes.len() > 1 => {
             ("--follow takes one tape", "name the one that is being written")
         }
         () if args.follow && is_input => {
             ("--follow takes a file", "standard input is read to its end anyway")
         }
-        () if args.follow && args.format == Format::Json => {
+        () if args.follow && args.format == ShowFormat::Json => {
             ("--format json is one document, which --follow never completes", "pass --format jsonl")
         }
         () => return Ok(()),
     };
-    Err(Failure::new(Exit::Usage, words).hint(hint))
+    Err(Failure::new(Exit::Usage, message).hint(hint))
 }
 
 impl Args {
@@ -151,52 +151,52 @@ impl Args {
             rows_max: ROWS_MAX,
             bytes_max: BYTES_MAX,
             chars_max: CHARS_MAX,
-            whole: self.full || self.format != Format::Text,
-            wanted: self.filter.wanted()?,
+            whole: self.full || self.format != ShowFormat::Text,
+            wanted: self.filter.build_search()?,
         }))
     }
 }
 
 /// The heading above the rows of a tape.
-enum Heading {
+enum HeadingState {
     /// Not printed yet, with the header of the recording if it has been read.
-    Due(Option<Box<Row>>),
+    Due(Option<Box<TimelineRow>>),
     Printed,
 }
 
 /// Prints rows.
-struct Printer<'p, 'o> {
+struct RowPrinter<'p, 'o> {
     args: &'p Args,
     tape: String,
-    filter: &'p Filter,
-    decisions: Decisions,
-    heading: Heading,
+    filter: &'p RowFilter,
+    decisions: TapeDecisions,
+    heading: HeadingState,
     out: &'p mut JsonList<'o>,
     view: TimelineView<'p>,
 }
 
-impl Printer<'_, '_> {
-    fn row(&mut self, row: Row) -> io::Result<()> {
+impl RowPrinter<'_, '_> {
+    fn row(&mut self, row: TimelineRow) -> io::Result<()> {
         self.decisions.advance();
-        let is_text = self.args.format == Format::Text;
+        let is_text = self.args.format == ShowFormat::Text;
         // The first header is part of the heading.
-        if let (Heading::Due(begin @ None), RowKind::Begin { .. }, true) =
+        if let (HeadingState::Due(begin @ None), RowKind::Begin { .. }, true) =
             (&mut self.heading, &row.kind, is_text)
         {
             *begin = Some(Box::new(row));
             return Ok(());
         }
-        let decided = |row: &Row| self.decisions.of(row);
-        let is_whole = self.filter.passes(&row, &decided);
-        let keep = |child: &Row| is_whole || self.filter.passes(child, &decided);
+        let decided = |row: &TimelineRow| self.decisions.decision_of(row);
+        let is_whole = self.filter.matches(&row, &decided);
+        let keep = |child: &TimelineRow| is_whole || self.filter.matches(child, &decided);
         if !is_whole && !row.children.iter().any(keep) {
             return Ok(());
         }
         let text = match is_text {
             true => {
-                let heading = match std::mem::replace(&mut self.heading, Heading::Printed) {
-                    Heading::Due(begin) => self.view.heading(&self.tape, begin.as_deref()),
-                    Heading::Printed => String::new(),
+                let heading = match std::mem::replace(&mut self.heading, HeadingState::Printed) {
+                    HeadingState::Due(begin) => self.view.heading(&self.tape, begin.as_deref()),
+                    HeadingState::Printed => String::new(),
                 };
                 format!("{heading}{}", self.view.row(&row, &decided, &keep)).into_bytes()
             }
@@ -206,14 +206,16 @@ impl Printer<'_, '_> {
     }
 
     /// Reports that there was nothing to print.
-    fn end(&mut self) -> io::Result<()> {
-        if self.args.format != Format::Text {
+    fn finish(&mut self) -> io::Result<()> {
+        if self.args.format != ShowFormat::Text {
             return Ok(());
         }
-        if let Heading::Due(begin) = std::mem::replace(&mut self.heading, Heading::Printed) {
+        if let HeadingState::Due(begin) =
+            std::mem::replace(&mut self.heading, HeadingState::Printed)
+        {
             let heading = self.view.heading(&self.tape, begin.as_deref());
-            let words = if self.filter.is_set() { "nothing that matches" } else { "no messages" };
-            self.out.write_all(format!("{heading}{words}\n").as_bytes())?;
+            let message = if self.filter.is_set() { "nothing that matches" } else { "no messages" };
+            self.out.write_all(format!("{heading}{message}\n").as_bytes())?;
         }
         Ok(())
     }

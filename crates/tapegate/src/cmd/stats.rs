@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use tapegate_core::tape::stats::Stats;
+use tapegate_core::tape::stats::TapeStats;
 use tapegate_core::tape::timeline::{Timeline, TimelineOptions};
 
-use crate::entries::EntryArgs;
+use crate::entry_limit::EntryArgs;
 use crate::exit::Exit;
-use crate::reading::{self, tape_name};
 use crate::screen::{self, ScreenArgs};
+use crate::tape_rows::{self, tape_name};
 use crate::views::stats as view;
-use crate::zone::Zone;
+use crate::zone::TimeZone;
 
 /// Count the calls on tapes by tool, with latencies, bytes and errors
 ///
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     tapes: Vec<PathBuf>,
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: StatsFormat,
     #[command(flatten)]
     entries: EntryArgs,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum StatsFormat {
     Text,
     Json,
 }
@@ -49,7 +49,7 @@ const NAME_CHARS_MAX: usize = 200;
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    let mut stats = Stats::default();
+    let mut stats = TapeStats::default();
     for path in &args.tapes {
         let timeline = Timeline::new(TimelineOptions {
             rows_max: 0,
@@ -58,19 +58,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             whole: false,
             wanted: None,
         });
-        reading::read(path, timeline, &mut |row| {
+        tape_rows::read(path, timeline, &mut |row| {
             stats.row(&row);
             Ok(())
         })?;
     }
     match args.format {
-        Format::Text => {
+        StatsFormat::Text => {
             let palette = args.screen.palette();
-            let (zone, columns) = (Zone::ours(), screen::columns());
+            let (zone, columns) = (TimeZone::system(), screen::columns());
             let text = view::text(&stats, args.tapes.len(), &zone, palette, columns);
             args.screen.pager(out).write_all(text.as_bytes())?;
         }
-        Format::Json => {
+        StatsFormat::Json => {
             let names: Vec<String> = args.tapes.iter().map(|path| tape_name(path)).collect();
             out.write_all(&view::json(&stats, &names))?;
         }

@@ -7,24 +7,24 @@ use std::io::Write;
 
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::Mask;
-use tapegate_core::verifier::Options;
+use tapegate_core::verifier::VerifierOptions;
 
 pub(crate) use args::Args;
 
 use crate::exit::{Exit, Failure};
 use crate::verbosity;
-use crate::{loading, reporting};
+use crate::{report_files, tape_loader};
 
 pub(crate) fn run(args: Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    let upstream = args.upstream.wanted("to verify")?.link(args.upstream.headers());
-    reporting::look_for_places(&args.report, &args.recording, "tape")?;
+    let upstream = args.upstream.required("to verify")?.link(args.upstream.headers());
+    report_files::check_report_paths(&args.report, &args.recording, "tape")?;
     let signer = Signer::default();
-    let tape = loading::load(&args.recording, &signer, verbosity::is_quiet())?;
+    let tape = tape_loader::load(&args.recording, &signer, verbosity::is_quiet())?;
     let redactor =
-        loading::redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
-    upstream.look_for().map_err(|error| Failure::new(session::exit_of(&error), error))?;
-    let options = Options {
+        tape_loader::redactor(&tape.index, args.redact_key_file.clone(), verbosity::is_quiet())?;
+    upstream.check_reachable().map_err(|error| Failure::new(session::exit_of(&error), error))?;
+    let options = VerifierOptions {
         calls: args.calls.into(),
         ignored: args.ignore.clone(),
         shape_only: args.schema_only,

@@ -6,7 +6,7 @@
 
 mod runners;
 
-use crate::upstream::Upstream;
+use crate::upstream::UpstreamTarget;
 use runners::{NAMING, is_runner, takes_value};
 
 /// File and folder names that many servers share.
@@ -64,13 +64,13 @@ const DEPTH_MAX: usize = 4;
 
 /// The default id of a server: its package or program, or its host. It consists of letters, digits,
 /// `.`, `_` and `-`, like the ids in a policy.
-pub(crate) fn server_id(upstream: &Upstream) -> String {
+pub(crate) fn server_id(upstream: &UpstreamTarget) -> String {
     let word = match upstream {
-        Upstream::Command(argv) => {
+        UpstreamTarget::Command(argv) => {
             let words: Vec<&str> = argv.iter().map(String::as_str).collect();
             program(&words, 0)
         }
-        Upstream::Http(url) => host(url).to_owned(),
+        UpstreamTarget::Http(url) => host(url).to_owned(),
     };
     id_from(&word).unwrap_or_else(|| "server".to_owned())
 }
@@ -88,7 +88,7 @@ fn program(argv: &[&str], depth: usize) -> String {
     let Some((&first, rest)) = argv.split_first() else { return String::new() };
     let runner = stem(last(first)).to_ascii_lowercase();
     if !is_runner(&runner) {
-        return telling(first, None);
+        return distinctive_part(first, None);
     }
     argument(&runner, rest, depth).unwrap_or_else(|| stem(last(first)).to_owned())
 }
@@ -106,7 +106,7 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
         let value = attached.or_else(|| words.get(at).copied());
         let is_command = flag == "-c" && matches!(runner, "sh" | "bash" | "zsh" | "dash");
         if is_command && depth < DEPTH_MAX {
-            return value.and_then(|script| within(script, depth));
+            return value.and_then(|script| server_in_script(script, depth));
         }
         match (runner.starts_with("py"), flag) {
             (true, "-m") => return value.map(module),
@@ -119,7 +119,7 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
             at += usize::from(attached.is_none());
             let is_folder = ["--directory", "--project", "--prefix", "-C", "--dir", "--cwd"];
             match value {
-                Some(value) if names => return Some(telling(value, folder)),
+                Some(value) if names => return Some(distinctive_part(value, folder)),
                 Some(value) if is_folder.contains(&flag) => folder = Some(value),
                 _ => {}
             }
@@ -139,16 +139,16 @@ fn argument(runner: &str, words: &[&str], depth: usize) -> Option<String> {
         }
         return Some(match runner {
             "java" => module(word),
-            _ => telling(word, folder),
+            _ => distinctive_part(word, folder),
         });
     }
     folder
-        .map(|folder| telling(folder, None))
+        .map(|folder| distinctive_part(folder, None))
         .filter(|_| matches!(runner, "cargo" | "uv" | "dotnet"))
 }
 
 /// The identifying word of a shell command, from its last simple command.
-fn within(script: &str, depth: usize) -> Option<String> {
+fn server_in_script(script: &str, depth: usize) -> Option<String> {
     let last = script.split(['&', ';', '|', '\n']).map(str::trim).rfind(|part| !part.is_empty())?;
     let words = last.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
     let words: Vec<&str> = words
@@ -158,7 +158,7 @@ fn within(script: &str, depth: usize) -> Option<String> {
 }
 
 /// The identifying part of a path, package or image. `folder` is the base of a relative path.
-fn telling(word: &str, folder: Option<&str>) -> String {
+fn distinctive_part(word: &str, folder: Option<&str>) -> String {
     let word = package(word);
     let parts: Vec<&str> = split(word).collect();
     // The package comes right after the last folder of packages.

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use tapegate_store::user_state::ProjectStates;
 
-use super::{CONFIG_NAMES, Surroundings, is_trusted};
+use super::{CONFIG_NAMES, SearchContext, is_trusted};
 use crate::exit::Failure;
-use crate::talk;
+use crate::terminal_output;
 
 /// The folder in a project that holds its state.
 pub(crate) const STATE_NAME: &str = ".tapegate";
@@ -34,7 +34,7 @@ pub(crate) struct StateChoice {
     unused: Option<PathBuf>,
 }
 
-impl Surroundings<'_> {
+impl SearchContext<'_> {
     /// The state folder, which may not exist yet; `config` is the policy named on the command line.
     pub(crate) fn state_folder(&self, config: Option<&Path>) -> Result<PathBuf, Failure> {
         self.state_folder_of(&self.project_folder(config))
@@ -56,10 +56,10 @@ impl Surroundings<'_> {
     fn state_choice(&self, folder: &Path) -> Result<StateChoice, Failure> {
         let chosen = |folder: PathBuf, project: &Path| StateChoice {
             project: Some(project.to_owned()),
-            ..StateChoice::named(folder)
+            ..StateChoice::from_path(folder)
         };
         if let Some(home) = self.first(&["TAPEGATE_HOME"]) {
-            return Ok(StateChoice::named(self.folder.join(home)));
+            return Ok(StateChoice::from_path(self.folder.join(home)));
         }
         let user_state = self.user_state_dir();
         let states = user_state.as_ref().ok().map(|folder| ProjectStates::new(folder));
@@ -99,7 +99,7 @@ impl Surroundings<'_> {
         }
         let choice = match bare {
             Some((project, own)) => chosen(own, project),
-            None => user_state.map(StateChoice::named)?,
+            None => user_state.map(StateChoice::from_path)?,
         };
         Ok(StateChoice { gone, ..choice })
     }
@@ -133,7 +133,7 @@ impl Surroundings<'_> {
         {
             let state = project.join(STATE_NAME);
             if let Err(error) = ProjectStates::new(&user_state).put(project, &state) {
-                talk::warn(&format!("cannot use `{}`: {error}", state.display()));
+                terminal_output::warn(&format!("cannot use `{}`: {error}", state.display()));
             }
         }
     }
@@ -158,14 +158,14 @@ impl Surroundings<'_> {
 
 impl StateChoice {
     /// A folder that was named explicitly.
-    pub(crate) fn named(folder: PathBuf) -> Self {
+    pub(crate) fn from_path(folder: PathBuf) -> Self {
         let (is_remembered, former) = (false, Vec::new());
         Self { folder, project: None, is_remembered, former, gone: None, unused: None }
     }
 
     /// Warnings about folders that are not used.
-    pub(crate) fn warnings(&self, around: &Surroundings<'_>) -> Vec<String> {
-        self.gone_warning().into_iter().chain(self.unused_warning(around)).collect()
+    pub(crate) fn warnings(&self, search: &SearchContext<'_>) -> Vec<String> {
+        self.gone_warning().into_iter().chain(self.unused_warning(search)).collect()
     }
 
     /// Warns that the log of earlier sessions is no longer where it was.
@@ -181,9 +181,9 @@ impl StateChoice {
     }
 
     /// Warns of a `.tapegate` folder that is not used.
-    pub(crate) fn unused_warning(&self, around: &Surroundings<'_>) -> Option<String> {
+    pub(crate) fn unused_warning(&self, search: &SearchContext<'_>) -> Option<String> {
         let (unused, project) = (self.unused.as_ref()?, self.project.as_ref()?);
-        let note = ProjectStates::new(&around.user_state_dir().ok()?).path_of(project);
+        let note = ProjectStates::new(&search.user_state_dir().ok()?).path_of(project);
         Some(format!(
             "`{}` is not used: the state of this project is in `{}`, as before that folder was \
              created. If you created the folder, remove `{}`, which remembers the old place",

@@ -7,8 +7,8 @@ use std::path::Path;
 use tapegate_policy::model::Profile;
 use tempfile::TempDir;
 
-use super::{ProfileWord, Surroundings, server_id};
-use crate::upstream::Upstream;
+use super::{ProfileArg, SearchContext, server_id};
+use crate::upstream::UpstreamTarget;
 
 /// A folder with an empty folder `a/b` in it.
 fn project() -> TempDir {
@@ -18,17 +18,17 @@ fn project() -> TempDir {
 }
 
 /// Runs `ask` in `a/b` with these variables.
-fn inside<T>(top: &Path, set: &[(&str, &str)], ask: impl Fn(&Surroundings<'_>) -> T) -> T {
+fn inside<T>(top: &Path, set: &[(&str, &str)], ask: impl Fn(&SearchContext<'_>) -> T) -> T {
     let find = |name: &str| set.iter().find(|(known, _)| *known == name);
     let variable = |name: &str| find(name).map(|(_, value)| OsString::from(value));
-    ask(&Surroundings { folder: top.join("a/b"), variable: &variable })
+    ask(&SearchContext { folder: top.join("a/b"), variable: &variable })
 }
 
 #[test]
 fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
     let top = project();
     let config = |set: &[(&str, &str)]| {
-        inside(top.path(), set, |around| around.config(None).expect("nothing is amiss"))
+        inside(top.path(), set, |search| search.config(None).expect("nothing is amiss"))
     };
     let write = |name: &str| {
         fs::write(top.path().join(name), "schema: 1\n").expect("a file");
@@ -45,7 +45,7 @@ fn the_nearest_config_is_taken_and_ours_before_the_other_name() {
     assert_eq!(config(&[theirs]), Some(top.path().join("a/b/t.yaml")));
     let ours = ("TAPEGATE_CONFIG", "/o.yaml");
     assert_eq!(config(&[theirs, ours]), Some("/o.yaml".into()));
-    let flag = inside(top.path(), &[ours], |around| around.config(Some(Path::new("f.yaml"))));
+    let flag = inside(top.path(), &[ours], |search| search.config(Some(Path::new("f.yaml"))));
     assert_eq!(flag.expect("nothing is amiss"), Some(top.path().join("a/b/f.yaml")));
 }
 
@@ -61,7 +61,7 @@ fn where_a_project_has_no_policy_the_user_s_own_governs() {
     let (home, xdg) = (top.path().join("home"), top.path().join("xdg"));
     let (home, xdg) = (home.display().to_string(), xdg.display().to_string());
     let config = |set: &[(&str, &str)]| {
-        inside(top.path(), set, |around| around.config(None).expect("nothing is amiss"))
+        inside(top.path(), set, |search| search.config(None).expect("nothing is amiss"))
     };
     let in_home = write("home/.config/tapegate/tapegate.yaml");
     assert_eq!(config(&[]), None);
@@ -80,7 +80,9 @@ fn a_policy_is_required_by_flag_or_variable_and_an_odd_value_is_an_error() {
     let top = project();
     let required = |value: &str, flag| {
         let set = [("TAPEGATE_REQUIRE_POLICY", value)];
-        inside(top.path(), &set, |around| around.policy_required(flag).map_err(|error| error.words))
+        inside(top.path(), &set, |search| {
+            search.policy_required(flag).map_err(|error| error.message)
+        })
     };
     for value in ["1", "true", "YES"] {
         assert_eq!(required(value, false), Ok(true), "{value}");
@@ -97,10 +99,10 @@ fn a_config_that_is_there_but_cannot_be_read_is_not_passed_over() {
     let top = project();
     fs::write(top.path().join("tapegate.yaml"), "schema: 1\n").expect("a file");
     let near = top.path().join("a/tapegate.yaml");
-    let config = || inside(top.path(), &[], |around| around.config(None));
+    let config = || inside(top.path(), &[], |search| search.config(None));
     std::os::unix::fs::symlink("nowhere", &near).expect("a link");
-    let words = config().expect_err("it leads nowhere").to_string();
-    assert!(words.ends_with("a/tapegate.yaml` as a policy: it is a dangling link"), "{words}");
+    let message = config().expect_err("it leads nowhere").to_string();
+    assert!(message.ends_with("a/tapegate.yaml` as a policy: it is a dangling link"), "{message}");
     fs::remove_file(&near).expect("no link");
     fs::create_dir(&near).expect("a folder");
     assert!(config().is_err());
@@ -113,9 +115,9 @@ fn a_variable_that_is_empty_is_not_set() {
     let top = project();
     let home = top.path().join("home").display().to_string();
     let set = [("TAPEGATE_HOME", ""), ("TAPEGATE_PROFILE", ""), ("HOME", home.as_str())];
-    inside(top.path(), &set, |around| {
-        assert_eq!(around.profile(None).expect("none"), None);
-        let folder = around.state_folder(None).expect("a folder");
+    inside(top.path(), &set, |search| {
+        assert_eq!(search.profile(None).expect("none"), None);
+        let folder = search.state_folder(None).expect("a folder");
         assert_eq!(folder, top.path().join("home/.local/state/tapegate"));
     });
 }
@@ -124,7 +126,7 @@ fn a_variable_that_is_empty_is_not_set() {
 fn the_state_folder_is_the_named_one_the_project_s_or_the_user_s() {
     let top = project();
     let state = |set: &[(&str, &str)]| {
-        inside(top.path(), set, |around| around.state_folder(None).map_err(|error| error.words))
+        inside(top.path(), set, |search| search.state_folder(None).map_err(|error| error.message))
     };
     assert!(state(&[]).expect_err("no home").contains("HOME is not set"));
     let xdg = [("XDG_STATE_HOME", "/x"), ("HOME", "/h")];
@@ -149,14 +151,14 @@ fn a_state_folder_that_is_gone_is_told_until_another_one_is_remembered() {
     fs::create_dir_all(&home).expect("a folder");
     fs::create_dir(&state).expect("a folder");
     let home = home.display().to_string();
-    inside(top.path(), &[("HOME", &*home)], |around| {
-        let gone = || around.chosen_state(None).expect("a choice").gone_warning();
+    inside(top.path(), &[("HOME", &*home)], |search| {
+        let gone = || search.chosen_state(None).expect("a choice").gone_warning();
         assert_eq!(gone(), None);
-        around.use_project_state(top.path());
+        search.use_project_state(top.path());
         assert_eq!(gone(), None);
         fs::rename(&state, top.path().join("elsewhere")).expect("moved");
-        assert!(gone().is_some_and(|words| words.contains(&state.display().to_string())));
-        around.remember_state(None, None);
+        assert!(gone().is_some_and(|message| message.contains(&state.display().to_string())));
+        search.remember_state(None, None);
         assert_eq!(gone(), None);
     });
 }
@@ -173,7 +175,7 @@ fn the_state_folder_is_that_of_the_project_whose_policy_is_named() {
     let state = |set: &[(&str, &str)], named: Option<&str>| {
         let config = top.path().join("config").display().to_string();
         let set = [&[("HOME", "/h"), ("XDG_CONFIG_HOME", &*config)], set].concat();
-        inside(top.path(), &set, |around| around.state_folder(named.map(Path::new)).expect("one"))
+        inside(top.path(), &set, |search| search.state_folder(named.map(Path::new)).expect("one"))
     };
     let policy = other.join("tapegate.yaml").display().to_string();
     let resolved = other.canonicalize().expect("a folder").join(".tapegate");
@@ -193,14 +195,14 @@ fn the_state_folder_is_that_of_the_project_whose_policy_is_named() {
 fn a_profile_is_named_by_flag_then_by_variable_and_a_misspelt_one_is_an_error() {
     let top = project();
     let profile = |set: &[(&str, &str)], flag| {
-        inside(top.path(), set, |around| around.profile(flag).map_err(|error| error.words))
+        inside(top.path(), set, |search| search.profile(flag).map_err(|error| error.message))
     };
     let (ours, theirs) = ("TAPEGATE_PROFILE", "THOUGHTGATE_PROFILE");
     assert_eq!(profile(&[], None), Ok(None));
     assert_eq!(profile(&[(theirs, "development")], None), Ok(Some(Profile::Development)));
     let both = [(theirs, "development"), (ours, "production")];
     assert_eq!(profile(&both, None), Ok(Some(Profile::Production)));
-    let flag = Some(ProfileWord::Development);
+    let flag = Some(ProfileArg::Development);
     assert_eq!(profile(&[(ours, "production")], flag), Ok(Some(Profile::Development)));
     let misspelt = profile(&[(ours, "prodution")], None).expect_err("no profile");
     assert!(misspelt.contains("`prodution`"), "{misspelt}");
@@ -269,13 +271,13 @@ fn a_server_without_a_name_is_named_after_its_package_program_or_host() {
     ];
     for (line, id) in cases {
         let argv = line.split(' ').map(str::to_owned).collect();
-        assert_eq!(server_id(&Upstream::Command(argv)), id, "{line}");
+        assert_eq!(server_id(&UpstreamTarget::Command(argv)), id, "{line}");
     }
     let shell = ["sh", "-c", "cd /srv && A=b exec npx -y \"@scope/files\" /tmp"];
     let argv = shell.map(str::to_owned).to_vec();
-    assert_eq!(server_id(&Upstream::Command(argv)), "files");
+    assert_eq!(server_id(&UpstreamTarget::Command(argv)), "files");
     let url = "https://user:secret@mcp.example.com:8443/mcp?x=1";
-    assert_eq!(server_id(&Upstream::Http(url.to_owned())), "mcp.example.com-8443");
+    assert_eq!(server_id(&UpstreamTarget::Http(url.to_owned())), "mcp.example.com-8443");
 }
 
 #[test]
@@ -311,7 +313,7 @@ fn any_command_line_makes_an_id() {
         for second in odd {
             for runner in ["npx", "sh", "docker", "python", ""] {
                 let argv = [runner, first, second].map(str::to_owned).to_vec();
-                let id = server_id(&Upstream::Command(argv));
+                let id = server_id(&UpstreamTarget::Command(argv));
                 assert!(!id.is_empty() && id.chars().all(fits), "{runner} {first} {second}: {id}");
             }
         }
@@ -323,17 +325,17 @@ fn the_user_s_own_state_is_outside_the_project_and_said_to_be_exposed_if_not() {
     let top = project();
     fs::create_dir(top.path().join(".tapegate")).expect("a folder");
     let home = top.path().join("home").display().to_string();
-    inside(top.path(), &[("HOME", &home)], |around| {
-        let dir = around.user_state_dir().expect("a folder");
+    inside(top.path(), &[("HOME", &home)], |search| {
+        let dir = search.user_state_dir().expect("a folder");
         assert_eq!(dir, top.path().join("home/.local/state/tapegate"));
-        assert_eq!(around.exposed_user_state(&top.path().join("a")), None);
+        assert_eq!(search.user_state_warning(&top.path().join("a")), None);
     });
-    inside(top.path(), &[("HOME", &home), ("TAPEGATE_HOME", "x")], |around| {
-        assert_eq!(around.user_state_dir().expect("a folder"), top.path().join("a/b/x"));
-        let words = around.exposed_user_state(&top.path().join("a")).expect("a warning");
+    inside(top.path(), &[("HOME", &home), ("TAPEGATE_HOME", "x")], |search| {
+        assert_eq!(search.user_state_dir().expect("a folder"), top.path().join("a/b/x"));
+        let words = search.user_state_warning(&top.path().join("a")).expect("a warning");
         assert!(words.contains("lies inside the project"), "{words}");
-        assert_eq!(around.exposed_user_state(&top.path().join("a/c")), None);
+        assert_eq!(search.user_state_warning(&top.path().join("a/c")), None);
         // With the home folder as the project, there is no better place.
-        assert_eq!(around.exposed_user_state(top.path()), None);
+        assert_eq!(search.user_state_warning(top.path()), None);
     });
 }

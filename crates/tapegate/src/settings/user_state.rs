@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use tapegate_store::user_state::{PrivateDir, ProjectKey, UserStateError};
 
-use super::Surroundings;
+use super::SearchContext;
 use crate::exit::{Exit, Failure};
 
-impl Surroundings<'_> {
+impl SearchContext<'_> {
     /// The user's state folder, which need not exist yet: `$TAPEGATE_HOME`, else
     /// `$XDG_STATE_HOME/tapegate`, else `~/.local/state/tapegate`.
     pub(crate) fn user_state_dir(&self) -> Result<PathBuf, Failure> {
@@ -29,13 +29,13 @@ impl Surroundings<'_> {
     /// Warns if the user's state folder is inside the project, where an agent may be able to write
     /// it. Does not warn if the project contains the whole home folder: there is no better place in
     /// it.
-    pub(crate) fn exposed_user_state(&self, project: &Path) -> Option<String> {
+    pub(crate) fn user_state_warning(&self, project: &Path) -> Option<String> {
         let user_state = self.user_state_dir().ok()?;
         self.is_inside(&user_state, project).then(|| {
             format!(
                 "the user state folder `{}` lies inside the project: an agent that can write the \
                  project's files can forge approvals and accepted policies; point TAPEGATE_HOME elsewhere",
-                resolved(&user_state).display()
+                resolve(&user_state).display()
             )
         })
     }
@@ -58,8 +58,8 @@ impl Surroundings<'_> {
 
     /// Warns if a token file is in the folder that the hub was started in, where an agent may be
     /// able to read it. `flag` is the flag that names another place.
-    pub(crate) fn exposed_token(&self, token_file: &Path, flag: &str) -> Option<String> {
-        let folder = resolved(token_file.parent()?);
+    pub(crate) fn token_warning(&self, token_file: &Path, flag: &str) -> Option<String> {
+        let folder = resolve(token_file.parent()?);
         self.is_inside(&folder, &self.folder).then(|| {
             format!(
                 "the token file `{}` lies inside the project: an agent that can read the project's \
@@ -70,23 +70,23 @@ impl Surroundings<'_> {
     }
 
     fn is_inside(&self, path: &Path, project: &Path) -> bool {
-        let project = resolved(project);
-        let home = self.first(&["HOME"]).map(|home| resolved(Path::new(&home)));
+        let project = resolve(project);
+        let home = self.first(&["HOME"]).map(|home| resolve(Path::new(&home)));
         let holds_home = home.is_some_and(|home| home.starts_with(&project));
-        resolved(path).starts_with(&project) && !holds_home
+        resolve(path).starts_with(&project) && !holds_home
     }
 }
 
-fn resolved(path: &Path) -> PathBuf {
+fn resolve(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The user's state folder, from this process's environment.
 pub(crate) fn user_state_dir() -> Result<PathBuf, Failure> {
-    let around = Surroundings::ours().map_err(|error| {
+    let search = SearchContext::current().map_err(|error| {
         Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))
     })?;
-    around.user_state_dir()
+    search.user_state_dir()
 }
 
 /// Opens the private folder of the project with this state folder, and creates it if needed.

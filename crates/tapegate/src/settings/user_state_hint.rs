@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use tapegate_store::user_state::hint;
 
-use super::Surroundings;
+use super::SearchContext;
 use super::state_folder::{STATE_NAME, is_project_state};
-use crate::talk;
-use crate::views::visible;
+use crate::terminal_output;
+use crate::views::visible_text;
 
-impl Surroundings<'_> {
+impl SearchContext<'_> {
     /// Where a note about the user state folder may be: in the state folder, and in the project's
     /// own even if `TAPEGATE_HOME` names another. The user's own folder needs no note about itself.
     fn note_folders(&self, state_folder: &Path) -> Vec<PathBuf> {
@@ -29,7 +29,7 @@ impl Surroundings<'_> {
     pub(crate) fn note_user_state(&self, state_folder: &Path) {
         let Ok(user_state) = self.user_state_dir() else { return };
         for folder in self.note_folders(state_folder) {
-            hint::note(&folder, &user_state).ok();
+            hint::record_user_state(&folder, &user_state).ok();
         }
     }
 
@@ -38,7 +38,7 @@ impl Surroundings<'_> {
         let ours = self.user_state_dir().ok()?;
         let folders = self.note_folders(state_folder);
         let (folder, theirs) = folders.iter().find_map(|folder| {
-            let other = hint::others(folder, &ours).into_iter().next()?;
+            let other = hint::other_user_states(folder, &ours).into_iter().next()?;
             Some((folder, other))
         })?;
         Some(format!(
@@ -46,7 +46,7 @@ impl Surroundings<'_> {
              decisions made here do not reach it, and its requests are not shown here. Set HOME, \
              XDG_STATE_HOME and TAPEGATE_HOME alike in both places (the `env` of the server in the \
              client's config). `{}/user-state` says so, which an agent can write: make sure of it",
-            visible::inline(&theirs.to_string_lossy(), 300),
+            visible_text::inline(&theirs.to_string_lossy(), 300),
             ours.display(),
             folder.display()
         ))
@@ -54,6 +54,9 @@ impl Surroundings<'_> {
 }
 
 /// Warns if decisions made in this terminal would not reach the project's shims.
-pub(crate) fn warn_of_difference(around: &Surroundings<'_>, state_folder: &Path) {
-    around.differing_user_state(state_folder).iter().for_each(|words| talk::warn(words));
+pub(crate) fn warn_of_difference(search: &SearchContext<'_>, state_folder: &Path) {
+    search
+        .differing_user_state(state_folder)
+        .iter()
+        .for_each(|message| terminal_output::warn(message));
 }

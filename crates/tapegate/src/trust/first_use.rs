@@ -9,43 +9,46 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tapegate_policy::tighten::MayLoosen;
-use tapegate_store::accepted::{Acceptance, AcceptedPolicy, PolicyPaths};
+use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy, PolicyPaths};
 
-use super::accepting::paths;
-use super::{Governing, LoadedTexts, Standing, Texts, Trust, compare, is_taken_unasked, read_file};
-use crate::called;
-use crate::settings::Surroundings;
-use crate::talk;
+use super::acceptance::paths;
+use super::{
+    LoadedTexts, PolicyTexts, PolicyTrust, TrustStatus, TrustedPolicy, compare,
+    is_accepted_automatically, read_file,
+};
+use crate::program_name;
+use crate::settings::SearchContext;
+use crate::terminal_output;
 
-impl Trust {
+impl PolicyTrust {
     /// Loads a policy that was never accepted.
-    pub(super) fn first_use(&self, path: &Path, file: LoadedTexts) -> Governing {
-        let others = match self.replaced_by(path) {
+    pub(super) fn load_first_use(&self, path: &Path, file: LoadedTexts) -> TrustedPolicy {
+        let others = match self.policies_replaced_by(path) {
             Ok(others) => others,
-            Err(why) => return file.refused(why),
+            Err(reason) => return file.into_refused(reason),
         };
         let is_gone = file.main_missing && !others.is_empty();
-        if file.found.rule.is_none() && !is_gone {
-            return file.governing(Standing::Unloadable);
+        if file.policy_load.rule.is_none() && !is_gone {
+            return file.into_governing(TrustStatus::Unloadable);
         }
-        if let Some(fault) = fault(path, &file.by_name, file.main_missing, &others) {
-            return file.never_accepted(fault);
+        if let Some(fault) = replacement_fault(path, &file.by_name, file.main_missing, &others) {
+            return file.into_unaccepted(fault);
         }
         let standing = match others.into_iter().next_back() {
-            None => Standing::Adopted(Acceptance::FirstUse),
-            Some(other) => Standing::AdoptedInsteadOf(other.path),
+            None => TrustStatus::Adopted(Acceptance::FirstUse),
+            Some(other) => TrustStatus::AdoptedInsteadOf(other.path),
         };
-        self.adopt(path, file, standing, None)
+        self.accept_texts(path, file, standing, None)
     }
 
     /// The accepted policies that are in force as long as this file is not: those whose path now
     /// leads here through a link, and the one that would be found from this file's location.
-    pub(crate) fn replaced_by(&self, path: &Path) -> Result<Vec<AcceptedPolicy>, String> {
-        let (paths, known) = (paths(path), self.known());
-        let mut others = self.leading_here(&paths, &known)?;
-        for place in places_after(&paths) {
-            let place = super::accepting::paths(&place);
-            if let Some(other) = self.accepted_among(&place, &known)? {
+    pub(crate) fn policies_replaced_by(&self, path: &Path) -> Result<Vec<AcceptedPolicy>, String> {
+        let (paths, known) = (paths(path), self.known_paths());
+        let mut others = self.accepted_by_link(&paths, &known)?;
+        for place in later_locations(&paths) {
+            let place = super::acceptance::paths(&place);
+            if let Some(other) = self.find_accepted(&place, &known)? {
                 others.push(other);
                 break;
             }
@@ -56,16 +59,16 @@ impl Trust {
 
 /// Where a policy is looked for besides this file: in the parent folders, and in the user's config
 /// folder. A file that is not looked for is used only if it is named, and replaces no policy.
-fn places_after(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
-    let (Ok(around), Some(folder)) = (Surroundings::ours(), policy.real.parent()) else {
+fn later_locations(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
+    let (Ok(search), Some(folder)) = (SearchContext::current(), policy.real.parent()) else {
         return Vec::new();
     };
-    let around = Surroundings { folder: folder.to_owned(), ..around };
+    let search = SearchContext { folder: folder.to_owned(), ..search };
     let is_it = |place: &Path| paths(place).overlap(policy);
-    if around.user_config().is_some_and(|user_wide| is_it(&user_wide)) {
+    if search.user_config().is_some_and(|user_wide| is_it(&user_wide)) {
         return Vec::new();
     }
-    let mut places = around.config_places().into_iter();
+    let mut places = search.config_places().into_iter();
     match places.any(|place| is_it(&place)) {
         true => places.collect(),
         false => Vec::new(),
@@ -73,25 +76,25 @@ fn places_after(policy: &PolicyPaths) -> Vec<std::path::PathBuf> {
 }
 
 /// Why a policy must not replace the accepted ones, if so.
-fn fault(
+fn replacement_fault(
     path: &Path,
-    texts: &Texts,
+    texts: &PolicyTexts,
     is_missing: bool,
     others: &[AcceptedPolicy],
 ) -> Option<String> {
-    let why = |other: &AcceptedPolicy| match is_missing {
+    let reason = |other: &AcceptedPolicy| match is_missing {
         true => Some("the file is gone".to_owned()),
         false if other.texts == *texts => None,
         false => {
             let compared = compare((&other.path, &other.texts), (path, texts));
-            compared.err().map(|MayLoosen(why)| why)
+            compared.err().map(|MayLoosen(reason)| reason)
         }
     };
     others.iter().find_map(|other| {
-        let (why, path, other) = (why(other)?, path.display(), other.path.display());
+        let (reason, path, other) = (reason(other)?, path.display(), other.path.display());
         Some(format!(
             "`{path}` was never accepted, and may permit more than `{other}`, the accepted policy \
-             that it would replace: {why}"
+             that it would replace: {reason}"
         ))
     })
 }
@@ -99,18 +102,18 @@ fn fault(
 /// Warns if the policy in a file is not the one in force: one of its texts was changed, removed or
 /// added. A change that permits nothing more is accepted at the next start.
 pub(crate) fn warn_if_not_in_force(path: &Path) {
-    let trust = Trust::new();
+    let trust = PolicyTrust::new();
     let Ok(Some(accepted)) = trust.accepted(path) else {
-        let Ok(others) = trust.replaced_by(path) else { return };
+        let Ok(others) = trust.policies_replaced_by(path) else { return };
         if others.is_empty() {
             return;
         }
         let (found, texts) = read_file(path, None);
-        let fault = found.rule.and_then(|_| fault(path, &texts, false, &others));
+        let fault = found.rule.and_then(|_| replacement_fault(path, &texts, false, &others));
         if let Some(fault) = fault {
-            talk::warn(&format!(
+            terminal_output::warn(&format!(
                 "{fault}; no session starts here until a person runs `{}`",
-                called::command(format!("policy accept {}", path.display()))
+                program_name::command(format!("policy accept {}", path.display()))
             ));
         }
         return;
@@ -120,15 +123,16 @@ pub(crate) fn warn_if_not_in_force(path: &Path) {
     let names: BTreeSet<&String> = accepted.texts.keys().chain(texts.keys()).collect();
     let changed: Vec<String> =
         names.into_iter().filter(|name| !is_same(name)).map(|name| format!("`{name}`")).collect();
-    let is_taken = || found.rule.is_some() && is_taken_unasked(path, &accepted.texts, &texts);
+    let is_taken =
+        || found.rule.is_some() && is_accepted_automatically(path, &accepted.texts, &texts);
     if changed.is_empty() || is_taken() {
         return;
     }
     let (path, have) = (path.display(), if changed.len() == 1 { "has" } else { "have" });
-    talk::warn(&format!(
+    terminal_output::warn(&format!(
         "`{path}` is not the policy in force: {} {have} changed since it was accepted; `{}` puts it \
          in force",
         changed.join(", "),
-        called::command(format!("policy accept {path}"))
+        program_name::command(format!("policy accept {path}"))
     ));
 }

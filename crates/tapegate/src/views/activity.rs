@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use tapegate_core::time::read_rfc3339;
-use tapegate_store::activity::Logged;
+use tapegate_store::activity::LoggedEvent;
 
-use super::columns::{fit, pad, width};
+use super::columns::{pad, truncate_to, width};
 use super::palette::Palette;
-use super::{visible, words};
-use crate::zone::Zone;
+use super::{outcome_labels, visible_text};
+use crate::zone::TimeZone;
 
 /// Longer texts are truncated.
 const TEXT_CHARS_MAX: usize = 200;
@@ -63,27 +63,28 @@ const KNOWN: &[&str] = &[
 /// Formats an event as a line of the given width, without a line ending. The arguments of its call
 /// follow the name; if there is little room, they do not take all of it.
 pub(crate) fn line(
-    logged: &Logged,
+    logged: &LoggedEvent,
     arguments: &str,
-    zone: &Zone,
+    zone: &TimeZone,
     palette: Palette,
     columns: Option<usize>,
 ) -> String {
     let level = logged.str("level").unwrap_or_default();
-    let word = word(logged);
-    let moment = moment(logged, zone);
+    let word = event_word(logged);
+    let moment = local_time(logged, zone);
     let word_columns = width(&word).clamp(WORD_COLUMNS, WORD_COLUMNS_MAX);
     let head_columns = MOMENT_COLUMNS + 1 + word_columns + 1;
     let room = columns.map(|columns| columns.saturating_sub(head_columns));
-    let (call, because) = (call(logged), because(logged));
-    let mut arguments = visible::inline(arguments, TEXT_CHARS_MAX);
+    let (call, because) = (call(logged), reason_text(logged));
+    let mut arguments = visible_text::inline(arguments, TEXT_CHARS_MAX);
     if let Some(room) = room {
         let left = room.saturating_sub(width(&call) + 1 + width(&because));
-        arguments = fit(&arguments, left.max(room / ARGUMENTS_SHARE));
+        arguments = truncate_to(&arguments, left.max(room / ARGUMENTS_SHARE));
     }
     let gap = if arguments.is_empty() { "" } else { " " };
     let rest = format!("{call}{gap}{arguments}{because}");
-    let rest = room.map_or(rest.trim_start().to_owned(), |room| fit(rest.trim_start(), room));
+    let rest =
+        room.map_or(rest.trim_start().to_owned(), |room| truncate_to(rest.trim_start(), room));
     let padded = pad(&word, word_columns);
     let padded = match (&*level, word.as_str()) {
         ("error", _) | (_, "denied" | "person denied" | "dropped" | "forged" | "refused") => {
@@ -98,18 +99,18 @@ pub(crate) fn line(
 }
 
 /// The local time of an event. An invalid time is shown as is.
-fn moment(logged: &Logged, zone: &Zone) -> String {
+fn local_time(logged: &LoggedEvent, zone: &TimeZone) -> String {
     let text = logged.str("timestamp").unwrap_or_default();
     match read_rfc3339(&text) {
         Some(at_us) => zone.local(at_us).get(5..19).unwrap_or_default().replace('T', " "),
-        None => visible::inline(&text, NAME_CHARS_MAX),
+        None => visible_text::inline(&text, NAME_CHARS_MAX),
     }
 }
 
 /// What an event is about.
-fn call(logged: &Logged) -> String {
+fn call(logged: &LoggedEvent) -> String {
     let name = |key: &str| {
-        logged.str(key).map(|text| visible::inline(&text, NAME_CHARS_MAX)).unwrap_or_default()
+        logged.str(key).map(|text| visible_text::inline(&text, NAME_CHARS_MAX)).unwrap_or_default()
     };
     let (method, tool) = (name("method"), name("tool"));
     // Nearly every event is a tool call, so the name is enough.
@@ -120,9 +121,9 @@ fn call(logged: &Logged) -> String {
 }
 
 /// The reason for a decision, and any other members.
-fn because(logged: &Logged) -> String {
+fn reason_text(logged: &LoggedEvent) -> String {
     let text = |key: &str, chars_max| {
-        logged.str(key).map(|text| visible::inline(&text, chars_max)).unwrap_or_default()
+        logged.str(key).map(|text| visible_text::inline(&text, chars_max)).unwrap_or_default()
     };
     let name = |key: &str| text(key, NAME_CHARS_MAX);
     let mut out = String::new();
@@ -146,17 +147,17 @@ fn because(logged: &Logged) -> String {
         write!(out, " ({because})").ok();
     }
     for (key, raw) in logged.members().filter(|(key, _)| !KNOWN.contains(key)) {
-        let key = visible::inline(key, NAME_CHARS_MAX);
-        write!(out, " {key}={}", visible::value(raw, TEXT_CHARS_MAX)).ok();
+        let key = visible_text::inline(key, NAME_CHARS_MAX);
+        write!(out, " {key}={}", visible_text::value(raw, TEXT_CHARS_MAX)).ok();
     }
     out
 }
 
 /// What happened, in a word.
-fn word(logged: &Logged) -> String {
-    let text = |key: &str| logged.str(key).map(|text| visible::inline(&text, NAME_CHARS_MAX));
+fn event_word(logged: &LoggedEvent) -> String {
+    let text = |key: &str| logged.str(key).map(|text| visible_text::inline(&text, NAME_CHARS_MAX));
     match (text("governance_decision"), text("kind"), text("event")) {
-        (Some(decision), ..) => words::decision(&decision).to_owned(),
+        (Some(decision), ..) => outcome_labels::decision(&decision).to_owned(),
         (None, Some(kind), Some(event)) => format!("{kind} {}", event.replace('_', " ")),
         (None, kind, _) => kind.unwrap_or_default(),
     }
@@ -170,8 +171,8 @@ mod tests {
 
     #[track_caller]
     fn shows(event: &str, columns: Option<usize>, expected: &str) {
-        let logged = Logged::read(1, event.as_bytes()).unwrap();
-        assert_eq!(line(&logged, "", &Zone::default(), Palette::Plain, columns), expected);
+        let logged = LoggedEvent::read(1, event.as_bytes()).unwrap();
+        assert_eq!(line(&logged, "", &TimeZone::default(), Palette::Plain, columns), expected);
     }
 
     #[test]
@@ -217,9 +218,9 @@ mod tests {
             |one: &LoggedDecision| format!(r#"{{"governance_decision":"{}"}}"#, one.word());
         lines.extend(LoggedDecision::ALL.iter().map(decision));
         for text in lines {
-            let logged = Logged::read(1, text.as_bytes()).unwrap();
-            let shown = line(&logged, "", &Zone::default(), Palette::Plain, Some(80));
-            assert!(shown.trim_start().starts_with(&word(&logged)), "{text}: {shown}");
+            let logged = LoggedEvent::read(1, text.as_bytes()).unwrap();
+            let shown = line(&logged, "", &TimeZone::default(), Palette::Plain, Some(80));
+            assert!(shown.trim_start().starts_with(&event_word(&logged)), "{text}: {shown}");
             assert!(!shown.contains('…'), "{text}: {shown}");
         }
     }
@@ -227,8 +228,8 @@ mod tests {
     #[test]
     fn nothing_in_an_event_reaches_the_terminal_unseen() {
         let event = r#"{"timestamp":"\u001b[2J","kind":"a\nb","tool":"\u202ex","\u001b":"\u0007"}"#;
-        let logged = Logged::read(1, event.as_bytes()).unwrap();
-        let shown = line(&logged, "\u{1b}[2J", &Zone::default(), Palette::Plain, None);
+        let logged = LoggedEvent::read(1, event.as_bytes()).unwrap();
+        let shown = line(&logged, "\u{1b}[2J", &TimeZone::default(), Palette::Plain, None);
         assert!(!shown.chars().any(|c| c.is_control() || c == '\u{202e}'), "{shown:?}");
     }
 }

@@ -5,16 +5,16 @@
 
 use std::fmt::Write;
 
-use tapegate_core::json::{Cursor, Fault, Kind, compact};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, compact};
 use tapegate_core::time::{SubSecond, write_rfc3339};
-use tapegate_policy::people::is_call_id;
-use tapegate_store::approvals::{Entry, Request, Ruling};
+use tapegate_policy::approval_channel::is_call_id;
+use tapegate_store::approvals::{ApprovalEntry, ApprovalOutcome, ApprovalRecord};
 
-use super::columns::{fit, pad, width};
-use super::json::Writer;
-use super::{readable, visible};
-use crate::called;
-use crate::zone::Zone;
+use super::columns::{pad, truncate_to, width};
+use super::json::JsonWriter;
+use super::{readable_json, visible_text};
+use crate::program_name;
+use crate::zone::TimeZone;
 
 /// Longer arguments are truncated in the table.
 const ARGUMENTS_CHARS_MAX: usize = 80;
@@ -30,40 +30,48 @@ const PATH_CHARS_MAX: usize = 40;
 const MOMENT_US: i64 = 2_000_000;
 
 /// Whether the request can still be decided.
-pub(crate) fn is_pending(entry: &Entry, now_us: i64) -> bool {
+pub(crate) fn is_pending(entry: &ApprovalEntry, now_us: i64) -> bool {
     entry.is_pending(now_us)
 }
 
 /// A table of requests with a heading, as wide as the terminal allows.
 pub(crate) fn table(
-    entries: &[Entry],
+    entries: &[ApprovalEntry],
     with_state: bool,
     now_us: i64,
     columns: Option<usize>,
 ) -> String {
     match columns {
-        Some(columns) if !entries.is_empty() => narrow(entries, with_state, now_us, columns),
-        _ => wide(entries, with_state, now_us),
+        Some(columns) if !entries.is_empty() => narrow_table(entries, with_state, now_us, columns),
+        _ => wide_table(entries, with_state, now_us),
     }
 }
 
 /// The columns needed to tell calls apart; `show` has the rest.
-fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> String {
+fn narrow_table(
+    entries: &[ApprovalEntry],
+    with_state: bool,
+    now_us: i64,
+    columns: usize,
+) -> String {
     let with_caller = columns >= CALLER_COLUMNS;
     let mut heads = vec!["ID", "AGE", "LEFT", "SERVER", "TOOL"];
     heads.extend(with_caller.then_some("CALLER"));
     heads.extend(with_state.then_some("STATE"));
-    let cells = |entry: &Entry| {
+    let cells = |entry: &ApprovalEntry| {
         let (request, now_us) = (&entry.request, entry.asker_now_us(now_us));
         let left = match is_pending(entry, now_us) {
             true => span(request.expires_us - now_us),
             false => "-".to_owned(),
         };
-        let name = |text: &str| dashed(&visible::inline(text, NAME_CHARS_MAX));
+        let name = |text: &str| or_dash(&visible_text::inline(text, NAME_CHARS_MAX));
         let mut row = vec![request.id.clone(), span(now_us - request.created_us), left];
-        row.extend([fit(&name(&request.server_id), 10), fit(&name(&request.tool), 16)]);
+        row.extend([
+            truncate_to(&name(&request.server_id), 10),
+            truncate_to(&name(&request.tool), 16),
+        ]);
         row.extend(with_caller.then(|| caller(request, now_us)));
-        row.extend(with_state.then(|| fit(&state(entry, now_us), 18)));
+        row.extend(with_state.then(|| truncate_to(&state(entry, now_us), 18)));
         row
     };
     let mut rows = vec![heads.into_iter().map(str::to_owned).collect::<Vec<_>>()];
@@ -82,7 +90,7 @@ fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> S
             None => "ARGUMENTS".to_owned(),
             Some(at) => arguments(&entries[at].request, ARGUMENTS_CHARS_MAX * 2),
         };
-        out.push_str(&fit(&last, room));
+        out.push_str(&truncate_to(&last, room));
         out.truncate(out.trim_end().len());
         out.push('\n');
     }
@@ -90,7 +98,7 @@ fn narrow(entries: &[Entry], with_state: bool, now_us: i64, columns: usize) -> S
 }
 
 /// All columns, for output that is not limited to a terminal's width.
-fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
+fn wide_table(entries: &[ApprovalEntry], with_state: bool, now_us: i64) -> String {
     if entries.is_empty() {
         return "nothing waits for a person\n".to_owned();
     }
@@ -108,13 +116,13 @@ fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
         };
         let mut row = vec![request.id.clone(), span(now_us - request.created_us), left];
         let names = [&request.server_id, &request.tool, &request.principal, &request.workflow];
-        row.extend(names.map(|name| dashed(&visible::inline(name, NAME_CHARS_MAX))));
+        row.extend(names.map(|name| or_dash(&visible_text::inline(name, NAME_CHARS_MAX))));
         row.push(caller(request, now_us));
         if with_state {
             row.push(state(entry, now_us));
         }
-        row.push(dashed(&path(&request.folder)));
-        row.push(dashed(&path(policy_within(request))));
+        row.push(or_dash(&path(&request.folder)));
+        row.push(or_dash(&path(policy_within(request))));
         row.push(arguments(request, ARGUMENTS_CHARS_MAX));
         rows.push(row);
     }
@@ -122,8 +130,8 @@ fn wide(entries: &[Entry], with_state: bool, now_us: i64) -> String {
 }
 
 /// Everything about one request.
-pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
-    let Entry { request, decided, .. } = entry;
+pub(crate) fn details(entry: &ApprovalEntry, now_us: i64, zone: &TimeZone) -> String {
+    let ApprovalEntry { request, decided, .. } = entry;
     let now_us = entry.asker_now_us(now_us);
     let mut out = String::new();
     let mut line = |key: &str, text: String| {
@@ -132,7 +140,7 @@ pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
             writeln!(out, "{key:<12}{text}").ok();
         }
     };
-    let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
+    let plain = |text: &str| visible_text::inline(text, DETAILS_CHARS_MAX);
     let clock = |at_us: i64| {
         let local = zone.local(at_us).replace('T', " ");
         format!("{} {}", local.get(..19).unwrap_or_default(), zone.offset(at_us))
@@ -152,11 +160,11 @@ pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
     line("server", plain(&request.server_id));
     line("method", plain(&request.method));
     line("tool", plain(&request.tool));
-    line("arguments", readable(&arguments_raw(request, true)));
+    line("arguments", readable_params(&arguments_raw(request, true)));
     if has_more(request) {
-        line("params", readable(params(request).as_bytes()));
+        line("params", readable_params(params(request).as_bytes()));
     }
-    line("hidden", hidden(request));
+    line("hidden", hidden_note(request));
     line("folder", plain(&request.folder));
     line("policy", plain(&request.policy));
     line("caller", caller(request, now_us));
@@ -174,33 +182,33 @@ pub(crate) fn details(entry: &Entry, now_us: i64, zone: &Zone) -> String {
 }
 
 /// JSON on one line, or on several if it is long or contains line breaks.
-fn readable(raw: &[u8]) -> String {
-    match readable::has_lines(raw) {
-        true => format!("\n{}", readable::lines(raw, "  ").join("\n")),
-        false => visible::value(raw, DETAILS_CHARS_MAX),
+fn readable_params(raw: &[u8]) -> String {
+    match readable_json::has_lines(raw) {
+        true => format!("\n{}", readable_json::lines(raw, "  ").join("\n")),
+        false => visible_text::value(raw, DETAILS_CHARS_MAX),
     }
 }
 
 /// A call without masking, for a terminal.
-pub(crate) fn revealed(request: &Request, params: &[u8]) -> String {
-    let plain = |text: &str| visible::inline(text, DETAILS_CHARS_MAX);
+pub(crate) fn revealed_request(request: &ApprovalRecord, params: &[u8]) -> String {
+    let plain = |text: &str| visible_text::inline(text, DETAILS_CHARS_MAX);
     let lines = [
         ("id", request.id.clone()),
         ("server", plain(&request.server_id)),
         ("method", plain(&request.method)),
-        ("unmasked", readable(params)),
+        ("unmasked", readable_params(params)),
     ];
     lines.iter().map(|(key, text)| format!("{key:<12}{text}\n")).collect()
 }
 
 /// Whether part of a call is hidden from the person who decides.
-pub(crate) fn is_masked(request: &Request) -> bool {
-    !hidden(request).is_empty()
+pub(crate) fn is_masked(request: &ApprovalRecord) -> bool {
+    !hidden_note(request).is_empty()
 }
 
 /// A note on what is hidden from the person who decides. A placeholder may stand for any text,
 /// since the agent chooses what looks like a secret.
-fn hidden(request: &Request) -> String {
+fn hidden_note(request: &ApprovalRecord) -> String {
     match params(request).matches("[REDACTED").count() {
         0 => String::new(),
         count => format!(
@@ -214,7 +222,7 @@ fn hidden(request: &Request) -> String {
                 true => String::new(),
                 false => {
                     let line = format!("approvals show {} --reveal", request.id);
-                    format!("; `{}` shows them", called::command(line))
+                    format!("; `{}` shows them", program_name::command(line))
                 }
             }
         ),
@@ -222,18 +230,18 @@ fn hidden(request: &Request) -> String {
 }
 
 /// A request as one line of JSON. The keys are stable (docs/approvals.md).
-pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
-    let Entry { request, decided, used, .. } = entry;
-    let object = Writer::object(|json| {
+pub(crate) fn json(entry: &ApprovalEntry, now_us: i64) -> Vec<u8> {
+    let ApprovalEntry { request, decided, used, .. } = entry;
+    let object = JsonWriter::object(|json| {
         json.text("id", &request.id);
         let state = match decided {
-            Some(decided) => decided.ruling.word(),
+            Some(decided) => decided.ruling.as_str(),
             None if is_pending(entry, now_us) => "pending",
             None => "expired",
         };
         json.text("state", state);
-        json.text("created_at", &moment(request.created_us));
-        json.text("expires_at", &moment(request.expires_us));
+        json.text("created_at", &time_text(request.created_us));
+        json.text("expires_at", &time_text(request.expires_us));
         json.text("server_id", &request.server_id);
         json.text("method", &request.method);
         json.text("tool", &request.tool);
@@ -251,11 +259,11 @@ pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
         json.raw("asked", request.asked.to_string().as_bytes());
         json.raw("waiting", request.waiting.to_string().as_bytes());
         if let Some(left_us) = request.left_us {
-            json.text("caller_left_at", &moment(left_us));
+            json.text("caller_left_at", &time_text(left_us));
         }
         if let Some(decided) = decided {
             json.text("decided_by", &decided.by);
-            json.text("decided_at", &moment(decided.at_us));
+            json.text("decided_at", &time_text(decided.at_us));
             decided.reason.iter().for_each(|reason| json.text("decision_reason", reason));
         }
         json.raw("used", if *used { b"true" } else { b"false" });
@@ -266,18 +274,18 @@ pub(crate) fn json(entry: &Entry, now_us: i64) -> Vec<u8> {
 }
 
 /// A call in a few words.
-pub(crate) fn call(request: &Request, chars_max: usize) -> String {
-    let name = |text: &str| visible::inline(text, NAME_CHARS_MAX);
+pub(crate) fn call(request: &ApprovalRecord, chars_max: usize) -> String {
+    let name = |text: &str| visible_text::inline(text, NAME_CHARS_MAX);
     let (server, tool) = (name(&request.server_id), name(&request.tool));
     format!("{server} {tool} {}", arguments(request, chars_max)).trim_end().to_owned()
 }
 
 /// The arguments, or the whole params if they contain more that matters.
-fn arguments(request: &Request, chars_max: usize) -> String {
-    visible::value(&arguments_raw(request, chars_max > ARGUMENTS_CHARS_MAX * 2), chars_max)
+fn arguments(request: &ApprovalRecord, chars_max: usize) -> String {
+    visible_text::value(&arguments_raw(request, chars_max > ARGUMENTS_CHARS_MAX * 2), chars_max)
 }
 
-fn arguments_raw(request: &Request, alone: bool) -> Vec<u8> {
+fn arguments_raw(request: &ApprovalRecord, alone: bool) -> Vec<u8> {
     let raw = match request.arguments() {
         Some(arguments) if alone || !has_more(request) => arguments,
         _ => params(request),
@@ -285,13 +293,13 @@ fn arguments_raw(request: &Request, alone: bool) -> Vec<u8> {
     raw.as_bytes().to_vec()
 }
 
-fn params(request: &Request) -> &str {
+fn params(request: &ApprovalRecord) -> &str {
     request.params.as_deref().unwrap_or_default()
 }
 
 /// Whether the params contain more than the name and arguments of the call. In `_meta`, ids of the
 /// single call and the client's data about itself do not count.
-fn has_more(request: &Request) -> bool {
+fn has_more(request: &ApprovalRecord) -> bool {
     let is_usual_meta = |key: &str, _: &[u8]| {
         is_call_id(key)
             || key.starts_with("io.modelcontextprotocol/client")
@@ -307,9 +315,9 @@ fn has_more(request: &Request) -> bool {
 }
 
 /// Whether a text is an object whose members are all `usual`.
-fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, Fault> {
+fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, JsonFault> {
     let mut cursor = Cursor::new(object)?;
-    if cursor.kind()? != Kind::Object {
+    if cursor.kind()? != JsonKind::Object {
         return Ok(false);
     }
     cursor.open()?;
@@ -321,7 +329,7 @@ fn has_only(object: &[u8], usual: &dyn Fn(&str, &[u8]) -> bool) -> Result<bool, 
 }
 
 /// How many times the call was made, and whether a caller still waits for it.
-fn caller(request: &Request, now_us: i64) -> String {
+fn caller(request: &ApprovalRecord, now_us: i64) -> String {
     let mut parts = Vec::new();
     if request.asked > 1 {
         parts.push(format!("asked {}×", request.asked));
@@ -339,29 +347,31 @@ fn caller(request: &Request, now_us: i64) -> String {
     parts.join(", ")
 }
 
-fn state(entry: &Entry, now_us: i64) -> String {
+fn state(entry: &ApprovalEntry, now_us: i64) -> String {
     match &entry.decided {
         // Not a person's decision: the shim records that the request expired or was cancelled.
-        Some(decided) if matches!(decided.ruling, Ruling::Expired | Ruling::Cancelled) => {
-            decided.ruling.word().to_owned()
+        Some(decided)
+            if matches!(decided.ruling, ApprovalOutcome::Expired | ApprovalOutcome::Cancelled) =>
+        {
+            decided.ruling.as_str().to_owned()
         }
         Some(decided) => {
-            let by = visible::inline(&decided.by, NAME_CHARS_MAX);
+            let by = visible_text::inline(&decided.by, NAME_CHARS_MAX);
             let used = if entry.used { ", used" } else { "" };
-            format!("{} by {by}{used}", decided.ruling.word())
+            format!("{} by {by}{used}", decided.ruling.as_str())
         }
         None if is_pending(entry, now_us) => "waits for a person".to_owned(),
         None => "expired".to_owned(),
     }
 }
 
-fn dashed(text: &str) -> String {
+fn or_dash(text: &str) -> String {
     if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
 /// A path, with its beginning cut off if it is long: the end tells projects apart.
 fn path(text: &str) -> String {
-    let whole = visible::inline(text, DETAILS_CHARS_MAX);
+    let whole = visible_text::inline(text, DETAILS_CHARS_MAX);
     let cut = whole.chars().count().saturating_sub(PATH_CHARS_MAX);
     match whole.char_indices().nth(cut) {
         Some((from, _)) if cut > 0 => format!("…{}", &whole[from..]),
@@ -370,7 +380,7 @@ fn path(text: &str) -> String {
 }
 
 /// The policy file, relative to the caller's folder if it is inside it.
-fn policy_within(request: &Request) -> &str {
+fn policy_within(request: &ApprovalRecord) -> &str {
     let inside = request.policy.strip_prefix(&request.folder);
     inside.and_then(|rest| rest.strip_prefix('/')).unwrap_or(&request.policy)
 }
@@ -387,7 +397,7 @@ fn span(us: i64) -> String {
     }
 }
 
-fn moment(us: i64) -> String {
+fn time_text(us: i64) -> String {
     let mut out = Vec::new();
     write_rfc3339(&mut out, us, SubSecond::Millis);
     String::from_utf8(out).unwrap_or_default()

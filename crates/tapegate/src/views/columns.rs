@@ -9,7 +9,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Text of at most this many columns; a `…` marks a truncation. A character and its combining marks
 /// stay together.
-pub(crate) fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn truncate_to(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -31,7 +31,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
 
 /// Text of exactly this many columns.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
-    let fitted = fit(text, columns);
+    let fitted = truncate_to(text, columns);
     let blanks = columns.saturating_sub(width(&fitted));
     format!("{fitted}{}", " ".repeat(blanks))
 }
@@ -50,14 +50,14 @@ mod tests {
             "a\u{300}日👍🏽b",
         ] {
             for columns in 0..12 {
-                let fitted = fit(text, columns);
+                let fitted = truncate_to(text, columns);
                 assert!(width(&fitted) <= columns, "{fitted:?} {columns}");
                 assert_eq!(width(&pad(text, columns)), columns, "{text} {columns}");
             }
-            assert_eq!(fit(text, 40), text);
+            assert_eq!(truncate_to(text, 40), text);
         }
-        assert_eq!(fit("日本語", 5), "日本…");
-        assert_eq!(fit("日本語", 4), "日…");
-        assert_eq!(fit("e\u{301}e\u{301}x", 2), "e\u{301}…");
+        assert_eq!(truncate_to("日本語", 5), "日本…");
+        assert_eq!(truncate_to("日本語", 4), "日…");
+        assert_eq!(truncate_to("e\u{301}e\u{301}x", 2), "e\u{301}…");
     }
 }

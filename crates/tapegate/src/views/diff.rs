@@ -3,12 +3,12 @@
 //! `-` is the old value, `+` the new one. Long strings are cut around the change, texts of several
 //! lines are shown line by line, and invisible characters are made visible.
 
-use tapegate_core::json::Str;
-use tapegate_core::json::diff::{Change, Difference, Differences};
+use tapegate_core::json::JsonStr;
+use tapegate_core::json::diff::{JsonDifference, JsonDifferences, ValueChange};
 
-use super::lines;
+use super::line_diff;
 use super::palette::Palette;
-use super::visible::{self, Window};
+use super::visible_text::{self, TextWindow};
 
 /// Values up to this length are shown in full.
 pub(super) const CHARS_MAX: usize = 200;
@@ -19,7 +19,7 @@ const AROUND: usize = 40;
 const PLACE_CHARS_MAX: usize = 200;
 
 /// The differences, each line starting with `indent` and terminated.
-pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &str) -> String {
+pub(crate) fn render(differences: &JsonDifferences<'_>, palette: Palette, indent: &str) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
         out.push_str(indent);
@@ -37,9 +37,9 @@ pub(crate) fn render(differences: &Differences<'_>, palette: Palette, indent: &s
 }
 
 /// The parts of two texts to show: all of them, or the surroundings of their differences.
-pub(super) fn windows(one: &[u32], two: &[u32]) -> [Window; 2] {
+pub(super) fn windows(one: &[u32], two: &[u32]) -> [TextWindow; 2] {
     if one.len().max(two.len()) <= CHARS_MAX {
-        return [Window { from: 0, length: CHARS_MAX }; 2];
+        return [TextWindow { from: 0, length: CHARS_MAX }; 2];
     }
     let same = |pair: &(&u32, &u32)| pair.0 == pair.1;
     let head = one.iter().zip(two).take_while(same).count();
@@ -48,62 +48,69 @@ pub(super) fn windows(one: &[u32], two: &[u32]) -> [Window; 2] {
     let before = head.min(AROUND);
     [one, two].map(|rest| {
         let length = before + rest.len() - tail + AROUND;
-        Window { from: head - before, length: length.min(CHANGED_CHARS_MAX) }
+        TextWindow { from: head - before, length: length.min(CHANGED_CHARS_MAX) }
     })
 }
 
-fn lines_of(difference: &Difference<'_>, palette: Palette) -> Vec<String> {
-    let place = visible::inline(&difference.place.to_string(), PLACE_CHARS_MAX);
+fn lines_of(difference: &JsonDifference<'_>, palette: Palette) -> Vec<String> {
+    let place = visible_text::inline(&difference.location.to_string(), PLACE_CHARS_MAX);
     let gone = |text: &str| palette.red(&format!("- {place}: {text}"));
     let come = |text: &str| palette.green(&format!("+ {place}: {text}"));
     let titled = |lines: Vec<String>| std::iter::once(format!("  {place}:")).chain(lines).collect();
     let (old, new) = match difference.change {
-        Change::Added(new) => match lines::alone(new, "+", |line| palette.green(line)) {
-            Some(lines) => return titled(lines),
-            None => return vec![come(&alone(new))],
-        },
-        Change::Removed(old) => match lines::alone(old, "-", |line| palette.red(line)) {
-            Some(lines) => return titled(lines),
-            None => return vec![gone(&alone(old))],
-        },
-        Change::Value { old, new } | Change::Kind { old, new } => (old, new),
+        ValueChange::Added(new) => {
+            match line_diff::single_text(new, "+", |line| palette.green(line)) {
+                Some(lines) => return titled(lines),
+                None => return vec![come(&single_value(new))],
+            }
+        }
+        ValueChange::Removed(old) => {
+            match line_diff::single_text(old, "-", |line| palette.red(line)) {
+                Some(lines) => return titled(lines),
+                None => return vec![gone(&single_value(old))],
+            }
+        }
+        ValueChange::Value { old, new } | ValueChange::Kind { old, new } => (old, new),
     };
-    match (visible::as_string(old), visible::as_string(new)) {
+    match (visible_text::as_string(old), visible_text::as_string(new)) {
         (Some(one), Some(two)) => {
-            let by_line = lines::has_lines(one) || lines::has_lines(two);
-            if let Some(lines) = by_line.then(|| lines::diff(one, two, palette)).flatten() {
+            let by_line = line_diff::has_lines(one) || line_diff::has_lines(two);
+            if let Some(lines) = by_line.then(|| line_diff::diff(one, two, palette)).flatten() {
                 return titled(lines);
             }
-            let codes = |string: Str<'_>| string.scalars().collect::<Vec<u32>>();
+            let codes = |string: JsonStr<'_>| string.scalars().collect::<Vec<u32>>();
             let [before, after] = windows(&codes(one), &codes(two));
-            vec![gone(&visible::string(one, before)), come(&visible::string(two, after))]
+            vec![gone(&visible_text::string(one, before)), come(&visible_text::string(two, after))]
         }
         _ => {
-            let (one, two) = around(old, new);
+            let (one, two) = shorten_pair(old, new);
             vec![gone(&one), come(&two)]
         }
     }
 }
 
 /// A value without a counterpart.
-fn alone(raw: &[u8]) -> String {
-    match visible::as_string(raw) {
-        Some(string) => visible::string(string, Window { from: 0, length: CHANGED_CHARS_MAX }),
-        None => visible::value(raw, CHARS_MAX),
+fn single_value(raw: &[u8]) -> String {
+    match visible_text::as_string(raw) {
+        Some(string) => {
+            visible_text::string(string, TextWindow { from: 0, length: CHANGED_CHARS_MAX })
+        }
+        None => visible_text::value(raw, CHARS_MAX),
     }
 }
 
 /// Two values, not both of them strings, cut so that the first difference is visible.
-fn around(old: &[u8], new: &[u8]) -> (String, String) {
+fn shorten_pair(old: &[u8], new: &[u8]) -> (String, String) {
     /// Values nested deeper than the comparison goes may be long; only this much of them is read.
     const LOOKED_AT_MAX: usize = 10_000;
-    let (one, two) = (visible::value(old, LOOKED_AT_MAX), visible::value(new, LOOKED_AT_MAX));
+    let (one, two) =
+        (visible_text::value(old, LOOKED_AT_MAX), visible_text::value(new, LOOKED_AT_MAX));
     let codes = |text: &str| text.chars().map(u32::from).collect::<Vec<u32>>();
     let [before, after] = windows(&codes(&one), &codes(&two));
-    (cut(&one, before), cut(&two, after))
+    (shorten(&one, before), shorten(&two, after))
 }
 
-fn cut(text: &str, window: Window) -> String {
+fn shorten(text: &str, window: TextWindow) -> String {
     let mut letters = text.chars().skip(window.from);
     let mut out = String::from(if window.from > 0 { "…" } else { "" });
     out.extend(letters.by_ref().take(window.length));

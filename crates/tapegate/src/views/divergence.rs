@@ -3,13 +3,13 @@
 
 use std::fmt::Write;
 
-use tapegate_core::json::diff::{Difference, Differences, Terms, diff};
-use tapegate_core::json::{self, Place};
-use tapegate_core::player::{Divergence, Mode, Near, Reason};
+use tapegate_core::json::diff::{DiffOptions, JsonDifference, JsonDifferences, diff};
+use tapegate_core::json::{self, JsonLocation};
+use tapegate_core::player::{Divergence, DivergenceReason, MatchMode, NearMatch};
 use tapegate_core::signature::Signer;
 
 use super::palette::Palette;
-use super::{diff as diff_view, visible};
+use super::{diff as diff_view, visible_text};
 
 /// How many differences are shown for one recorded request.
 const DIFFERENCES_MAX: usize = 8;
@@ -20,41 +20,41 @@ const PARAMS_CHARS_MAX: usize = 300;
 
 /// Formats divergences.
 #[derive(Clone, Copy)]
-pub(crate) struct Teller<'a> {
+pub(crate) struct DivergenceView<'a> {
     /// How requests are matched.
-    pub(crate) mode: Mode,
+    pub(crate) mode: MatchMode,
     /// Removes the parts of a request that do not count.
     pub(crate) signer: &'a Signer,
     /// The colours to use.
     pub(crate) palette: Palette,
 }
 
-impl Teller<'_> {
+impl DivergenceView<'_> {
     /// The complete text, several terminated lines.
     pub(crate) fn text(&self, divergence: &Divergence) -> String {
         let what = subject(&divergence.method, divergence.name.as_deref());
         let what = self.palette.bold(&what);
-        let why = self.reason(divergence);
+        let reason = self.reason(divergence);
         let session = match divergence.session {
             0 | 1 => String::new(),
             number => format!("session {number}: "),
         };
         let details = self.details(divergence);
-        format!("{session}no answer on the tape for {what}: {why}\n{details}")
+        format!("{session}no answer on the tape for {what}: {reason}\n{details}")
     }
 
     /// The request and the nearest recorded ones, several terminated lines.
     pub(crate) fn details(&self, divergence: &Divergence) -> String {
-        let asked = visible::value(&self.asked(divergence), PARAMS_CHARS_MAX);
+        let asked = visible_text::value(&self.relevant_params(divergence), PARAMS_CHARS_MAX);
         let mut out = format!("  asked    {asked}\n");
         let next = divergence.next.as_ref();
-        let is_next = |near: &&Near| next.is_some_and(|next| next.number == near.number);
+        let is_next = |near: &&NearMatch| next.is_some_and(|next| next.number == near.number);
         let others = divergence.nearest.iter().filter(|near| !is_next(near)).enumerate();
         let others = others.map(|(at, near)| (if at == 0 { "nearest" } else { "then" }, near));
         for (word, near) in next.into_iter().map(|near| ("next", near)).chain(others) {
             if !is_like(divergence, near) {
                 // Writing to a string cannot fail.
-                writeln!(out, "  {word:8} {}", named(near)).ok();
+                writeln!(out, "  {word:8} {}", near_request_text(near)).ok();
                 continue;
             }
             let (old, new) = self.params(divergence, near);
@@ -73,17 +73,17 @@ impl Teller<'_> {
     }
 
     /// A request answered with what was recorded for other params: several lines.
-    pub(crate) fn differs(&self, number: u32, recorded: &[u8], asked: &[u8]) -> String {
-        let what = self.palette.bold(&subject_of(asked));
-        let lines = self.apart(recorded, asked);
+    pub(crate) fn differs(&self, number: u32, recorded: &[u8], request: &[u8]) -> String {
+        let what = self.palette.bold(&subject_of(request));
+        let lines = self.differences_text(recorded, request);
         format!(
             "{what} is answered as #{number} was, with other params (- recorded, + asked)\n{lines}"
         )
     }
 
     /// The differences between the params of a recorded and a live request: several lines.
-    pub(crate) fn apart(&self, recorded: &[u8], asked: &[u8]) -> String {
-        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(asked));
+    pub(crate) fn differences_text(&self, recorded: &[u8], request: &[u8]) -> String {
+        let (old, new) = (self.signer.canonical(recorded), self.signer.canonical(request));
         let found = differences(&old, &new, DIFFERENCES_MAX).unwrap_or_default();
         diff_view::render(&found, self.palette, "    ")
     }
@@ -93,28 +93,30 @@ impl Teller<'_> {
         let best = divergence.next.as_ref().or(divergence.nearest.first());
         let is_recorded = divergence.nearest.iter().any(|near| near.score >= 1.0);
         // In any other mode, requests of all sessions are found.
-        if let (Some(number), Mode::Sequential) = (other_session(divergence), self.mode) {
+        if let (Some(number), MatchMode::Sequential) = (other_session(divergence), self.mode) {
             return format!(
                 "session {number} of the tape has this request: pass --session {number}"
             );
         }
         match (divergence.reason, best) {
-            (Reason::OutOfOrder, Some(near)) if is_like(divergence, near) && !is_recorded => {
-                self.tolerate(divergence, near)
+            (DivergenceReason::OutOfOrder, Some(near))
+                if is_like(divergence, near) && !is_recorded =>
+            {
+                self.tolerance_hint(divergence, near)
             }
-            (Reason::OutOfOrder, _) => {
+            (DivergenceReason::OutOfOrder, _) => {
                 let later = divergence.nearest.iter().any(|near| is_like(divergence, near));
                 let or = if later { "" } else { "; if it is new, record the session again" };
                 format!("if the order does not matter, pass --match-mode by-request{or}")
             }
-            (Reason::Exhausted, _) => {
+            (DivergenceReason::Exhausted, _) => {
                 "--on-exhausted last gives the last answer again, cycle starts over".to_owned()
             }
-            (Reason::TapeEnded, Some(near)) if near.score >= 1.0 => {
+            (DivergenceReason::TapeEnded, Some(near)) if near.score >= 1.0 => {
                 "pass --match-mode by-request --on-exhausted last to answer it again".to_owned()
             }
-            (Reason::NotRecorded | Reason::OtherParams, Some(near)) => {
-                self.tolerate(divergence, near)
+            (DivergenceReason::NotRecorded | DivergenceReason::OtherParams, Some(near)) => {
+                self.tolerance_hint(divergence, near)
             }
             _ => "record the session again, or pass --on-unmatched passthrough with --upstream to \
                  ask the server"
@@ -125,36 +127,38 @@ impl Teller<'_> {
     /// Why nothing matches.
     pub(crate) fn reason(&self, divergence: &Divergence) -> String {
         match (divergence.reason, self.mode) {
-            (Reason::NotRecorded, _) if divergence.nearest.is_empty() => {
+            (DivergenceReason::NotRecorded, _) if divergence.nearest.is_empty() => {
                 "no similar request was recorded".to_owned()
             }
-            (Reason::NotRecorded, Mode::Fuzzy { threshold }) => {
+            (DivergenceReason::NotRecorded, MatchMode::Fuzzy { threshold }) => {
                 format!("no recorded request is {} equal", percent(threshold))
             }
-            (Reason::NotRecorded, _) => "no recorded request is the same".to_owned(),
-            (Reason::Exhausted, _) => "it was made more often than recorded".to_owned(),
-            (Reason::OutOfOrder | Reason::OtherParams, _) => match &divergence.next {
+            (DivergenceReason::NotRecorded, _) => "no recorded request is the same".to_owned(),
+            (DivergenceReason::Exhausted, _) => "it was made more often than recorded".to_owned(),
+            (DivergenceReason::OutOfOrder | DivergenceReason::OtherParams, _) => match &divergence
+                .next
+            {
                 Some(near) if is_like(divergence, near) && near.score < 1.0 => {
-                    format!("next on the tape is {}, with other params", named(near))
+                    format!("next on the tape is {}, with other params", near_request_text(near))
                 }
-                Some(near) => format!("next on the tape is {}", named(near)),
+                Some(near) => format!("next on the tape is {}", near_request_text(near)),
                 None => "another request comes next on the tape".to_owned(),
             },
-            (Reason::TapeEnded, _) => "the tape is at its end".to_owned(),
-            (Reason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
-            (Reason::NotCancelled, _) => {
+            (DivergenceReason::TapeEnded, _) => "the tape is at its end".to_owned(),
+            (DivergenceReason::Unanswered, _) => "it was recorded, but never answered".to_owned(),
+            (DivergenceReason::NotCancelled, _) => {
                 "the recorded client cancelled it, and this one did not".to_owned()
             }
         }
     }
 
     /// The recorded and the requested params, without the parts that do not count.
-    pub(crate) fn params(&self, divergence: &Divergence, near: &Near) -> (Vec<u8>, Vec<u8>) {
+    pub(crate) fn params(&self, divergence: &Divergence, near: &NearMatch) -> (Vec<u8>, Vec<u8>) {
         (self.signer.canonical(&near.request), self.signer.canonical(&divergence.request))
     }
 
     /// The request without the parts that do not count, unless nothing would be left.
-    fn asked(&self, divergence: &Divergence) -> Vec<u8> {
+    fn relevant_params(&self, divergence: &Divergence) -> Vec<u8> {
         let counted = self.signer.canonical(&divergence.request);
         match json::member(&divergence.request, "params") {
             Some(params) if counted == b"{}" => params.to_vec(),
@@ -163,17 +167,17 @@ impl Teller<'_> {
     }
 
     /// How to get an answer for a request that differs from a recorded one.
-    fn tolerate(&self, divergence: &Divergence, near: &Near) -> String {
+    fn tolerance_hint(&self, divergence: &Divergence, near: &NearMatch) -> String {
         let (old, new) = self.params(divergence, near);
         let found = differences(&old, &new, IGNORED_MAX).unwrap_or_default();
-        let whole = found.more > 0 || found.listed.iter().any(|one| one.place.steps.len() < 2);
+        let whole = found.more > 0 || found.listed.iter().any(|one| one.location.steps.len() < 2);
         let ignore: Vec<String> = match whole || found.is_empty() {
             true => vec!["--ignore PATH".to_owned()],
-            false => found.listed.iter().map(ignoring).collect(),
+            false => found.listed.iter().map(ignore_flag).collect(),
         };
         let ignore = ignore.join(" ");
         let way = match self.mode {
-            Mode::Fuzzy { .. } => "a lower --fuzzy-threshold",
+            MatchMode::Fuzzy { .. } => "a lower --fuzzy-threshold",
             _ => "--match-mode fuzzy",
         };
         let matter = match found.count() {
@@ -186,16 +190,16 @@ impl Teller<'_> {
 
 /// The subject of a request: `tools/call read_file`.
 pub(crate) fn subject(method: &str, name: Option<&str>) -> String {
-    let method = visible::inline(method, NAME_CHARS_MAX);
+    let method = visible_text::inline(method, NAME_CHARS_MAX);
     match name {
-        Some(name) => format!("{method} {}", visible::inline(name, NAME_CHARS_MAX)),
+        Some(name) => format!("{method} {}", visible_text::inline(name, NAME_CHARS_MAX)),
         None => method,
     }
 }
 
 /// The subject of a complete request.
 pub(crate) fn subject_of(request: &[u8]) -> String {
-    let method = said(request, "method").unwrap_or_default();
+    let method = string_member(request, "method").unwrap_or_default();
     subject(&method, name(request).as_deref())
 }
 
@@ -204,13 +208,14 @@ pub(crate) fn differences<'a>(
     old: &'a [u8],
     new: &'a [u8],
     listed_max: usize,
-) -> Option<Differences<'a>> {
-    diff(old, new, &Terms { root: Place::member("params"), ignored: &[], listed_max }).ok()
+) -> Option<JsonDifferences<'a>> {
+    diff(old, new, &DiffOptions { root: JsonLocation::member("params"), ignored: &[], listed_max })
+        .ok()
 }
 
 /// Whether a recorded request has the same method and name, if not the same params.
-fn is_like(divergence: &Divergence, near: &Near) -> bool {
-    let method = said(&near.request, "method");
+fn is_like(divergence: &Divergence, near: &NearMatch) -> bool {
+    let method = string_member(&near.request, "method");
     method.is_some_and(|method| method == divergence.method)
         && name(&near.request) == name(&divergence.request)
 }
@@ -224,17 +229,17 @@ fn other_session(divergence: &Divergence) -> Option<u32> {
     (first != played && same.all(|near| near.session != played)).then_some(first)
 }
 
-fn named(near: &Near) -> String {
+fn near_request_text(near: &NearMatch) -> String {
     format!("#{} {}", near.number, subject_of(&near.request))
 }
 
 /// The name or URI in a request.
 fn name(request: &[u8]) -> Option<String> {
     let params = json::member(request, "params")?;
-    ["name", "uri"].iter().find_map(|key| said(params, key))
+    ["name", "uri"].iter().find_map(|key| string_member(params, key))
 }
 
-fn said(object: &[u8], key: &str) -> Option<String> {
+fn string_member(object: &[u8], key: &str) -> Option<String> {
     let text = json::member(object, key).and_then(json::string)?;
     Some(text.into_owned())
 }
@@ -245,8 +250,8 @@ fn percent(share: f64) -> String {
 }
 
 /// The flag that ignores a difference.
-fn ignoring(difference: &Difference<'_>) -> String {
-    format!("--ignore {}", shell_word(&difference.place.to_string()))
+fn ignore_flag(difference: &JsonDifference<'_>) -> String {
+    format!("--ignore {}", shell_word(&difference.location.to_string()))
 }
 
 /// Quotes a word for a shell.
@@ -255,7 +260,7 @@ fn shell_word(text: &str) -> String {
     if text.chars().all(plain) {
         return text.to_owned();
     }
-    visible::inline(&format!("'{}'", text.replace('\'', r"'\''")), 200)
+    visible_text::inline(&format!("'{}'", text.replace('\'', r"'\''")), 200)
 }
 
 #[cfg(test)]

@@ -13,6 +13,6 @@ pub(crate) fn assert_golden(name: &str, text: &str) {
         fs::write(&file, text).unwrap();
     }
     let golden = fs::read_to_string(&file).unwrap_or_default();
-    let words = "the view has changed; if it is meant so, run with UPDATE_GOLDEN=1";
-    assert_eq!(text, golden, "{name}: {words}");
+    let message = "the view has changed; if it is meant so, run with UPDATE_GOLDEN=1";
+    assert_eq!(text, golden, "{name}: {message}");
 }

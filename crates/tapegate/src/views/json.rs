@@ -1,31 +1,31 @@
 //! Writes JSON member by member.
 
-use tapegate_core::json::diff::{Change, Differences};
-use tapegate_core::json::{Cursor, Fault, Kind, compact, write_str};
+use tapegate_core::json::diff::{JsonDifferences, ValueChange};
+use tapegate_core::json::{Cursor, JsonFault, JsonKind, compact, write_str};
 
-use super::tame::tame;
+use super::json_sanitizer::sanitize_json;
 
 /// Writes JSON member by member, each on its own line.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct JsonWriter {
     out: Vec<u8>,
     depth: usize,
     /// Whether the open object or list already has content.
     filled: bool,
 }
 
-impl Writer {
+impl JsonWriter {
     /// An object as the top-level value.
     pub(crate) fn object(then: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut writer = Self::default();
-        writer.nest(*b"{}", then);
+        writer.write_nested(*b"{}", then);
         writer.out
     }
 
     /// An object indented for this depth of a larger value.
     pub(crate) fn item(depth: usize, then: impl FnOnce(&mut Self)) -> Vec<u8> {
         let mut writer = Self { depth, ..Self::default() };
-        writer.nest(*b"{}", then);
+        writer.write_nested(*b"{}", then);
         writer.out
     }
 
@@ -59,13 +59,13 @@ impl Writer {
     /// Writes a member that is already JSON, on one line; invalid JSON becomes a string.
     pub(crate) fn raw(&mut self, key: &str, json: &[u8]) {
         self.key(key);
-        self.out.extend_from_slice(&tame(json));
+        self.out.extend_from_slice(&sanitize_json(json));
     }
 
     /// Writes a member that is an object.
-    pub(crate) fn nested(&mut self, key: &str, then: impl FnOnce(&mut Self)) {
+    pub(crate) fn object_member(&mut self, key: &str, then: impl FnOnce(&mut Self)) {
         self.key(key);
-        self.nest(*b"{}", then);
+        self.write_nested(*b"{}", then);
     }
 
     /// Writes a member that is a list of objects.
@@ -82,7 +82,7 @@ impl Writer {
     /// Writes a member that is a list of objects made by [`Writer::item`].
     pub(crate) fn raw_list(&mut self, key: &str, items: &[&[u8]]) {
         self.key(key);
-        self.nest(*b"[]", |list| {
+        self.write_nested(*b"[]", |list| {
             for item in items {
                 list.next();
                 list.out.extend_from_slice(item);
@@ -91,10 +91,10 @@ impl Writer {
     }
 
     fn items<T>(&mut self, items: impl IntoIterator<Item = T>, mut each: impl FnMut(&mut Self, T)) {
-        self.nest(*b"[]", |list| {
+        self.write_nested(*b"[]", |list| {
             for item in items {
                 list.next();
-                list.nest(*b"{}", |object| each(object, item));
+                list.write_nested(*b"{}", |object| each(object, item));
             }
         });
     }
@@ -113,7 +113,7 @@ impl Writer {
         self.new_line();
     }
 
-    fn nest(&mut self, [open, close]: [u8; 2], then: impl FnOnce(&mut Self)) {
+    fn write_nested(&mut self, [open, close]: [u8; 2], then: impl FnOnce(&mut Self)) {
         self.out.push(open);
         self.depth += 1;
         self.filled = false;
@@ -141,13 +141,13 @@ pub(crate) fn quoted(text: &str) -> Vec<u8> {
 
 /// The elements of an array as written; empty for anything else.
 pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
-    fn collect<'a>(array: &'a [u8], found: &mut Vec<&'a [u8]>) -> Result<(), Fault> {
+    fn collect<'a>(array: &'a [u8], found: &mut Vec<&'a [u8]>) -> Result<(), JsonFault> {
         let mut cursor = Cursor::new(array)?;
-        if cursor.open()? != Kind::Array {
+        if cursor.open()? != JsonKind::Array {
             return Ok(());
         }
         let mut first = true;
-        while cursor.element(&mut first)? {
+        while cursor.next_element(&mut first)? {
             found.push(cursor.value()?);
         }
         Ok(())
@@ -159,14 +159,14 @@ pub(crate) fn elements(array: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The differences as facts of a case: keys with JSON values.
-pub(crate) fn differences(differences: &Differences<'_>) -> Vec<(&'static str, Vec<u8>)> {
-    let list = Writer::line_of(&differences.listed, |json, difference| {
-        json.text("path", &difference.place.to_string());
+pub(crate) fn differences(differences: &JsonDifferences<'_>) -> Vec<(&'static str, Vec<u8>)> {
+    let list = JsonWriter::line_of(&differences.listed, |json, difference| {
+        json.text("path", &difference.location.to_string());
         let (kind, old, new) = match difference.change {
-            Change::Added(new) => ("added", None, Some(new)),
-            Change::Removed(old) => ("removed", Some(old), None),
-            Change::Value { old, new } => ("changed", Some(old), Some(new)),
-            Change::Kind { old, new } => ("type", Some(old), Some(new)),
+            ValueChange::Added(new) => ("added", None, Some(new)),
+            ValueChange::Removed(old) => ("removed", Some(old), None),
+            ValueChange::Value { old, new } => ("changed", Some(old), Some(new)),
+            ValueChange::Kind { old, new } => ("type", Some(old), Some(new)),
         };
         json.text("kind", kind);
         old.into_iter().for_each(|old| json.raw("old", old));

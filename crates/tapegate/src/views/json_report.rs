@@ -6,10 +6,10 @@
 
 use tapegate_core::json::{member, string};
 
-use super::json::{Writer, elements};
-use super::report::start::{RunOutcome, Start};
-use super::report::unused::{self, UnusedNow};
-use super::report::{Case, Outcome, Report};
+use super::json::{JsonWriter, elements};
+use super::report::run_start::{RunOutcome, ServerStart};
+use super::report::unused::{self, UnusedSet};
+use super::report::{ReportCase, ReportOutcome, RunReport};
 
 /// The nesting depth of starts and cases.
 const ITEM_DEPTH: usize = 2;
@@ -25,15 +25,16 @@ pub(crate) struct EarlierReport<'a> {
 impl<'a> EarlierReport<'a> {
     /// Reads a report of this command and its run id; `None` if it is anything else.
     pub(crate) fn read(text: &'a [u8], command: &str) -> Option<(Self, Option<String>)> {
-        let said = |key: &str| text_of(text, key);
-        if said("tool")? != "tapegate" || said("command")? != command {
+        let text_member = |key: &str| text_of(text, key);
+        if text_member("tool")? != "tapegate" || text_member("command")? != command {
             return None;
         }
         let starts = elements(member(text, "starts")?);
         let cases = elements(member(text, "cases")?);
         let all_known = starts.iter().all(|start| outcome_of(start).is_some());
-        (!starts.is_empty() && all_known)
-            .then(|| (Self { started_at: said("started_at"), starts, cases }, said("run_id")))
+        (!starts.is_empty() && all_known).then(|| {
+            (Self { started_at: text_member("started_at"), starts, cases }, text_member("run_id"))
+        })
     }
 
     pub(crate) fn starts(&self) -> u64 {
@@ -41,7 +42,7 @@ impl<'a> EarlierReport<'a> {
     }
 
     /// Removes an unfinished start, by its number and process; false if it is not there.
-    pub(crate) fn forget(&mut self, (number, pid): (u64, u32)) -> bool {
+    pub(crate) fn remove_start(&mut self, (number, pid): (u64, u32)) -> bool {
         let is_own = |start: &&[u8]| {
             number_of(start, "start") == Some(number)
                 && number_of(start, "pid") == Some(u64::from(pid))
@@ -58,17 +59,17 @@ impl<'a> EarlierReport<'a> {
 }
 
 /// Writes the report as JSON.
-pub(crate) fn write(report: &Report) -> Vec<u8> {
+pub(crate) fn write(report: &RunReport) -> Vec<u8> {
     write_after(report, &EarlierReport::default())
 }
 
 /// Writes the report as JSON, after the starts of an earlier one.
-pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u8> {
+pub(crate) fn write_after(report: &RunReport, earlier: &EarlierReport<'_>) -> Vec<u8> {
     let mut starts: Vec<&[u8]> = earlier.starts.clone();
     let start = report
         .start
         .as_ref()
-        .map(|start| Writer::item(ITEM_DEPTH, |json| write_start(json, report, start)));
+        .map(|start| JsonWriter::item(ITEM_DEPTH, |json| write_start(json, report, start)));
     starts.extend(start.as_deref());
     // A start that began earlier may end later.
     starts.sort_by_key(|start| number_of(start, "start"));
@@ -79,14 +80,14 @@ pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u
         Some(_) => RunOutcome::worst(starts.iter().filter_map(|start| outcome_of(start))),
         None => report.outcome(),
     };
-    let mut out = Writer::object(|json| {
+    let mut out = JsonWriter::object(|json| {
         json.text("tool", "tapegate");
         json.text("version", env!("CARGO_PKG_VERSION"));
         json.text("command", report.command);
-        json.text(report.about(), &report.tape.to_string_lossy());
+        json.text(report.subject_key(), &report.tape.to_string_lossy());
         json.raw("ok", if outcome.is_ok() { b"true" } else { b"false" });
         if let Some(start) = &report.start {
-            json.text("verdict", outcome.word(report.command));
+            json.text("verdict", outcome.as_str(report.command));
             start.run_id.iter().for_each(|run_id| json.text("run_id", run_id));
         }
         json.text("started_at", earlier.started_at.as_deref().unwrap_or(&report.started_at()));
@@ -107,12 +108,12 @@ pub(crate) fn write_after(report: &Report, earlier: &EarlierReport<'_>) -> Vec<u
     out
 }
 
-fn write_start(json: &mut Writer, report: &Report, start: &Start) {
+fn write_start(json: &mut JsonWriter, report: &RunReport, start: &ServerStart) {
     let outcome = report.outcome();
     json.number("start", start.number);
-    json.text(report.about(), &report.tape.to_string_lossy());
+    json.text(report.subject_key(), &report.tape.to_string_lossy());
     json.raw("ok", if outcome.is_ok() { b"true" } else { b"false" });
-    json.text("verdict", outcome.word(report.command));
+    json.text("verdict", outcome.as_str(report.command));
     json.text("started_at", &report.started_at());
     json.number("duration_ms", report.duration_ms);
     json.number("pid", u64::from(start.pid));
@@ -124,14 +125,14 @@ fn write_start(json: &mut Writer, report: &Report, start: &Start) {
     report.counts.iter().for_each(|(key, count)| json.number(key, *count));
 }
 
-fn written_cases(report: &Report) -> Vec<Vec<u8>> {
+fn written_cases(report: &RunReport) -> Vec<Vec<u8>> {
     let cases = report
         .suites
         .iter()
         .flat_map(|suite| suite.cases.iter().map(move |case| (suite.name.as_str(), case)));
     let number = report.start.as_ref().map(|start| start.number);
     let written = cases.map(|(suite, case)| {
-        Writer::item(ITEM_DEPTH, |json| {
+        JsonWriter::item(ITEM_DEPTH, |json| {
             write_case(json, suite, case);
             number.into_iter().for_each(|number| json.number("start", number));
         })
@@ -142,7 +143,7 @@ fn written_cases(report: &Report) -> Vec<Vec<u8>> {
 /// The cases of all starts, and how many recorded requests no start has used. A request is used if
 /// any start used it.
 fn join_cases<'a>(
-    report: &Report,
+    report: &RunReport,
     earlier: &EarlierReport<'a>,
     cases: Vec<&'a [u8]>,
     starts: &[&[u8]],
@@ -152,7 +153,8 @@ fn join_cases<'a>(
     }
     let tape = report.tape.to_string_lossy();
     let is_same_tape = |start: &[u8]| {
-        is_finished(start) && text_of(start, report.about()).is_some_and(|other| other == tape)
+        is_finished(start)
+            && text_of(start, report.subject_key()).is_some_and(|other| other == tape)
     };
     let of_same_tape = |case: &[u8]| {
         let number = number_of(case, "start");
@@ -160,12 +162,13 @@ fn join_cases<'a>(
         own.is_some_and(|start| is_same_tape(start))
     };
     let is_unused = |case: &&[u8]| text_of(case, "rule").as_deref() == Some("unused");
-    let now = UnusedNow::of(report);
+    let now = UnusedSet::of(report);
     let (unused_now, cases): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_unused);
     let (unused_then, mut joined): (Vec<_>, Vec<_>) =
         earlier.cases.iter().copied().partition(is_unused);
     joined.extend(cases);
-    let still = |case: &&[u8]| !of_same_tape(case) || now.keeps(number_of(case, "number"));
+    let still =
+        |case: &&[u8]| !of_same_tape(case) || now.is_still_unused(number_of(case, "number"));
     let mut unused: Vec<&[u8]> = unused_then.into_iter().filter(still).collect();
     if !earlier.starts.iter().any(|start| is_same_tape(start)) {
         unused.extend(unused_now);
@@ -178,14 +181,14 @@ fn join_cases<'a>(
     (joined, Some(count))
 }
 
-fn write_case(json: &mut Writer, suite: &str, case: &Case) {
+fn write_case(json: &mut JsonWriter, suite: &str, case: &ReportCase) {
     json.text("suite", suite);
     json.text("name", &case.name);
     let outcome = match case.outcome {
-        Outcome::Passed => "passed",
-        Outcome::Failed => "failed",
-        Outcome::Warning => "warning",
-        Outcome::Skipped => "skipped",
+        ReportOutcome::Passed => "passed",
+        ReportOutcome::Failed => "failed",
+        ReportOutcome::Warning => "warning",
+        ReportOutcome::Skipped => "skipped",
     };
     json.text("outcome", outcome);
     if let Some(rule) = &case.rule {
@@ -194,10 +197,10 @@ fn write_case(json: &mut Writer, suite: &str, case: &Case) {
     if !case.message.is_empty() {
         json.text("message", &case.message);
     }
-    if let Some(number) = case.place.number {
+    if let Some(number) = case.position.number {
         json.number("number", u64::from(number));
     }
-    if let Some(line) = case.place.line {
+    if let Some(line) = case.position.line {
         json.number("line", line);
     }
     if let Some(ms) = case.duration_ms {

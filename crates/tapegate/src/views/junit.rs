@@ -4,32 +4,32 @@
 //! a terminal would interpret are written as JSON escapes. JUnit has no warnings, so a case with
 //! one passes and says so.
 
-mod earlier;
+mod previous_report;
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use super::report::start::RunOutcome;
-use super::report::unused::UnusedNow;
-use super::report::{Case, Outcome, Report, Suite, UNTESTED};
-pub(crate) use earlier::EarlierSuites;
-use earlier::VERDICT;
+use super::report::run_start::RunOutcome;
+use super::report::unused::UnusedSet;
+use super::report::{ReportCase, ReportOutcome, ReportSuite, RunReport, UNTESTED};
+pub(crate) use previous_report::EarlierSuites;
+use previous_report::VERDICT;
 
 /// Writes the report as JUnit XML.
-pub(crate) fn write(report: &Report) -> Vec<u8> {
+pub(crate) fn write(report: &RunReport) -> Vec<u8> {
     write_after(report, EarlierSuites::default())
 }
 
 /// Writes the report as JUnit XML, after the suites of earlier starts.
-pub(crate) fn write_after(report: &Report, mut earlier: EarlierSuites) -> Vec<u8> {
+pub(crate) fn write_after(report: &RunReport, mut earlier: EarlierSuites) -> Vec<u8> {
     let tape = escaped(&report.tape.to_string_lossy());
-    let lists_unused = earlier.keep_unused((report.about(), &tape), &UnusedNow::of(report));
+    let lists_unused = earlier.keep_unused((report.subject_key(), &tape), &UnusedSet::of(report));
     let rest = lists_unused.then(|| report.without_unused());
     let report = rest.as_ref().unwrap_or(report);
     let outcome = RunOutcome::worst(earlier.outcomes.iter().copied().chain([report.outcome()]));
     let untested = report.start.is_some() && outcome.is_untested();
     let tests = report.cases().count() as u64 + earlier.tests + u64::from(untested);
-    let failures = count(report.cases(), Outcome::Failed) as u64 + earlier.failures;
+    let failures = count(report.cases(), ReportOutcome::Failed) as u64 + earlier.failures;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
     attribute(&mut out, "name", &format!("tapegate {}", report.command));
     attribute(&mut out, "tests", &tests.to_string());
@@ -48,7 +48,7 @@ pub(crate) fn write_after(report: &Report, mut earlier: EarlierSuites) -> Vec<u8
     out.into_bytes()
 }
 
-fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
+fn write_suite(out: &mut String, report: &RunReport, suite: &ReportSuite) {
     out.push_str("  <testsuite");
     // Readers merge suites of the same name.
     let start = match report.start.as_ref().map(|start| start.number) {
@@ -58,9 +58,9 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     let class = format!("{}.{start}{}", report.command, suite.name);
     attribute(out, "name", &class);
     attribute(out, "tests", &suite.cases.len().to_string());
-    attribute(out, "failures", &count(&suite.cases, Outcome::Failed).to_string());
+    attribute(out, "failures", &count(&suite.cases, ReportOutcome::Failed).to_string());
     attribute(out, "errors", "0");
-    attribute(out, "skipped", &count(&suite.cases, Outcome::Skipped).to_string());
+    attribute(out, "skipped", &count(&suite.cases, ReportOutcome::Skipped).to_string());
     let timed = suite.cases.iter().filter_map(|case| case.duration_ms).sum();
     attribute(out, "time", &seconds(timed));
     // The schemas allow no time zone here.
@@ -80,13 +80,13 @@ fn write_suite(out: &mut String, report: &Report, suite: &Suite) {
     out.push_str("  </testsuite>\n");
 }
 
-fn write_properties(out: &mut String, report: &Report) {
+fn write_properties(out: &mut String, report: &RunReport) {
     out.push_str("    <properties>\n");
-    property(out, report.about(), &report.tape.to_string_lossy());
+    property(out, report.subject_key(), &report.tape.to_string_lossy());
     property(out, "version", env!("CARGO_PKG_VERSION"));
     if let Some(start) = &report.start {
         property(out, "start", &start.number.to_string());
-        property(out, "verdict", report.outcome().word(report.command));
+        property(out, "verdict", report.outcome().as_str(report.command));
         let unread = report.counts.iter().find(|(key, count)| *key == "unread" && *count > 0);
         unread.iter().for_each(|(_, count)| property(out, "unread", &count.to_string()));
         property(out, "pid", &start.pid.to_string());
@@ -100,7 +100,7 @@ fn write_properties(out: &mut String, report: &Report) {
 }
 
 /// Writes that nothing was tested, which must not look like a success.
-fn write_untested(out: &mut String, report: &Report) {
+fn write_untested(out: &mut String, report: &RunReport) {
     let class = format!("{}.{VERDICT}", report.command);
     out.push_str("  <testsuite");
     attribute(out, "name", &class);
@@ -119,19 +119,24 @@ fn write_untested(out: &mut String, report: &Report) {
     out.push_str("></error>\n    </testcase>\n  </testsuite>\n");
 }
 
-fn write_case(out: &mut String, report: &Report, (class, name): (&str, &str), case: &Case) {
+fn write_case(
+    out: &mut String,
+    report: &RunReport,
+    (class, name): (&str, &str),
+    case: &ReportCase,
+) {
     out.push_str("    <testcase");
     attribute(out, "name", name);
     attribute(out, "classname", class);
     attribute(out, "time", &seconds(case.duration_ms.unwrap_or_default()));
     let mut details = case.details.clone();
-    if let (Some(number), false) = (case.place.number, case.outcome == Outcome::Passed) {
+    if let (Some(number), false) = (case.position.number, case.outcome == ReportOutcome::Passed) {
         // Writing to a string cannot fail.
         writeln!(details, "{}: #{number}", report.tape.display()).ok();
     }
     match case.outcome {
-        Outcome::Passed => return out.push_str("/>\n"),
-        Outcome::Failed => {
+        ReportOutcome::Passed => return out.push_str("/>\n"),
+        ReportOutcome::Failed => {
             out.push_str(">\n      <failure");
             attribute(out, "message", &case.message);
             attribute(out, "type", case.rule.as_ref().map_or("failed", |rule| &rule.id));
@@ -139,8 +144,8 @@ fn write_case(out: &mut String, report: &Report, (class, name): (&str, &str), ca
             text(out, &details);
             out.push_str("</failure>\n");
         }
-        Outcome::Skipped => element(out, "skipped", &case.message),
-        Outcome::Warning => {
+        ReportOutcome::Skipped => element(out, "skipped", &case.message),
+        ReportOutcome::Warning => {
             element(out, "system-out", &format!("warning: {}\n{details}", case.message));
         }
     }
@@ -211,6 +216,6 @@ fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
-fn count<'a>(cases: impl IntoIterator<Item = &'a Case>, outcome: Outcome) -> usize {
+fn count<'a>(cases: impl IntoIterator<Item = &'a ReportCase>, outcome: ReportOutcome) -> usize {
     cases.into_iter().filter(|case| case.outcome == outcome).count()
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use tapegate_core::json::compact;
 use tapegate_core::time::read_rfc3339;
-use tapegate_store::activity::Logged;
+use tapegate_store::activity::LoggedEvent;
 
-use super::json::Writer;
+use super::json::JsonWriter;
 
 const VERSION: &str = "1.3.0";
 const CLASS: u64 = 6003;
@@ -35,10 +35,10 @@ const MAPPED: &[&str] = &[
 ];
 
 /// An event as one line of JSON, without a line ending.
-pub(crate) fn event(logged: &Logged) -> Vec<u8> {
+pub(crate) fn event(logged: &LoggedEvent) -> Vec<u8> {
     let text = |key: &str| logged.str(key).filter(|text| !text.is_empty());
     let (operation, activity) = operation(logged);
-    let object = Writer::object(|json| {
+    let object = JsonWriter::object(|json| {
         json.number("class_uid", CLASS);
         json.text("class_name", "API Activity");
         json.number("category_uid", 6);
@@ -52,27 +52,27 @@ pub(crate) fn event(logged: &Logged) -> Vec<u8> {
         text("policy_reason").iter().for_each(|reason| json.text("message", reason));
         logged.number("latency_us").iter().for_each(|us| json.number("duration", us / 1000));
         metadata(json, logged);
-        json.nested("actor", |json| {
+        json.object_member("actor", |json| {
             let user = text("principal").unwrap_or(Cow::Borrowed("unknown"));
-            json.nested("user", |json| json.text("name", &user));
+            json.object_member("user", |json| json.text("name", &user));
             text("connection_id").iter().for_each(|id| {
-                json.nested("session", |json| json.text("uid", id));
+                json.object_member("session", |json| json.text("uid", id));
             });
         });
-        json.nested("api", |json| {
+        json.object_member("api", |json| {
             json.text("operation", &operation);
             text("server_id").iter().for_each(|name| {
-                json.nested("service", |json| json.text("name", name));
+                json.object_member("service", |json| json.text("name", name));
             });
             text("message_id").iter().for_each(|id| {
-                json.nested("request", |json| json.text("uid", id));
+                json.object_member("request", |json| json.text("uid", id));
             });
         });
-        json.nested("src_endpoint", |json| {
+        json.object_member("src_endpoint", |json| {
             json.text("svc_name", &text("component").unwrap_or(Cow::Borrowed("tapegate")));
         });
         text("server_id").iter().for_each(|name| {
-            json.nested("dst_endpoint", |json| json.text("svc_name", name));
+            json.object_member("dst_endpoint", |json| json.text("svc_name", name));
         });
         text("tool").iter().for_each(|tool| {
             json.list("resources", [tool], |json, tool| json.text("name", tool));
@@ -84,7 +84,7 @@ pub(crate) fn event(logged: &Logged) -> Vec<u8> {
 }
 
 /// The operation and its number: reading is known, calls may be anything.
-fn operation(logged: &Logged) -> (String, u64) {
+fn operation(logged: &LoggedEvent) -> (String, u64) {
     let text = |key: &str| logged.str(key).unwrap_or_default();
     let method = text("method");
     match method.as_ref() {
@@ -94,12 +94,12 @@ fn operation(logged: &Logged) -> (String, u64) {
     }
 }
 
-fn time_ms(logged: &Logged) -> u64 {
+fn time_ms(logged: &LoggedEvent) -> u64 {
     let us = logged.str("timestamp").and_then(|text| read_rfc3339(&text)).unwrap_or(0);
     u64::try_from(us / 1000).unwrap_or(0)
 }
 
-fn severity(json: &mut Writer, logged: &Logged) {
+fn severity(json: &mut JsonWriter, logged: &LoggedEvent) {
     let (id, word) = match logged.str("level").as_deref() {
         Some("error") => (4, "High"),
         Some("warn") => (3, "Medium"),
@@ -110,7 +110,7 @@ fn severity(json: &mut Writer, logged: &Logged) {
 }
 
 /// The outcome, as a status and as the action of a control.
-fn outcome(json: &mut Writer, logged: &Logged) {
+fn outcome(json: &mut JsonWriter, logged: &LoggedEvent) {
     let decision = logged.str("governance_decision").unwrap_or_default().to_lowercase();
     let (action, disposition) = match decision.as_str() {
         "forward" => (1, (1, "Allowed")),
@@ -122,11 +122,11 @@ fn outcome(json: &mut Writer, logged: &Logged) {
         "warn" => (1, (17, "Logged")),
         would if would.starts_with("would_") => (1, (17, "Logged")),
         "redact" | "filter" | "redacted" | "filtered" => (1, (11, "Corrected")),
-        _ if logged.flag("forwarded") == Some(true) => (1, (1, "Allowed")),
+        _ if logged.bool_value("forwarded") == Some(true) => (1, (1, "Allowed")),
         _ => (2, (2, "Blocked")),
     };
     // A held call has no outcome yet.
-    let forwarded = logged.flag("forwarded").or(Some(action == 1)).filter(|_| action > 0);
+    let forwarded = logged.bool_value("forwarded").or(Some(action == 1)).filter(|_| action > 0);
     let status = match forwarded {
         Some(true) => (1, "Success"),
         Some(false) => (2, "Failure"),
@@ -140,10 +140,10 @@ fn outcome(json: &mut Writer, logged: &Logged) {
     json.text("disposition", disposition.1);
 }
 
-fn metadata(json: &mut Writer, logged: &Logged) {
-    json.nested("metadata", |json| {
+fn metadata(json: &mut JsonWriter, logged: &LoggedEvent) {
+    json.object_member("metadata", |json| {
         json.text("version", VERSION);
-        json.nested("product", |json| {
+        json.object_member("product", |json| {
             json.text("name", "Tapegate");
             json.text("vendor_name", "Tapegate");
             json.text("version", env!("CARGO_PKG_VERSION"));
@@ -164,7 +164,7 @@ fn metadata(json: &mut Writer, logged: &Logged) {
     });
 }
 
-fn policy(json: &mut Writer, logged: &Logged) {
+fn policy(json: &mut JsonWriter, logged: &LoggedEvent) {
     let keys = [("name", "rule"), ("version", "policy_version")];
     let found: Vec<(&str, Cow<'_, str>)> =
         keys.iter().filter_map(|(key, ours)| Some((*key, logged.str(ours)?))).collect();
@@ -172,7 +172,7 @@ fn policy(json: &mut Writer, logged: &Logged) {
     if found.is_empty() && policies.is_none() {
         return;
     }
-    json.nested("policy", |json| {
+    json.object_member("policy", |json| {
         found.iter().for_each(|(key, text)| json.text(key, text));
         policies.iter().for_each(|raw| json.raw("uid", &quoted_list(raw)));
     });
@@ -185,8 +185,8 @@ fn quoted_list(raw: &[u8]) -> Vec<u8> {
     super::json::quoted(&names)
 }
 
-fn unmapped(json: &mut Writer, logged: &Logged) {
-    json.nested("unmapped", |json| {
+fn unmapped(json: &mut JsonWriter, logged: &LoggedEvent) {
+    json.object_member("unmapped", |json| {
         for (key, raw) in logged.members().filter(|(key, _)| !MAPPED.contains(key)) {
             json.raw(key, raw);
         }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn of(event: &str) -> Value {
-        let line = super::event(&Logged::read(1, event.as_bytes()).unwrap());
+        let line = super::event(&LoggedEvent::read(1, event.as_bytes()).unwrap());
         assert!(!line.contains(&b'\n'));
         serde_json::from_slice(&line).unwrap()
     }

@@ -11,7 +11,7 @@ pub(crate) enum Palette {
 
 /// What the environment says about colours.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ColorEnvironment<'a> {
     /// Whether the text goes to a terminal.
     pub(crate) terminal: bool,
     /// `NO_COLOR`
@@ -24,11 +24,11 @@ pub(crate) struct Surroundings<'a> {
 
 impl Palette {
     /// Colours if the terminal supports them or `CLICOLOR_FORCE` is set, unless `NO_COLOR` is.
-    pub(crate) fn decide(around: Surroundings<'_>) -> Self {
+    pub(crate) fn decide(environment: ColorEnvironment<'_>) -> Self {
         let set = |variable: Option<&str>| variable.is_some_and(|value| !value.is_empty());
-        let forced = set(around.clicolor_force) && around.clicolor_force != Some("0");
-        let able = around.terminal && around.term != Some("dumb");
-        if !set(around.no_color) && (forced || able) { Self::Colour } else { Self::Plain }
+        let forced = set(environment.clicolor_force) && environment.clicolor_force != Some("0");
+        let able = environment.terminal && environment.term != Some("dumb");
+        if !set(environment.no_color) && (forced || able) { Self::Colour } else { Self::Plain }
     }
 
     /// For removed or wrong text.
@@ -65,21 +65,22 @@ mod tests {
 
     #[test]
     fn colours_are_for_terminals_that_have_them_unless_somebody_says_otherwise() {
-        let terminal = Surroundings { terminal: true, term: Some("xterm"), ..Default::default() };
-        let pipe = Surroundings { terminal: false, ..terminal };
-        for (around, coloured) in [
+        let terminal =
+            ColorEnvironment { terminal: true, term: Some("xterm"), ..Default::default() };
+        let pipe = ColorEnvironment { terminal: false, ..terminal };
+        for (environment, coloured) in [
             (terminal, true),
             (pipe, false),
-            (Surroundings { term: Some("dumb"), ..terminal }, false),
-            (Surroundings { term: None, ..terminal }, true),
-            (Surroundings { no_color: Some("1"), ..terminal }, false),
-            (Surroundings { no_color: Some(""), ..terminal }, true),
-            (Surroundings { clicolor_force: Some("1"), ..pipe }, true),
-            (Surroundings { clicolor_force: Some("0"), ..pipe }, false),
-            (Surroundings { clicolor_force: Some("1"), no_color: Some("1"), ..pipe }, false),
+            (ColorEnvironment { term: Some("dumb"), ..terminal }, false),
+            (ColorEnvironment { term: None, ..terminal }, true),
+            (ColorEnvironment { no_color: Some("1"), ..terminal }, false),
+            (ColorEnvironment { no_color: Some(""), ..terminal }, true),
+            (ColorEnvironment { clicolor_force: Some("1"), ..pipe }, true),
+            (ColorEnvironment { clicolor_force: Some("0"), ..pipe }, false),
+            (ColorEnvironment { clicolor_force: Some("1"), no_color: Some("1"), ..pipe }, false),
         ] {
             let expected = if coloured { Palette::Colour } else { Palette::Plain };
-            assert_eq!(Palette::decide(around), expected, "{around:?}");
+            assert_eq!(Palette::decide(environment), expected, "{environment:?}");
         }
     }
 }

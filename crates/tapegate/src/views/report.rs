@@ -7,10 +7,10 @@
 pub(crate) mod cases;
 /// The report of a replay.
 pub(crate) mod replay;
+/// One start of a server, and the combined outcome of all starts.
+pub(crate) mod run_start;
 /// The report of a scenario's expectations.
 pub(crate) mod serve;
-/// One start of a server, and the combined outcome of all starts.
-pub(crate) mod start;
 /// Recorded requests that no start of a run has used.
 pub(crate) mod unused;
 /// The report of a verification.
@@ -19,14 +19,14 @@ pub(crate) mod verify;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
 
 use super::{json_report, junit, sarif};
-use start::{RunOutcome, Start};
+use run_start::{RunOutcome, ServerStart};
 
 /// The result of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Report {
+pub(crate) struct RunReport {
     /// The command that ran.
     pub(crate) command: &'static str,
     /// The tape, or the scenario of `serve`, as named by the user.
@@ -38,37 +38,37 @@ pub(crate) struct Report {
     /// The counts of its summary, by their keys in the JSON report.
     pub(crate) counts: Vec<(&'static str, u64)>,
     /// The cases, in groups.
-    pub(crate) suites: Vec<Suite>,
+    pub(crate) suites: Vec<ReportSuite>,
     /// The start of a server that it describes. `None` for a command that ends by itself.
-    pub(crate) start: Option<Start>,
+    pub(crate) start: Option<ServerStart>,
     /// For a replay: whether clients only initialized and listed, though the tape has more.
     pub(crate) only_setup: bool,
 }
 
 /// A group of cases.
 #[derive(Debug, Clone)]
-pub(crate) struct Suite {
+pub(crate) struct ReportSuite {
     /// What the cases have in common.
     pub(crate) name: String,
     /// The cases.
-    pub(crate) cases: Vec<Case>,
+    pub(crate) cases: Vec<ReportCase>,
 }
 
 /// Something that was checked.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Case {
+pub(crate) struct ReportCase {
     /// What it is about: `tools/call read_file`.
     pub(crate) name: String,
     /// Its outcome.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReportOutcome,
     /// The rule it violates, if it did not pass.
-    pub(crate) rule: Option<Cow<'static, Rule>>,
+    pub(crate) rule: Option<Cow<'static, ReportRule>>,
     /// The outcome in one line.
     pub(crate) message: String,
     /// The outcome in several lines, for people.
     pub(crate) details: String,
     /// Where it is on the tape.
-    pub(crate) place: Place,
+    pub(crate) position: TapePosition,
     /// How long it took.
     pub(crate) duration_ms: Option<u64>,
     /// More data for machines: keys with JSON values.
@@ -77,7 +77,7 @@ pub(crate) struct Case {
 
 /// The outcome of a case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum ReportOutcome {
     /// As it should be.
     #[default]
     Passed,
@@ -91,7 +91,7 @@ pub(crate) enum Outcome {
 
 /// A place on a tape, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TapePosition {
     /// The message's `seq`, or its line if it has none.
     pub(crate) number: Option<u32>,
     /// The line.
@@ -100,7 +100,7 @@ pub(crate) struct Place {
 
 /// A rule that a case can violate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct ReportRule {
     /// Its id for machines: `not-recorded`.
     pub(crate) id: Cow<'static, str>,
     /// What a violation means, in a sentence.
@@ -110,29 +110,29 @@ pub(crate) struct Rule {
 }
 
 /// The rule that the report of a server violates if nothing was tested.
-pub(crate) static UNTESTED: Rule = Rule::new(
+pub(crate) static UNTESTED: ReportRule = ReportRule::new(
     "untested",
     "Nothing was tested.",
     "Check whether the client reached the part to be tested.",
 );
 
-impl Rule {
+impl ReportRule {
     /// A constant rule.
     pub(crate) const fn new(id: &'static str, text: &'static str, help: &'static str) -> Self {
         Self { id: Cow::Borrowed(id), text: Cow::Borrowed(text), help: Cow::Borrowed(help) }
     }
 }
 
-impl From<&'static Rule> for Cow<'static, Rule> {
-    fn from(rule: &'static Rule) -> Self {
+impl From<&'static ReportRule> for Cow<'static, ReportRule> {
+    fn from(rule: &'static ReportRule) -> Self {
         Self::Borrowed(rule)
     }
 }
 
-impl Report {
+impl RunReport {
     /// An empty report of a run that ends `now`: the monotonic clock counts from the start of the
     /// run.
-    pub(crate) fn new(command: &'static str, tape: &Path, now: At) -> Self {
+    pub(crate) fn new(command: &'static str, tape: &Path, now: Timestamp) -> Self {
         Self {
             command,
             tape: tape.to_owned(),
@@ -146,8 +146,8 @@ impl Report {
     }
 
     /// The report of one start of a server, which may have been started before.
-    pub(crate) fn of_start(self, run_id: Option<&str>) -> Self {
-        let start = Start::of_this_process(run_id.map(str::to_owned));
+    pub(crate) fn with_start(self, run_id: Option<&str>) -> Self {
+        let start = ServerStart::current(run_id.map(str::to_owned));
         Self { start: Some(start), ..self }
     }
 
@@ -155,7 +155,7 @@ impl Report {
     pub(crate) fn unfinished(mut self) -> Self {
         self.duration_ms = 0;
         self.counts.iter_mut().for_each(|(_, count)| *count = 0);
-        self.suites = vec![Start::unfinished_suite()];
+        self.suites = vec![ServerStart::unfinished_suite()];
         self.start.iter_mut().for_each(|start| start.finished = false);
         self
     }
@@ -171,8 +171,8 @@ impl Report {
         let count = |key: &str| self.counts.iter().find(|(name, _)| *name == key);
         let has = |key| count(key).is_some_and(|(_, count)| *count > 0);
         match self.command {
-            _ if any(Outcome::Failed) => RunOutcome::Failed,
-            "serve" if any(Outcome::Passed) => RunOutcome::Passed,
+            _ if any(ReportOutcome::Failed) => RunOutcome::Failed,
+            "serve" if any(ReportOutcome::Passed) => RunOutcome::Passed,
             "serve" if has("unread") => RunOutcome::Unread,
             "serve" => RunOutcome::Untested,
             // Every client initializes and lists, even one that then does nothing.
@@ -183,7 +183,7 @@ impl Report {
     }
 
     /// The key for the subject of the report in JSON.
-    pub(crate) fn about(&self) -> &'static str {
+    pub(crate) fn subject_key(&self) -> &'static str {
         match self.command {
             "serve" => "scenario",
             "policy test" => "tests",
@@ -192,7 +192,7 @@ impl Report {
     }
 
     /// All cases.
-    pub(crate) fn cases(&self) -> impl Iterator<Item = &Case> {
+    pub(crate) fn cases(&self) -> impl Iterator<Item = &ReportCase> {
         self.suites.iter().flat_map(|suite| &suite.cases)
     }
 
@@ -204,35 +204,35 @@ impl Report {
     }
 
     /// The report in the format that a file name asks for.
-    pub(crate) fn written_for(&self, file: &Path) -> Vec<u8> {
-        match Format::of(file) {
-            Format::Json => json_report::write(self),
-            Format::Junit => junit::write(self),
-            Format::Sarif => sarif::write(self),
+    pub(crate) fn format_for(&self, file: &Path) -> Vec<u8> {
+        match ReportFormat::of(file) {
+            ReportFormat::Json => json_report::write(self),
+            ReportFormat::Junit => junit::write(self),
+            ReportFormat::Sarif => sarif::write(self),
         }
     }
 
     /// The same, merged with the earlier starts of the same run in the file. `None` if it has no
     /// such report.
-    pub(crate) fn written_after(&mut self, file: &Path, text: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn append_to(&mut self, file: &Path, text: &[u8]) -> Option<Vec<u8>> {
         let command = self.command;
-        match Format::of(file) {
-            Format::Json => {
+        match ReportFormat::of(file) {
+            ReportFormat::Json => {
                 let (mut earlier, run_id) = json_report::EarlierReport::read(text, command)?;
-                let own = self.registered().filter(|own| earlier.forget(*own));
-                self.follow(earlier.starts(), own, run_id)?;
+                let own = self.registered().filter(|own| earlier.remove_start(*own));
+                self.number_after(earlier.starts(), own, run_id)?;
                 Some(json_report::write_after(self, &earlier))
             }
-            Format::Junit => {
+            ReportFormat::Junit => {
                 let (mut earlier, run_id) = junit::EarlierSuites::read(text, command)?;
-                let own = self.registered().filter(|own| earlier.forget(*own));
-                self.follow(earlier.starts(), own, run_id)?;
+                let own = self.registered().filter(|own| earlier.remove_start(*own));
+                self.number_after(earlier.starts(), own, run_id)?;
                 Some(junit::write_after(self, earlier))
             }
-            Format::Sarif => {
+            ReportFormat::Sarif => {
                 let (mut earlier, run_id) = sarif::EarlierRun::read(text, command)?;
-                let own = self.registered().filter(|own| earlier.forget(*own));
-                self.follow(earlier.starts(), own, run_id)?;
+                let own = self.registered().filter(|own| earlier.remove_start(*own));
+                self.number_after(earlier.starts(), own, run_id)?;
                 Some(sarif::write_after(self, earlier))
             }
         }
@@ -247,7 +247,7 @@ impl Report {
     /// Numbers this start after the earlier ones of the same run, unless it already has its `own`
     /// number; `None` if they belong to another run. A start without a run id joins the existing
     /// one.
-    fn follow(
+    fn number_after(
         &mut self,
         starts: u64,
         own: Option<(u64, u32)>,
@@ -264,13 +264,13 @@ impl Report {
 
 /// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ReportFormat {
     Json,
     Junit,
     Sarif,
 }
 
-impl Format {
+impl ReportFormat {
     /// Decided by the file name: `.xml` is JUnit, `.sarif` SARIF, anything else JSON.
     fn of(file: &Path) -> Self {
         let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();

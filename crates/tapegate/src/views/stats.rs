@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use tapegate_core::side::Side;
-use tapegate_core::tape::stats::{CallKey, CallStats, Latencies, Stats};
+use tapegate_core::tape::stats::{CallKey, CallStats, Latencies, TapeStats};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use super::columns::{fit, pad, width};
-use super::json::Writer;
+use super::columns::{pad, truncate_to, width};
+use super::json::JsonWriter;
 use super::palette::Palette;
-use super::{visible, words};
-use crate::zone::Zone;
+use super::{outcome_labels, visible_text};
+use crate::zone::TimeZone;
 
 /// The upper bounds of the histogram's bars, in milliseconds.
 const BOUNDS_MS: [u64; 7] = [1, 4, 16, 64, 256, 1024, 4096];
@@ -24,9 +24,9 @@ const NUMBER_COLUMNS: usize = 58;
 
 /// The statistics as text.
 pub(crate) fn text(
-    stats: &Stats,
+    stats: &TapeStats,
     tapes: usize,
-    zone: &Zone,
+    zone: &TimeZone,
     palette: Palette,
     columns: Option<usize>,
 ) -> String {
@@ -67,7 +67,9 @@ fn table(title: &str, calls: &[(&CallKey, &CallStats)], room: usize, palette: Pa
     for (key, call) in calls {
         let at = |percent| match call.latencies.count() {
             0 => "-".to_owned(),
-            _ => words::duration(call.latencies.percentile_ms(percent).saturating_mul(1000)),
+            _ => {
+                outcome_labels::duration(call.latencies.percentile_ms(percent).saturating_mul(1000))
+            }
         };
         let errors = format!("{:>6}", call.errors);
         let errors = if call.errors > 0 { palette.red(&errors) } else { errors };
@@ -78,8 +80,8 @@ fn table(title: &str, calls: &[(&CallKey, &CallStats)], room: usize, palette: Pa
             at(50),
             at(90),
             at(99),
-            words::bytes(call.bytes),
-            spark(&call.latencies),
+            outcome_labels::bytes(call.bytes),
+            sparkline(&call.latencies),
         );
         // Writing to a string cannot fail.
         writeln!(out, "{}", line.trim_end()).ok();
@@ -88,10 +90,10 @@ fn table(title: &str, calls: &[(&CallKey, &CallStats)], room: usize, palette: Pa
 }
 
 fn summary(
-    stats: &Stats,
+    stats: &TapeStats,
     total: &CallStats,
     tapes: usize,
-    zone: &Zone,
+    zone: &TimeZone,
     columns: Option<usize>,
 ) -> String {
     let counted = |count: u64, word: &str| match count {
@@ -105,11 +107,11 @@ fn summary(
         counted(messages, "message"),
         stats.client_messages,
         stats.server_messages,
-        words::bytes(stats.bytes)
+        outcome_labels::bytes(stats.bytes)
     );
     if let (Some(first), Some(last)) = (stats.first_us, stats.last_us) {
         let clock = |at_us: i64| zone.local(at_us).replace('T', " ");
-        let took = words::duration(u64::try_from(last - first).unwrap_or(0));
+        let took = outcome_labels::duration(u64::try_from(last - first).unwrap_or(0));
         let until = match clock(first).get(..10) == clock(last).get(..10) {
             true => clock(last).get(11..).unwrap_or_default().to_owned(),
             false => clock(last),
@@ -166,19 +168,19 @@ fn name(key: &CallKey) -> String {
         Some(name) => format!("{} {name}", key.method),
         None => key.method.clone(),
     };
-    format!("{arrow}{}", visible::inline(&text, NAME_CHARS_MAX))
+    format!("{arrow}{}", visible_text::inline(&text, NAME_CHARS_MAX))
 }
 
 /// The count of each bar.
 fn bars(latencies: &Latencies) -> Vec<u64> {
-    let mut below: Vec<u64> = BOUNDS_MS.iter().map(|ms| latencies.below(*ms)).collect();
+    let mut below: Vec<u64> = BOUNDS_MS.iter().map(|ms| latencies.count_below(*ms)).collect();
     below.push(latencies.count());
     let mut last = 0;
     below.into_iter().map(|count| count - std::mem::replace(&mut last, count)).collect()
 }
 
 /// A histogram with one character per bar.
-fn spark(latencies: &Latencies) -> String {
+fn sparkline(latencies: &Latencies) -> String {
     let bars = bars(latencies);
     let most = bars.iter().copied().max().unwrap_or(0).max(1);
     bars.iter().map(|count| BARS[(count * 8).div_ceil(most) as usize]).collect()
@@ -190,8 +192,8 @@ fn histogram(latencies: &Latencies, palette: Palette) -> String {
         palette.bold(&format!(
             "latency of {} answers: mean {}, longest {}",
             latencies.count(),
-            words::duration(latencies.mean_ms().saturating_mul(1000)),
-            words::duration(latencies.max_ms().saturating_mul(1000))
+            outcome_labels::duration(latencies.mean_ms().saturating_mul(1000)),
+            outcome_labels::duration(latencies.max_ms().saturating_mul(1000))
         ))
     );
     let bars = bars(latencies);
@@ -203,15 +205,15 @@ fn histogram(latencies: &Latencies, palette: Palette) -> String {
         };
         let bar = "█".repeat((count * BAR_COLUMNS).div_ceil(most) as usize);
         let line = format!("{label:>9}  {bar} {count}");
-        writeln!(out, "{}", fit(&line, 80)).ok();
+        writeln!(out, "{}", truncate_to(&line, 80)).ok();
     }
     out
 }
 
 /// The statistics as JSON.
-pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
+pub(crate) fn json(stats: &TapeStats, tapes: &[String]) -> Vec<u8> {
     let total = stats.total();
-    let mut out = Writer::object(|json| {
+    let mut out = JsonWriter::object(|json| {
         json.texts("tapes", tapes);
         let counts = [
             ("messages", stats.client_messages + stats.server_messages),
@@ -233,7 +235,7 @@ pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
                 json.text(key, &String::from_utf8_lossy(&text));
             }
         }
-        json.nested("total", |json| call(json, &total));
+        json.object_member("total", |json| call(json, &total));
         json.list("requests", stats.calls(), |json, (key, stats)| {
             let direction = if key.from == Side::Client { "c2s" } else { "s2c" };
             json.text("direction", direction);
@@ -246,7 +248,7 @@ pub(crate) fn json(stats: &Stats, tapes: &[String]) -> Vec<u8> {
     out
 }
 
-fn call(json: &mut Writer, stats: &CallStats) {
+fn call(json: &mut JsonWriter, stats: &CallStats) {
     let counts = [
         ("count", stats.count),
         ("errors", stats.errors),
@@ -257,7 +259,7 @@ fn call(json: &mut Writer, stats: &CallStats) {
     ];
     counts.into_iter().for_each(|(key, count)| json.number(key, count));
     let latencies = &stats.latencies;
-    json.nested("latency_ms", |json| {
+    json.object_member("latency_ms", |json| {
         json.number("count", latencies.count());
         json.number("mean", latencies.mean_ms());
         for (key, percent) in [("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99)] {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tapegate_core::player::Summary;
+use tapegate_core::player::ReplaySummary;
 
 use super::divergence::subject;
 
@@ -10,8 +10,8 @@ use super::divergence::subject;
 const LISTED_MAX: usize = 5;
 
 /// The summary: the counts on the first line, all lines terminated.
-pub(crate) fn text(summary: &Summary) -> String {
-    let Summary { matched, unmatched, unused, .. } = summary;
+pub(crate) fn text(summary: &ReplaySummary) -> String {
+    let ReplaySummary { matched, unmatched, unused, .. } = summary;
     let mut out = format!("matched {matched}, unmatched {unmatched}, unused {unused}");
     let more = [
         (summary.differing, "matched with other params"),
@@ -21,8 +21,8 @@ pub(crate) fn text(summary: &Summary) -> String {
         (summary.courtesies, "answered without the tape, such as ping"),
         (u64::from(summary.sessions), "sessions"),
     ];
-    let more = more.iter().filter(|(count, words)| *count > u64::from(*words == "sessions"));
-    let more: Vec<String> = more.map(|(count, words)| format!("{count} {words}")).collect();
+    let more = more.iter().filter(|(count, message)| *count > u64::from(*message == "sessions"));
+    let more: Vec<String> = more.map(|(count, message)| format!("{count} {message}")).collect();
     if !more.is_empty() {
         // Writing to a string cannot fail.
         write!(out, " ({})", more.join(", ")).ok();
@@ -30,7 +30,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     out.push('\n');
     let divergences = summary.divergences.iter().map(|divergence| {
         let what = subject(&divergence.method, divergence.name.as_deref());
-        format!("{what}: {}", divergence.reason.words())
+        format!("{what}: {}", divergence.reason.as_str())
     });
     list(&mut out, "unmatched", divergences, summary.unmatched);
     let unused = summary.unused_first.iter().map(|unused| {

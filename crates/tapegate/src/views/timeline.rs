@@ -2,17 +2,17 @@
 
 use tapegate_core::side::Side;
 use tapegate_core::tape::timeline::{
-    Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind,
+    AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, TimelineRow,
 };
 
-use super::columns::{fit, pad, width};
+use super::columns::{pad, truncate_to, width};
 use super::palette::Palette;
-use super::{readable, visible, words};
-use crate::zone::Zone;
+use super::{outcome_labels, readable_json, visible_text};
+use crate::zone::TimeZone;
 
 /// The decision about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Decision {
+pub(crate) struct CallDecision {
     /// `governance_decision`
     pub(crate) word: String,
     /// The rule that decided.
@@ -25,7 +25,7 @@ pub(crate) struct Decision {
 
 /// The settings for printing rows.
 pub(crate) struct TimelineView<'z> {
-    pub(crate) zone: &'z Zone,
+    pub(crate) zone: &'z TimeZone,
     pub(crate) palette: Palette,
     /// The width of the terminal; `None` without one.
     pub(crate) columns: Option<usize>,
@@ -47,35 +47,35 @@ const CHARS_MAX: usize = 4000;
 
 impl TimelineView<'_> {
     /// The heading above the rows of a tape.
-    pub(crate) fn heading(&self, tape: &str, begin: Option<&Row>) -> String {
-        let mut parts = vec![visible::inline(tape, CHARS_MAX)];
+    pub(crate) fn heading(&self, tape: &str, begin: Option<&TimelineRow>) -> String {
+        let mut parts = vec![visible_text::inline(tape, CHARS_MAX)];
         if let Some(RowKind::Begin { name, upstream }) = begin.map(|row| &row.kind) {
-            parts.extend(name.iter().map(|name| visible::inline(name, CHARS_MAX)));
-            parts.push(visible::inline(upstream, CHARS_MAX));
+            parts.extend(name.iter().map(|name| visible_text::inline(name, CHARS_MAX)));
+            parts.push(visible_text::inline(upstream, CHARS_MAX));
         }
         let text = parts.join(" · ");
-        let text = self.columns.map_or(text.clone(), |columns| fit(&text, columns));
+        let text = self.columns.map_or(text.clone(), |columns| truncate_to(&text, columns));
         format!("{}\n", self.palette.bold(&text))
     }
 
     /// A row with its child rows.
     pub(crate) fn row(
         &mut self,
-        row: &Row,
-        decided: &dyn Fn(&Row) -> Option<Decision>,
-        keep: &dyn Fn(&Row) -> bool,
+        row: &TimelineRow,
+        decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>,
+        keep: &dyn Fn(&TimelineRow) -> bool,
     ) -> String {
         let mut out = self.new_day(row);
         let depth = usize::from(row.under.is_some());
-        self.one(row, depth, decided(row).as_ref(), &mut out);
+        self.write_row(row, depth, decided(row).as_ref(), &mut out);
         for child in row.children.iter().filter(|child| keep(child)) {
-            self.one(child, 1, decided(child).as_ref(), &mut out);
+            self.write_row(child, 1, decided(child).as_ref(), &mut out);
         }
         out
     }
 
     /// A line for the day, if a new one begins.
-    fn new_day(&mut self, row: &Row) -> String {
+    fn new_day(&mut self, row: &TimelineRow) -> String {
         let Some(at_us) = row.at_us else { return String::new() };
         let day: String = self.zone.local(at_us).chars().take(10).collect();
         if day == self.day {
@@ -85,31 +85,37 @@ impl TimelineView<'_> {
         format!("{}\n", self.palette.faint(&format!("{day} ({})", self.zone.offset(at_us))))
     }
 
-    fn one(&self, row: &Row, depth: usize, decision: Option<&Decision>, out: &mut String) {
+    fn write_row(
+        &self,
+        row: &TimelineRow,
+        depth: usize,
+        decision: Option<&CallDecision>,
+        out: &mut String,
+    ) {
         let palette = self.palette;
         let time = row.at_us.map(|at_us| self.zone.local(at_us));
         let time = time.as_deref().and_then(|time| time.get(11..)).unwrap_or("            ");
         let (arrow, left) = self.left(row, depth);
-        let right = right(row, decision);
+        let right = row_outcome(row, decision);
         let duration = row.answer.as_ref().and_then(|answer| answer.latency_us);
         let text = match (right.text.is_empty(), duration) {
             (true, None) => match self.columns {
-                Some(columns) => fit(&left, columns.saturating_sub(HEAD_COLUMNS)),
+                Some(columns) => truncate_to(&left, columns.saturating_sub(HEAD_COLUMNS)),
                 None => left,
             },
             (_, duration) => {
                 let (left_columns, right_columns) = self.parts(&left);
-                let shown = duration.map(words::duration).unwrap_or_default();
-                let shown = format!("{shown:>DURATION_COLUMNS$}");
+                let shown = duration.map(outcome_labels::duration).unwrap_or_default();
+                let display_text = format!("{shown:>DURATION_COLUMNS$}");
                 let shown = match duration {
-                    Some(us) if us >= SLOW_US => palette.bold(&shown),
-                    _ => palette.faint(&shown),
+                    Some(us) if us >= SLOW_US => palette.bold(&display_text),
+                    _ => palette.faint(&display_text),
                 };
-                let right_text = fit(&right.text, right_columns);
+                let right_text = truncate_to(&right.text, right_columns);
                 let right_text = match right.tone {
-                    Tone::Bad => palette.red(&right_text),
-                    Tone::Notable => palette.bold(&right_text),
-                    Tone::Plain => right_text,
+                    RowTone::Bad => palette.red(&right_text),
+                    RowTone::Notable => palette.bold(&right_text),
+                    RowTone::Plain => right_text,
                 };
                 format!("{} {shown}  {right_text}", pad(&left, left_columns))
             }
@@ -119,7 +125,7 @@ impl TimelineView<'_> {
         out.push_str(line.trim_end());
         out.push('\n');
         if self.full {
-            self.whole(row, out);
+            self.write_details(row, out);
         }
     }
 
@@ -134,12 +140,12 @@ impl TimelineView<'_> {
     }
 
     /// The direction and the message.
-    fn left(&self, row: &Row, depth: usize) -> (&'static str, String) {
+    fn left(&self, row: &TimelineRow, depth: usize) -> (&'static str, String) {
         let arrow = match row.from {
             Side::Client => "→",
             Side::Server => "←",
         };
-        let inline = |text: &str| visible::inline(text, CHARS_MAX);
+        let inline = |text: &str| visible_text::inline(text, CHARS_MAX);
         let mut parts = Vec::new();
         parts.extend(row.session.as_ref().map(|session| format!("[{}]", inline(session))));
         parts.extend(row.batch.map(|batch| format!("[batch {batch}]")));
@@ -147,15 +153,15 @@ impl TimelineView<'_> {
         match &row.kind {
             RowKind::Request { call, .. } | RowKind::Notification(call) => {
                 parts.extend(row.marks.ours.then(|| "tapegate:".to_owned()));
-                parts.push(called(call));
+                parts.push(call_text(call));
             }
             RowKind::LateAnswer(call) if call.method.is_empty() => {
                 parts.push("answer to an unknown request".to_owned());
             }
-            RowKind::LateAnswer(call) => parts.push(format!("answer to {}", called(call))),
+            RowKind::LateAnswer(call) => parts.push(format!("answer to {}", call_text(call))),
             RowKind::Other(text) => parts.push(format!("not JSON-RPC: {}", inline(text))),
             RowKind::Anomaly { reason, text, bytes_total } => {
-                let size = words::bytes(*bytes_total);
+                let size = outcome_labels::bytes(*bytes_total);
                 parts.push(format!("not a message ({}, {size}): {}", inline(reason), inline(text)));
             }
             RowKind::Begin { .. } => {
@@ -164,7 +170,7 @@ impl TimelineView<'_> {
             }
             RowKind::End { messages, duration_ms } => {
                 arrow = " ";
-                let took = words::duration(duration_ms.saturating_mul(1000));
+                let took = outcome_labels::duration(duration_ms.saturating_mul(1000));
                 parts.push(format!("end: {messages} messages in {took}"));
             }
             RowKind::Fault(text) => {
@@ -179,11 +185,11 @@ impl TimelineView<'_> {
     }
 
     /// The complete arguments and result, below a line.
-    fn whole(&self, row: &Row, out: &mut String) {
+    fn write_details(&self, row: &TimelineRow, out: &mut String) {
         let indent = " ".repeat(HEAD_COLUMNS);
         let mut part = |title: &str, raw: &[u8]| {
             out.push_str(&format!("{indent}{}\n", self.palette.faint(title)));
-            for line in readable::lines(raw, &format!("{indent}  ")) {
+            for line in readable_json::lines(raw, &format!("{indent}  ")) {
                 out.push_str(&line);
                 out.push('\n');
             }
@@ -209,8 +215,8 @@ fn quoted(bytes: &[u8]) -> Vec<u8> {
     super::json::quoted(&String::from_utf8_lossy(bytes))
 }
 
-fn called(call: &Call) -> String {
-    let inline = |text: &str| visible::inline(text, CHARS_MAX);
+fn call_text(call: &CallInfo) -> String {
+    let inline = |text: &str| visible_text::inline(text, CHARS_MAX);
     let parts = [
         inline(&call.method),
         call.name.as_deref().map(inline).unwrap_or_default(),
@@ -221,45 +227,45 @@ fn called(call: &Call) -> String {
 
 /// How a result is highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tone {
+enum RowTone {
     Plain,
     Notable,
     Bad,
 }
 
 /// The result of a row.
-struct Right {
+struct RowOutcome {
     text: String,
-    tone: Tone,
+    tone: RowTone,
 }
 
-fn right(row: &Row, decision: Option<&Decision>) -> Right {
-    let decided = decided(row, decision);
+fn row_outcome(row: &TimelineRow, decision: Option<&CallDecision>) -> RowOutcome {
+    let decided = decision_text(row, decision);
     let (outcome, tone) = match (&row.answer, &row.kind) {
         (Some(answer), _) => outcome(answer, &row.marks),
         (None, RowKind::Request { state, .. }) => match state {
-            RequestState::Waiting => ("no answer yet".to_owned(), Tone::Notable),
-            RequestState::Unanswered => ("no answer".to_owned(), Tone::Bad),
-            RequestState::Cancelled => ("cancelled".to_owned(), Tone::Notable),
-            RequestState::Answered => (String::new(), Tone::Plain),
+            RequestState::Waiting => ("no answer yet".to_owned(), RowTone::Notable),
+            RequestState::Unanswered => ("no answer".to_owned(), RowTone::Bad),
+            RequestState::Cancelled => ("cancelled".to_owned(), RowTone::Notable),
+            RequestState::Answered => (String::new(), RowTone::Plain),
         },
-        (None, RowKind::Anomaly { .. } | RowKind::Fault(_)) => (String::new(), Tone::Bad),
-        (None, _) => (String::new(), Tone::Plain),
+        (None, RowKind::Anomaly { .. } | RowKind::Fault(_)) => (String::new(), RowTone::Bad),
+        (None, _) => (String::new(), RowTone::Plain),
     };
-    let tone = if row.marks.refused.is_some() { Tone::Bad } else { tone };
-    let outcome = visible::inline(&outcome, CHARS_MAX);
+    let tone = if row.marks.refused.is_some() { RowTone::Bad } else { tone };
+    let outcome = visible_text::inline(&outcome, CHARS_MAX);
     // Our answer to a denied call already says so.
     let decided = if outcome.starts_with(&decided) { String::new() } else { decided };
     let texts = [decided, outcome];
     let text = texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" · ");
-    Right { text, tone }
+    RowOutcome { text, tone }
 }
 
 /// The decision, from the activity log or from the marks on the tape.
-pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
-    let inline = |text: &str| visible::inline(text, 200);
+pub(crate) fn decision_text(row: &TimelineRow, decision: Option<&CallDecision>) -> String {
+    let inline = |text: &str| visible_text::inline(text, 200);
     if let Some(decision) = decision {
-        let word = match (words::decision(&decision.word), &decision.by) {
+        let word = match (outcome_labels::decision(&decision.word), &decision.by) {
             ("allowed", Some(_)) => "approved",
             (word, _) => word,
         };
@@ -271,28 +277,28 @@ pub(crate) fn decided(row: &Row, decision: Option<&Decision>) -> String {
     }
     let is_ours = row.answer.as_ref().is_some_and(|answer| answer.marks.ours);
     match &row.marks {
-        Marks { refused: Some(_), .. } => "denied".to_owned(),
+        LineMarks { refused: Some(_), .. } => "denied".to_owned(),
         // The answer does not show whether a person was asked after the list had come.
-        Marks { held_for_list: true, .. } if row.answer.is_none() => "held".to_owned(),
-        Marks { held: true, .. } => match (&row.answer, is_ours) {
+        LineMarks { held_for_list: true, .. } if row.answer.is_none() => "held".to_owned(),
+        LineMarks { held: true, .. } => match (&row.answer, is_ours) {
             (None, _) => "waits for a person".to_owned(),
             (Some(_), true) => "not approved".to_owned(),
             (Some(_), false) => "approved".to_owned(),
         },
-        Marks { rewritten: true, .. } => "changed".to_owned(),
+        LineMarks { rewritten: true, .. } => "changed".to_owned(),
         _ => String::new(),
     }
 }
 
-fn outcome(answer: &Answer, marks: &Marks) -> (String, Tone) {
+fn outcome(answer: &CallAnswer, marks: &LineMarks) -> (String, RowTone) {
     let by = if answer.marks.ours && marks.refused.is_none() { "tapegate: " } else { "" };
     match answer.outcome {
-        AnswerOutcome::Ok => (format!("{by}{}", answer.text), Tone::Plain),
-        AnswerOutcome::ToolError => (format!("{by}error: {}", answer.text), Tone::Bad),
-        AnswerOutcome::Error(_) if marks.refused.is_some() => (answer.text.clone(), Tone::Bad),
+        AnswerOutcome::Ok => (format!("{by}{}", answer.text), RowTone::Plain),
+        AnswerOutcome::ToolError => (format!("{by}error: {}", answer.text), RowTone::Bad),
+        AnswerOutcome::Error(_) if marks.refused.is_some() => (answer.text.clone(), RowTone::Bad),
         AnswerOutcome::Error(code) => {
             let code = code.map(|code| format!(" {code}")).unwrap_or_default();
-            (format!("{by}error{code}: {}", answer.text), Tone::Bad)
+            (format!("{by}error{code}: {}", answer.text), RowTone::Bad)
         }
     }
 }

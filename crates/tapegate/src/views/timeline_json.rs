@@ -2,23 +2,25 @@
 
 use tapegate_core::json::{compact, member};
 use tapegate_core::side::Side;
-use tapegate_core::tape::timeline::{Answer, AnswerOutcome, Marks, RequestState, Row, RowKind};
+use tapegate_core::tape::timeline::{
+    AnswerOutcome, CallAnswer, LineMarks, RequestState, RowKind, TimelineRow,
+};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use super::json::Writer;
-use super::timeline::Decision;
+use super::json::JsonWriter;
+use super::timeline::CallDecision;
 
 /// A row as one line.
 pub(crate) fn line(
     tape: &str,
-    row: &Row,
-    decided: &dyn Fn(&Row) -> Option<Decision>,
-    keep: &dyn Fn(&Row) -> bool,
+    row: &TimelineRow,
+    decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>,
+    keep: &dyn Fn(&TimelineRow) -> bool,
 ) -> Vec<u8> {
-    let object = Writer::object(|json| {
+    let object = JsonWriter::object(|json| {
         json.text("tape", tape);
         write(json, row, decided);
-        let children: Vec<&Row> = row.children.iter().filter(|child| keep(child)).collect();
+        let children: Vec<&TimelineRow> = row.children.iter().filter(|child| keep(child)).collect();
         if !children.is_empty() {
             json.list("children", children, |json, child| write(json, child, decided));
         }
@@ -28,10 +30,14 @@ pub(crate) fn line(
     line
 }
 
-fn write(json: &mut Writer, row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) {
+fn write(
+    json: &mut JsonWriter,
+    row: &TimelineRow,
+    decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>,
+) {
     json.number("line", row.line);
     row.seq.into_iter().for_each(|seq| json.number("seq", seq));
-    moment(json, "ts", row.at_us);
+    write_time(json, "ts", row.at_us);
     let direction = match row.from {
         Side::Client => "c2s",
         Side::Server => "s2c",
@@ -46,18 +52,18 @@ fn write(json: &mut Writer, row: &Row, decided: &dyn Fn(&Row) -> Option<Decision
         json.raw("params", params);
     }
     marks(json, &row.marks);
-    if let Some(Decision { word, rule, by, reason }) = decided(row) {
+    if let Some(CallDecision { word, rule, by, reason }) = decided(row) {
         json.text("decision", &word);
         rule.iter().for_each(|rule| json.text("rule", rule));
         by.iter().for_each(|by| json.text("decided_by", by));
         reason.iter().for_each(|reason| json.text("decision_reason", reason));
     }
     if let Some(answer) = &row.answer {
-        json.nested("answer", |json| write_answer(json, answer));
+        json.object_member("answer", |json| write_answer(json, answer));
     }
 }
 
-fn kind(json: &mut Writer, row: &Row) {
+fn kind(json: &mut JsonWriter, row: &TimelineRow) {
     let word = match &row.kind {
         RowKind::Request { .. } => "request",
         RowKind::Notification(_) => "notification",
@@ -105,10 +111,10 @@ fn kind(json: &mut Writer, row: &Row) {
     }
 }
 
-fn write_answer(json: &mut Writer, answer: &Answer) {
+fn write_answer(json: &mut JsonWriter, answer: &CallAnswer) {
     json.number("line", answer.line);
     answer.seq.into_iter().for_each(|seq| json.number("seq", seq));
-    moment(json, "ts", answer.at_us);
+    write_time(json, "ts", answer.at_us);
     answer.latency_us.into_iter().for_each(|us| json.number("latency_ms", us / 1000));
     let outcome = match answer.outcome {
         AnswerOutcome::Ok => "ok",
@@ -123,7 +129,7 @@ fn write_answer(json: &mut Writer, answer: &Answer) {
     marks(json, &answer.marks);
 }
 
-fn marks(json: &mut Writer, marks: &Marks) {
+fn marks(json: &mut JsonWriter, marks: &LineMarks) {
     if marks.ours {
         json.text("by", "tapegate");
     }
@@ -145,7 +151,7 @@ fn marks(json: &mut Writer, marks: &Marks) {
     }
 }
 
-fn moment(json: &mut Writer, key: &str, at_us: Option<i64>) {
+fn write_time(json: &mut JsonWriter, key: &str, at_us: Option<i64>) {
     if let Some(at_us) = at_us {
         let mut text = Vec::new();
         write_rfc3339(&mut text, at_us, SubSecond::Micros);

@@ -2,21 +2,21 @@
 
 /// A rule for the offset of local time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct ZoneRule {
     standard_s: i32,
     /// The offset in summer, when it begins and when it ends.
-    summer: Option<(i32, Turn, Turn)>,
+    summer: Option<(i32, TransitionTime, TransitionTime)>,
 }
 
 /// A day of the year, and the second of the day in local time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Turn {
-    day: Day,
+struct TransitionTime {
+    day: TransitionDay,
     second: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Day {
+enum TransitionDay {
     /// Month, week (5 is the last) and day of the week.
     Week(i64, i64, i64),
     /// From 1, without leap days.
@@ -27,7 +27,7 @@ enum Day {
 
 const DAY_S: i64 = 86_400;
 
-impl Rule {
+impl ZoneRule {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let rest = name(text)?;
         let (offset, rest) = time(rest)?;
@@ -46,14 +46,17 @@ impl Rule {
         // Without days, those of the United States apply.
         let days = if rest.is_empty() { ",M3.2.0,M11.1.0" } else { rest };
         let (start, end) = days.strip_prefix(',')?.split_once(',')?;
-        Some(Self { standard_s, summer: Some((summer_s, turn(start)?, turn(end)?)) })
+        Some(Self {
+            standard_s,
+            summer: Some((summer_s, parse_transition(start)?, parse_transition(end)?)),
+        })
     }
 
     pub(super) fn offset_s(&self, at_s: i64) -> i32 {
         let Some((summer_s, start, end)) = self.summer else { return self.standard_s };
         let year = year_of(at_s + i64::from(self.standard_s));
-        let start_s = start.second_of(year) - i64::from(self.standard_s);
-        let end_s = end.second_of(year) - i64::from(summer_s);
+        let start_s = start.second_in_year(year) - i64::from(self.standard_s);
+        let end_s = end.second_in_year(year) - i64::from(summer_s);
         // In the southern hemisphere, summer includes the end of the year.
         let is_summer = match start_s < end_s {
             true => (start_s..end_s).contains(&at_s),
@@ -91,7 +94,7 @@ fn time(text: &str) -> Option<(i64, &str)> {
     Some((sign * (hours * 3600 + minutes * 60 + seconds), rest))
 }
 
-fn turn(text: &str) -> Option<Turn> {
+fn parse_transition(text: &str) -> Option<TransitionTime> {
     let (day, second) = match text.split_once('/') {
         Some((day, at)) => (day, time(at).filter(|(_, rest)| rest.is_empty())?.0),
         None => (text, 2 * 3600),
@@ -103,21 +106,23 @@ fn turn(text: &str) -> Option<Turn> {
         (Some(day), _) => {
             let mut parts = day.splitn(3, '.');
             let (month, week) = (number(parts.next()?, 1..=12)?, number(parts.next()?, 1..=5)?);
-            Day::Week(month, week, number(parts.next()?, 0..=6)?)
+            TransitionDay::Week(month, week, number(parts.next()?, 0..=6)?)
         }
-        (None, Some(day)) => Day::Julian(number(day, 1..=365)?),
-        (None, None) => Day::Number(number(day, 0..=365)?),
+        (None, Some(day)) => TransitionDay::Julian(number(day, 1..=365)?),
+        (None, None) => TransitionDay::Number(number(day, 0..=365)?),
     };
-    Some(Turn { day, second })
+    Some(TransitionTime { day, second })
 }
 
-impl Turn {
+impl TransitionTime {
     /// The second since 1970 in the year's local time.
-    fn second_of(&self, year: i64) -> i64 {
+    fn second_in_year(&self, year: i64) -> i64 {
         let day = match self.day {
-            Day::Number(day) => days_to(year, 1) + day,
-            Day::Julian(day) => days_to(year, 1) + day - 1 + i64::from(is_leap(year) && day > 59),
-            Day::Week(month, week, weekday) => {
+            TransitionDay::Number(day) => days_to(year, 1) + day,
+            TransitionDay::Julian(day) => {
+                days_to(year, 1) + day - 1 + i64::from(is_leap(year) && day > 59)
+            }
+            TransitionDay::Week(month, week, weekday) => {
                 let first = days_to(year, month);
                 // The first of January 1970 was a Thursday.
                 let ahead = (weekday - (first + 4)).rem_euclid(7);
@@ -159,7 +164,7 @@ mod tests {
 
     #[test]
     fn summer_begins_and_ends_at_the_second() {
-        let berlin = Rule::parse("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let berlin = ZoneRule::parse("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         // 2026-03-29T01:00:00Z and 2026-10-25T01:00:00Z
         for (at, offset) in [
             (1_774_745_999, 3600),
@@ -170,13 +175,13 @@ mod tests {
         ] {
             assert_eq!(berlin.offset_s(at), offset, "{at}");
         }
-        let sydney = Rule::parse("AEST-10AEDT,M10.1.0,M4.1.0/3").unwrap();
+        let sydney = ZoneRule::parse("AEST-10AEDT,M10.1.0,M4.1.0/3").unwrap();
         assert_eq!(
             (sydney.offset_s(1_767_225_600), sydney.offset_s(1_782_864_000)),
             (39_600, 36_000)
         );
-        assert_eq!(Rule::parse("EST5EDT").unwrap().offset_s(1_782_864_000), -14_400);
-        assert_eq!(Rule::parse("X0Y,J60,J300").unwrap().offset_s(951_782_400), 0);
+        assert_eq!(ZoneRule::parse("EST5EDT").unwrap().offset_s(1_782_864_000), -14_400);
+        assert_eq!(ZoneRule::parse("X0Y,J60,J300").unwrap().offset_s(951_782_400), 0);
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
         for text in
             ["", "Mars/Olympus", "5", "CET", "CET-1CEST,M13.1.0,M1.1.0", "A-1B,M1.1.0", "A1:x"]
         {
-            assert_eq!(Rule::parse(text), None, "{text}");
+            assert_eq!(ZoneRule::parse(text), None, "{text}");
         }
     }
 

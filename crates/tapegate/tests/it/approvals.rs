@@ -1,20 +1,20 @@
 //! `tapegate approvals`
 
-mod attempts;
 mod deciders;
+mod refused_attempts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use tapegate_store::approvals::{Approvals, Decided, Request, Ruling};
+use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalRecord, ApprovalStore};
 use tempfile::TempDir;
 
 use crate::support::{approvals_of, at_terminal, key_flags, tapegate};
 
 /// A state folder with requests in it.
-struct State {
+struct RequestFolder {
     folder: TempDir,
 }
 
@@ -22,18 +22,18 @@ fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
 }
 
-impl State {
+impl RequestFolder {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn approvals(&self) -> Approvals {
+    fn approvals(&self) -> ApprovalStore {
         approvals_of(self.folder.path())
     }
 
     /// Adds a request with this id, as modified by `change`.
-    fn ask(&self, id: &str, change: impl FnOnce(&mut Request)) {
-        let mut request = Request {
+    fn ask(&self, id: &str, change: impl FnOnce(&mut ApprovalRecord)) {
+        let mut request = ApprovalRecord {
             id: id.to_owned(),
             // Half a minute more, so that a slow machine shows the same minutes.
             created_us: now_us() - (3 * 3600 + 5 * 60) * 1_000_000,
@@ -49,10 +49,10 @@ impl State {
             workflow: "default".to_owned(),
             connection_id: "c1".to_owned(),
             request_id: "r1".to_owned(),
-            ..Request::default()
+            ..ApprovalRecord::default()
         };
         change(&mut request);
-        self.approvals().ask(&request).unwrap();
+        self.approvals().publish_request(&request).unwrap();
         self.set_asked(&request.id, request.created_us);
     }
 
@@ -106,7 +106,7 @@ impl State {
 
 #[test]
 fn nothing_waits_where_nobody_has_asked_and_nothing_is_made() {
-    let state = State::new();
+    let state = RequestFolder::new();
     assert_eq!(state.says(&[], 0).0, "nothing waits for a person\n");
     assert_eq!(state.says(&["list", "--format", "jsonl"], 0).0, "");
     assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
@@ -114,7 +114,7 @@ fn nothing_waits_where_nobody_has_asked_and_nothing_is_made() {
 
 #[test]
 fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     state.ask("ap_bbbbbbbbbbbbbbbb", |request| request.expires_us = now_us() - 1);
     let (out, _) = state.says(&[], 0);
@@ -144,7 +144,7 @@ fn what_waits_is_listed_with_everything_that_is_needed_to_decide() {
 
 #[test]
 fn meta_is_shown_if_it_says_more_than_which_call_it_is() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let with_meta = |meta: &str| {
         Some(format!(r#"{{"name":"deploy","arguments":{{"version":"1"}},"_meta":{meta}}}"#))
     };
@@ -163,13 +163,13 @@ fn meta_is_shown_if_it_says_more_than_which_call_it_is() {
 
 #[test]
 fn an_approval_by_the_beginning_of_a_name_is_made_and_logged() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_k3x9aaaaaaaaaaaa", |_| {});
     let (out, err) = state.says(&["approve", "k3x9", "--reason", "fine"], 0);
     assert_eq!(out, "approved ap_k3x9aaaaaaaaaaaa: files delete_file {\"path\":\"/etc/passwd\"}\n");
     assert_eq!(err, "");
     let decided = state.approvals().decision("ap_k3x9aaaaaaaaaaaa").unwrap().unwrap();
-    assert_eq!((decided.by.as_str(), decided.ruling), ("alice", Ruling::Approved));
+    assert_eq!((decided.by.as_str(), decided.ruling), ("alice", ApprovalOutcome::Approved));
     assert_eq!(decided.reason.as_deref(), Some("fine"));
     let text = std::fs::read_to_string(state.log()).unwrap();
     let event: Value = serde_json::from_str(&text).unwrap();
@@ -187,7 +187,7 @@ fn an_approval_by_the_beginning_of_a_name_is_made_and_logged() {
 
 #[test]
 fn the_second_decision_is_told_of_the_first() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     state.says(&["deny", "ap_aaaaaaaaaaaaaaaa", "--by", "bob"], 0);
     let (out, err) = state.says(&["approve", "ap_aaaaaaaaaaaaaaaa"], 1);
@@ -201,7 +201,7 @@ fn the_second_decision_is_told_of_the_first() {
 
 #[test]
 fn where_nothing_is_found_the_folder_that_was_looked_in_is_named() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let folder = state.path().display().to_string();
     let (out, err) = state.says(&["list"], 0);
     assert_eq!(out, "nothing waits for a person\n");
@@ -214,10 +214,10 @@ fn where_nothing_is_found_the_folder_that_was_looked_in_is_named() {
 
 #[test]
 fn what_is_unknown_unclear_or_too_short_decides_nothing() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_k3x9aaaaaaaaaaaa", |_| {});
     state.ask("ap_k3x9bbbbbbbbbbbb", |_| {});
-    for (args, words) in [
+    for (args, output_text) in [
         (&["approve", "k3x9a", "zzzz"][..], "there is no request `zzzz`"),
         (&["approve", "k3x9"], "`k3x9` could be any of ap_k3x9aaaaaaaaaaaa, ap_k3x9bbbbbbbbbbbb"),
         (&["approve", "ap_k"], "`ap_k` is too short"),
@@ -225,14 +225,14 @@ fn what_is_unknown_unclear_or_too_short_decides_nothing() {
         (&["deny", "\u{1b}[2J"], "there is no request `\\u001b[2J`"),
     ] {
         let (_, err) = state.says(args, 2);
-        assert!(err.contains(words), "{err}");
+        assert!(err.contains(output_text), "{err}");
     }
     assert_eq!(state.approvals().pending(now_us()).unwrap().len(), 2);
 }
 
 #[test]
 fn commands_that_make_no_sense_are_refused() {
-    let state = State::new();
+    let state = RequestFolder::new();
     for args in [
         &["approve"][..],
         &["approve", "x", "--all"],
@@ -250,7 +250,7 @@ fn commands_that_make_no_sense_are_refused() {
 
 #[test]
 fn only_those_who_are_named_decide() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |request| request.approvers = vec!["carol".to_owned()]);
     let (_, err) = state.says(&["approve", "aaaaaa"], 1);
     assert_eq!(err, "error: `alice` may not decide about `ap_aaaaaaaaaaaaaaaa`, only carol\n");
@@ -259,7 +259,7 @@ fn only_those_who_are_named_decide() {
 
 #[test]
 fn everything_that_waits_is_decided_at_once() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     state.ask("ap_bbbbbbbbbbbbbbbb", |request| request.approvers = vec!["carol".to_owned()]);
     state.ask("ap_cccccccccccccccc", |request| request.expires_us = now_us() - 1);
@@ -277,7 +277,7 @@ fn everything_that_waits_is_decided_at_once() {
 
 #[test]
 fn hostile_requests_do_nothing_to_a_terminal() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |request| {
         request.tool = "ls\u{1b}]0;owned\u{7}\u{202e}\r\nap_fake approved".to_owned();
         let arguments = format!("{{\"\u{9b}31m\":\"{}\"}}", "x\u{200b}".repeat(50_000));
@@ -308,7 +308,7 @@ fn hostile_requests_do_nothing_to_a_terminal() {
 
 #[test]
 fn waiting_ends_when_something_is_asked_and_when_it_is_decided() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let wait = |args: &[&str]| {
         let mut command = tapegate();
         command.arg("approvals").args(args).env("TAPEGATE_HOME", state.path());
@@ -320,8 +320,12 @@ fn waiting_ends_when_something_is_asked_and_when_it_is_decided() {
     let read: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(read["id"], "ap_aaaaaaaaaaaaaaaa");
     let shower = wait(&["show", "aaaaaa", "--wait", "--format", "jsonl"]);
-    let decided =
-        Decided { ruling: Ruling::Approved, by: "bob".to_owned(), at_us: now_us(), reason: None };
+    let decided = ApprovalDecision {
+        ruling: ApprovalOutcome::Approved,
+        by: "bob".to_owned(),
+        at_us: now_us(),
+        reason: None,
+    };
     state.approvals().decide("ap_aaaaaaaaaaaaaaaa", &decided).unwrap();
     let shown = shower.wait_with_output().unwrap();
     let read: Value = serde_json::from_slice(&shown.stdout).unwrap();
@@ -333,7 +337,7 @@ fn waiting_ends_when_something_is_asked_and_when_it_is_decided() {
 
 #[test]
 fn a_decision_holds_though_the_log_cannot_be_written() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask("ap_aaaaaaaaaaaaaaaa", |_| {});
     std::fs::write(state.log(), "my notes\n").unwrap();
     let (_, err) = state.says(&["deny", "aaaaaa"], 0);
@@ -346,7 +350,7 @@ const ID: &str = "ap_aaaaaaaaaaaaaaaa";
 
 #[test]
 fn approvals_in_the_project_s_own_folder_are_not_read_and_that_is_said() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let old = state.path().join("approvals");
     std::fs::create_dir(&old).unwrap();
     std::fs::write(old.join(format!("{ID}.request.json")), "{}").unwrap();
@@ -356,7 +360,7 @@ fn approvals_in_the_project_s_own_folder_are_not_read_and_that_is_said() {
 }
 
 /// The lines of the log about the approval of a request.
-fn lines_about(state: &State, id: &str) -> Vec<Value> {
+fn lines_about(state: &RequestFolder, id: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(state.log()).unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines
@@ -366,12 +370,12 @@ fn lines_about(state: &State, id: &str) -> Vec<Value> {
 
 #[test]
 fn a_decision_whose_command_was_killed_is_logged_once_by_the_next_command() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let id = "ap_aaaaaaaaaaaaaaaa";
     state.ask(id, |_| {});
     let approvals = state.approvals();
-    let (ruling, at_us) = (Ruling::Approved, now_us());
-    let decided = Decided { ruling, by: "bob".to_owned(), at_us, reason: None };
+    let (ruling, at_us) = (ApprovalOutcome::Approved, now_us());
+    let decided = ApprovalDecision { ruling, by: "bob".to_owned(), at_us, reason: None };
     // The state left by a command that was killed after deciding, but before logging.
     let mark = approvals.path().join(format!("{id}.unlogged"));
     std::fs::write(&mark, format!("approved {at_us} bob")).unwrap();
@@ -389,8 +393,8 @@ fn a_decision_whose_command_was_killed_is_logged_once_by_the_next_command() {
 
 #[test]
 fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
-    let state = State::new();
-    let mut dice = crate::support::Dice::roll();
+    let state = RequestFolder::new();
+    let mut dice = crate::support::SeededRandom::roll();
     let ids: Vec<String> = (0..20).map(|round| format!("ap_killed{round:010}")).collect();
     for id in &ids {
         state.ask(id, |request| request.call_hash.clone_from(id));
@@ -417,7 +421,7 @@ fn killing_commands_that_decide_leaves_one_line_for_each_decision() {
 fn an_approver_whose_clock_is_an_hour_off_sees_and_decides_what_waits() {
     const HOUR_US: i64 = 3_600_000_000;
     for shift_us in [-HOUR_US, HOUR_US] {
-        let state = State::new();
+        let state = RequestFolder::new();
         let (waits, over) = ("ap_aaaaaaaaaaaaaaaa", "ap_bbbbbbbbbbbbbbbb");
         // By the clock of the requesting process, one and eleven of the ten minutes have passed.
         for (id, minutes) in [(waits, 1), (over, 11)] {

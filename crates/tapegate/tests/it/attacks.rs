@@ -3,13 +3,13 @@
 //! Each test asserts that the denied tool did not run and that the refusal is in the activity log.
 
 mod agent;
-mod calls;
 mod conversions;
+mod disguised_calls;
 mod files;
+mod forged_approvals;
 mod http_bytes;
 mod http_events;
 mod http_heads;
 mod http_replies;
-mod people;
 mod prototypes;
-mod victim;
+mod target_server;

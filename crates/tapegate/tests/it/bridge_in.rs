@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::http_peers::{ReceivedReply, WebRecorder, ask, send};
 use crate::support::GUARD;
-use crate::tape_faults::Disk;
-use crate::web::{Got, WebRecorder, ask, send};
+use crate::tape_faults::SmallFileSystem;
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/bridge_in.py");
 const JSON: &str = "Content-Type: application/json";
@@ -33,7 +33,7 @@ fn open(recorder: &WebRecorder) -> String {
     format!("Mcp-Session-Id: {id}")
 }
 
-fn post(recorder: &WebRecorder, session: &str, body: &str) -> Got {
+fn post(recorder: &WebRecorder, session: &str, body: &str) -> ReceivedReply {
     ask(recorder.port, "POST /mcp", &[JSON, BOTH, session], body)
 }
 
@@ -57,7 +57,7 @@ fn send_modern(recorder: &WebRecorder, id: &str, method: &str, params: &str) -> 
     send(recorder.port, "POST /mcp", &[JSON, BOTH, MODERN, &mirror], &body)
 }
 
-fn ask_modern(recorder: &WebRecorder, id: &str, method: &str, params: &str) -> Got {
+fn ask_modern(recorder: &WebRecorder, id: &str, method: &str, params: &str) -> ReceivedReply {
     let mirror = format!("Mcp-Method: {method}");
     let body = modern(id, method, params);
     ask(recorder.port, "POST /mcp", &[JSON, BOTH, MODERN, &mirror], &body)
@@ -462,7 +462,7 @@ fn an_answer_of_the_client_over_the_limit_becomes_an_error_for_the_server() {
 
 #[test]
 fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
-    let disk = Disk::new("256k");
+    let disk = SmallFileSystem::new("256k");
     let server = ["--", "python3", "-u", SERVER];
     let recorder = WebRecorder::start_at(disk.path().join("t.jsonl"), &server, |_| ());
     let session = open(&recorder);

@@ -1,22 +1,22 @@
 //! `tapegate record --upstream-http`: a client on pipes, a server over HTTP.
 
 mod agent;
-mod endings;
-mod modern;
-mod older;
+mod legacy_transport;
 mod server;
+mod shutdown;
+mod stateless_revision;
 mod streams;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::{Agent, INITIALIZE, INITIALIZED, call, result};
-use server::{Server, accepted, json, opens, reply, wait_for};
+use agent::{INITIALIZE, INITIALIZED, StdioAgent, call, result};
+use server::{ScriptedServer, accepted, json, opens, reply, wait_for};
 
 #[test]
 fn a_session_is_opened_used_and_deleted() {
-    let server = Server::start(|asked, stream| {
+    let server = ScriptedServer::start(|asked, stream| {
         if !opens(asked, stream) {
             json(
                 stream,
@@ -27,7 +27,8 @@ fn a_session_is_opened_used_and_deleted() {
             );
         }
     });
-    let mut agent = Agent::open(&format!("{}/mcp?k=v", server.origin), &["--header", "X-Key: k1"]);
+    let mut agent =
+        StdioAgent::open(&format!("{}/mcp?k=v", server.origin), &["--header", "X-Key: k1"]);
     agent.say(
         "  {\"id\":7,  \"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"n\":1.0}} ",
     );
@@ -60,8 +61,8 @@ fn a_session_is_opened_used_and_deleted() {
 
 #[test]
 fn a_header_is_taken_from_a_variable_and_is_not_on_the_command_line() {
-    let server = Server::start(|asked, stream| assert!(opens(asked, stream)));
-    let agent = Agent::open(&server.origin, &["--header-env", "X-Key=PATH"]);
+    let server = ScriptedServer::start(|asked, stream| assert!(opens(asked, stream)));
+    let agent = StdioAgent::open(&server.origin, &["--header-env", "X-Key=PATH"]);
     let ended = agent.leave();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let path = std::env::var("PATH").unwrap();
@@ -71,7 +72,7 @@ fn a_header_is_taken_from_a_variable_and_is_not_on_the_command_line() {
 
 #[test]
 fn every_http_error_becomes_an_answer_for_the_one_who_asked() {
-    let server = Server::start(|asked, stream| {
+    let server = ScriptedServer::start(|asked, stream| {
         if opens(asked, stream) {
             return;
         }
@@ -98,7 +99,7 @@ fn every_http_error_becomes_an_answer_for_the_one_who_asked() {
             _ => stream.shutdown(std::net::Shutdown::Both).unwrap(),
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     let mut ask = |id: u32| {
         agent.call(id, "x");
         agent.hear()
@@ -111,12 +112,12 @@ fn every_http_error_becomes_an_answer_for_the_one_who_asked() {
         ask(2),
         r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32099,"message":"own words","data":[1.0]}}"#
     );
-    let expect = |line: String, id: u32, words: &str| {
+    let expect = |line: String, id: u32, text: &str| {
         assert!(
             line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":")),
             "{line}"
         );
-        assert!(line.contains(words), "{line}");
+        assert!(line.contains(text), "{line}");
     };
     expect(ask(3), 3, "--header 'Authorization: Bearer TOKEN'");
     expect(ask(4), 4, "no longer knows this session (404 Not Found: own words)");
@@ -144,7 +145,7 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
     let busy = Arc::new(Mutex::new(Vec::new()));
     let (most, now) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
     let (log, peak) = (Arc::clone(&busy), Arc::clone(&most));
-    let server = Server::start(move |asked, stream| {
+    let server = ScriptedServer::start(move |asked, stream| {
         let slow = !asked.says("tools/call") && asked.method == "POST";
         if slow {
             log.lock().unwrap().push(format!("begin {}", asked.id()));
@@ -162,7 +163,7 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
         now.fetch_sub(1, Ordering::SeqCst);
         json(stream, &result(asked.id(), "done"));
     });
-    let mut agent = Agent::start(&server.origin, &[]);
+    let mut agent = StdioAgent::start(&server.origin, &[]);
     agent.say(INITIALIZE);
     agent.say(INITIALIZED);
     for id in 1..=20 {
@@ -178,12 +179,12 @@ fn what_must_not_be_overtaken_is_waited_for_and_requests_are_not() {
 
 #[test]
 fn thousands_of_requests_at_once_are_all_answered() {
-    let server = Server::start(|asked, stream| {
+    let server = ScriptedServer::start(|asked, stream| {
         if !opens(asked, stream) {
             json(stream, &result(asked.id(), &"w".repeat(1000)));
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     let many = 3000;
     for id in 1..=many {
         agent.call(id, "x");
@@ -199,19 +200,19 @@ fn thousands_of_requests_at_once_are_all_answered() {
 
 #[test]
 fn a_redirect_at_home_is_followed_and_one_abroad_is_not() {
-    let server = Server::start(|asked, stream| match asked.path.as_str() {
+    let server = ScriptedServer::start(|asked, stream| match asked.path.as_str() {
         "/mcp/" if opens(asked, stream) => {}
         "/mcp/" => json(stream, &result(asked.id(), "done")),
         "/abroad" => reply(stream, "307 Temporary Redirect", "Location: http://evil.test/\r\n", ""),
         _ => reply(stream, "307 Temporary Redirect", "Location: /mcp/\r\n", ""),
     });
-    let mut agent = Agent::open(&format!("{}/mcp", server.origin), &[]);
+    let mut agent = StdioAgent::open(&format!("{}/mcp", server.origin), &[]);
     agent.call(1, "x");
     assert_eq!(agent.hear(), result("1", "done"));
     assert_eq!(agent.leave().code, Some(0));
     assert_eq!(server.count(|asked| asked.path == "/mcp"), 1);
 
-    let mut agent = Agent::start(&format!("{}/abroad", server.origin), &[]);
+    let mut agent = StdioAgent::start(&format!("{}/abroad", server.origin), &[]);
     agent.say(INITIALIZE);
     assert!(agent.hear().contains("307 Temporary Redirect"));
     agent.leave();
@@ -219,7 +220,7 @@ fn a_redirect_at_home_is_followed_and_one_abroad_is_not() {
 
 #[test]
 fn messages_over_the_limit_are_refused_and_the_session_goes_on() {
-    let server = Server::start(|asked, stream| {
+    let server = ScriptedServer::start(|asked, stream| {
         if opens(asked, stream) {
             return;
         }
@@ -241,7 +242,7 @@ fn messages_over_the_limit_are_refused_and_the_session_goes_on() {
         }
         server::end(stream);
     });
-    let mut agent = Agent::open(&server.origin, &["--max-message-bytes", "64KB"]);
+    let mut agent = StdioAgent::open(&server.origin, &["--max-message-bytes", "64KB"]);
     for id in [1, 2] {
         agent.call(id, "x");
         let line = agent.hear();
@@ -261,7 +262,7 @@ fn messages_over_the_limit_are_refused_and_the_session_goes_on() {
 
 #[test]
 fn a_batch_goes_out_and_comes_back_as_one_line() {
-    let server = Server::start(|asked, stream| {
+    let server = ScriptedServer::start(|asked, stream| {
         if asked.body.starts_with('[') && !asked.body.contains("\"id\"") {
             accepted(stream);
         } else if asked.body.starts_with('[') {
@@ -270,7 +271,7 @@ fn a_batch_goes_out_and_comes_back_as_one_line() {
             opens(asked, stream);
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     let batch = format!("[{},{}]", call(1, "a"), call(2, "b"));
     agent.say(&format!("[{INITIALIZED}]"));
     agent.say(&batch);

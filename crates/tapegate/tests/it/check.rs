@@ -40,17 +40,18 @@ fn check(text: &str, format: &str) -> (String, i32) {
 
 /// Asserts that a tape of these lines has exactly this finding, in both formats.
 #[track_caller]
-fn finds(lines: &[&str], line: u64, severity: &str, words: &str) {
+fn finds(lines: &[&str], line: u64, severity: &str, output_text: &str) {
     let text = lines.join("\n") + "\n";
     let place = if line == 0 { String::new() } else { format!(":{line}") };
     let (out, code) = check(&text, "text");
-    let wanted = format!("t{place}: {severity}: {words}\n");
+    let wanted = format!("t{place}: {severity}: {output_text}\n");
     assert!(out.contains(&wanted), "{wanted} is not in\n{out}");
     assert_eq!(code, i32::from(out.contains(": error: ")), "{out}");
     let (out, json_code) = check(&text, "jsonl");
-    let words = words.replace('\\', "\\\\").replace('"', "\\\"");
-    let wanted =
-        format!(r#"{{"tape":"t","line":{line},"severity":"{severity}","finding":"{words}"}}"#);
+    let output_text = output_text.replace('\\', "\\\\").replace('"', "\\\"");
+    let wanted = format!(
+        r#"{{"tape":"t","line":{line},"severity":"{severity}","finding":"{output_text}"}}"#
+    );
     assert!(out.lines().any(|got| got == wanted), "{wanted} is not in\n{out}");
     assert_eq!(json_code, code);
 }
@@ -203,8 +204,13 @@ fn ec_rec_011_a_missing_footer_is_a_note() {
 
 #[test]
 fn ec_rec_002_a_torn_last_line_is_a_warning() {
-    let words = "the tape ends in the middle of an entry; 31 bytes are left out";
-    finds(&[HEADER, &message(1, "c2s", NOTE), &message(2, "c2s", NOTE)[..30]], 3, "warning", words);
+    let output_text = "the tape ends in the middle of an entry; 31 bytes are left out";
+    finds(
+        &[HEADER, &message(1, "c2s", NOTE), &message(2, "c2s", NOTE)[..30]],
+        3,
+        "warning",
+        output_text,
+    );
 }
 
 #[test]
@@ -270,8 +276,9 @@ fn a_tape_of_a_session_in_which_nothing_was_said_is_no_error() {
 fn a_file_that_is_not_there_is_exit_3_and_the_others_are_checked_too() {
     let done = tapegate().args(["check", "no-such.jsonl"]).output().unwrap();
     assert_eq!(done.status.code(), Some(3));
-    let words = "error: cannot read `no-such.jsonl`: No such file or directory (os error 2)\n";
-    assert_eq!(String::from_utf8_lossy(&done.stderr), words);
+    let output_text =
+        "error: cannot read `no-such.jsonl`: No such file or directory (os error 2)\n";
+    assert_eq!(String::from_utf8_lossy(&done.stderr), output_text);
 }
 
 #[test]
@@ -286,8 +293,8 @@ fn a_device_is_refused_before_it_is_read() {
     let args = ["redact", "/dev/zero", "-o", "x", "--redact", "secrets"];
     let done = tapegate().args(args).output().unwrap();
     let said = String::from_utf8(done.stderr).unwrap();
-    let words = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
-    assert_eq!((done.status.code(), said), (Some(3), format!("error: {words}\n")));
+    let output_text = "cannot read `/dev/zero`: it is a device, not a file or a pipe";
+    assert_eq!((done.status.code(), said), (Some(3), format!("error: {output_text}\n")));
 }
 
 #[test]
@@ -297,13 +304,15 @@ fn a_file_that_cannot_be_read_keeps_nobody_from_looking_at_the_others() {
     fs::write(folder.path().join("a"), &tape).unwrap();
     fs::write(folder.path().join("b"), &tape).unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
-    for (bad, code, words) in [("nosuch", 3, "cannot read `nosuch`"), ("empty", 2, "no tape in")] {
+    for (bad, code, output_text) in
+        [("nosuch", 3, "cannot read `nosuch`"), ("empty", 2, "no tape in")]
+    {
         let run = |format: &str| {
             let mut command = tapegate();
             command.args(["check", "--format", format, "a", bad, "b"]).current_dir(&folder);
             let done = command.output().unwrap();
             let said = String::from_utf8(done.stderr).unwrap();
-            assert!(said.contains(words), "{said}");
+            assert!(said.contains(output_text), "{said}");
             assert_eq!(done.status.code(), Some(code), "{said}");
             String::from_utf8(done.stdout).unwrap()
         };

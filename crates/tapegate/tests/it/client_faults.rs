@@ -14,7 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use tapegate_core::side::Side;
 
-use crate::support::{Ended, record, reply, request, terminal};
+use crate::support::{EndedSession, record, reply, request, terminal};
 
 #[test]
 fn the_last_reply_comes_however_slow_it_is_after_the_client_closed_its_end() {
@@ -60,8 +60,8 @@ fn a_signal_is_handed_on_at_once_when_no_answer_is_awaited() {
         run.lines(1);
         run.signal(Signal::TERM);
         let end = run.end().exits(143).checks().leaves_no_process();
-        let said = String::from_utf8(end.said(Side::Server)).unwrap();
-        assert_eq!(said.contains("\n{}\n"), is_awaited, "{said}");
+        let server_output = String::from_utf8(end.said(Side::Server)).unwrap();
+        assert_eq!(server_output.contains("\n{}\n"), is_awaited, "{server_output}");
     }
 }
 
@@ -272,7 +272,7 @@ fn flags_stay(stdin: OwnedFd, stdout: OwnedFd, mut say: File, killed: bool) {
     say.write_all(request(1).as_bytes()).unwrap();
     run.until("an answer on the tape", |run| crate::support::kept(run.tape_path()).len() >= 2);
     run.signal(if killed { Signal::KILL } else { Signal::TERM });
-    let end: Ended = run.end();
+    let end: EndedSession = run.end();
     end.leaves_no_process();
     let after = [fcntl_getfl(&stdin).unwrap(), fcntl_getfl(&stdout).unwrap()];
     assert_eq!(before, after, "killed: {killed}");

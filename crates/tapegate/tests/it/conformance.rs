@@ -12,7 +12,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::peers::{self, Between, Link, Running, Server};
+use crate::peers::{self, Intermediary, PeerProcess, PeerServer, PeerTransport};
 
 /// One test per line, for each thing that may be in between.
 macro_rules! same_scores {
@@ -22,17 +22,17 @@ macro_rules! same_scores {
 
             #[test]
             fn through_record() {
-                $scores(Between::Record, $($what),*);
+                $scores(Intermediary::Record, $($what),*);
             }
 
             #[test]
             fn through_a_shim_that_lets_everything_pass() {
-                $scores(Between::Forwarding, $($what),*);
+                $scores(Intermediary::Forwarding, $($what),*);
             }
 
             #[test]
             fn through_a_shim_without_a_policy() {
-                $scores(Between::Observing, $($what),*);
+                $scores(Intermediary::Observing, $($what),*);
             }
         })*
     };
@@ -40,32 +40,32 @@ macro_rules! same_scores {
 
 same_scores! {
     server_scenarios_of_2025_11_25_with_server_everything:
-        same_server_scores(Server::Everything, "2025-11-25");
+        same_server_scores(PeerServer::Everything, "2025-11-25");
     server_scenarios_of_2025_11_25_with_sessions_and_resumption:
-        same_server_scores(Server::Modern, "2025-11-25");
-    server_scenarios_of_2026_07_28: same_server_scores(Server::Modern, "2026-07-28");
+        same_server_scores(PeerServer::Modern, "2025-11-25");
+    server_scenarios_of_2026_07_28: same_server_scores(PeerServer::Modern, "2026-07-28");
     server_scenarios_of_the_older_suite_with_server_everything:
-        same_server_scores(Server::Everything, "0.1");
+        same_server_scores(PeerServer::Everything, "0.1");
     server_scenarios_of_the_older_suite_with_sessions_and_resumption:
-        same_server_scores(Server::Modern, "0.1");
+        same_server_scores(PeerServer::Modern, "0.1");
     client_scenarios_of_2025_11_25_with_sdk_1: same_client_scores("2025-11-25", "ts1");
     client_scenarios_of_2025_11_25_with_sdk_2: same_client_scores("2025-11-25", "ts2");
     client_scenarios_of_2026_07_28_with_sdk_2: same_client_scores("2026-07-28", "ts2");
 }
 
-fn same_server_scores(between: Between, server: Server, revision: &str) {
+fn same_server_scores(between: Intermediary, server: PeerServer, revision: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     // A separate server for each run: the suite leaves sessions and subscriptions behind.
-    let upstream = server.listen(Link::Http);
+    let upstream = server.listen(PeerTransport::Http);
     let direct = suite(&["server", revision, &upstream.url]);
     drop(upstream);
 
-    let upstream = server.listen(Link::Http);
+    let upstream = server.listen(PeerTransport::Http);
     let line = between.command(folder.path());
     let mut command = Command::new(&line[0]);
     command.args(&line[1..]);
     command.args(["--http", "127.0.0.1:0", "--upstream-http", &upstream.url]);
-    let proxy = Running::start(command);
+    let proxy = PeerProcess::start(command);
     let proxied = suite(&["server", revision, &proxy.url]);
     proxy.stop();
 
@@ -73,7 +73,7 @@ fn same_server_scores(between: Between, server: Server, revision: &str) {
     assert!(direct.matches("SUCCESS").count() > 10, "the suite did not run:\n{direct}");
     peers::assert_same(&guarded(&direct), &sorted(&proxied));
     peers::assert_valid(&tape);
-    if between != Between::Record {
+    if between != Intermediary::Record {
         return;
     }
     let live = bridged(&proxied);
@@ -91,7 +91,7 @@ fn replayed(tape: &Path, mode: &str, revision: &str) -> String {
     let mut command = Command::new(peers::tapegate());
     command.args(["replay", "--http", "127.0.0.1:0", "--match-mode", mode, "-r"]);
     command.arg(tape).arg("--report").arg(&report);
-    let player = Running::start(command);
+    let player = PeerProcess::start(command);
     let scores = suite(&["server", revision, &player.url]);
     player.stop();
     let text = fs::read_to_string(&report).expect("a report");
@@ -129,14 +129,14 @@ fn sorted(scores: &str) -> String {
 
 /// The suite starts the client, and the client starts the proxy: each scenario's server has its own
 /// port.
-fn same_client_scores(between: Between, revision: &str, sdk: &str) {
+fn same_client_scores(between: Intermediary, revision: &str, sdk: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (node, script) = (peers::node(), peers::peer("conformance-client.mjs"));
     let arguments = ["client", revision, &node, &script, sdk];
     let mut command = conformance(&arguments);
     command.env("PEER_TAPES", folder.path());
     match between {
-        Between::Record => command.env("PEER_PROXY", peers::tapegate()),
+        Intermediary::Record => command.env("PEER_PROXY", peers::tapegate()),
         _ => command.env("PEER_SHIM", between.command(folder.path()).join("\n")),
     };
     let (direct, proxied) = thread::scope(|scope| {
@@ -148,7 +148,7 @@ fn same_client_scores(between: Between, revision: &str, sdk: &str) {
     assert!(direct.contains("SUCCESS"), "the suite did not run:\n{direct}");
     peers::assert_same(&direct, &proxied);
     let tapes = match between {
-        Between::Record => folder.path().to_owned(),
+        Intermediary::Record => folder.path().to_owned(),
         _ => folder.path().join("state/tapes/peer"),
     };
     for tape in tapes.read_dir().expect("the tapes' folder") {

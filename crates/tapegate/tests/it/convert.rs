@@ -3,7 +3,7 @@
 mod dialects;
 mod files;
 mod phases;
-mod real;
+mod real_clients;
 
 use std::fs;
 use std::path::{Path, PathBuf};

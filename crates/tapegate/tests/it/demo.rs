@@ -7,8 +7,8 @@ fn the_demo_records_a_session_and_replays_it_and_says_where_the_tape_is() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("demo.jsonl");
     let done = tapegate().args(["demo", "--output"]).arg(&tape).output().unwrap();
-    let words = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(0), "{words}");
+    let output_text = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{output_text}");
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains(tape.to_str().unwrap()), "{text}");
     let next = format!("\n  {} check {}\n", env!("CARGO_BIN_EXE_tapegate"), tape.display());
@@ -30,8 +30,14 @@ fn the_demo_overwrites_a_tape_only_when_told_to() {
     assert_eq!(demo(&[]).status.code(), Some(0));
     let again = demo(&[]);
     assert_eq!(again.status.code(), Some(3));
-    let words = String::from_utf8(again.stderr).unwrap();
-    assert!(words.starts_with("error: `demo.jsonl` exists already\n\nhint: "), "{words}");
-    assert!(words.contains("--force") && words.matches("error: ").count() == 1, "{words}");
+    let output_text = String::from_utf8(again.stderr).unwrap();
+    assert!(
+        output_text.starts_with("error: `demo.jsonl` exists already\n\nhint: "),
+        "{output_text}"
+    );
+    assert!(
+        output_text.contains("--force") && output_text.matches("error: ").count() == 1,
+        "{output_text}"
+    );
     assert_eq!(demo(&["--force"]).status.code(), Some(0));
 }

@@ -96,8 +96,8 @@ fn a_misspelt_variable_is_told_with_the_one_that_was_meant() {
     };
     let (code, said) = log("TAPEGATE_REQIRE_POLICY", "1");
     assert_eq!(code, Some(0));
-    let words = "warning: the variable `TAPEGATE_REQIRE_POLICY` is not known; did you mean `TAPEGATE_REQUIRE_POLICY`?";
-    assert!(said.contains(words), "{said}");
+    let message = "warning: the variable `TAPEGATE_REQIRE_POLICY` is not known; did you mean `TAPEGATE_REQUIRE_POLICY`?";
+    assert!(said.contains(message), "{said}");
     assert!(log("TAPEGATE_WHATEVER", "1").1.contains("`TAPEGATE_WHATEVER` is not known"));
     assert!(!log("TAPEGATE_WHATEVER", "").1.contains("not known"));
     assert!(!log("THOUGHTGATE_LISTEN", "1").1.contains("not known"));

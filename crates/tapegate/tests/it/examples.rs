@@ -24,9 +24,9 @@ fn the_policies_of_the_docs_stop_the_attacks_that_their_tests_name() {
                 .env("TAPEGATE_HOME", home.path().join("state"))
                 .output()
                 .unwrap();
-            let words = String::from_utf8_lossy(&run.stdout);
+            let text = String::from_utf8_lossy(&run.stdout);
             let errors = String::from_utf8_lossy(&run.stderr);
-            assert!(run.status.success(), "{}: {args:?}\n{words}{errors}", folder.display());
+            assert!(run.status.success(), "{}: {args:?}\n{text}{errors}", folder.display());
         }
         count += 1;
     }

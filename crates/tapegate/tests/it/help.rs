@@ -106,8 +106,8 @@ fn compare(name: &str, text: &str) {
         fs::write(&file, text).unwrap();
     }
     let golden = fs::read_to_string(&file).unwrap_or_default();
-    let words = "the help has changed; if it is meant so, run with UPDATE_GOLDEN=1";
-    assert_eq!(text, golden, "{name}: {words}");
+    let output_text = "the help has changed; if it is meant so, run with UPDATE_GOLDEN=1";
+    assert_eq!(text, golden, "{name}: {output_text}");
 }
 
 /// Help text without the trailing spaces that clap leaves.
@@ -144,8 +144,8 @@ fn golden() -> PathBuf {
 fn who_looks_for_policy_check_is_told_where_it_is() {
     let done = run(&["policy", "check"]);
     assert_eq!(done.status.code(), Some(64));
-    let words = String::from_utf8_lossy(&done.stderr);
-    assert!(words.contains("hint: policies are checked by `tapegate check"), "{words}");
+    let output_text = String::from_utf8_lossy(&done.stderr);
+    assert!(output_text.contains("hint: policies are checked by `tapegate check"), "{output_text}");
 }
 
 #[test]
@@ -154,6 +154,6 @@ fn a_header_from_a_variable_that_is_not_set_is_a_usage_error_that_names_it() {
     let flags = ["--header-env", "Authorization=TAPEGATE_TEST_NO_SUCH_VARIABLE"];
     let done = run(&[&["policy", "pin"], &url[..], &flags].concat());
     assert_eq!(done.status.code(), Some(64));
-    let words = String::from_utf8_lossy(&done.stderr);
-    assert!(words.contains("`TAPEGATE_TEST_NO_SUCH_VARIABLE` is not set"), "{words}");
+    let output_text = String::from_utf8_lossy(&done.stderr);
+    assert!(output_text.contains("`TAPEGATE_TEST_NO_SUCH_VARIABLE` is not set"), "{output_text}");
 }

@@ -1,11 +1,11 @@
 //! `tapegate hub` from outside: a real process, real sockets, real files.
 
-mod doors;
-mod hostile;
-mod lives;
+mod access;
+mod hostile_requests;
+mod lifecycle;
 mod reload;
 mod scrape;
-mod unaccepted;
+mod unaccepted_policy;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tapegate_hub::corner::{approver_token_file, token_file};
+use tapegate_hub::hub_lock::{approver_token_file, token_file};
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
@@ -34,12 +34,12 @@ governance:
 ";
 
 /// A folder with a policy, in which hubs are started.
-struct Place {
+struct HubFolder {
     folder: TempDir,
 }
 
 /// A running hub; it is killed when the test ends.
-struct Run {
+struct RunningHub {
     child: Child,
     said: Arc<Mutex<String>>,
     /// Reads until the hub has closed its standard error.
@@ -58,7 +58,7 @@ struct Reply {
     body: String,
 }
 
-impl Place {
+impl HubFolder {
     fn new() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         fs::write(place.policy(), POLICY).unwrap();
@@ -111,7 +111,7 @@ impl Place {
     }
 
     /// Starts a hub that accepts decisions.
-    fn start_deciding(&self) -> Run {
+    fn start_deciding(&self) -> RunningHub {
         let key_file = self.key_file();
         self.start_with(&["--non-interactive", "--key-file", key_file.to_str().unwrap()])
     }
@@ -138,16 +138,16 @@ impl Place {
         self.command(flags).output().unwrap()
     }
 
-    fn start(&self) -> Run {
+    fn start(&self) -> RunningHub {
         self.start_with(&[])
     }
 
-    fn start_with(&self, flags: &[&str]) -> Run {
-        Run::start(self.command(flags))
+    fn start_with(&self, flags: &[&str]) -> RunningHub {
+        RunningHub::start(self.command(flags))
     }
 }
 
-impl Run {
+impl RunningHub {
     fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -163,35 +163,38 @@ impl Run {
         let listener = Some(listener);
         let mut run = Self { child, said, listener, address, token, approver_token };
         // The rest of this line is written together with it, and everything else before it.
-        run.hears("where it listens", |said| {
-            said.split_once("listening on http://").is_some_and(|(_, rest)| rest.contains('\n'))
+        run.hears("where it listens", |output| {
+            output.split_once("listening on http://").is_some_and(|(_, rest)| rest.contains('\n'))
         });
-        let said = run.said.lock().unwrap().clone();
-        let after = |words: &str| said.split(words).nth(1).unwrap().split(';').next().unwrap();
+        let output = run.said.lock().unwrap().clone();
+        let after = |output_text: &str| {
+            output.split(output_text).nth(1).unwrap().split(';').next().unwrap()
+        };
         after("listening on http://").clone_into(&mut run.address);
-        let token = |words: &str| fs::read_to_string(after(words)).unwrap().trim().to_owned();
+        let token =
+            |output_text: &str| fs::read_to_string(after(output_text)).unwrap().trim().to_owned();
         run.token = token("the shims' token is in ");
         run.approver_token = token("the approvers' token is in ");
         run
     }
 
     /// Waits for a text on standard error.
-    fn says(&mut self, words: &str) {
-        self.hears(words, |said| said.contains(words));
+    fn says(&mut self, output_text: &str) {
+        self.hears(output_text, |output| output.contains(output_text));
     }
 
-    fn hears(&mut self, words: &str, is_said: impl Fn(&str) -> bool) {
+    fn hears(&mut self, output_text: &str, is_said: impl Fn(&str) -> bool) {
         let began = Instant::now();
         while !is_said(&self.said.lock().unwrap()) {
             // The last output of a hub may be read after it has ended.
             if self.child.try_wait().unwrap().is_some() {
                 self.listener.take().map(JoinHandle::join);
-                let said = self.said.lock().unwrap();
-                assert!(is_said(&said), "the hub has ended: {said}");
+                let output = self.said.lock().unwrap();
+                assert!(is_said(&output), "the hub has ended: {output}");
                 return;
             }
-            let said = self.said.lock().unwrap().clone();
-            assert!(began.elapsed() < GUARD, "`{words}` was never said: {said}");
+            let output = self.said.lock().unwrap().clone();
+            assert!(began.elapsed() < GUARD, "`{output_text}` was never said: {output}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -264,7 +267,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for RunningHub {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();

@@ -1,7 +1,7 @@
 //! `tapegate init`
 
-mod notes;
-mod taped;
+mod entry_notes;
+mod tapes;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -239,10 +239,10 @@ fn with_a_tape_only_what_is_on_it_passes() {
         (&["init", "--from-tape", "tapes/t.jsonl", "p.yaml"][..], "p.yaml"),
         (&["init", "--from-tapes"], "tapegate.yaml"),
     ] {
-        let words = said(&tapegate(folder, args));
+        let message = said(&tapegate(folder, args));
         let shut =
             "  server db, VS Code (project), .vscode/mcp.json; not on any tape, so it is denied\n";
-        assert!(words.contains(shut), "{words}");
+        assert!(message.contains(shut), "{message}");
         let text = fs::read_to_string(folder.join(name)).unwrap();
         assert!(text.contains("path: { under: /a/b }") && text.contains("redaction:"), "{text}");
         assert!(tapegate(folder, &["check", name]).status.success());

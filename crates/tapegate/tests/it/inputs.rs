@@ -71,8 +71,8 @@ fn a_pipe_that_is_waited_for_is_told_of_and_read_when_something_comes() {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let words = "tapegate: waiting for data in pipe\n";
-        assert_eq!(line, words, "{args:?}");
+        let output_text = "tapegate: waiting for data in pipe\n";
+        assert_eq!(line, output_text, "{args:?}");
         let mut writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         writer.write_all(text.as_bytes()).unwrap();
         drop(writer);

@@ -9,10 +9,12 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process};
 use tapegate_core::side::Side;
 
-use crate::support::{Dice, Run, Setup, check, kept, record, request, shim, tape};
+use crate::support::{
+    RunningSession, SeededRandom, SessionSetup, check, kept, record, request, shim, tape,
+};
 
 /// A session under load in both directions, whose server logs its input to `log`.
-fn loaded(setup: Setup, padding: u64) -> (Run, std::path::PathBuf) {
+fn loaded(setup: SessionSetup, padding: u64) -> (RunningSession, std::path::PathBuf) {
     let log = setup.folder().join("log");
     let mut run = setup.sh(&format!("exec \"$FAKE\" log={} copy", log.display())).start();
     let mut input = run.take_input();
@@ -49,7 +51,7 @@ fn is_prefix(got: &[u8], of: &[u8], whose: &str) {
 
 #[test]
 fn ec_rec_011_killing_the_recorder_loses_nothing_that_a_peer_has_got() {
-    let mut dice = Dice::roll();
+    let mut dice = SeededRandom::roll();
     for round in 0..16 {
         let setup = if round % 2 == 0 { record(&[]) } else { tape(&[]) };
         let (run, log) = loaded(setup, [10, 300, 5000, 60_000][round / 2 % 4]);
@@ -66,7 +68,7 @@ fn ec_rec_011_killing_the_recorder_loses_nothing_that_a_peer_has_got() {
 
 #[test]
 fn ec_stdio_010_killing_the_server_loses_nothing_it_has_said() {
-    let mut dice = Dice::roll();
+    let mut dice = SeededRandom::roll();
     for round in 0..6 {
         let (run, _) = loaded(record(&[]), [10, 300, 5000][round % 3]);
         run.lines(1 + dice.below(30) as usize);
@@ -140,7 +142,7 @@ const STUBBORN: [&str; 2] = [
 ];
 
 /// How many reapers watch the server of a run.
-fn sentries(run: &Run) -> usize {
+fn sentries(run: &RunningSession) -> usize {
     let group = fs::read_to_string(run.folder().join("pid")).unwrap();
     let line = format!("tapegate-sentry\0{}\0", group.trim());
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -148,7 +150,7 @@ fn sentries(run: &Run) -> usize {
     lines.filter(|got| *got == line.as_bytes()).count()
 }
 
-fn stubborn(script: &str) -> [Run; 2] {
+fn stubborn(script: &str) -> [RunningSession; 2] {
     [record(&[]), shim("", &[])].map(|setup| {
         let folder = setup.folder().display().to_string();
         let run = setup.sh(&format!("cd {folder}; {script}")).start();

@@ -2,7 +2,7 @@
 
 use tapegate_core::side::Side;
 
-use crate::support::{Kept, record, reply, request, tape};
+use crate::support::{TapedFrame, record, reply, request, tape};
 
 const LIMIT: &[&str] = &["--max-message-bytes", "64KB"];
 
@@ -10,7 +10,7 @@ fn refusal(id: &str, line: &str) -> bool {
     line.starts_with(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32010,"))
 }
 
-fn marks(frames: &[Kept]) -> Vec<(Side, u64)> {
+fn marks(frames: &[TapedFrame]) -> Vec<(Side, u64)> {
     let marked = frames.iter().filter(|kept| kept.reason.as_deref() == Some("message_too_large"));
     marked.map(|kept| (kept.from, kept.bytes_total.unwrap())).collect()
 }

@@ -7,11 +7,11 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tapegate_core::decision::LoggedDecision;
-use tapegate_store::activity::{ActivityLog, Event, KINDS, Options, parts};
+use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event, KINDS, parts};
 use tempfile::TempDir;
 
 use crate::support::tapegate;
-use crate::tape_faults::Disk;
+use crate::tape_faults::SmallFileSystem;
 
 fn event(number: u64) -> Event<'static> {
     Event {
@@ -42,7 +42,7 @@ fn logged() -> TempDir {
 }
 
 fn write(folder: &Path, rotate_bytes: u64, numbers: std::ops::Range<u64>) {
-    let options = Options { rotate_bytes, retention: None };
+    let options = ActivityLogOptions { rotate_bytes, retention: None };
     let mut log = ActivityLog::open(folder, options).unwrap();
     for number in numbers {
         log.append(&event(number));
@@ -100,8 +100,8 @@ fn a_log_that_is_put_aside_while_it_is_checked_is_no_tampering() {
             .collect();
         stop.store(true, order);
         for done in checks {
-            let words = String::from_utf8_lossy(&done.stdout).into_owned();
-            assert_eq!(done.status.code(), Some(0), "{words}");
+            let output_text = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert_eq!(done.status.code(), Some(0), "{output_text}");
         }
     });
 }
@@ -224,9 +224,9 @@ fn check_tells_a_log_that_nobody_touched_from_one_that_somebody_has() {
     let text = fs::read_to_string(first).unwrap();
     fs::write(first, text.replace("tool_1", "tool_7")).unwrap();
     let out = says(folder.path(), &["check", "activity.jsonl"], 1);
-    let words =
+    let output_text =
         "activity-1.jsonl:2: error: the line was changed: its hash does not match its text\n";
-    assert!(out.contains(words) && out.contains("activity.jsonl: 1 error, "), "{out}");
+    assert!(out.contains(output_text) && out.contains("activity.jsonl: 1 error, "), "{out}");
     let out = says(folder.path(), &["check", "--format", "jsonl", "activity.jsonl"], 1);
     let found: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
     assert_eq!((found["line"].as_u64(), found["fault"].as_str()), (Some(2), Some("changed")));
@@ -289,10 +289,10 @@ fn check_calls_a_torn_end_torn_and_something_else_invalid() {
 
 #[test]
 fn a_full_disk_is_an_error_and_leaves_nothing_half_written() {
-    let disk = Disk::new("64k");
+    let disk = SmallFileSystem::new("64k");
     let filler = disk.path().join("filler");
     fs::write(&filler, vec![0; 20_000]).unwrap();
-    let mut log = ActivityLog::open(disk.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(disk.path(), ActivityLogOptions::default()).unwrap();
     let mut whole = 0;
     let error = loop {
         assert!(whole < 10_000, "the disk is not full");

@@ -15,7 +15,7 @@ fn every_command_has_a_manual_page_and_no_other_word_has() {
     }
     let none = page(&["no-such-command"]);
     assert_eq!(none.status.code(), Some(64));
-    let words =
+    let message =
         "error: there is no command `no-such-command`\n\nhint: `tapegate --help` lists them\n";
-    assert_eq!(String::from_utf8_lossy(&none.stderr), words);
+    assert_eq!(String::from_utf8_lossy(&none.stderr), message);
 }

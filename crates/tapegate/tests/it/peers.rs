@@ -26,7 +26,7 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 
 /// The transport of a server or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum PeerTransport {
     Stdio,
     Http,
     /// HTTP+SSE of 2024-11-05.
@@ -34,7 +34,7 @@ pub(crate) enum Link {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
+pub(crate) enum PeerServer {
     Everything,
     Modern,
     /// Only on stdio.
@@ -43,14 +43,14 @@ pub(crate) enum Server {
 
 /// A client to drive: its script and the arguments before the transport.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Client {
+pub(crate) struct PeerClient {
     pub(crate) python: Option<&'static str>,
     pub(crate) script: &'static [&'static str],
 }
 
 /// What is between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Between {
+pub(crate) enum Intermediary {
     /// `record`.
     Record,
     /// `shim` with a policy that permits everything.
@@ -60,7 +60,7 @@ pub(crate) enum Between {
 }
 
 /// A process that is ended and reaped when dropped.
-pub(crate) struct Running {
+pub(crate) struct PeerProcess {
     child: Child,
     /// The URL it listens on, from its stderr.
     pub(crate) url: String,
@@ -69,9 +69,9 @@ pub(crate) struct Running {
 }
 
 /// How many times each message was seen: its direction, and its JSON in a comparable form.
-type Counted = BTreeMap<(&'static str, String), usize>;
+type MessageCounts = BTreeMap<(&'static str, String), usize>;
 
-impl Drop for Running {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         let ended = self.child.try_wait().ok().flatten();
         if thread::panicking() {
@@ -91,7 +91,7 @@ impl Drop for Running {
     }
 }
 
-impl Running {
+impl PeerProcess {
     /// Starts `command` and waits until it prints `listening on URL` on stderr. The rest of its
     /// stderr is read to the end: a server that cannot write its log would block.
     pub(crate) fn start(mut command: Command) -> Self {
@@ -137,7 +137,7 @@ impl Running {
     }
 }
 
-impl Between {
+impl Intermediary {
     /// The command line up to the names of both ends. All its files are in `folder`.
     pub(crate) fn command(self, folder: &Path) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -168,7 +168,7 @@ impl Between {
     }
 }
 
-impl Server {
+impl PeerServer {
     /// The command line for stdio. The servers ignore `mark`; [`assert_none_left`] looks for it.
     pub(crate) fn stdio(self, mark: &Path) -> Vec<String> {
         let script = match self {
@@ -180,12 +180,12 @@ impl Server {
     }
 
     /// A fresh server on its own port; the URL is the one for clients of `link`.
-    pub(crate) fn listen(self, link: Link) -> Running {
+    pub(crate) fn listen(self, link: PeerTransport) -> PeerProcess {
         let mut command = bounded(SERVER_S_MAX);
         command.arg(node());
         match self {
             Self::Everything => {
-                let mode = if link == Link::Sse { "sse" } else { "streamableHttp" };
+                let mode = if link == PeerTransport::Sse { "sse" } else { "streamableHttp" };
                 command
                     .args(["--import", &peer("loopback.mjs"), &everything(), mode])
                     .env("PORT", "0");
@@ -193,31 +193,31 @@ impl Server {
             Self::Modern => drop(command.args([&peer("modern-server.mjs"), "http", "0"])),
             Self::Order => unreachable!("it serves on stdio only"),
         }
-        let mut running = Running::start(command);
+        let mut running = PeerProcess::start(command);
         if self == Self::Everything {
-            running.url += if link == Link::Sse { "/sse" } else { "/mcp" };
+            running.url += if link == PeerTransport::Sse { "/sse" } else { "/mcp" };
         }
         running
     }
 }
 
-impl Client {
+impl PeerClient {
     /// Drives the client over `link` to `target` (a command line or a URL); the raw messages go to `wire`.
-    pub(crate) fn run(self, link: Link, target: &[String], wire: &Path) -> String {
+    pub(crate) fn run(self, link: PeerTransport, target: &[String], wire: &Path) -> String {
         let mut command = self.command(link, target);
         command.env("PEER_WIRE", wire);
         transcript(command)
     }
 
     /// The command that drives the client over `link` to `target`.
-    pub(crate) fn command(self, link: Link, target: &[String]) -> Command {
+    pub(crate) fn command(self, link: PeerTransport, target: &[String]) -> Command {
         let mut command = bounded(RUN_S_MAX);
         command.arg(self.python.map_or_else(node, |venv| tools(&format!("{venv}/bin/python"))));
         command.arg(peer(self.script[0])).args(&self.script[1..]);
         command.arg(match link {
-            Link::Stdio => "stdio",
-            Link::Http => "http",
-            Link::Sse => "sse",
+            PeerTransport::Stdio => "stdio",
+            PeerTransport::Http => "http",
+            PeerTransport::Sse => "sse",
         });
         command.args(target);
         command
@@ -300,10 +300,10 @@ pub(crate) fn assert_valid(tape: &Path) {
 }
 
 /// The messages of a tape of either dialect, or of a driver's wire file; other lines are ignored.
-fn messages(path: &Path) -> Counted {
+fn messages(path: &Path) -> MessageCounts {
     let text =
         fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut counted = Counted::new();
+    let mut counted = MessageCounts::new();
     for line in text.lines() {
         let entry: Value = serde_json::from_str(line).expect("a line is JSON");
         let Some(msg) = entry.get("msg").or(entry.get("parsed")) else { continue };

@@ -3,10 +3,10 @@
 
 mod accept;
 mod backtest;
+mod backtest_agrees_with_shim;
 mod explain;
 mod lock_in_force;
 mod pin;
-mod same;
 mod test;
 
 use std::fs;
@@ -43,16 +43,16 @@ approval:
 "#;
 
 /// A folder with a policy, in which commands are run.
-struct Project(TempDir);
+struct PolicyProject(TempDir);
 
 /// The result of a command.
-struct Done {
+struct CommandResult {
     code: Option<i32>,
     out: String,
     err: String,
 }
 
-impl Project {
+impl PolicyProject {
     /// A project with the policy of these tests.
     fn new() -> Self {
         Self::with(POLICY)
@@ -79,7 +79,7 @@ impl Project {
     }
 
     /// Runs `tapegate policy …` in the project.
-    fn policy(&self, arguments: &[&str]) -> Done {
+    fn policy(&self, arguments: &[&str]) -> CommandResult {
         let mut command = tapegate();
         for name in ["CONFIG", "PROFILE", "HOME"] {
             command.env_remove(format!("TAPEGATE_{name}"));
@@ -94,11 +94,11 @@ impl Project {
             .output()
             .unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Done { code: done.status.code(), out: text(&done.stdout), err: text(&done.stderr) }
+        CommandResult { code: done.status.code(), out: text(&done.stdout), err: text(&done.stderr) }
     }
 }
 
-impl Done {
+impl CommandResult {
     /// Asserts that the command exited with this code and an empty standard error.
     #[track_caller]
     fn exits(self, code: i32) -> Self {
@@ -109,9 +109,9 @@ impl Done {
 
     /// Asserts that the command exited with this code and this text on standard error.
     #[track_caller]
-    fn fails(self, code: i32, words: &str) -> Self {
+    fn fails(self, code: i32, output_text: &str) -> Self {
         assert_eq!(self.code, Some(code), "{}{}", self.out, self.err);
-        assert!(self.err.contains(words), "{}", self.err);
+        assert!(self.err.contains(output_text), "{}", self.err);
         self
     }
 
@@ -125,8 +125,8 @@ impl Done {
             fs::write(&file, &self.out).unwrap();
         }
         let golden = fs::read_to_string(&file).unwrap_or_default();
-        let words = "the output has changed; if it is meant so, run with UPDATE_GOLDEN=1";
-        assert_eq!(self.out, golden, "{name}: {words}");
+        let output_text = "the output has changed; if it is meant so, run with UPDATE_GOLDEN=1";
+        assert_eq!(self.out, golden, "{name}: {output_text}");
         self
     }
 }
@@ -164,14 +164,15 @@ fn answer(id: u64) -> String {
 
 #[test]
 fn every_command_of_policies_has_help_with_an_example_that_is_not_too_wide() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     for name in ["explain", "test", "backtest", "pin"] {
         let help = project.policy(&[name, "--help"]).exits(0).out;
         assert!(help.contains("Examples:") && help.contains("Exit codes: 0"), "{help}");
         let long = help.lines().find(|line| line.chars().count() > 100);
         assert_eq!(long, None, "{name}");
         let text: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
-        Done { code: Some(0), out: text, err: String::new() }.golden(&format!("help-{name}.txt"));
+        CommandResult { code: Some(0), out: text, err: String::new() }
+            .golden(&format!("help-{name}.txt"));
         let page = tapegate().args(["man", "policy"]).output().unwrap();
         let page = String::from_utf8(page.stdout).unwrap();
         assert!(page.contains(&format!("policy\\-{name}")), "{page}");
@@ -181,7 +182,7 @@ fn every_command_of_policies_has_help_with_an_example_that_is_not_too_wide() {
 #[test]
 fn a_policy_that_does_not_load_is_told_with_all_its_faults_and_nothing_is_done() {
     let project =
-        Project::with("schema: 1\ngovernance:\n  defaults: {action: forwards}\n  rule: []\n");
+        PolicyProject::with("schema: 1\ngovernance:\n  defaults: {action: forwards}\n  rule: []\n");
     project.write("t.jsonl", tape(&[&call(1, "read_file", "{}")]));
     project.write("tapegate.test.yaml", "cases: [{call: a, expect: deny}]");
     for arguments in [
@@ -194,9 +195,9 @@ fn a_policy_that_does_not_load_is_told_with_all_its_faults_and_nothing_is_done()
         assert!(done.err.contains("tapegate.yaml:4:3: ") && done.out.is_empty(), "{}", done.err);
     }
     fs::remove_file(project.path("tapegate.yaml")).unwrap();
-    let words =
+    let output_text =
         "error: there is no tapegate.yaml here, in a folder above or in the user's config folder\n";
     for arguments in [&["explain", "x"][..], &["backtest", "t.jsonl"]] {
-        project.policy(arguments).fails(2, words);
+        project.policy(arguments).fails(2, output_text);
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::web::{STREAM, WebRecorder, WebServer, ask, json, send};
+use crate::http_peers::{STREAM, WebRecorder, WebServer, ask, json, send};
 
 pub(crate) const JSON: &str = "Content-Type: application/json";
 pub(crate) const CALL: &str =
@@ -414,8 +414,8 @@ fn whoever_waits_for_an_answer_is_told_when_a_signal_ends_the_recorder() {
         assert_eq!(status.code(), Some(143));
         let mut got = String::new();
         client.read_to_string(&mut got).unwrap();
-        let words = "signal 15 stopped tapegate before the MCP server answered";
-        assert!(got.contains(words) && tape.contains(words), "{got}\n{tape}");
+        let output_text = "signal 15 stopped tapegate before the MCP server answered";
+        assert!(got.contains(output_text) && tape.contains(output_text), "{got}\n{tape}");
     }
 }
 
@@ -454,6 +454,10 @@ fn a_signal_is_told_on_the_stream_of_a_legacy_session() {
     }
     let (_, tape) = recorder.end();
     stream.read_to_string(&mut text).unwrap();
-    let words = "signal 15 stopped tapegate before the MCP server answered";
-    assert_eq!((text.matches(words).count(), tape.matches(words).count()), (2, 2), "{text}");
+    let output_text = "signal 15 stopped tapegate before the MCP server answered";
+    assert_eq!(
+        (text.matches(output_text).count(), tape.matches(output_text).count()),
+        (2, 2),
+        "{text}"
+    );
 }

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::http_peers::{STREAM, WebRecorder, WebServer, ask, json};
 use crate::proxy::{ANSWER, CALL, JSON, in_front_of};
-use crate::web::{STREAM, WebRecorder, WebServer, ask, json};
 
 #[test]
 fn what_is_too_large_is_refused_and_the_session_goes_on() {

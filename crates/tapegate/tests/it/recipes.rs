@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::http_peers::{WebRecorder, WebServer, ask, json};
 use crate::lockstep::talk;
-use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 
@@ -35,16 +35,16 @@ const TALK: [(&str, usize); 10] = [
 ];
 
 /// A recipe that was run.
-struct Ran<'a> {
+struct RecipeRun<'a> {
     folder: &'a Path,
     out: String,
 }
 
 /// Checks the result of a recipe.
-type Outcome = fn(&Ran<'_>);
+type RecipeCheck = fn(&RecipeRun<'_>);
 
 /// The outcome of each recipe, in the order of the page.
-const OUTCOMES: [(&str, Outcome); 27] = [
+const OUTCOMES: [(&str, RecipeCheck); 27] = [
     ("client-only", |ran| {
         ran.checks("client-only.jsonl", 9, 0);
         assert_eq!(ran.lines("client-only.jsonl").len(), 10);
@@ -150,7 +150,7 @@ fn every_recipe_of_the_page_does_what_it_says() {
         let said = String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success() && said.is_empty(), "{name}: {}\n{said}{out}", run.status);
         eprintln!("{name}:\n{out}");
-        outcome(&Ran { folder, out });
+        outcome(&RecipeRun { folder, out });
     }
 }
 
@@ -256,7 +256,7 @@ fn bash(folder: &Path, script: &str) -> Output {
         .unwrap()
 }
 
-impl Ran<'_> {
+impl RecipeRun<'_> {
     fn text(&self, file: &str) -> String {
         fs::read_to_string(self.folder.join(file)).unwrap()
     }

@@ -1,7 +1,7 @@
 //! `tapegate record` on standard input and output.
 
-mod books;
-mod existing;
+mod existing_tape;
+mod flush_on_exit;
 mod not_mcp;
 
 use std::io::Write;
@@ -41,7 +41,7 @@ fn a_url_without_its_scheme_is_told_what_it_lacks() {
         .output()
         .unwrap();
     assert_eq!(run.status.code(), Some(64));
-    let words =
+    let output_text =
         "error: `localhost:3000/mcp` is not a valid HTTP URL: it has no scheme such as https://\n";
-    assert_eq!(String::from_utf8_lossy(&run.stderr), words);
+    assert_eq!(String::from_utf8_lossy(&run.stderr), output_text);
 }

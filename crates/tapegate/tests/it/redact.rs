@@ -70,8 +70,8 @@ fn without_a_place_for_the_result_both_ways_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let run = redact(folder.path(), &["t.jsonl", "--redact", "secrets"]);
     assert_eq!(run.status.code(), Some(64));
-    let words = String::from_utf8_lossy(&run.stderr);
-    assert!(words.contains("<--output <FILE>|--in-place>"), "{words}");
+    let output_text = String::from_utf8_lossy(&run.stderr);
+    assert!(output_text.contains("<--output <FILE>|--in-place>"), "{output_text}");
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn a_bad_rule_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let run = redact(folder.path(), &["t.jsonl", "--in-place", "--redact", "params.[0]"]);
     assert_eq!(run.status.code(), Some(64));
-    let words = String::from_utf8(run.stderr).unwrap();
-    assert!(words.starts_with("error: redaction rule `params.[0]`: `[` must not follow `.` at character 8\n\nhint: a rule is a path"), "{words}");
+    let output_text = String::from_utf8(run.stderr).unwrap();
+    assert!(output_text.starts_with("error: redaction rule `params.[0]`: `[` must not follow `.` at character 8\n\nhint: a rule is a path"), "{output_text}");
 }
 
 #[test]
@@ -175,9 +175,9 @@ fn what_is_not_a_tape_is_refused_after_a_few_lines_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), "x\n".repeat(100_000)).unwrap();
     let done = redact(folder.path(), &["t.jsonl", "-o", "o.jsonl", "--redact", "secrets"]);
-    let words = "error: cannot redact `t.jsonl`: it is not a tape: none of its first 20 lines is an \
+    let output_text = "error: cannot redact `t.jsonl`: it is not a tape: none of its first 20 lines is an \
                  entry\n";
-    assert_eq!(String::from_utf8_lossy(&done.stderr), words);
+    assert_eq!(String::from_utf8_lossy(&done.stderr), output_text);
     assert_eq!(done.status.code(), Some(2));
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }

@@ -3,23 +3,23 @@
 //! A tape is a script: `> TEXT` is a message of the client, `< TEXT` one of the server, and a
 //! preceding `@MS` is its time.
 
-mod behind;
+mod allowed_hosts;
 mod clients;
-mod copies;
 mod edge_cases;
-mod endings;
-mod handover;
-mod hosts;
 mod http;
 mod leniency;
 mod matching;
-mod redacted;
+mod notification_order;
+mod passthrough;
+mod record_to;
+mod redacted_tapes;
 mod replies;
-mod reporting;
+mod reports;
+mod restarts;
 mod roundtrip;
-mod scenes;
+mod server_messages;
 mod sessions;
-mod starts;
+mod shutdown;
 mod tapes;
 mod timing;
 mod usage;

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::convert::{convert, sample};
+use crate::http_peers::{ReceivedReply, ask};
 use crate::support::tapegate;
-use crate::web::{Got, ask};
 
 const TOOL: &str = "\
 server: {name: s}
@@ -37,14 +37,14 @@ fn mkfifo(path: &Path) {
 }
 
 /// A scenario served over HTTP, with one session. The server is killed on drop.
-struct Served {
+struct ScenarioProcess {
     process: Child,
     port: u16,
     session: String,
     _folder: TempDir,
 }
 
-impl Served {
+impl ScenarioProcess {
     fn start(scenario: &str, version: &str) -> Self {
         let folder = folder(scenario);
         let mut command = tapegate();
@@ -66,7 +66,7 @@ impl Served {
         served
     }
 
-    fn post(&self, body: &str) -> Got {
+    fn post(&self, body: &str) -> ReceivedReply {
         let session = format!("mcp-session-id: {}", self.session);
         let mut headers = vec!["content-type: application/json", "accept: application/json"];
         headers.extend((!self.session.is_empty()).then_some(session.as_str()));
@@ -74,7 +74,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ScenarioProcess {
     fn drop(&mut self) {
         self.process.kill().ok();
         self.process.wait().ok();
@@ -87,9 +87,9 @@ fn a_pipe_that_nobody_writes_to_is_not_waited_for() {
     let inside = folder(scenario);
     fs::create_dir(inside.path().join("library")).unwrap();
     mkfifo(&inside.path().join("library/pipe.yaml"));
-    let words = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is not a regular file\n";
+    let output_text = "s.yaml:2:20: error: `pipe.yaml` cannot be read: it is not a regular file\n";
     let said = check(inside.path());
-    assert!(said.contains(words), "{said}");
+    assert!(said.contains(output_text), "{said}");
     let scenario = TOOL.replace("text: hi", "text: {$file: pipe}");
     let inside = folder(&scenario);
     mkfifo(&inside.path().join("pipe"));
@@ -99,7 +99,7 @@ fn a_pipe_that_nobody_writes_to_is_not_waited_for() {
 
 #[test]
 fn a_batch_to_a_client_of_a_revision_without_batches_is_answered_by_http() {
-    let served = Served::start(TOOL, "2025-06-18");
+    let served = ScenarioProcess::start(TOOL, "2025-06-18");
     let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/list"}]"#;
     let refusal = |id: &str| {
         format!(
@@ -112,7 +112,7 @@ fn a_batch_to_a_client_of_a_revision_without_batches_is_answered_by_http() {
 
 #[test]
 fn ids_of_all_kinds_are_answered_by_http() {
-    let served = Served::start(TOOL, "2025-03-26");
+    let served = ScenarioProcess::start(TOOL, "2025-03-26");
     for id in ["true", "[1]", r#"{"a":1}"#, "null"] {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         let refusal = format!(
@@ -136,8 +136,8 @@ fn a_tape_is_never_overwritten_by_what_is_made_of_it() {
         args.extend(to.map(|to| ["--to", to]).into_iter().flatten());
         let run = convert(folder.path(), &args);
         assert_eq!(run.status.code(), Some(64));
-        let words = "error: -o names the input tape\n\nhint: choose another file\n";
-        assert_eq!(String::from_utf8(run.stderr).unwrap(), words);
+        let output_text = "error: -o names the input tape\n\nhint: choose another file\n";
+        assert_eq!(String::from_utf8(run.stderr).unwrap(), output_text);
         assert_eq!(fs::read_to_string(&tape).unwrap(), sample());
     }
 }

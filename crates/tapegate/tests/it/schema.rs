@@ -8,12 +8,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use tapegate_policy::pins::Lock;
+use tapegate_policy::pins::PinLock;
 
+use crate::http_peers::{WebRecorder, WebServer, ask, json};
 use crate::lockstep::talk;
 use crate::peers::{self, peer};
 use crate::support::shim;
-use crate::web::{WebRecorder, WebServer, ask, json};
 
 const TAPEGATE: &str = env!("CARGO_BIN_EXE_tapegate");
 /// Small, so that a message over the limit is small too.
@@ -102,7 +102,7 @@ schema: 1
 governance: { defaults: { action: forward } }
 ";
     let setup = shim(policy, &["mcp=a"]);
-    let mut lock = Lock::default();
+    let mut lock = PinLock::default();
     lock.learn("s", &[br#"{"tools":[{"name":"a"}]}"#]);
     fs::write(setup.folder().join("tapegate.lock"), lock.write()).unwrap();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}"#;

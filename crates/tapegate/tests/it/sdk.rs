@@ -11,18 +11,22 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 
-use crate::peers::{self, Between, Client, Link, Running, Server};
+use crate::peers::{self, Intermediary, PeerClient, PeerProcess, PeerServer, PeerTransport};
 
-pub(crate) const TS1: Client = Client { python: None, script: &["ts1.mjs"] };
-pub(crate) const TS2: Client = Client { python: None, script: &["ts2.mjs", "legacy"] };
-pub(crate) const TS2_AUTO: Client = Client { python: None, script: &["ts2.mjs", "auto"] };
-pub(crate) const TS2_MODERN: Client = Client { python: None, script: &["ts2.mjs", "modern"] };
-pub(crate) const PY1: Client = Client { python: Some("py1"), script: &["py1.py"] };
-pub(crate) const PY2: Client = Client { python: Some("py2"), script: &["py2.py", "legacy"] };
-pub(crate) const PY2_AUTO: Client = Client { python: Some("py2"), script: &["py2.py", "auto"] };
-pub(crate) const PY2_MODERN: Client = Client { python: Some("py2"), script: &["py2.py", "modern"] };
-pub(crate) const PY2_SERVERS: Client =
-    Client { python: Some("py2"), script: &["py2.py", "servers"] };
+pub(crate) const TS1: PeerClient = PeerClient { python: None, script: &["ts1.mjs"] };
+pub(crate) const TS2: PeerClient = PeerClient { python: None, script: &["ts2.mjs", "legacy"] };
+pub(crate) const TS2_AUTO: PeerClient = PeerClient { python: None, script: &["ts2.mjs", "auto"] };
+pub(crate) const TS2_MODERN: PeerClient =
+    PeerClient { python: None, script: &["ts2.mjs", "modern"] };
+pub(crate) const PY1: PeerClient = PeerClient { python: Some("py1"), script: &["py1.py"] };
+pub(crate) const PY2: PeerClient =
+    PeerClient { python: Some("py2"), script: &["py2.py", "legacy"] };
+pub(crate) const PY2_AUTO: PeerClient =
+    PeerClient { python: Some("py2"), script: &["py2.py", "auto"] };
+pub(crate) const PY2_MODERN: PeerClient =
+    PeerClient { python: Some("py2"), script: &["py2.py", "modern"] };
+pub(crate) const PY2_SERVERS: PeerClient =
+    PeerClient { python: Some("py2"), script: &["py2.py", "servers"] };
 
 /// Tests on each line: client, server, and the links from client to proxy and from proxy to server.
 macro_rules! same_through_all {
@@ -32,12 +36,12 @@ macro_rules! same_through_all {
 
             #[test]
             fn through_record() {
-                same(Between::Record, $client, Server::$server, Link::$near, Link::$far);
+                same(Intermediary::Record, $client, PeerServer::$server, PeerTransport::$near, PeerTransport::$far);
             }
 
             #[test]
             fn through_a_shim_that_lets_everything_pass() {
-                same(Between::Forwarding, $client, Server::$server, Link::$near, Link::$far);
+                same(Intermediary::Forwarding, $client, PeerServer::$server, PeerTransport::$near, PeerTransport::$far);
             }
         })*
     };
@@ -48,7 +52,7 @@ macro_rules! same_through_observing {
     ($($name:ident: $client:ident, $server:ident, $near:ident => $far:ident;)*) => {
         $(#[test]
         fn $name() {
-            same(Between::Observing, $client, Server::$server, Link::$near, Link::$far);
+            same(Intermediary::Observing, $client, PeerServer::$server, PeerTransport::$near, PeerTransport::$far);
         })*
     };
 }
@@ -115,7 +119,7 @@ same_through_all! {
 
 #[test]
 fn the_overwatch_dialect_has_the_same_messages() {
-    let server = |mark: &Path| Server::Everything.stdio(mark);
+    let server = |mark: &Path| PeerServer::Everything.stdio(mark);
     same_on_stdio(TS2, &["tape", "--tape"], server);
 }
 
@@ -137,21 +141,27 @@ fn mcp_server_git_answers_the_same() {
 }
 
 /// `command` is the subcommand up to the name of the tape.
-fn same_on_stdio(client: Client, command: &[&str], server: impl Fn(&Path) -> Vec<String>) {
+fn same_on_stdio(client: PeerClient, command: &[&str], server: impl Fn(&Path) -> Vec<String>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (tape, wire) = (folder.path().join("tape.jsonl"), folder.path().join("wire.jsonl"));
-    let direct = client.run(Link::Stdio, &server(&wire), Path::new("/dev/null"));
+    let direct = client.run(PeerTransport::Stdio, &server(&wire), Path::new("/dev/null"));
     let mut line = vec![peers::tapegate().to_owned()];
     line.extend(command.iter().map(|&word| word.to_owned()));
     line.extend([tape.display().to_string(), "--".to_owned()]);
     line.extend(server(&tape));
-    let proxied = client.run(Link::Stdio, &line, &wire);
+    let proxied = client.run(PeerTransport::Stdio, &line, &wire);
     peers::assert_none_left(&tape);
     peers::assert_same(&direct, &proxied);
     peers::assert_tape_has(&tape, &wire);
 }
 
-fn same(between: Between, client: Client, server: Server, near: Link, far: Link) {
+fn same(
+    between: Intermediary,
+    client: PeerClient,
+    server: PeerServer,
+    near: PeerTransport,
+    far: PeerTransport,
+) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (mark, wire, elsewhere) = (
         folder.path().join("tape.jsonl"),
@@ -161,24 +171,27 @@ fn same(between: Between, client: Client, server: Server, near: Link, far: Link)
     // In parallel: most of a run is waiting for tasks and timers of the server.
     let direct = thread::spawn(move || direct(client, server, far, &elsewhere));
 
-    let upstream = (far != Link::Stdio).then(|| server.listen(far));
+    let upstream = (far != PeerTransport::Stdio).then(|| server.listen(far));
     let mut line = between.command(folder.path());
-    if near != Link::Stdio {
+    if near != PeerTransport::Stdio {
         line.extend(["--http".to_owned(), "127.0.0.1:0".to_owned()]);
     }
     match &upstream {
         Some(running) => line.extend(["--upstream-http".to_owned(), running.url.clone()]),
         None => line.extend(std::iter::once("--".to_owned()).chain(server.stdio(&mark))),
     }
-    let proxied = if near == Link::Stdio {
-        client.run(Link::Stdio, &line, &wire)
+    let proxied = if near == PeerTransport::Stdio {
+        client.run(PeerTransport::Stdio, &line, &wire)
     } else {
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]);
-        let proxy = Running::start(command);
+        let proxy = PeerProcess::start(command);
         // `/mcp` stands for the upstream's own path; a client of the old transport asks for `/sse`.
-        let url =
-            if near == Link::Sse { proxy.url.replace("/mcp", "/sse") } else { proxy.url.clone() };
+        let url = if near == PeerTransport::Sse {
+            proxy.url.replace("/mcp", "/sse")
+        } else {
+            proxy.url.clone()
+        };
         let proxied = client.run(near, &[url], &wire);
         proxy.stop();
         proxied
@@ -188,8 +201,8 @@ fn same(between: Between, client: Client, server: Server, near: Link, far: Link)
     peers::assert_tape_has(&between.tape(folder.path()), &wire);
 }
 
-fn direct(client: Client, server: Server, link: Link, wire: &Path) -> String {
-    if link == Link::Stdio {
+fn direct(client: PeerClient, server: PeerServer, link: PeerTransport, wire: &Path) -> String {
+    if link == PeerTransport::Stdio {
         return client.run(link, &server.stdio(wire), wire);
     }
     let running = server.listen(link);

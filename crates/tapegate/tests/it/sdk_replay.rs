@@ -12,7 +12,7 @@ use std::thread;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::peers::{self, Client, Link, Running, Server};
+use crate::peers::{self, PeerClient, PeerProcess, PeerServer, PeerTransport};
 use crate::sdk::{PY1, PY2, PY2_AUTO, PY2_MODERN, TS1, TS2, TS2_AUTO, TS2_MODERN};
 
 const MODES: [&str; 3] = ["sequential", "by-request", "fuzzy"];
@@ -22,7 +22,7 @@ macro_rules! same_from_the_tape {
     ($($name:ident: $client:ident, $server:ident, $link:ident => $play:ident;)*) => {
         $(#[test]
         fn $name() {
-            Recorded::over(Link::$link, $client, Server::$server).$play();
+            SdkRecording::over(PeerTransport::$link, $client, PeerServer::$server).$play();
         })*
     };
 }
@@ -52,9 +52,9 @@ same_from_the_tape! {
 
 /// A client's session with a real server.
 #[derive(Clone)]
-struct Recorded {
+struct SdkRecording {
     folder: Arc<TempDir>,
-    client: Client,
+    client: PeerClient,
     /// Whether it uses the protocol revision without sessions.
     stateless: bool,
     tape: PathBuf,
@@ -64,15 +64,15 @@ struct Recorded {
     kept: Vec<u8>,
 }
 
-impl Recorded {
-    fn over(link: Link, client: Client, server: Server) -> Self {
+impl SdkRecording {
+    fn over(link: PeerTransport, client: PeerClient, server: PeerServer) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
         let tape = folder.path().join("tape.jsonl");
         // A client that probes starts its server twice, and the second session counts.
         let mut line = words(&["record", "--force", "-o"]);
         line.push(tape.display().to_string());
         let wire = Path::new("/dev/null");
-        let live = if link == Link::Stdio {
+        let live = if link == PeerTransport::Stdio {
             line.push("--".to_owned());
             line.extend(server.stdio(&tape));
             client.run(link, &line, wire)
@@ -80,14 +80,14 @@ impl Recorded {
             let upstream = server.listen(link);
             line.extend(["--http", "127.0.0.1:0", "--upstream-http"].map(str::to_owned));
             line.push(upstream.url.clone());
-            let proxy = Running::start(command(&line));
+            let proxy = PeerProcess::start(command(&line));
             let live = client.run(link, std::slice::from_ref(&proxy.url), wire);
             proxy.stop();
             live
         };
         peers::assert_valid(&tape);
         let kept = fs::read(&tape).expect("a tape");
-        let stateless = server == Server::Modern;
+        let stateless = server == PeerServer::Modern;
         Self { folder, client, stateless, tape, live, kept }
     }
 
@@ -104,13 +104,13 @@ impl Recorded {
     fn plays_on_stdio(&self) {
         for mode in MODES {
             let (line, report) = self.replay(mode);
-            self.is_same(Link::Stdio, &line);
+            self.is_same(PeerTransport::Stdio, &line);
             assert_clean(&report, Some(1));
         }
         self.plays_at("sequential", |url| {
-            self.is_same(Link::Http, &[url.to_owned()]);
+            self.is_same(PeerTransport::Http, &[url.to_owned()]);
             if !self.stateless {
-                self.is_same(Link::Sse, &[url.replace("/mcp", "/sse")]);
+                self.is_same(PeerTransport::Sse, &[url.replace("/mcp", "/sse")]);
             }
         });
         self.is_untouched();
@@ -119,28 +119,29 @@ impl Recorded {
     /// Over HTTP in every mode, again and four at once, and on stdio.
     fn plays_by_http(&self) {
         self.plays_at("sequential", |url| {
-            self.is_same(Link::Http, &[url.to_owned()]);
+            self.is_same(PeerTransport::Http, &[url.to_owned()]);
             self.is_same_at_once(url);
         });
         for mode in ["by-request", "fuzzy"] {
-            self.plays_at(mode, |url| self.is_same(Link::Http, &[url.to_owned()]));
+            self.plays_at(mode, |url| self.is_same(PeerTransport::Http, &[url.to_owned()]));
         }
         // On stdio, a client that probes does so in a separate session.
         let (line, _) = self.replay("sequential");
-        self.is_same(Link::Stdio, &line);
+        self.is_same(PeerTransport::Stdio, &line);
         self.is_untouched();
     }
 
     /// Over HTTP in order, for a client that differs only at the start from one tested in full.
     fn plays_by_http_once(&self) {
-        self.plays_at("sequential", |url| self.is_same(Link::Http, &[url.to_owned()]));
+        self.plays_at("sequential", |url| self.is_same(PeerTransport::Http, &[url.to_owned()]));
         self.is_untouched();
     }
 
     /// Four clients at once see what one saw live. Clients without sessions cannot be told apart:
     /// they get the same answers, and among them all unsolicited messages.
     fn is_same_at_once(&self, url: &str) {
-        let run = || self.client.run(Link::Http, &[url.to_owned()], Path::new("/dev/null"));
+        let run =
+            || self.client.run(PeerTransport::Http, &[url.to_owned()], Path::new("/dev/null"));
         let seen: Vec<String> = thread::scope(|scope| {
             let clients: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
             clients.into_iter().map(|client| client.join().expect("a client")).collect()
@@ -163,14 +164,14 @@ impl Recorded {
     fn plays_at(&self, mode: &str, visit: impl FnOnce(&str)) {
         let (mut line, report) = self.replay(mode);
         line.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
-        let player = Running::start(command(&line));
+        let player = PeerProcess::start(command(&line));
         visit(&player.url);
         player.stop();
         assert_clean(&report, None);
     }
 
     /// Asserts that the client sees what it saw live.
-    fn is_same(&self, link: Link, target: &[String]) {
+    fn is_same(&self, link: PeerTransport, target: &[String]) {
         let played = self.client.run(link, target, Path::new("/dev/null"));
         peers::assert_same(&self.live, &played);
     }
@@ -195,7 +196,7 @@ fn read(transcript: &str) -> Value {
 
 #[test]
 fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_difference() {
-    let recorded = Recorded::over(Link::Stdio, TS2, Server::Everything);
+    let recorded = SdkRecording::over(PeerTransport::Stdio, TS2, PeerServer::Everything);
     let text = String::from_utf8(recorded.kept.clone()).expect("a tape is text");
     // The handshake, the list of tools and some calls; the rest is passed to the server.
     let end = text.lines().position(|line| line.contains("\"get-sum\"")).expect("a call");
@@ -210,8 +211,8 @@ fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_d
         line.extend([flag.to_owned(), path.display().to_string()]);
     }
     line.push("--".to_owned());
-    line.extend(Server::Everything.stdio(&tape));
-    let seen = TS2.run(Link::Stdio, &line, Path::new("/dev/null"));
+    line.extend(PeerServer::Everything.stdio(&tape));
+    let seen = TS2.run(PeerTransport::Stdio, &line, Path::new("/dev/null"));
     peers::assert_none_left(&tape);
     peers::assert_same(&steps(&recorded.live), &steps(&seen));
     assert_eq!(fs::read_to_string(&tape).expect("a tape"), part);
@@ -220,29 +221,29 @@ fn what_is_not_on_the_tape_comes_from_the_server_behind_and_the_client_sees_no_d
     assert_eq!(report["passed_on"], report["unmatched"]);
     // The new tape has both, and needs no server behind it.
     peers::assert_valid(&new);
-    let whole = Recorded { tape: new, live: seen, ..recorded };
+    let whole = SdkRecording { tape: new, live: seen, ..recorded };
     let (mut line, _) = whole.replay("by-request");
     // How often the client lists the tools again depends on when it learns that they have changed.
     line.extend(["--on-exhausted", "last"].map(str::to_owned));
-    let seen = TS2.run(Link::Stdio, &line, Path::new("/dev/null"));
+    let seen = TS2.run(PeerTransport::Stdio, &line, Path::new("/dev/null"));
     peers::assert_same(&steps(&whole.live), &steps(&seen));
 }
 
 #[test]
 fn independent_calls_may_come_in_any_order() {
-    const ORDERS: [Client; 3] = [
-        Client { python: None, script: &["shuffled.mjs", "1"] },
-        Client { python: None, script: &["shuffled.mjs", "2"] },
-        Client { python: None, script: &["shuffled.mjs", "3"] },
+    const ORDERS: [PeerClient; 3] = [
+        PeerClient { python: None, script: &["shuffled.mjs", "1"] },
+        PeerClient { python: None, script: &["shuffled.mjs", "2"] },
+        PeerClient { python: None, script: &["shuffled.mjs", "3"] },
     ];
-    let recorded = Recorded::over(Link::Stdio, ORDERS[0], Server::Everything);
+    let recorded = SdkRecording::over(PeerTransport::Stdio, ORDERS[0], PeerServer::Everything);
     for (client, mode) in ORDERS[1..].iter().zip(["by-request", "fuzzy"]) {
-        let shuffled = Recorded { client: *client, ..recorded.clone() };
+        let shuffled = SdkRecording { client: *client, ..recorded.clone() };
         let (line, report) = shuffled.replay(mode);
-        shuffled.is_same(Link::Stdio, &line);
+        shuffled.is_same(PeerTransport::Stdio, &line);
         assert_clean(&report, Some(1));
         shuffled.plays_at(mode, |url| {
-            shuffled.is_same(Link::Http, &[url.to_owned()]);
+            shuffled.is_same(PeerTransport::Http, &[url.to_owned()]);
             shuffled.is_same_at_once(url);
         });
     }

@@ -1,16 +1,16 @@
 //! `tapegate serve`: scenarios in the role of the server, on stdio and over HTTP.
 
 mod agent;
-mod behave;
-mod behave_http;
+mod behavior;
+mod behavior_http;
+mod conformance;
+mod docs_page;
+mod hostile_server;
+mod http;
 mod library;
-mod pages;
-mod rogue;
-mod suite;
+mod reload;
 mod usage;
 mod verdicts;
-mod watching;
-mod web;
 
 use std::path::Path;
 use std::process::Command;

@@ -5,8 +5,8 @@ use std::io::Read;
 use rustix::process::Signal;
 use tapegate_core::side::Side;
 
-use crate::support::{Kept, check, record, reply, request, tape};
-use crate::web::ask;
+use crate::http_peers::ask;
+use crate::support::{TapedFrame, check, record, reply, request, tape};
 
 /// Lines that JSON parsers reject, and lines that they change when writing them again.
 const ODD_LINES: &[&[u8]] = &[
@@ -56,7 +56,7 @@ fn ec_stdio_015_odd_bytes_pass_both_ways_unchanged_and_are_all_on_an_overwatch_t
 fn ec_stdio_015_odd_bytes_pass_beside_a_thoughtjack_tape_that_stays_a_tape() {
     let stream = odd_stream();
     let end = record(&["copy"]).run(&stream).exits(0).client_got_first(&stream).checks();
-    let of = |kept: Vec<Kept>| -> Vec<Kept> {
+    let of = |kept: Vec<TapedFrame>| -> Vec<TapedFrame> {
         kept.into_iter().filter(|kept| kept.from == Side::Server).collect()
     };
     let (on, off) = (of(end.tape()), of(end.beside()));
@@ -67,7 +67,7 @@ fn ec_stdio_015_odd_bytes_pass_beside_a_thoughtjack_tape_that_stays_a_tape() {
         assert!(beside || whole, "{}", line.escape_ascii());
     }
     let elements: Vec<String> =
-        on.iter().filter(|kept| kept.batch.is_some()).map(Kept::text).collect();
+        on.iter().filter(|kept| kept.batch.is_some()).map(TapedFrame::text).collect();
     assert_eq!(
         elements,
         [r#"{"jsonrpc":"2.0","method":"n"}"#, r#"{"jsonrpc":"2.0","id":5,"method":"m"}"#]
@@ -129,9 +129,9 @@ fn ec_stdio_010_a_server_that_dies_is_told_of_on_standard_error_and_no_answer_is
     let mut run = record(&steps).start();
     run.send([request(1), request("\"two\""), request(3.5)].concat().as_bytes());
     let end = run.end().exits(7).checks().leaves_no_process();
-    let words = "error: the MCP server ended (exit status: 7) and left 2 requests unanswered; \
+    let output_text = "error: the MCP server ended (exit status: 7) and left 2 requests unanswered; \
                  its last lines on standard error:\n  first\n  no module named x\n";
-    let end = end.complains(words).client_got(reply(1).as_bytes());
+    let end = end.complains(output_text).client_got(reply(1).as_bytes());
     assert!(end.stderr.starts_with("first\nno module named x\n"), "{}", end.stderr);
     assert_eq!(end.said(Side::Server), reply(1).as_bytes());
 }

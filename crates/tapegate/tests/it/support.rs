@@ -4,13 +4,13 @@
 //! reaped. Processes are found by a mark in their environment, so grandchildren are included. Tests
 //! only wait for things that must happen; time limits just keep a broken build from hanging.
 
-mod accepting;
-mod dice;
-mod heard;
-mod kept;
+mod acceptance;
+mod messages;
+mod process_output;
 mod processes;
+mod seeded_random;
+mod session_files;
 mod terminal;
-mod words;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,18 +23,18 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tapegate_core::side::Side;
-use tapegate_store::approvals::Approvals;
+use tapegate_store::approvals::ApprovalStore;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
 
-pub(crate) use accepting::{accept_policy, write_key};
-pub(crate) use dice::Dice;
-use heard::{Heard, lock};
-pub(crate) use kept::{Kept, beside, check, kept, text_of};
+pub(crate) use acceptance::{accept_policy, write_key};
+pub(crate) use messages::{reply, request};
+use process_output::{ProcessOutput, lock};
 pub(crate) use processes::fake_server;
 use processes::marked;
+pub(crate) use seeded_random::SeededRandom;
+pub(crate) use session_files::{TapedFrame, beside, check, kept, text_of};
 pub(crate) use terminal::{at_terminal, at_terminal_answering, at_terminal_typing_ahead, terminal};
-pub(crate) use words::{reply, request};
 
 /// How long anything may take before the test fails.
 pub(crate) const GUARD: Duration = Duration::from_secs(60);
@@ -45,8 +45,8 @@ pub(crate) fn tapegate() -> Command {
 }
 
 /// The approvals of a project whose state folder is also the user's.
-pub(crate) fn approvals_of(state: &Path) -> Approvals {
-    Approvals::of_project(state, state).expect("a folder of approvals")
+pub(crate) fn approvals_of(state: &Path) -> ApprovalStore {
+    ApprovalStore::open_project(state, state).expect("a folder of approvals")
 }
 
 /// Writes a file atomically, as editors do: a reader finds the old text or the new one.
@@ -65,7 +65,7 @@ pub(crate) fn key_flags(state: &Path) -> [String; 3] {
 }
 
 /// A session to be started.
-pub(crate) struct Setup {
+pub(crate) struct SessionSetup {
     folder: TempDir,
     /// The folder that it runs in, if not its own.
     place: Option<PathBuf>,
@@ -81,26 +81,26 @@ pub(crate) struct Setup {
 }
 
 /// `tapegate record` around a scripted server, whose steps are in `tests/fake/server.rs`.
-pub(crate) fn record(steps: &[&str]) -> Setup {
-    Setup::new("record", steps)
+pub(crate) fn record(steps: &[&str]) -> SessionSetup {
+    SessionSetup::new("record", steps)
 }
 
 /// `tapegate tape` around a scripted server.
-pub(crate) fn tape(steps: &[&str]) -> Setup {
-    Setup::new("tape", steps)
+pub(crate) fn tape(steps: &[&str]) -> SessionSetup {
+    SessionSetup::new("tape", steps)
 }
 
 /// `tapegate replay` of a tape.
-pub(crate) fn replay(tape: impl AsRef<[u8]>) -> Setup {
-    let setup = Setup { server: Vec::new(), ..Setup::new("replay", &[]) };
+pub(crate) fn replay(tape: impl AsRef<[u8]>) -> SessionSetup {
+    let setup = SessionSetup { server: Vec::new(), ..SessionSetup::new("replay", &[]) };
     fs::write(&setup.tape, tape).unwrap();
     setup
 }
 
 /// `tapegate shim` around a scripted server, in a folder with this policy unless it is empty. Its
 /// state is in `state` there; the server's id is `s`.
-pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
-    let setup = Setup::new("shim", steps).flags(&["--server-id", "s"]);
+pub(crate) fn shim(policy: &str, steps: &[&str]) -> SessionSetup {
+    let setup = SessionSetup::new("shim", steps).flags(&["--server-id", "s"]);
     if !policy.is_empty() {
         fs::write(setup.folder.path().join("tapegate.yaml"), policy).unwrap();
     }
@@ -110,7 +110,7 @@ pub(crate) fn shim(policy: &str, steps: &[&str]) -> Setup {
     setup.env("TAPEGATE_HOME", &state).env("XDG_CONFIG_HOME", &config)
 }
 
-impl Setup {
+impl SessionSetup {
     fn new(command: &'static str, steps: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tape = folder.path().join("t.jsonl");
@@ -201,7 +201,7 @@ impl Setup {
     }
 
     /// Starts the session.
-    pub(crate) fn start(self) -> Run {
+    pub(crate) fn start(self) -> RunningSession {
         let mark = format!("RUN_OF_TEST={}", self.folder.path().display());
         let mut command = Command::new(&self.program);
         command.arg(self.command);
@@ -223,9 +223,9 @@ impl Setup {
         command.stdout(self.stdout.unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
         let mut proxy = command.spawn().unwrap();
         let input = proxy.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        let output = Heard::new(proxy.stdout.take().map(OwnedFd::from), self.reading);
-        let errors = Heard::new(proxy.stderr.take().map(OwnedFd::from), true);
-        Run {
+        let output = ProcessOutput::new(proxy.stdout.take().map(OwnedFd::from), self.reading);
+        let errors = ProcessOutput::new(proxy.stderr.take().map(OwnedFd::from), true);
+        RunningSession {
             folder: self.folder,
             tape: self.tape,
             mark,
@@ -238,7 +238,7 @@ impl Setup {
     }
 
     /// Starts the session, sends `bytes`, closes the input and waits for the end.
-    pub(crate) fn run(self, bytes: &[u8]) -> Ended {
+    pub(crate) fn run(self, bytes: &[u8]) -> EndedSession {
         let mut run = self.start();
         run.send_aside(bytes.to_vec());
         run.end()
@@ -246,18 +246,18 @@ impl Setup {
 }
 
 /// A running session.
-pub(crate) struct Run {
+pub(crate) struct RunningSession {
     folder: TempDir,
     tape: PathBuf,
     mark: String,
     proxy: Child,
     status: Option<ExitStatus>,
     input: Option<File>,
-    output: Heard,
-    errors: Heard,
+    output: ProcessOutput,
+    errors: ProcessOutput,
 }
 
-impl Run {
+impl RunningSession {
     /// Writes to the recorder's standard input.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.input.as_mut().unwrap().write_all(bytes).unwrap();
@@ -386,13 +386,13 @@ impl Run {
     }
 
     /// Closes the input and waits for the recorder to end.
-    pub(crate) fn end_of_input(mut self) -> Ended {
+    pub(crate) fn end_of_input(mut self) -> EndedSession {
         self.close_input();
         self.end()
     }
 
     /// Waits for the recorder to end by itself.
-    pub(crate) fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> EndedSession {
         let start = Instant::now();
         while self.lives() {
             assert!(start.elapsed() < GUARD, "the recorder does not end: {}", self.complaints());
@@ -401,11 +401,11 @@ impl Run {
         self.read_on();
         let (stdout, stderr) = (self.output.all(), self.errors.all());
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        Ended { status: self.status.unwrap(), stdout, stderr, run: self }
+        EndedSession { status: self.status.unwrap(), stdout, stderr, run: self }
     }
 }
 
-impl Drop for Run {
+impl Drop for RunningSession {
     fn drop(&mut self) {
         self.read_on();
         if self.status.is_none() {
@@ -419,14 +419,14 @@ impl Drop for Run {
 }
 
 /// A session that has ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedSession {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
-    pub(crate) run: Run,
+    pub(crate) run: RunningSession,
 }
 
-impl Ended {
+impl EndedSession {
     /// Asserts that the recorder exited with this code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
@@ -483,12 +483,12 @@ impl Ended {
     }
 
     /// What is on the tape.
-    pub(crate) fn tape(&self) -> Vec<Kept> {
+    pub(crate) fn tape(&self) -> Vec<TapedFrame> {
         kept(&self.run.tape)
     }
 
     /// What is beside the tape.
-    pub(crate) fn beside(&self) -> Vec<Kept> {
+    pub(crate) fn beside(&self) -> Vec<TapedFrame> {
         kept(&beside(&self.run.tape))
     }
 

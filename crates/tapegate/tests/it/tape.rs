@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tapegate_core::tape::{Line, Reader};
+use tapegate_core::tape::{TapeLine, TapeReader};
 
 use crate::support::{check, request, tape};
 
@@ -44,9 +44,9 @@ fn ec_rec_002_a_torn_overwatch_tape_is_ended_marked_and_appended_to() {
         let bytes = fs::read(path).unwrap();
         assert!(bytes.starts_with(&whole[..whole.len() - cut]), "what was there is kept");
         assert_eq!(bytes[whole.len() - cut], b'\n');
-        let mut reader = Reader::new(&bytes[whole.len() - cut + 1..]);
+        let mut reader = TapeReader::new(&bytes[whole.len() - cut + 1..]);
         let Some(Ok(next)) = reader.next() else { panic!("no marker") };
-        let Line::Bad(bad) = next.entry else { panic!("no marker") };
+        let TapeLine::Bad(bad) = next.entry else { panic!("no marker") };
         assert_eq!(bad.reason, "recovered_after_torn_tail");
         let text = check(path, 0);
         assert!(cut == 1 || torn.contains("the tape ends in the middle"), "{torn}");

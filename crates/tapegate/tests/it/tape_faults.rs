@@ -9,22 +9,22 @@ use std::process::{Command, Stdio};
 use tapegate_core::side::Side;
 use tempfile::TempDir;
 
-use crate::support::{Setup, check, fake_server, kept, record, request, tape, tapegate};
-use crate::web::{WebRecorder, WebServer, ask, json};
+use crate::http_peers::{WebRecorder, WebServer, ask, json};
+use crate::support::{SessionSetup, check, fake_server, kept, record, request, tape, tapegate};
 
 /// A small file system of its own. It is unmounted however a test ends.
-pub(crate) struct Disk {
+pub(crate) struct SmallFileSystem {
     folder: TempDir,
 }
 
-impl Disk {
+impl SmallFileSystem {
     pub(crate) fn new(size: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "tapegate-test"]);
         let done = mount.arg(folder.path()).output().unwrap();
-        let why = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "these tests mount a small tmpfs, as root: {why}");
+        let reason = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "these tests mount a small tmpfs, as root: {reason}");
         Self { folder }
     }
 
@@ -33,14 +33,14 @@ impl Disk {
     }
 }
 
-impl Drop for Disk {
+impl Drop for SmallFileSystem {
     fn drop(&mut self) {
         drop(Command::new("umount").arg("-l").arg(self.folder.path()).status());
     }
 }
 
 /// A setup whose tape is on `disk` and whose server logs its input to the returned file.
-fn on(disk: &Disk, setup: Setup, name: &str) -> (Setup, PathBuf) {
+fn on(disk: &SmallFileSystem, setup: SessionSetup, name: &str) -> (SessionSetup, PathBuf) {
     let log = setup.folder().join("log");
     let setup = setup.tape_at(disk.path().join(name));
     (setup.sh(&format!("exec \"$FAKE\" log={} serve", log.display())), log)
@@ -75,7 +75,7 @@ fn requests(count: usize) -> String {
 #[test]
 fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded() {
     for (setup, name) in [(record(&[]), "t.jsonl"), (tape(&[]), "t.jsonl")] {
-        let disk = Disk::new("64k");
+        let disk = SmallFileSystem::new("64k");
         let (setup, log) = on(&disk, setup, name);
         let mut run = setup.start();
         run.send(request("\"first\"").as_bytes());
@@ -105,7 +105,7 @@ fn a_full_disk_stops_the_session_and_the_tape_holds_exactly_what_was_forwarded()
 
 #[test]
 fn a_message_larger_than_the_disk_is_not_forwarded_and_leaves_a_whole_tape() {
-    let disk = Disk::new("256k");
+    let disk = SmallFileSystem::new("256k");
     let (setup, log) = on(&disk, record(&[]), "t.jsonl");
     let mut run = setup.start();
     run.send(request(1).as_bytes());
@@ -122,7 +122,7 @@ fn a_message_larger_than_the_disk_is_not_forwarded_and_leaves_a_whole_tape() {
 
 #[test]
 fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
-    let disk = Disk::new("256k");
+    let disk = SmallFileSystem::new("256k");
     let setup = record(&["read=1", "big=1,900000", "eof"]).tape_at(disk.path().join("t.jsonl"));
     let mut run = setup.start();
     run.send(request(1).as_bytes());
@@ -156,7 +156,7 @@ fn a_tape_over_the_limit_for_files_is_an_error_like_a_full_disk() {
 
 #[test]
 fn a_full_disk_lets_the_session_go_on_if_asked_and_it_is_said() {
-    let disk = Disk::new("64k");
+    let disk = SmallFileSystem::new("64k");
     let (setup, log) = on(&disk, record(&[]), "t.jsonl");
     let mut run = setup.flags(&["--on-tape-error", "continue"]).start();
     // The recorder runs before much waits for it: what it reads at once could be larger than the disk.
@@ -176,13 +176,13 @@ fn a_full_disk_lets_the_session_go_on_if_asked_and_it_is_said() {
 
 #[test]
 fn a_full_disk_leaves_a_gzip_tape_that_reads() {
-    let disk = Disk::new("512k");
+    let disk = SmallFileSystem::new("512k");
     let setup = record(&[]).tape_at(disk.path().join("t.jsonl.gz"));
     let setup = setup.flags(&["--flush-interval", "20ms"]);
     let mut run = setup.sh("exec \"$FAKE\" copy").start();
     let mut input = run.take_input();
     std::thread::spawn(move || {
-        let mut dice = crate::support::Dice::roll();
+        let mut dice = crate::support::SeededRandom::roll();
         for _ in 0..20_000 {
             // Random data does not compress.
             let noise: String = (0..60).map(|_| format!("{:016x}", dice.below(u64::MAX))).collect();
@@ -201,7 +201,7 @@ fn a_full_disk_leaves_a_gzip_tape_that_reads() {
 
 #[test]
 fn a_disk_too_full_for_the_first_line_is_an_error_before_the_server_starts() {
-    let disk = Disk::new("16k");
+    let disk = SmallFileSystem::new("16k");
     fs::write(disk.path().join("fill"), vec![0; 64 * 1024]).ok();
     let (setup, log) = on(&disk, record(&[]), "t.jsonl");
     let end = setup.start().end().exits(3).complains("No space left on device").client_got(b"");
@@ -211,7 +211,7 @@ fn a_disk_too_full_for_the_first_line_is_an_error_before_the_server_starts() {
 
 #[test]
 fn a_full_disk_for_what_lies_beside_the_tape_stops_the_session_too() {
-    let disk = Disk::new("64k");
+    let disk = SmallFileSystem::new("64k");
     let setup = record(&["copy"]).tape_at(disk.path().join("t.jsonl"));
     let garbage = "not json, but long enough to fill a small disk quite soon\n";
     let mut run = setup.start();
@@ -226,7 +226,7 @@ fn a_full_disk_for_what_lies_beside_the_tape_stops_the_session_too() {
 
 #[test]
 fn a_read_only_or_impossible_folder_is_an_error_before_the_server_starts() {
-    let disk = Disk::new("64k");
+    let disk = SmallFileSystem::new("64k");
     let done = Command::new("mount").args(["-o", "remount,ro"]).arg(disk.path()).status().unwrap();
     assert!(done.success());
     let (setup, log) = on(&disk, record(&[]), "deep/t.jsonl");
@@ -271,9 +271,9 @@ fn a_server_that_cannot_be_started_costs_no_tape() {
         command.arg("record").arg("-o").arg(&tape).args(flags).args(["--", "/no/such/server"]);
         let done = command.output().unwrap();
         assert_eq!(done.status.code(), Some(4));
-        let words =
+        let output_text =
             "error: cannot start `/no/such/server`: No such file or directory (os error 2)\n";
-        assert_eq!(String::from_utf8_lossy(&done.stderr), words);
+        assert_eq!(String::from_utf8_lossy(&done.stderr), output_text);
         assert_eq!(fs::read_to_string(&tape).unwrap(), "precious");
     }
 }
@@ -416,7 +416,7 @@ fn the_binary_answers_to_its_seed_names() {
 
 #[test]
 fn over_http_too_an_answer_that_does_not_fit_on_the_disk_is_an_error_in_its_place() {
-    let disk = Disk::new("256k");
+    let disk = SmallFileSystem::new("256k");
     let folder = || tempfile::tempdir_in(disk.path()).unwrap();
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"recording "#;

@@ -87,14 +87,14 @@ fn verbose_says_how_every_command_ended_and_what_it_read() {
         for arguments in with_flags(&line, &["-v"]) {
             let folder = folder();
             let done = run(folder.path(), &arguments);
-            let said = said(&done);
+            let output = said(&done);
             let code = done.status.code().unwrap();
             assert!(
-                said.contains(&format!("ended with exit code {code} after ")),
-                "{arguments:?}: {said}"
+                output.contains(&format!("ended with exit code {code} after ")),
+                "{arguments:?}: {output}"
             );
             let reads = line.iter().any(|word| word == "tape.jsonl");
-            assert!(!reads || said.contains("reading tape.jsonl"), "{arguments:?}: {said}");
+            assert!(!reads || output.contains("reading tape.jsonl"), "{arguments:?}: {output}");
             let plain: Vec<&str> = line.iter().map(String::as_str).collect();
             let without = run(self::folder().path(), &plain);
             assert!(!self::said(&without).contains("ended with exit code"), "{without:?}");
@@ -110,8 +110,8 @@ fn quiet_leaves_nothing_but_errors_and_changes_no_exit_code() {
         for arguments in with_flags(&line, &["--quiet"]) {
             let done = run(folder().path(), &arguments);
             assert_eq!(done.status.code(), loud.status.code(), "{arguments:?}");
-            let said = said(&done);
-            assert!(said.is_empty() || said.starts_with("error: "), "{arguments:?}: {said}");
+            let output = said(&done);
+            assert!(output.is_empty() || output.starts_with("error: "), "{arguments:?}: {output}");
         }
     }
 }
@@ -122,9 +122,9 @@ fn with_log_format_json_every_line_is_one_object() {
         for arguments in with_flags(&line, &["--log-format", "json", "-v"]) {
             let folder = folder();
             let done = run(folder.path(), &arguments);
-            let said = said(&done);
-            assert!(!said.is_empty(), "{arguments:?}");
-            for text in said.lines() {
+            let output = said(&done);
+            assert!(!output.is_empty(), "{arguments:?}");
+            for text in output.lines() {
                 let object: Value = serde_json::from_str(text)
                     .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"));
                 for key in ["timestamp", "level"] {

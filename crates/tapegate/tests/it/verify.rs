@@ -1,7 +1,7 @@
 //! `tapegate verify`: tapes against the server they came from, and against a changed one.
 
 mod drift;
-mod real;
+mod real_servers;
 mod usage;
 
 use std::fs;
@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::peers;
-use crate::support::{self, Run, record};
+use crate::support::{self, RunningSession, record};
 
 /// No verification in a test takes longer, except one that waits on purpose.
 const RUN_S_MAX: &str = "600";
 
 /// A tape of the drift server, and a folder around it.
-struct Drift {
+struct DriftTape {
     folder: TempDir,
     tape: PathBuf,
 }
 
 /// How a verification ended.
-struct Verified {
+struct VerifyResult {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
 /// Verifies `tape` with `flags`, which also name the server.
-fn verify<S: AsRef<std::ffi::OsStr>>(tape: &Path, flags: &[S]) -> Verified {
+fn verify<S: AsRef<std::ffi::OsStr>>(tape: &Path, flags: &[S]) -> VerifyResult {
     let mut command = peers::bounded(RUN_S_MAX);
     command.arg(peers::tapegate()).args(["verify", "-r"]).arg(tape).args(flags);
-    Verified::of(command)
+    VerifyResult::of(command)
 }
 
-impl Verified {
+impl VerifyResult {
     fn of(mut command: Command) -> Self {
         let Output { status, stdout, stderr } = command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -71,13 +71,13 @@ impl Verified {
     }
 }
 
-impl Drift {
+impl DriftTape {
     /// Records a session with the drift server, with these changes already applied.
     fn record(changes: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = peers::peer("drift-server.py");
         let mut run = record(&[]).sh(&format!("exec python3 {server} {changes}")).start();
-        let mut agent = Agent { run: &mut run, got: 0 };
+        let mut agent = RootsClient { run: &mut run, got: 0 };
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {"roots": {}}, "clientInfo": {"name": "agent", "version": "1"}});
         agent.asks(0, "initialize", &params);
         agent.says(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -102,7 +102,7 @@ impl Drift {
     }
 
     /// Verifies the tape against the server with some changes.
-    fn verify(&self, changes: &str, flags: &[&str]) -> Verified {
+    fn verify(&self, changes: &str, flags: &[&str]) -> VerifyResult {
         let server = format!("python3 {} {changes}", peers::peer("drift-server.py"));
         verify(&self.tape, &[flags, &["--upstream", &server]].concat())
     }
@@ -114,12 +114,12 @@ impl Drift {
 }
 
 /// A client that waits for each answer, and has two roots.
-struct Agent<'r> {
-    run: &'r mut Run,
+struct RootsClient<'r> {
+    run: &'r mut RunningSession,
     got: usize,
 }
 
-impl Agent<'_> {
+impl RootsClient<'_> {
     fn says(&mut self, message: &Value) {
         self.run.send(format!("{message}\n").as_bytes());
     }

@@ -8,15 +8,19 @@ fn shown(old: &str, new: &str) -> String {
 }
 
 fn shown_with(old: &str, new: &str, ignored: &[&str], listed_max: usize) -> String {
-    let ignored: Vec<Path> = ignored.iter().map(|path| Path::read(path).unwrap()).collect();
-    let terms = Terms { root: Place::default(), ignored: &ignored, listed_max };
+    let ignored: Vec<JsonPath> = ignored.iter().map(|path| JsonPath::read(path).unwrap()).collect();
+    let terms = DiffOptions { root: JsonLocation::default(), ignored: &ignored, listed_max };
     let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
     let text = |raw: &[u8]| String::from_utf8(raw.to_vec()).unwrap();
-    let line = |found: &Difference<'_>| match found.change {
-        Change::Added(new) => format!("{}: > {}", found.place, text(new)),
-        Change::Removed(old) => format!("{}: {} >", found.place, text(old)),
-        Change::Value { old, new } => format!("{}: {} > {}", found.place, text(old), text(new)),
-        Change::Kind { old, new } => format!("{}: {} >> {}", found.place, text(old), text(new)),
+    let line = |found: &JsonDifference<'_>| match found.change {
+        ValueChange::Added(new) => format!("{}: > {}", found.location, text(new)),
+        ValueChange::Removed(old) => format!("{}: {} >", found.location, text(old)),
+        ValueChange::Value { old, new } => {
+            format!("{}: {} > {}", found.location, text(old), text(new))
+        }
+        ValueChange::Kind { old, new } => {
+            format!("{}: {} >> {}", found.location, text(old), text(new))
+        }
     };
     let mut lines: Vec<String> = found.listed.iter().map(line).collect();
     if found.more > 0 {
@@ -103,7 +107,7 @@ fn strings_that_cannot_be_decoded_are_told_apart() {
 
 #[test]
 fn a_million_levels_need_no_stack_and_little_time() {
-    let terms = Terms { root: Place::default(), ignored: &[], listed_max: 9 };
+    let terms = DiffOptions { root: JsonLocation::default(), ignored: &[], listed_max: 9 };
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let deep = |inner: &str| {
             let levels = 1_000_000;
@@ -112,18 +116,18 @@ fn a_million_levels_need_no_stack_and_little_time() {
         let (old, new) = (deep("1"), deep("2"));
         let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
         assert_eq!(found.count(), 1);
-        let depth = found.listed[0].place.steps.len();
+        let depth = found.listed[0].location.steps.len();
         assert!((PASSES_MAX..20).contains(&depth), "{depth}");
     }
     let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(1000), "]".repeat(1000));
     let (old, new) = (deep("1"), deep("2"));
     let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
-    assert_eq!(found.listed[0].place.steps.len(), DEPTH_MAX);
+    assert_eq!(found.listed[0].location.steps.len(), DEPTH_MAX);
 }
 
 #[test]
 fn what_is_no_json_is_a_fault() {
-    let terms = Terms { root: Place::default(), ignored: &[], listed_max: 9 };
+    let terms = DiffOptions { root: JsonLocation::default(), ignored: &[], listed_max: 9 };
     assert!(diff(b"{}", b"{", &terms).is_err());
     assert!(diff(b"[1] 2", b"[1]", &terms).is_err());
 }

@@ -10,14 +10,14 @@ pub fn unescaped(text: &str) -> Option<String> {
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
-        rest = one(&rest[at + 1..], &mut out);
+        rest = decode_escape(&rest[at + 1..], &mut out);
     }
     out.push_str(rest);
     Some(out)
 }
 
 /// Decodes the escape at the start of a text, whose backslash was removed, and returns the rest.
-pub(super) fn one<'t>(text: &'t str, out: &mut String) -> &'t str {
+pub(super) fn decode_escape<'t>(text: &'t str, out: &mut String) -> &'t str {
     let Some(kind) = text.chars().next() else { return text };
     let after = &text[kind.len_utf8()..];
     match kind {

@@ -12,8 +12,9 @@ const DEPTH_MAX: usize = 64;
 
 /// Converts a text to JSON; `None` if it is too deep, or neither a list nor an object.
 pub(super) fn to_json(text: &str) -> Option<Vec<u8>> {
-    let mut reader = Reader { rest: text.strip_prefix("---").unwrap_or(text), out: Vec::new() };
-    reader.blank();
+    let mut reader =
+        TolerantReader { rest: text.strip_prefix("---").unwrap_or(text), out: Vec::new() };
+    reader.skip_blank();
     if !reader.rest.starts_with(['{', '[']) {
         // Members without braces around them.
         reader.members(&[], DEPTH_MAX)?;
@@ -27,7 +28,7 @@ pub(super) fn to_json(text: &str) -> Option<Vec<u8>> {
         let before = reader.rest.len();
         reader.value(DEPTH_MAX)?;
         values += 1;
-        reader.separators(&['}', ']', ')', ':', '=']);
+        reader.skip_separators(&['}', ']', ')', ':', '=']);
         if reader.rest.len() == before {
             return None;
         }
@@ -57,20 +58,20 @@ pub(super) fn skip_blank(text: &str) -> &str {
     }
 }
 
-struct Reader<'t> {
+struct TolerantReader<'t> {
     rest: &'t str,
     out: Vec<u8>,
 }
 
-impl<'t> Reader<'t> {
-    fn blank(&mut self) {
+impl<'t> TolerantReader<'t> {
+    fn skip_blank(&mut self) {
         self.rest = skip_blank(self.rest);
     }
 
     /// Skips separators, and any of the characters in `stray`.
-    fn separators(&mut self, stray: &[char]) {
+    fn skip_separators(&mut self, stray: &[char]) {
         loop {
-            self.blank();
+            self.skip_blank();
             let skipped = |letter: char| matches!(letter, ',' | ';') || stray.contains(&letter);
             match self.rest.strip_prefix(skipped) {
                 Some(rest) => self.rest = rest,
@@ -81,7 +82,7 @@ impl<'t> Reader<'t> {
 
     /// Reads a value. The inner option is an alternative reading of it.
     fn value(&mut self, depth: usize) -> Option<Option<String>> {
-        self.blank();
+        self.skip_blank();
         let depth = depth.checked_sub(1)?;
         match self.rest.chars().next() {
             Some('{') => {
@@ -105,7 +106,7 @@ impl<'t> Reader<'t> {
         self.out.push(b'[');
         let mut first = true;
         loop {
-            self.separators(&[':', '=']);
+            self.skip_separators(&[':', '=']);
             if self.rest.is_empty() {
                 break;
             }
@@ -121,14 +122,19 @@ impl<'t> Reader<'t> {
             self.comma(&mut first);
             let word = (!self.rest.starts_with(['"', '\'', '`'])).then_some(self.rest);
             let raw = self.value(depth)?;
-            self.others(word, raw, &mut first);
+            self.write_other_readings(word, raw, &mut first);
         }
         self.out.push(b']');
         Some(())
     }
 
     /// Writes alternative readings of an element: with its escapes not decoded, or each of its words.
-    fn others(&mut self, from: Option<&'t str>, raw: Option<String>, first: &mut bool) {
+    fn write_other_readings(
+        &mut self,
+        from: Option<&'t str>,
+        raw: Option<String>,
+        first: &mut bool,
+    ) {
         if let Some(raw) = raw {
             self.comma(first);
             write_str(&mut self.out, &raw);
@@ -137,7 +143,7 @@ impl<'t> Reader<'t> {
         let words = from[..from.len() - self.rest.len()].trim();
         for word in words.split_whitespace().filter(|word| word.len() < words.len()) {
             self.comma(first);
-            self.scalar(&Text { quoted: false, text: word.to_owned() });
+            self.scalar(&TolerantScalar { quoted: false, text: word.to_owned() });
         }
     }
 
@@ -145,7 +151,7 @@ impl<'t> Reader<'t> {
         self.out.push(b'{');
         let mut first = true;
         loop {
-            self.separators(&[]);
+            self.skip_separators(&[]);
             if self.rest.is_empty() {
                 break;
             }
@@ -154,7 +160,7 @@ impl<'t> Reader<'t> {
                 break;
             }
             let (key, _) = self.text(&[',', ':', '=', '{', '}', '[', ']', '\n']);
-            self.blank();
+            self.skip_blank();
             self.rest = self.rest.strip_prefix([':', '='])?.trim_start_matches(['>', '=']);
             self.comma(&mut first);
             write_str(&mut self.out, &key.text);
@@ -178,7 +184,7 @@ impl<'t> Reader<'t> {
 
     /// A quoted string, or a word that ends at one of `ends`; and the string with its escapes not decoded,
     /// if some parser would read it so.
-    fn text(&mut self, ends: &[char]) -> (Text, Option<String>) {
+    fn text(&mut self, ends: &[char]) -> (TolerantScalar, Option<String>) {
         let quote = self.rest.chars().next().filter(|first| matches!(first, '"' | '\'' | '`'));
         let Some(quote) = quote else {
             let comment = |at: usize| {
@@ -192,7 +198,7 @@ impl<'t> Reader<'t> {
                 .map_or(self.rest.len(), |(at, _)| at);
             let (word, rest) = self.rest.split_at(end);
             self.rest = rest;
-            return (Text { quoted: false, text: word.trim().to_owned() }, None);
+            return (TolerantScalar { quoted: false, text: word.trim().to_owned() }, None);
         };
         let (mut text, mut rest) = (String::new(), &self.rest[1..]);
         let start = rest;
@@ -207,7 +213,7 @@ impl<'t> Reader<'t> {
             rest = &rest[at + 1..];
             if start.as_bytes()[start.len() - rest.len() - 1] == b'\\' {
                 escaped = true;
-                rest = escapes::one(rest, &mut text);
+                rest = escapes::decode_escape(rest, &mut text);
             } else if quote == '\'' && rest.starts_with('\'') {
                 text.push(quote);
                 rest = &rest[1..];
@@ -219,10 +225,10 @@ impl<'t> Reader<'t> {
         let raw = raw.strip_suffix(quote).unwrap_or(raw);
         self.rest = rest;
         let raw = (escaped && quote == '\'').then(|| raw.to_owned());
-        (Text { quoted: true, text }, raw)
+        (TolerantScalar { quoted: true, text }, raw)
     }
 
-    fn scalar(&mut self, text: &Text) {
+    fn scalar(&mut self, text: &TolerantScalar) {
         let word = match text.text.as_str() {
             _ if text.quoted => None,
             "true" | "True" | "TRUE" => Some("true"),
@@ -239,7 +245,7 @@ impl<'t> Reader<'t> {
 }
 
 /// A key, or a value that is neither a list nor an object.
-struct Text {
+struct TolerantScalar {
     quoted: bool,
     text: String,
 }

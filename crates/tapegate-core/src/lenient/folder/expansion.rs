@@ -5,7 +5,7 @@
 //! variables are unknown; they are assumed to be names without `..`, or empty.
 
 /// Whether the expansion of a path may lead elsewhere than the path seems to.
-pub(super) fn may_stray(path: &str) -> bool {
+pub(super) fn may_lead_elsewhere(path: &str) -> bool {
     // Most paths have nothing to expand, and no quotes to remove.
     if !path.bytes().any(is_syntax) {
         return false;
@@ -191,7 +191,7 @@ mod tests {
             "/data/.\"\"./etc",
             "/data/.\\./etc",
         ] {
-            assert!(may_stray(path), "{path}");
+            assert!(may_lead_elsewhere(path), "{path}");
         }
         for path in [
             "/data/a",
@@ -210,7 +210,7 @@ mod tests {
             "/data/a?b=c",
             "/data/.../x",
         ] {
-            assert!(!may_stray(path), "{path}");
+            assert!(!may_lead_elsewhere(path), "{path}");
         }
     }
 

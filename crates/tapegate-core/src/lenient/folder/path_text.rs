@@ -1,6 +1,6 @@
 //! The text of a path: its steps, and whether it goes up.
 
-use super::expansion::may_stray;
+use super::expansion::may_lead_elsewhere;
 use super::readings::{each_reading, is_ignored};
 
 /// A path without `.`, `..`, empty steps and backslashes; `None` if it has none of them.
@@ -25,11 +25,11 @@ pub fn normal_path(path: &str) -> Option<String> {
 }
 
 /// Whether a path contains a step up, by any reading.
-pub fn climbs(path: &str) -> bool {
+pub fn has_parent_step(path: &str) -> bool {
     let is_url = path.contains("://");
     let up = |path: &str| {
         path.split(['/', '\\']).any(|step| step.trim_matches(is_blank) == "..")
-            || !is_url && may_stray(path)
+            || !is_url && may_lead_elsewhere(path)
     };
     each_reading(path, up).is_break()
 }
@@ -72,7 +72,7 @@ pub(super) fn is_unambiguous(path: &str) -> bool {
         && !path.contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
         && !path.as_bytes().windows(5).any(scheme)
         && !path.split('/').any(is_odd_step)
-        && !may_stray(path)
+        && !may_lead_elsewhere(path)
 }
 
 /// Whether some reader takes a character for a space; in forms `+` is one.

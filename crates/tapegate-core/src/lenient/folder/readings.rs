@@ -97,11 +97,11 @@ fn canonical(text: &str) -> Vec<String> {
     let one_line = |text: &str| trimmed(&text.replace(is_ignored, "")).to_owned();
     let wide = nfkc(text);
     let line = one_line(&wide);
-    let by_url = path_of(&decoded(cut(&line)));
-    let decoded_first = path_of(cut(&one_line(&decoded(&wide))));
+    let by_url = path_of(&decoded(path_part(&line)));
+    let decoded_first = path_of(path_part(&one_line(&decoded(&wide))));
     let opened = trimmed(&wide).replace('\\', "/");
     let opened_decoded = path_of(&decoded(trimmed(&wide)));
-    let ended_first = path_of(&decoded(cut(trimmed(&wide))));
+    let ended_first = path_of(&decoded(path_part(trimmed(&wide))));
     let by_path = [opened, opened_decoded, ended_first];
     let mut all: Vec<String> = Vec::new();
     for reading in
@@ -115,7 +115,7 @@ fn canonical(text: &str) -> Vec<String> {
 }
 
 /// A text up to the end of a path in a URL, or of a string in C.
-fn cut(text: &str) -> &str {
+fn path_part(text: &str) -> &str {
     text.split(['\0', '#', '?']).next().unwrap_or(text)
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn data() -> Folder {
-    Folder::parse("/data").unwrap()
+fn data() -> FolderPath {
+    FolderPath::parse("/data").unwrap()
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_path_that_a_shell_takes_elsewhere_is_not_held() {
 
 #[test]
 fn a_path_that_some_reader_takes_into_the_folder_may_be_held() {
-    let etc = Folder::parse("/etc").unwrap();
+    let etc = FolderPath::parse("/etc").unwrap();
     for path in [
         "/etc/passwd",
         "/ETC/passwd",
@@ -183,8 +183,8 @@ fn a_path_that_some_reader_takes_into_the_folder_may_be_held() {
     for path in ["/data/e?c/passwd", "/et?", "/data/$x", "/x*/etc"] {
         assert_eq!(etc.may_hold(path), path == "/et?", "{path}");
     }
-    assert!(Folder::parse("/data/a b").unwrap().may_hold("/data/a+b/c"));
-    let accent = Folder::parse("/data/é").unwrap();
+    assert!(FolderPath::parse("/data/a b").unwrap().may_hold("/data/a+b/c"));
+    let accent = FolderPath::parse("/data/é").unwrap();
     assert!(accent.may_hold("/data/e\u{301}/a") && !accent.holds("/data/e\u{301}/a"));
 }
 
@@ -201,17 +201,17 @@ fn what_is_not_a_folder_is_refused_with_the_way_out() {
         ("file://host/data", "written as `file:///data`"),
         ("file:///a%20b", "without host, escapes"),
     ] {
-        let error = Folder::parse(text).unwrap_err();
+        let error = FolderPath::parse(text).unwrap_err();
         assert!(error.contains(hint), "{text}: {error}");
     }
-    let root = Folder::parse("/").unwrap();
+    let root = FolderPath::parse("/").unwrap();
     assert!(root.holds("/etc") && root.holds("/") && !root.holds("etc"));
-    assert!(Folder::parse("/data/../srv/").unwrap().holds("/srv/a"));
+    assert!(FolderPath::parse("/data/../srv/").unwrap().holds("/srv/a"));
 }
 
 #[test]
 fn a_folder_that_is_a_uri_holds_uris_that_every_reader_resolves_alike() {
-    let data = Folder::parse("file:///data").unwrap();
+    let data = FolderPath::parse("file:///data").unwrap();
     for uri in [
         "file:///data",
         "file:///data/",
@@ -253,7 +253,7 @@ fn a_folder_that_is_a_uri_holds_uris_that_every_reader_resolves_alike() {
 
 #[test]
 fn a_folder_that_is_a_uri_stops_what_could_lead_there_and_no_other_uri() {
-    let etc = Folder::parse("file:///etc").unwrap();
+    let etc = FolderPath::parse("file:///etc").unwrap();
     for uri in [
         "file:///etc/passwd",
         "FILE:/etc/passwd",

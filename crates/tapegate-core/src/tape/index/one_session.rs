@@ -1,29 +1,29 @@
 //! Restricts an index to one session.
 
 use super::Index;
-use super::build::chain;
+use super::indexer::chain;
 
 impl Index {
     /// Keeps only the requests of one session, counted from 0. The other sessions keep their numbers
     /// but have no requests any more.
-    pub fn keep_session(&mut self, session: usize) {
+    pub fn retain_session(&mut self, session: usize) {
         let Some(kept) = self.sessions.get(session).cloned() else { return };
-        self.asks.truncate(kept.end as usize);
-        self.asks.drain(..kept.start as usize);
+        self.requests.truncate(kept.end as usize);
+        self.requests.drain(..kept.start as usize);
         let count = kept.end - kept.start;
-        for (number, asks) in self.sessions.iter_mut().enumerate() {
-            *asks = match number.cmp(&session) {
+        for (number, request_numbers) in self.sessions.iter_mut().enumerate() {
+            *request_numbers = match number.cmp(&session) {
                 std::cmp::Ordering::Less => 0..0,
                 std::cmp::Ordering::Equal => 0..count,
                 std::cmp::Ordering::Greater => count..count,
             };
         }
-        (self.same, self.like) = chain(&mut self.asks);
+        (self.same, self.like) = chain(&mut self.requests);
     }
 
     /// The last session in which a client made a request, counted from 0.
     pub fn last_session(&self) -> usize {
-        self.sessions.iter().rposition(|asks| !asks.is_empty()).unwrap_or(0)
+        self.sessions.iter().rposition(|request_numbers| !request_numbers.is_empty()).unwrap_or(0)
     }
 }
 
@@ -31,7 +31,7 @@ impl Index {
 mod tests {
     use super::super::Indexer;
     use crate::signature::Signer;
-    use crate::tape::Reader;
+    use crate::tape::TapeReader;
 
     fn index(messages: &[(&str, &str)]) -> super::Index {
         let ts = "2026-01-01T00:00:00Z";
@@ -42,7 +42,7 @@ mod tests {
         };
         let text: String = messages.iter().enumerate().map(line).collect();
         let mut indexer = Indexer::new(Signer::default());
-        let mut reader = Reader::new(text.as_bytes());
+        let mut reader = TapeReader::new(text.as_bytes());
         while let Some(line) = reader.next() {
             indexer.push(&line.unwrap());
         }
@@ -60,7 +60,7 @@ mod tests {
         let two = index(&[HELLO, WELCOME, ASK, HELLO, WELCOME, ASK, ANSWER]);
         assert_eq!(two.sessions(), [0..2, 2..4]);
         // The request that the first session left open is not answered by the second.
-        assert_eq!((two.slot(2).pair, two.slot(5).pair), (super::super::NONE, 6));
+        assert_eq!((two.entry(2).pair, two.entry(5).pair), (super::super::NONE, 6));
         let one = index(&[HELLO, REFUSED, HELLO, WELCOME, ASK, ANSWER]);
         assert_eq!((one.sessions().len(), &one.sessions()[0]), (1, &(0..3)));
     }
@@ -70,14 +70,17 @@ mod tests {
         let messages = [HELLO, WELCOME, ASK, ANSWER, HELLO, WELCOME, ASK, ANSWER, ASK, ANSWER];
         let mut kept = index(&messages);
         assert_eq!(kept.last_session(), 1);
-        let signature = kept.ask(1).signature;
-        kept.keep_session(1);
-        assert_eq!((kept.sessions(), kept.asks()), (&[0..0, 0..3][..], 3));
-        let first = kept.first_same(signature).unwrap();
-        assert_eq!((first, kept.next_same(first)), (1, 2));
+        let signature = kept.request(1).signature;
+        kept.retain_session(1);
+        assert_eq!((kept.sessions(), kept.request_count()), (&[0..0, 0..3][..], 3));
+        let first = kept.first_with_hash(signature).unwrap();
+        assert_eq!((first, kept.next_with_hash(first)), (1, 2));
         let mut kept = index(&messages);
-        kept.keep_session(0);
+        kept.retain_session(0);
         assert_eq!(kept.sessions(), [0..2, 2..2]);
-        assert_eq!(kept.next_same(kept.first_same(signature).unwrap()), super::super::NONE);
+        assert_eq!(
+            kept.next_with_hash(kept.first_with_hash(signature).unwrap()),
+            super::super::NONE
+        );
     }
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::frame::Frame;
 use crate::signature::Signer;
 use crate::tape::line::LineFault;
-use crate::tape::outline::Finding;
-use crate::tape::reader::{Problem, Reader};
+use crate::tape::outline::TapeFinding;
+use crate::tape::reader::{LineProblem, TapeReader};
 
 /// Lines of a tape, each with `c` or `s` for its side, its message, and more keys.
 fn tape(lines: &[(&str, &str, &str)]) -> String {
@@ -27,8 +27,8 @@ fn header() -> String {
     r#"{"type":"header","version":"1.0","recorded_at":"2026-01-01T00:00:00Z","upstream":"u","thoughtjack_version":"0"}"#.to_owned()
 }
 
-fn index(text: &str) -> (Index, Vec<Oddity>) {
-    let mut reader = Reader::new(text.as_bytes());
+fn index(text: &str) -> (Index, Vec<TapeOddity>) {
+    let mut reader = TapeReader::new(text.as_bytes());
     let mut indexer = Indexer::new(Signer::default());
     while let Some(next) = reader.next() {
         indexer.push(&next.unwrap());
@@ -38,24 +38,27 @@ fn index(text: &str) -> (Index, Vec<Oddity>) {
 
 /// The numbers of each answered request and its answer.
 fn pairs(index: &Index) -> Vec<(u32, u32)> {
-    let slots = (0..index.len() as u32).map(|slot| index.slot(slot));
-    let asked = slots.filter(|slot| slot.kind == Kind::Request && slot.pair != NONE);
-    asked.map(|slot| (slot.number, index.slot(slot.pair).number)).collect()
+    let entry_numbers = (0..index.len() as u32).map(|entry_number| index.entry(entry_number));
+    let asked = entry_numbers.filter(|entry_number| {
+        entry_number.kind == MessageKind::Request && entry_number.pair != NONE
+    });
+    asked.map(|entry_number| (entry_number.number, index.entry(entry_number.pair).number)).collect()
 }
 
 /// Each scene as the numbers of its messages.
 fn scenes(index: &Index) -> Vec<Vec<u32>> {
-    let begins = |slot: &Slot| {
-        slot.from == Side::Client && matches!(slot.kind, Kind::Request | Kind::Notification)
+    let begins = |entry: &IndexEntry| {
+        entry.from == Side::Client
+            && matches!(entry.kind, MessageKind::Request | MessageKind::Notification)
     };
-    let anchors = (0..index.len() as u32).map(|slot| index.slot(slot)).filter(begins);
+    let anchors = (0..index.len() as u32).map(|entry| index.entry(entry)).filter(begins);
     anchors
         .map(|anchor| {
             let mut numbers = vec![anchor.number];
             let mut next = anchor.next;
             while next != NONE {
-                numbers.push(index.slot(next).number);
-                next = index.slot(next).next;
+                numbers.push(index.entry(next).number);
+                next = index.entry(next).next;
             }
             numbers
         })
@@ -80,24 +83,24 @@ fn a_slot_says_where_its_text_stands_and_what_it_is() {
         tape(&[("c", &call("1"), ""), ("s", &answer("1"), r#","by":"tapegate""#)])
     );
     let (index, oddities) = index(&text);
-    assert_eq!((index.len(), index.asks(), oddities), (2, 1, Vec::new()));
+    assert_eq!((index.len(), index.request_count(), oddities), (2, 1, Vec::new()));
     assert_eq!(index.headers()[0].upstream, "u");
-    let slot = index.slot(0);
-    let body = &text.as_bytes()[slot.offset as usize..][..slot.length as usize];
+    let entry = index.entry(0);
+    let body = &text.as_bytes()[entry.offset as usize..][..entry.length as usize];
     assert_eq!(body, call("1").as_bytes());
-    assert_eq!((slot.number, slot.at_us, slot.session, slot.pair), (1, 0, 0, 1));
+    assert_eq!((entry.number, entry.at_us, entry.session, entry.pair), (1, 0, 0, 1));
     assert_eq!(
-        (slot.from, slot.kind, slot.ours, slot.spread),
-        (Side::Client, Kind::Request, false, false)
+        (entry.from, entry.kind, entry.ours, entry.spread),
+        (Side::Client, MessageKind::Request, false, false)
     );
-    let slot = index.slot(1);
-    let body = &text.as_bytes()[slot.offset as usize..][..slot.length as usize];
+    let entry = index.entry(1);
+    let body = &text.as_bytes()[entry.offset as usize..][..entry.length as usize];
     assert_eq!(body, answer("1").as_bytes());
     assert_eq!(
-        (slot.from, slot.kind, slot.ours, slot.pair),
-        (Side::Server, Kind::Response, true, 0)
+        (entry.from, entry.kind, entry.ours, entry.pair),
+        (Side::Server, MessageKind::Response, true, 0)
     );
-    assert_eq!((slot.at_us, slot.latency_us), (1_000_000, Some(1_000_000)));
+    assert_eq!((entry.at_us, entry.latency_us), (1_000_000, Some(1_000_000)));
 }
 
 #[test]
@@ -112,10 +115,13 @@ fn ec_rec_003_a_repeated_id_is_answered_oldest_first_and_asked_for_in_order() {
         ("s", &answer("1"), ""),
     ]));
     assert_eq!(pairs(&index), [(1, 3), (2, 4), (6, 7)]);
-    assert_eq!(index.slot(4).pair, NONE);
-    let first = index.first_same(index.ask(2).signature);
+    assert_eq!(index.entry(4).pair, NONE);
+    let first = index.first_with_hash(index.request(2).signature);
     assert_eq!(first, Some(0));
-    assert_eq!((index.next_same(0), index.next_same(1), index.next_same(2)), (1, 2, NONE));
+    assert_eq!(
+        (index.next_with_hash(0), index.next_with_hash(1), index.next_with_hash(2)),
+        (1, 2, NONE)
+    );
 }
 
 #[test]
@@ -150,11 +156,11 @@ fn an_answer_belongs_to_the_request_it_names() {
 
 #[test]
 fn both_sides_ask_and_ids_of_sessions_and_sides_do_not_mix() {
-    let ask = r#"{"id":1,"method":"m"}"#;
+    let request_number = r#"{"id":1,"method":"m"}"#;
     let (index, _) = index(&tape(&[
-        ("c", ask, ""),
-        ("s", ask, ""),
-        ("c", ask, r#","session":"s2""#),
+        ("c", request_number, ""),
+        ("s", request_number, ""),
+        ("c", request_number, r#","session":"s2""#),
         ("c", &answer("1"), ""),
         ("s", &answer("1"), r#","session":"s\u0032""#),
         ("s", &answer("1"), ""),
@@ -163,7 +169,7 @@ fn both_sides_ask_and_ids_of_sessions_and_sides_do_not_mix() {
     assert_eq!(pairs(&index), [(1, 6), (2, 4), (3, 5)]);
     assert_eq!(scenes(&index), [vec![1, 2, 4, 6], vec![3, 5]]);
     assert_eq!(index.sessions(), [0..1, 1..2]);
-    assert_eq!(index.slot(6).pair, NONE);
+    assert_eq!(index.entry(6).pair, NONE);
 }
 
 #[test]
@@ -181,11 +187,11 @@ fn a_header_ends_what_was_open_and_begins_new_sessions() {
     ]));
     assert_eq!(pairs(&index), [(5, 8)]);
     assert_eq!(index.sessions(), [0..1, 1..2, 2..3]);
-    let sessions: Vec<_> = (0..6).map(|slot| index.slot(slot).session).collect();
+    let sessions: Vec<_> = (0..6).map(|entry| index.entry(entry).session).collect();
     assert_eq!(sessions, [0, 1, 1, 2, 1, 1]);
     assert_eq!(index.headers().len(), 2);
     // Time starts over too.
-    assert_eq!((index.slot(1).at_us, index.slot(2).at_us), (0, 1_000_000));
+    assert_eq!((index.entry(1).at_us, index.entry(2).at_us), (0, 1_000_000));
 }
 
 #[test]
@@ -198,22 +204,34 @@ fn asks_stand_together_by_session_and_chains_follow_them() {
         ("c", &call("1"), ""),
     ]));
     assert_eq!(index.sessions(), [0..3, 3..5]);
-    let numbers: Vec<_> = (0..5).map(|ask| index.slot(index.ask(ask).slot).number).collect();
+    let numbers: Vec<_> = (0..5)
+        .map(|request_number| index.entry(index.request(request_number).entry_number).number)
+        .collect();
     assert_eq!(numbers, [1, 4, 5, 2, 3]);
     let chain = |first: Option<u32>, next: &dyn Fn(u32) -> u32| {
-        let mut asks = vec![first.unwrap()];
-        while let Some(&ask) = asks.last().filter(|ask| next(**ask) != NONE) {
-            asks.push(next(ask));
+        let mut request_numbers = vec![first.unwrap()];
+        while let Some(&request_number) =
+            request_numbers.last().filter(|request_number| next(**request_number) != NONE)
+        {
+            request_numbers.push(next(request_number));
         }
-        asks
+        request_numbers
     };
-    let signature = index.ask(4).signature;
-    assert_eq!(chain(index.first_same(signature), &|ask| index.next_same(ask)), [0, 2, 4]);
-    assert_eq!(chain(index.first_like(signature), &|ask| index.next_like(ask)), [0, 1, 2, 3, 4]);
-    let unknown = Signature { hash: 7, like: 7 };
-    assert_eq!((index.first_same(unknown), index.first_like(unknown)), (None, None));
+    let signature = index.request(4).signature;
     assert_eq!(
-        (Index::default().first_same(unknown), Index::default().first_like(unknown)),
+        chain(index.first_with_hash(signature), &|request_number| index
+            .next_with_hash(request_number)),
+        [0, 2, 4]
+    );
+    assert_eq!(
+        chain(index.first_with_subject(signature), &|request_number| index
+            .next_with_subject(request_number)),
+        [0, 1, 2, 3, 4]
+    );
+    let unknown = Signature { hash: 7, like: 7 };
+    assert_eq!((index.first_with_hash(unknown), index.first_with_subject(unknown)), (None, None));
+    assert_eq!(
+        (Index::default().first_with_hash(unknown), Index::default().first_with_subject(unknown)),
         (None, None)
     );
 }
@@ -224,9 +242,9 @@ fn many_asks_are_all_found() {
     let lines: Vec<_> = lines.iter().map(|call| ("c", call.as_str(), "")).collect();
     let text = tape(&lines).replace("2026-01-01T00:00:", "2026-01-01T00:00:00.");
     let (index, _) = index(&text);
-    for ask in 0..5000 {
-        let expected = if ask < 3000 { ask } else { ask - 3000 };
-        assert_eq!(index.first_same(index.ask(ask).signature), Some(expected));
+    for request_number in 0..5000 {
+        let expected = if request_number < 3000 { request_number } else { request_number - 3000 };
+        assert_eq!(index.first_with_hash(index.request(request_number).signature), Some(expected));
     }
 }
 
@@ -270,8 +288,8 @@ fn what_the_server_says_stands_in_the_scene_it_came_with() {
         [vec![1, 3, 4, 7, 10, 11], vec![2, 5, 6, 8, 9, 12, 13, 14], vec![15, 16, 20]]
     );
     assert_eq!(index.client_notifications(), [14]);
-    assert_eq!(index.slot(7).pair, 5);
-    assert!(index.slot(0).token && !index.slot(2).token && index.slot(5).token);
+    assert_eq!(index.entry(7).pair, 5);
+    assert!(index.entry(0).token && !index.entry(2).token && index.entry(5).token);
 }
 
 #[test]
@@ -343,7 +361,7 @@ fn a_request_that_was_taken_back_is_marked() {
         ("s", &cancel("3"), ""),
         ("c", &cancel("2"), ""),
     ]));
-    let cancelled: Vec<_> = (0..8).filter(|slot| index.slot(*slot).cancelled).collect();
+    let cancelled: Vec<_> = (0..8).filter(|entry| index.entry(*entry).cancelled).collect();
     assert_eq!(cancelled, [1]);
 }
 
@@ -358,14 +376,14 @@ fn a_batch_of_an_overwatch_line_is_one_slot_an_element() {
         answer("2")
     );
     let (index, oddities) = index(&text);
-    assert_eq!((index.len(), index.asks()), (3, 2));
-    let slot = index.slot(1);
+    assert_eq!((index.len(), index.request_count()), (3, 2));
+    let entry = index.entry(1);
     assert_eq!(
-        &text.as_bytes()[slot.offset as usize..][..slot.length as usize],
+        &text.as_bytes()[entry.offset as usize..][..entry.length as usize],
         call("2").as_bytes()
     );
-    assert_eq!((slot.pair, index.slot(2).number), (2, 2));
-    assert_eq!(index.slot(2).latency_us, Some(250_000));
+    assert_eq!((entry.pair, index.entry(2).number), (2, 2));
+    assert_eq!(index.entry(2).latency_us, Some(250_000));
     assert_eq!(oddities[0].line, 4);
 }
 
@@ -380,7 +398,7 @@ fn latency_is_believed_where_it_is_finer_and_never_negative() {
         let text = line(1, "00", "c2s", "{}", "")
             + &line(2, asked, "c2s", &call("1"), "")
             + &line(3, answered, "s2c", &answer("1"), more);
-        index(&text).0.slot(2).latency_us.unwrap()
+        index(&text).0.entry(2).latency_us.unwrap()
     };
     assert_eq!(pair("01.000", "01.005600", ""), 5_600);
     assert_eq!(pair("01.000", "01.005600", r#","latency_ms":5"#), 5_600);
@@ -393,7 +411,7 @@ fn latency_is_believed_where_it_is_finer_and_never_negative() {
         u64::from(u32::MAX) * 1000
     );
     let (index, _) = index(&line(1, "01", "s2c", &answer("1"), r#","latency_ms":7"#));
-    assert_eq!(index.slot(0).latency_us, Some(7_000));
+    assert_eq!(index.entry(0).latency_us, Some(7_000));
 }
 
 #[test]
@@ -413,11 +431,11 @@ fn odd_times_and_numbers_are_coped_with_and_told_once() {
         ]
         .concat(),
     );
-    let times: Vec<_> = (0..5).map(|slot| index.slot(slot).at_us).collect();
+    let times: Vec<_> = (0..5).map(|entry| index.entry(entry).at_us).collect();
     assert_eq!(times, [0, 0, 0, ((1 << 40) - 1) * 16, 0]);
-    assert_eq!(index.slot(0).number, u32::MAX);
+    assert_eq!(index.entry(0).number, u32::MAX);
     let words: Vec<_> =
-        oddities.iter().map(|oddity| (oddity.line, oddity.words.as_str())).collect();
+        oddities.iter().map(|oddity| (oddity.line, oddity.message.as_str())).collect();
     assert_eq!(
         words,
         [(1, "numbers over 4294967295 are capped at it"), (1, "`ts` is not an RFC 3339 time")]
@@ -431,9 +449,9 @@ fn what_jq_spread_over_lines_is_marked() {
         tape(&[("c", &call("1"), "")]).trim().replace("\"arguments\"", "\n  \"arguments\"")
     );
     let (index, _) = index(&text);
-    let slot = index.slot(0);
-    let body = &text.as_bytes()[slot.offset as usize..][..slot.length as usize];
-    assert!(slot.spread && Frame::read(body).envelope().is_some());
+    let entry = index.entry(0);
+    let body = &text.as_bytes()[entry.offset as usize..][..entry.length as usize];
+    assert!(entry.spread && Frame::read(body).envelope().is_some());
 }
 
 #[test]
@@ -456,12 +474,12 @@ fn very_many_requests_with_one_id_take_no_time() {
             answer("1")
         );
     }
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = TapeReader::new(text.as_bytes());
     while let Some(next) = reader.next() {
         indexer.push(&next.unwrap());
     }
     let (index, _) = indexer.finish();
-    let answered = (0..index.len() as u32).filter(|slot| index.slot(*slot).pair != NONE).count();
+    let answered = (0..index.len() as u32).filter(|entry| index.entry(*entry).pair != NONE).count();
     assert_eq!(answered, 80_000);
 }
 
@@ -469,12 +487,12 @@ fn very_many_requests_with_one_id_take_no_time() {
 fn an_entry_that_is_too_long_refuses_the_tape_unless_it_may_be_left_out() {
     let text = tape(&[("c", &call("1"), ""), ("s", &answer("1"), "")]);
     let splice = |leave_out| {
-        let mut splicer = Splicer::new(Signer::default()).leaving_out_too_long(leave_out);
-        let mut reader = Reader::new(text.as_bytes());
+        let mut splicer = IndexSplicer::new(Signer::default()).skipping_too_long(leave_out);
+        let mut reader = TapeReader::new(text.as_bytes());
         while let Some(next) = reader.next() {
             splicer.line(next)?;
             let fault = LineFault::TooLong(100);
-            splicer.line(Err(Problem::Line { line: 9, fault }))?;
+            splicer.line(Err(LineProblem::Line { line: 9, fault }))?;
         }
         splicer.finish()
     };
@@ -482,6 +500,6 @@ fn an_entry_that_is_too_long_refuses_the_tape_unless_it_may_be_left_out() {
     assert!(refusal.starts_with("is damaged: line 9: longer than 100 bytes"), "{refusal}");
     let (index, findings) = splice(true).unwrap();
     assert_eq!(index.len(), 2);
-    let told = |finding: &&Finding| finding.words.starts_with("longer than");
+    let told = |finding: &&TapeFinding| finding.message.starts_with("longer than");
     assert!(findings.iter().filter(told).count() >= 2, "{findings:?}");
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 fn read(text: &str) -> Vec<String> {
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = TapeReader::new(text.as_bytes());
     let mut out = Vec::new();
     while let Some(next) = reader.next() {
         out.push(match next {
-            Ok(Numbered { line, offset, text, .. }) => {
+            Ok(NumberedLine { line, offset, text, .. }) => {
                 format!("{line}@{offset} {}", text.escape_ascii())
             }
             Err(problem) => problem.to_string(),
@@ -83,7 +83,7 @@ fn long(start: &str, byte: u8, bytes: u64, rest: &str) -> impl BufRead + use<> {
 #[test]
 fn a_line_that_is_too_long_for_an_entry_is_left_out_and_not_kept() {
     let text = format!("{A}\n{}\n{A}\n", A.replace('1', &"7".repeat(200)));
-    let mut reader = Reader::with_limit(text.as_bytes(), 100);
+    let mut reader = TapeReader::with_limit(text.as_bytes(), 100);
     assert_eq!(reader.next().unwrap().unwrap().line, 1);
     let fault = reader.next().unwrap().unwrap_err().to_string();
     assert_eq!(fault, "line 2: longer than 100 bytes, the limit for an entry (--max-entry-bytes)");
@@ -97,16 +97,16 @@ fn a_line_that_is_too_long_for_an_entry_is_left_out_and_not_kept() {
 fn of_a_long_line_that_cannot_be_an_entry_only_the_beginning_is_kept() {
     for byte in [0, b'x', b' '] {
         let bytes = 50 * HEAD_BYTES as u64;
-        let mut reader = Reader::new(long("", byte, bytes, &format!("\n{A}\n")));
+        let mut reader = TapeReader::new(long("", byte, bytes, &format!("\n{A}\n")));
         let problem = reader.next().unwrap().unwrap_err();
-        assert!(matches!(problem, Problem::Line { line: 1, .. }), "{problem}");
+        assert!(matches!(problem, LineProblem::Line { line: 1, .. }), "{problem}");
         assert!(reader.chunk.capacity() <= 2 * HEAD_BYTES);
         assert_eq!(reader.next().unwrap().unwrap().offset, bytes + 1);
         // At the end of a file it is the result of a crash.
-        let mut reader = Reader::new(long(&format!("{A}\n"), byte, bytes, ""));
+        let mut reader = TapeReader::new(long(&format!("{A}\n"), byte, bytes, ""));
         reader.next().unwrap().unwrap();
         let problem = reader.next().unwrap().unwrap_err();
-        assert!(matches!(problem, Problem::Torn { line: 2, .. }), "{problem}");
+        assert!(matches!(problem, LineProblem::Torn { line: 2, .. }), "{problem}");
     }
 }
 
@@ -114,7 +114,7 @@ fn of_a_long_line_that_cannot_be_an_entry_only_the_beginning_is_kept() {
 fn the_memory_of_a_long_entry_is_given_back() {
     let entry = A.replace('1', &"1".repeat(4 * KEPT_BYTES));
     let text = format!("{entry}\n{A}\n");
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = TapeReader::new(text.as_bytes());
     assert_eq!(reader.next().unwrap().unwrap().text.len(), entry.len());
     assert_eq!(reader.next().unwrap().unwrap().text, A.as_bytes());
     assert!(reader.chunk.capacity() <= 2 * KEPT_BYTES);

@@ -65,14 +65,14 @@ impl Latencies {
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += u128::from(*count);
             if seen >= wanted {
-                return highest(bucket).min(self.max_ms);
+                return longest_in_bucket(bucket).min(self.max_ms);
             }
         }
         self.max_ms
     }
 
     /// How many were shorter than `ms`; exact if that is less than 64 or a power of two.
-    pub fn below(&self, ms: u64) -> u64 {
+    pub fn count_below(&self, ms: u64) -> u64 {
         self.buckets.iter().take(bucket(ms)).sum()
     }
 }
@@ -87,7 +87,7 @@ fn bucket(ms: u64) -> usize {
 }
 
 /// The longest duration of a bucket.
-fn highest(bucket: usize) -> u64 {
+fn longest_in_bucket(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < EXACT {
         return bucket;
@@ -108,7 +108,7 @@ mod tests {
             [base, base + base / 3, base * 2 - 1]
         });
         for ms in (0..5000).chain(far).chain([u64::MAX]) {
-            let top = highest(bucket(ms));
+            let top = longest_in_bucket(bucket(ms));
             assert!(top >= ms && top - ms <= ms / 32, "{ms} {top}");
             assert!(bucket(ms) < 2000, "{ms}");
         }
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(latencies.percentile_ms(99), 99);
         assert_eq!(latencies.percentile_ms(100), 100);
         assert_eq!((latencies.max_ms(), latencies.mean_ms(), latencies.count()), (100, 51, 100));
-        assert_eq!(latencies.below(10), 9);
-        assert_eq!(latencies.below(64), 63);
+        assert_eq!(latencies.count_below(10), 9);
+        assert_eq!(latencies.count_below(64), 63);
         assert_eq!(Latencies::default().percentile_ms(50), 0);
     }
 }

@@ -1,11 +1,12 @@
 //! Adds the messages of a tape to a timeline.
 
-use super::super::line::{Bad, Message, Stamp};
-use super::open::{Asked, AskedKey, Parent};
+use super::super::line::{BadFrame, EntryTime, MessageLine};
+use super::open_calls::{OpenCall, ParentRequest, RequestKey};
 use super::{
-    Answer, AnswerOutcome, Call, Marks, RequestState, Row, RowKind, Timeline, bare, brief,
+    AnswerOutcome, CallAnswer, CallInfo, LineMarks, RequestState, RowKind, Timeline, TimelineRow,
+    brief_text, minimal_row,
 };
-use crate::frame::{Body, Envelope, Frame, Kind, elements};
+use crate::frame::{Envelope, Frame, FrameBody, MessageKind, elements};
 use crate::json;
 use crate::pending::IdKey;
 use crate::side::Side;
@@ -15,81 +16,99 @@ use crate::time::read_rfc3339;
 const ANOMALY_BYTES_MAX: usize = 4096;
 
 /// What the rows of one message have in common.
-struct Seen<'m> {
+struct RowContext<'m> {
     line: u64,
-    message: &'m Message<'m>,
+    message: &'m MessageLine<'m>,
     at_us: Option<i64>,
     session: Option<String>,
     batch: Option<u64>,
 }
 
 impl Timeline {
-    pub(super) fn message(&mut self, line: u64, message: &Message<'_>) {
-        let frame = Frame::glance(&message.msg);
+    pub(super) fn message(&mut self, line: u64, message: &MessageLine<'_>) {
+        let frame = Frame::read_without_gate_details(&message.msg);
         let at_us = match message.ts {
-            Stamp::At(at_us) => Some(at_us),
-            Stamp::Text(text) => read_rfc3339(text),
+            EntryTime::At(at_us) => Some(at_us),
+            EntryTime::Text(text) => read_rfc3339(text),
         };
         let session = session_name(message.session.as_deref());
-        let mut seen = Seen { line, message, at_us, session, batch: message.batch };
+        let mut seen = RowContext { line, message, at_us, session, batch: message.batch };
         match frame.body() {
-            Body::Message(envelope) => self.one(&seen, envelope, &message.msg),
-            Body::Batch => {
+            FrameBody::Message(envelope) => self.add_message(&seen, envelope, &message.msg),
+            FrameBody::Batch => {
                 self.batches += 1;
                 seen.batch = Some(self.batches);
                 for element in elements(&message.msg) {
                     match element.envelope() {
-                        Some(envelope) => self.one(&seen, envelope, element.bytes()),
-                        None => self.other(&seen, element.bytes()),
+                        Some(envelope) => self.add_message(&seen, envelope, element.bytes()),
+                        None => self.add_other(&seen, element.bytes()),
                     }
                 }
             }
-            Body::Garbage(_) => self.other(&seen, &message.msg),
+            FrameBody::Garbage(_) => self.add_other(&seen, &message.msg),
         }
     }
 
     /// Adds one message.
-    fn one(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, msg: &[u8]) {
+    fn add_message(&mut self, row_context: &RowContext<'_>, envelope: &Envelope<'_>, msg: &[u8]) {
         match (envelope.kind(), envelope.id) {
-            (Kind::Request, Some(id)) => self.request(seen, envelope, id, msg),
-            (Kind::Response | Kind::Error, id) => self.answer(seen, envelope, id, msg),
-            (Kind::Request | Kind::Notification, _) => self.notification(seen, envelope, msg),
-            (Kind::Other, _) => self.other(seen, msg),
+            (MessageKind::Request, Some(id)) => self.request(row_context, envelope, id, msg),
+            (MessageKind::Response | MessageKind::Error, id) => {
+                self.add_answer(row_context, envelope, id, msg)
+            }
+            (MessageKind::Request | MessageKind::Notification, _) => {
+                self.add_notification(row_context, envelope, msg)
+            }
+            (MessageKind::Other, _) => self.add_other(row_context, msg),
         }
     }
 
-    fn request(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, id: &[u8], msg: &[u8]) {
-        let from = seen.message.from;
+    fn request(
+        &mut self,
+        row_context: &RowContext<'_>,
+        envelope: &Envelope<'_>,
+        id: &[u8],
+        msg: &[u8],
+    ) {
+        let from = row_context.message.from;
         let call = self.call(envelope);
         // A tape without headers may hold several recordings, each with its own ids.
         let begins = from == Side::Client && call.method == "initialize";
-        if begins && seen.message.seq.is_none() && !self.begun.insert(seen.session.clone()) {
-            self.forget(Some(&seen.session));
+        if begins
+            && row_context.message.seq.is_none()
+            && !self.begun.insert(row_context.session.clone())
+        {
+            self.stop_waiting(Some(&row_context.session));
         }
-        let key = (from, seen.session.clone(), IdKey::new(id));
+        let key = (from, row_context.session.clone(), IdKey::new(id));
         let token = envelope
             .progress_token
-            .map(|token| (from.other(), seen.session.clone(), IdKey::new(token)));
+            .map(|token| (from.other(), row_context.session.clone(), IdKey::new(token)));
         let (method, name) = (call.method.clone(), call.name.clone());
         let kind = RowKind::Request { call, id: id.to_vec(), state: RequestState::Waiting };
-        let row = self.row(seen, kind, msg);
+        let row = self.row(row_context, kind, msg);
         let parent = match from {
-            Side::Server => self.open.latest(&seen.session),
+            Side::Server => self.open.latest(&row_context.session),
             Side::Client => None,
         };
-        let place = self.put(row, parent);
-        let (seq, at_us) = (seen.message.seq, seen.at_us);
-        let asked = Asked { place, seq, at_us, method, name, token };
-        if !self.open.ask(key, id, asked) {
-            self.settle(place, |row| row.end(RequestState::Unanswered));
+        let position = self.insert_row(row, parent);
+        let (seq, at_us) = (row_context.message.seq, row_context.at_us);
+        let open_call = OpenCall { position, seq, at_us, method, name, token };
+        if !self.open.add(key, id, open_call) {
+            self.settle(position, |row| row.end(RequestState::Unanswered));
         }
         self.release();
     }
 
-    fn notification(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, msg: &[u8]) {
-        let from = seen.message.from;
+    fn add_notification(
+        &mut self,
+        row_context: &RowContext<'_>,
+        envelope: &Envelope<'_>,
+        msg: &[u8],
+    ) {
+        let from = row_context.message.from;
         let call = self.call(envelope);
-        let key = |id: &[u8], of: Side| (of, seen.session.clone(), IdKey::new(id));
+        let key = |id: &[u8], of: Side| (of, row_context.session.clone(), IdKey::new(id));
         let cancels = call.method == "notifications/cancelled";
         let cancelled = envelope.request_id.filter(|_| cancels);
         let cancelled = cancelled.and_then(|id| self.open.with_id(&key(id, from)));
@@ -97,27 +116,34 @@ impl Timeline {
         let parent = match (&cancelled, token) {
             (Some(_), _) => cancelled.clone(),
             (None, Some(token)) => self.open.with_token(&key(token, from)),
-            (None, None) if from == Side::Server => self.open.latest(&seen.session),
+            (None, None) if from == Side::Server => self.open.latest(&row_context.session),
             (None, None) => None,
         };
-        let row = self.row(seen, RowKind::Notification(call), msg);
-        self.put(row, parent);
-        if let Some(Parent { place, .. }) = cancelled {
+        let row = self.row(row_context, RowKind::Notification(call), msg);
+        self.insert_row(row, parent);
+        if let Some(ParentRequest { position, .. }) = cancelled {
             // Its answer may still come, but the row does not wait for it.
-            self.settle(place, |row| row.end(RequestState::Cancelled));
+            self.settle(position, |row| row.end(RequestState::Cancelled));
         }
         self.release();
     }
 
-    fn answer(&mut self, seen: &Seen<'_>, envelope: &Envelope<'_>, id: Option<&[u8]>, msg: &[u8]) {
-        let key: Option<AskedKey> =
-            id.map(|id| (seen.message.from.other(), seen.session.clone(), IdKey::new(id)));
-        let asked = key.and_then(|key| self.open.answer(&key, seen.message.req));
-        let method = asked.as_ref().map_or("", |asked| asked.method.as_str());
-        let since = asked.as_ref().and_then(|asked| asked.at_us);
-        let answer = self.answer_of(seen, envelope, method, since, msg);
+    fn add_answer(
+        &mut self,
+        row_context: &RowContext<'_>,
+        envelope: &Envelope<'_>,
+        id: Option<&[u8]>,
+        msg: &[u8],
+    ) {
+        let key: Option<RequestKey> = id.map(|id| {
+            (row_context.message.from.other(), row_context.session.clone(), IdKey::new(id))
+        });
+        let open_call = key.and_then(|key| self.open.take_answered(&key, row_context.message.req));
+        let method = open_call.as_ref().map_or("", |open_call| open_call.method.as_str());
+        let since = open_call.as_ref().and_then(|open_call| open_call.at_us);
+        let answer = self.answer_of(row_context, envelope, method, since, msg);
         let matched = self.is_wanted(msg);
-        let row = asked.as_ref().and_then(|asked| self.row_at(asked.place));
+        let row = open_call.as_ref().and_then(|open_call| self.row_at(open_call.position));
         if let Some(row) = row {
             if let RowKind::Request { state, .. } = &mut row.kind {
                 *state = RequestState::Answered;
@@ -126,118 +152,122 @@ impl Timeline {
             row.matched |= matched;
             self.bytes += 256 + if self.options.whole { msg.len() } else { 0 };
         } else {
-            let asked = asked.map(|asked| (asked.method, asked.name)).unwrap_or_default();
-            let call = Call { method: asked.0, name: asked.1, arguments: String::new() };
-            let row = self.row(seen, RowKind::LateAnswer(call), msg);
-            self.put(Row { answer: Some(answer), message: None, ..row }, None);
+            let open_call =
+                open_call.map(|open_call| (open_call.method, open_call.name)).unwrap_or_default();
+            let call =
+                CallInfo { method: open_call.0, name: open_call.1, arguments: String::new() };
+            let row = self.row(row_context, RowKind::LateAnswer(call), msg);
+            self.insert_row(TimelineRow { answer: Some(answer), message: None, ..row }, None);
         }
         self.release();
     }
 
     fn answer_of(
         &self,
-        seen: &Seen<'_>,
+        row_context: &RowContext<'_>,
         envelope: &Envelope<'_>,
         method: &str,
         since_us: Option<i64>,
         msg: &[u8],
-    ) -> Answer {
+    ) -> CallAnswer {
         let chars_max = self.options.chars_max;
         let (outcome, text) = match (envelope.error, envelope.result) {
             (Some(error), _) => {
-                let (code, text) = brief::error(error, chars_max);
+                let (code, text) = brief_text::error(error, chars_max);
                 (AnswerOutcome::Error(code), text)
             }
             (None, result) => {
                 let result = result.unwrap_or_default();
                 let failed = json::member(result, "isError") == Some(b"true");
                 let outcome = if failed { AnswerOutcome::ToolError } else { AnswerOutcome::Ok };
-                (outcome, brief::result(method, result, chars_max))
+                (outcome, brief_text::result(method, result, chars_max))
             }
         };
-        let passed = since_us.zip(seen.at_us).and_then(|(from, to)| u64::try_from(to - from).ok());
-        let latency_us = match (seen.message.latency_ms, passed) {
+        let passed =
+            since_us.zip(row_context.at_us).and_then(|(from, to)| u64::try_from(to - from).ok());
+        let latency_us = match (row_context.message.latency_ms, passed) {
             // The tape rounds down. Its moments are more exact, unless the clock was set meanwhile.
             (Some(ms), Some(us)) if us / 1000 == ms => Some(us),
             (Some(ms), _) => Some(ms.saturating_mul(1000)),
             (None, passed) => passed,
         };
-        Answer {
-            line: seen.line,
-            seq: seen.message.seq,
-            at_us: seen.at_us,
+        CallAnswer {
+            line: row_context.line,
+            seq: row_context.message.seq,
+            at_us: row_context.at_us,
             latency_us,
             outcome,
             text,
-            marks: marks(seen.message),
+            marks: marks(row_context.message),
             bytes: msg.len() as u64,
             message: self.options.whole.then(|| msg.to_vec()),
         }
     }
 
-    fn other(&mut self, seen: &Seen<'_>, msg: &[u8]) {
-        let text = brief::value(msg, self.options.chars_max);
-        let row = self.row(seen, RowKind::Other(text), msg);
-        self.put(row, None);
+    fn add_other(&mut self, row_context: &RowContext<'_>, msg: &[u8]) {
+        let text = brief_text::value(msg, self.options.chars_max);
+        let row = self.row(row_context, RowKind::Other(text), msg);
+        self.insert_row(row, None);
         self.release();
     }
 
-    pub(super) fn anomaly(&mut self, line: u64, bad: &Bad<'_>) {
+    pub(super) fn add_anomaly(&mut self, line: u64, bad: &BadFrame<'_>) {
         let start = &bad.raw[..bad.raw.len().min(ANOMALY_BYTES_MAX)];
         let text = String::from_utf8_lossy(start);
         let kind = RowKind::Anomaly {
             reason: bad.reason.clone().into_owned(),
-            text: brief::cut(&text, self.options.chars_max),
+            text: brief_text::truncate(&text, self.options.chars_max),
             bytes_total: bad.bytes_total.unwrap_or(bad.raw.len() as u64),
         };
         let at_us = match bad.ts {
-            Stamp::At(at_us) => Some(at_us),
-            Stamp::Text(text) => read_rfc3339(text),
+            EntryTime::At(at_us) => Some(at_us),
+            EntryTime::Text(text) => read_rfc3339(text),
         };
-        self.push(Row {
+        self.push(TimelineRow {
             at_us,
             from: bad.from,
             session: session_name(bad.session.as_deref()),
             bytes: bad.raw.len() as u64,
             matched: self.is_wanted(&bad.raw),
             message: self.options.whole.then(|| bad.raw.to_vec()),
-            ..bare(line, kind)
+            ..minimal_row(line, kind)
         });
     }
 
-    fn call(&self, envelope: &Envelope<'_>) -> Call {
-        let cut = |text: json::Str<'_>| brief::cut(&text.decode(), self.options.chars_max);
-        Call {
+    fn call(&self, envelope: &Envelope<'_>) -> CallInfo {
+        let cut =
+            |text: json::JsonStr<'_>| brief_text::truncate(&text.decode(), self.options.chars_max);
+        CallInfo {
             method: envelope.method.map(cut).unwrap_or_default(),
             name: envelope.name.or(envelope.uri).map(cut),
-            arguments: brief::arguments(envelope, self.options.chars_max),
+            arguments: brief_text::arguments(envelope, self.options.chars_max),
         }
     }
 
-    fn row(&self, seen: &Seen<'_>, kind: RowKind, msg: &[u8]) -> Row {
-        Row {
-            seq: seen.message.seq,
-            at_us: seen.at_us,
-            from: seen.message.from,
-            session: seen.session.clone(),
-            batch: seen.batch,
-            marks: marks(seen.message),
+    fn row(&self, row_context: &RowContext<'_>, kind: RowKind, msg: &[u8]) -> TimelineRow {
+        TimelineRow {
+            seq: row_context.message.seq,
+            at_us: row_context.at_us,
+            from: row_context.message.from,
+            session: row_context.session.clone(),
+            batch: row_context.batch,
+            marks: marks(row_context.message),
             bytes: msg.len() as u64,
             matched: self.is_wanted(msg),
             message: self.options.whole.then(|| msg.to_vec()),
-            ..bare(seen.line, kind)
+            ..minimal_row(row_context.line, kind)
         }
     }
 }
 
 /// The marks of a line, besides its message.
-fn marks(message: &Message<'_>) -> Marks {
-    let mut marks = Marks {
+fn marks(message: &MessageLine<'_>) -> LineMarks {
+    let mut marks = LineMarks {
         ours: message.ours,
         resumed: message.resumed,
         unterminated: message.unterminated,
         redacted: message.redacted.len(),
-        ..Marks::default()
+        ..LineMarks::default()
     };
     if !message.extra.is_empty() {
         let object = [b"{", &message.extra[1..], b"}"].concat();

@@ -5,7 +5,7 @@ use crate::side::Side;
 /// One item of a timeline: a request with its answer, a notification, a frame that is not a message,
 /// or the start or end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct TimelineRow {
     /// Its line, from 1.
     pub line: u64,
     /// `seq` of the message.
@@ -21,9 +21,9 @@ pub struct Row {
     /// What it is.
     pub kind: RowKind,
     /// How it was handled, according to the tape.
-    pub marks: Marks,
+    pub marks: LineMarks,
     /// Its answer, if there is one.
-    pub answer: Option<Answer>,
+    pub answer: Option<CallAnswer>,
     /// The length of its message.
     pub bytes: u64,
     /// Its message, if whole messages are kept.
@@ -33,7 +33,7 @@ pub struct Row {
     /// The request it belongs to, if that was returned before.
     pub under: Option<String>,
     /// What belongs to it: progress, and the server's requests meanwhile.
-    pub children: Vec<Row>,
+    pub children: Vec<TimelineRow>,
 }
 
 /// The kind of a row.
@@ -42,16 +42,16 @@ pub enum RowKind {
     /// A request; its answer is in the same row, if it has arrived.
     Request {
         /// What it asks for.
-        call: Call,
+        call: CallInfo,
         /// Its id, as JSON.
         id: Vec<u8>,
         /// The state of its answer.
         state: RequestState,
     },
     /// A message that expects no answer.
-    Notification(Call),
+    Notification(CallInfo),
     /// An answer whose request is unknown, or was returned before.
-    LateAnswer(Call),
+    LateAnswer(CallInfo),
     /// An object that is not a JSON-RPC message.
     Other(String),
     /// A frame that is not a message, or a marker, with the reason.
@@ -96,7 +96,7 @@ pub enum RequestState {
 
 /// What a message is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Call {
+pub struct CallInfo {
     /// The method.
     pub method: String,
     /// The tool, prompt or URI.
@@ -107,7 +107,7 @@ pub struct Call {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct CallAnswer {
     /// Its line.
     pub line: u64,
     /// `seq` of the message.
@@ -121,7 +121,7 @@ pub struct Answer {
     /// A short text of its content.
     pub text: String,
     /// How it was handled, according to the tape.
-    pub marks: Marks,
+    pub marks: LineMarks,
     /// The length of the message.
     pub bytes: u64,
     /// The message, if whole messages are kept.
@@ -141,7 +141,7 @@ pub enum AnswerOutcome {
 
 /// The marks of a line, besides its message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct LineMarks {
     /// The recorder's own message.
     pub ours: bool,
     /// It waited for a person's decision.
@@ -160,10 +160,10 @@ pub struct Marks {
     pub redacted: usize,
 }
 
-impl Row {
+impl TimelineRow {
     /// Whether it, or one of its children, still waits for an answer.
     pub(super) fn is_open(&self) -> bool {
-        self.is_waiting() || self.children.iter().any(Row::is_waiting)
+        self.is_waiting() || self.children.iter().any(TimelineRow::is_waiting)
     }
 
     fn is_waiting(&self) -> bool {
@@ -179,12 +179,12 @@ impl Row {
     pub(super) fn weight(&self) -> usize {
         let kept = |message: &Option<Vec<u8>>| message.as_ref().map_or(0, Vec::len);
         let answer = self.answer.as_ref().map_or(0, |answer| kept(&answer.message) + 256);
-        let children: usize = self.children.iter().map(Row::weight).sum();
+        let children: usize = self.children.iter().map(TimelineRow::weight).sum();
         512 + kept(&self.message) + answer + children
     }
 
     /// What it is about, if it is a message.
-    pub fn call(&self) -> Option<&Call> {
+    pub fn call(&self) -> Option<&CallInfo> {
         match &self.kind {
             RowKind::Request { call, .. }
             | RowKind::Notification(call)

@@ -1,7 +1,7 @@
 //! Tests of the rows that people see of a tape.
 
-use super::super::Reader;
-use super::super::stats::Stats;
+use super::super::TapeReader;
+use super::super::stats::TapeStats;
 use super::*;
 
 fn options() -> TimelineOptions {
@@ -23,9 +23,9 @@ fn tape(messages: &[&str]) -> String {
     out
 }
 
-fn rows(text: &str, options: TimelineOptions) -> Vec<Row> {
+fn rows(text: &str, options: TimelineOptions) -> Vec<TimelineRow> {
     let mut timeline = Timeline::new(options);
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = TapeReader::new(text.as_bytes());
     let mut rows = Vec::new();
     while let Some(next) = reader.next() {
         timeline.line(&next);
@@ -37,7 +37,7 @@ fn rows(text: &str, options: TimelineOptions) -> Vec<Row> {
 }
 
 /// A short description of a row.
-fn told(row: &Row) -> String {
+fn told(row: &TimelineRow) -> String {
     let call = row.call().cloned().unwrap_or_default();
     let name = call.name.map(|name| format!(" {name}")).unwrap_or_default();
     let state = match (&row.kind, &row.answer) {
@@ -244,7 +244,7 @@ fn stats_count_every_message_once_however_rows_are_handed_out() {
     let note = r#"s {"method":"notifications/message"}"#;
     let text = tape(&[CALL, ping, ask, note, pong, ANSWER, r#"s {"id":7,"result":{}}"#]);
     let sum = |rows_max| {
-        let mut stats = Stats::default();
+        let mut stats = TapeStats::default();
         let options = TimelineOptions { rows_max, ..options() };
         rows(&text, options).iter().for_each(|row| stats.row(row));
         stats

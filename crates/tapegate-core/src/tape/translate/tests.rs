@@ -4,20 +4,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::json;
-use crate::tape::Reader;
+use crate::tape::TapeReader;
 
 fn translate(
     to: Dialect,
     tape: &str,
     beside: &str,
-    asides: Vec<Aside>,
-) -> (String, String, Vec<Aside>) {
+    asides: Vec<AsideLine>,
+) -> (String, String, Vec<AsideLine>) {
     let mut lines: VecDeque<Vec<u8>> =
         beside.lines().map(|line| line.as_bytes().to_vec()).collect();
-    let origin = Origin { name: "t".to_owned(), tool_version: "v".to_owned() };
+    let origin = HeaderOrigin { name: "t".to_owned(), tool_version: "v".to_owned() };
     let mut translator = Translator::new(to, origin, asides, Box::new(move || lines.pop_front()));
     let (mut out, mut out_beside) = (Vec::new(), Vec::new());
-    let mut reader = Reader::new(tape.as_bytes());
+    let mut reader = TapeReader::new(tape.as_bytes());
     while let Some(line) = reader.next() {
         let line = line.unwrap();
         translator.line(line.text, &line.entry, &mut out, &mut out_beside).unwrap();
@@ -116,13 +116,13 @@ fn anomalies_and_batches_of_a_recording_stand_where_they_were() {
     .concat();
     let batch =
         r#""raw":"[{\"id\":1,\"method\":\"m\"}, {\"method\":\"n\"}]","parse_error":"batch""#;
-    let beside = [
+    let anomalies = [
         ow(0, true, r#""raw":"early","parse_error":"no JSON value at byte 0""#),
         ow(1, true, batch),
         ow(2, false, r#""raw":"late","parse_error":"no JSON value at byte 0""#),
     ]
     .concat();
-    let (other, _, asides) = translate(Dialect::Overwatch, &tape, &beside, Vec::new());
+    let (other, _, asides) = translate(Dialect::Overwatch, &tape, &anomalies, Vec::new());
     let kinds: Vec<bool> = other.lines().map(|line| line.contains("parse_error")).collect();
     assert_eq!(kinds, [true, false, true, false], "{other}");
     assert!(other.contains(r#""parsed":[{"id":1,"method":"m"}, {"method":"n"}]}"#), "{other}");

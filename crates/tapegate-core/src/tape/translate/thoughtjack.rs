@@ -3,31 +3,36 @@
 
 use std::borrow::Cow;
 
-use super::extra::{Extra, number};
+use super::extra_keys::{ExtraKeys, number};
 use super::{CONVERTED, Translator};
 use crate::frame;
 use crate::json;
 use crate::side::Side;
-use crate::tape::line::{Bad, Header, Message, Stamp};
-use crate::tape::write::Sink;
+use crate::tape::entry_writer::ByteSink;
+use crate::tape::line::{BadFrame, EntryTime, MessageLine, TapeHeader};
 use crate::tape::{BATCH, FORMAT_VERSION, LineFault};
 
 impl Translator<'_> {
     /// Writes the header before the first line.
-    pub(super) fn begin(&mut self, ts: Stamp<'_>, raw: Option<bool>, tape: &mut impl Sink) {
+    pub(super) fn write_beginning(
+        &mut self,
+        ts: EntryTime<'_>,
+        raw: Option<bool>,
+        tape: &mut impl ByteSink,
+    ) {
         if self.raw.is_some() {
             return;
         }
         self.raw = Some(raw.unwrap_or(false));
         if self.asides.front().is_some_and(|aside| aside.after == 0) {
-            return self.put_back(0, tape);
+            return self.restore_asides(0, tape);
         }
         let recorded_at = match ts {
-            Stamp::Text(text) if !text.is_empty() => text.to_owned(),
+            EntryTime::Text(text) if !text.is_empty() => text.to_owned(),
             _ => "1970-01-01T00:00:00.000Z".to_owned(),
         };
         let raw = if raw == Some(true) { "true" } else { "false" };
-        let header = Header {
+        let header = TapeHeader {
             version: FORMAT_VERSION.into(),
             name: Some(self.origin.name.clone().into()),
             tags: Vec::new(),
@@ -40,7 +45,7 @@ impl Translator<'_> {
         header.write(tape);
     }
 
-    pub(super) fn put_back(&mut self, after: u64, tape: &mut impl Sink) {
+    pub(super) fn restore_asides(&mut self, after: u64, tape: &mut impl ByteSink) {
         while let Some(aside) = self.asides.pop_front_if(|aside| aside.after <= after) {
             self.done.asides += 1;
             tape.put(&aside.line);
@@ -50,46 +55,46 @@ impl Translator<'_> {
 
     pub(super) fn thoughtjack_line(
         &mut self,
-        message: &Message<'_>,
-        tape: &mut impl Sink,
-        beside: &mut impl Sink,
+        message: &MessageLine<'_>,
+        tape: &mut impl ByteSink,
+        anomaly_file: &mut impl ByteSink,
     ) -> Result<(), LineFault> {
-        self.begin(message.ts, Some(message.raw.is_some()), tape);
-        self.put_back(self.done.messages, tape);
+        self.write_beginning(message.ts, Some(message.raw.is_some()), tape);
+        self.restore_asides(self.done.messages, tape);
         match message.msg.first() {
-            Some(b'{') => self.numbered(message, &message.msg, None, tape),
+            Some(b'{') => self.write_numbered(message, &message.msg, None, tape),
             Some(b'[') => {
                 self.batches += 1;
-                self.put_beside(&self.bad_of(message, BATCH), beside);
+                self.write_anomaly(&self.bad_of(message, BATCH), anomaly_file);
                 for element in frame::elements(&message.msg) {
                     if element.envelope().is_some() {
-                        self.numbered(message, element.bytes(), Some(self.batches), tape);
+                        self.write_numbered(message, element.bytes(), Some(self.batches), tape);
                     }
                 }
             }
             _ => {
                 let reason = "not a JSON-RPC message: neither an object nor an array";
-                self.put_beside(&self.bad_of(message, reason), beside);
+                self.write_anomaly(&self.bad_of(message, reason), anomaly_file);
             }
         }
         Ok(())
     }
 
     /// Writes one message with its number.
-    pub(super) fn numbered(
+    pub(super) fn write_numbered(
         &mut self,
-        message: &Message<'_>,
+        message: &MessageLine<'_>,
         msg: &[u8],
         batch: Option<u64>,
-        tape: &mut impl Sink,
+        tape: &mut impl ByteSink,
     ) {
         self.done.messages += 1;
         *(if message.from == Side::Client { &mut self.counts.0 } else { &mut self.counts.1 }) += 1;
         let mut line = message.clone();
-        let mut extra = Extra::of(&line.extra);
+        let mut extra = ExtraKeys::of(&line.extra);
         let seq = extra.take("seq").and_then(|seq| number(&seq));
         line.seq = Some(seq.unwrap_or(self.done.messages));
-        if let (None, Some(raw)) = (batch, self.odd_raw(message)) {
+        if let (None, Some(raw)) = (batch, self.differing_raw(message)) {
             extra.put("raw", &raw);
         }
         line.extra = extra.text();
@@ -99,16 +104,16 @@ impl Translator<'_> {
         line.write_thoughtjack(tape);
     }
 
-    pub(super) fn put_beside(&mut self, bad: &Bad<'_>, beside: &mut impl Sink) {
+    pub(super) fn write_anomaly(&mut self, bad: &BadFrame<'_>, anomaly_file: &mut impl ByteSink) {
         self.done.anomalies += u64::from(bad.reason != BATCH);
         self.times.note(bad.ts);
         let mut bad = bad.clone();
         bad.extra.extend_from_slice(format!(",\"before\":{}", self.done.messages + 1).as_bytes());
-        bad.write(beside);
+        bad.write(anomaly_file);
     }
 
     /// The `raw` of a line, as JSON, if it is not the expected one.
-    fn odd_raw(&self, message: &Message<'_>) -> Option<Vec<u8>> {
+    fn differing_raw(&self, message: &MessageLine<'_>) -> Option<Vec<u8>> {
         let text = String::from_utf8_lossy(&message.msg);
         let expected = (self.raw == Some(true)).then_some(&*text);
         match message.raw.as_deref() {
@@ -123,14 +128,14 @@ impl Translator<'_> {
     }
 
     /// A line that is not a message, as it is written to the anomalies file.
-    fn bad_of<'b>(&self, message: &'b Message<'_>, reason: &'b str) -> Bad<'b> {
+    fn bad_of<'b>(&self, message: &'b MessageLine<'_>, reason: &'b str) -> BadFrame<'b> {
         let mut extra = rest(message);
         extra.extend_from_slice(b",\"parsed\":true");
-        if let Some(raw) = self.odd_raw(message) {
+        if let Some(raw) = self.differing_raw(message) {
             extra.extend_from_slice(b",\"raw_text\":");
             extra.extend_from_slice(&raw);
         }
-        Bad {
+        BadFrame {
             ts: message.ts,
             from: message.from,
             raw: Cow::Borrowed(&message.msg),
@@ -143,8 +148,9 @@ impl Translator<'_> {
 }
 
 /// The other keys of a line, as unknown keys.
-fn rest(message: &Message<'_>) -> Vec<u8> {
-    let bare = Message { msg: Cow::Borrowed(b"0"), raw: None, session: None, ..message.clone() };
+fn rest(message: &MessageLine<'_>) -> Vec<u8> {
+    let bare =
+        MessageLine { msg: Cow::Borrowed(b"0"), raw: None, session: None, ..message.clone() };
     let mut line = Vec::new();
     bare.write_overwatch(&mut line);
     let head = memchr::memmem::find(&line, b",\"parsed\":0").map_or(line.len(), |at| at + 11);

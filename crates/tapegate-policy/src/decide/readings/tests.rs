@@ -97,5 +97,5 @@ fn the_name_of_a_tool_is_read_without_blanks_and_in_one_unicode_form() {
 #[test]
 fn what_can_be_read_in_too_many_ways_is_not_read() {
     let long = format!("file:///%2e/{}", "a".repeat(READINGS_BYTES_MAX));
-    assert_eq!(readings(&long, true), Err(TooMany));
+    assert_eq!(readings(&long, true), Err(NameReadingsError));
 }

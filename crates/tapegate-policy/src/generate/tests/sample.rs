@@ -2,7 +2,7 @@
 
 use tapegate_core::side::Side;
 
-use super::Traffic;
+use super::RecordedTraffic;
 
 pub(super) fn call(name: &str, arguments: &str) -> String {
     format!(
@@ -11,16 +11,16 @@ pub(super) fn call(name: &str, arguments: &str) -> String {
 }
 
 /// Traffic with the server `files`.
-pub(super) fn heard(messages: &[String]) -> Traffic {
-    let mut traffic = Traffic::default();
+pub(super) fn heard(messages: &[String]) -> RecordedTraffic {
+    let mut traffic = RecordedTraffic::default();
     for message in messages {
-        traffic.hear("files", b"", Side::Client, message.as_bytes());
+        traffic.observe("files", b"", Side::Client, message.as_bytes());
     }
     traffic.end_tape();
     traffic
 }
 
-pub(super) fn sample() -> Traffic {
+pub(super) fn sample() -> RecordedTraffic {
     let mut messages = vec![
         call("read", r#"{"path":"/srv/a.txt","limit":10}"#),
         call("read", r#"{"path":"/srv/a.txt","limit":10}"#),
@@ -46,9 +46,9 @@ pub(super) fn sample() -> Traffic {
         r#"{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"a","value":"b"}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
     ] {
-        traffic.hear("files", b"", Side::Client, message.as_bytes());
+        traffic.observe("files", b"", Side::Client, message.as_bytes());
     }
-    traffic.hear(
+    traffic.observe(
         "files",
         b"",
         Side::Server,

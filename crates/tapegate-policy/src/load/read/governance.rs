@@ -1,13 +1,13 @@
 //! Reads the rules and the default action.
 
-use tapegate_yaml::field::Fields;
+use tapegate_yaml::field::MapFields;
 use tapegate_yaml::finding::Findings;
-use tapegate_yaml::node::{Node, Spot, Value};
+use tapegate_yaml::node::{Node, NodeValue, Spot};
 
-use super::{Known, globs, quoted, rule_checks, test, twice};
+use super::{KnownWorkflows, check_duplicates, globs, quoted, rule_checks, test};
 use crate::glob::Glob;
 use crate::methods::fold;
-use crate::model::{Act, EmbeddedMessages, Rule, Source};
+use crate::model::{EmbeddedMessages, PolicyRule, RuleAction, ServerSource};
 use crate::own_files::OwnFiles;
 use crate::pins::{Hint, HintTest, HintValue};
 use crate::predicate::ArgumentTest;
@@ -19,10 +19,10 @@ const RULES_MAX: usize = 10_000;
 
 /// The section `governance`.
 #[derive(Default)]
-pub(super) struct Governance {
-    pub(super) rules: Vec<Rule>,
+pub(super) struct GovernanceSection {
+    pub(super) rules: Vec<PolicyRule>,
     /// `None` only after an error, which has been reported.
-    pub(super) default: Option<Act>,
+    pub(super) default: Option<RuleAction>,
     pub(super) own_files: OwnFiles,
     pub(super) embedded_messages: EmbeddedMessages,
     /// Whether a rule or the default uses Cedar.
@@ -33,40 +33,40 @@ pub(super) struct Governance {
 
 pub(super) fn read(
     top: &Node,
-    known: &Known<'_>,
-    sources: &[Source],
+    known: &KnownWorkflows<'_>,
+    sources: &[ServerSource],
     findings: &mut Findings,
-) -> Governance {
-    let has_cedar = Fields::of(top).get("cedar").is_some();
-    let mut governance = Governance { has_cedar, ..Governance::default() };
-    let Some(node) = Fields::of(top).get("governance") else { return governance };
-    findings.enter("governance");
-    let fields = Fields::of(node);
+) -> GovernanceSection {
+    let has_cedar = MapFields::of(top).get("cedar").is_some();
+    let mut governance = GovernanceSection { has_cedar, ..GovernanceSection::default() };
+    let Some(node) = MapFields::of(top).get("governance") else { return governance };
+    findings.push_step("governance");
+    let fields = MapFields::of(node);
     if let Some(node) = fields.get("defaults") {
-        findings.enter("defaults");
-        governance.default = act(node, true, known, findings);
-        governance.note(node, governance.default.clone().as_ref(), findings);
-        findings.leave();
+        findings.push_step("defaults");
+        governance.default = read_action(node, true, known, findings);
+        governance.note_cedar_use(node, governance.default.clone().as_ref(), findings);
+        findings.pop_step();
     }
-    let builtin = fields.get("builtin").map(Fields::of);
+    let builtin = fields.get("builtin").map(MapFields::of);
     let own_files = builtin.and_then(|builtin| builtin.get("own_files")).and_then(Node::as_text);
     governance.own_files.refuse = own_files != Some("forward");
     if fields.get("embedded_messages").and_then(Node::as_text) == Some("refuse") {
         governance.embedded_messages = EmbeddedMessages::Refuse;
     }
     if let Some(node) = fields.get("rules") {
-        findings.within("rules", |f| governance.rules(node, known, sources, f));
+        findings.with_step("rules", |f| governance.rules(node, known, sources, f));
     }
-    findings.leave();
+    findings.pop_step();
     governance
 }
 
-impl Governance {
+impl GovernanceSection {
     fn rules(
         &mut self,
         node: &Node,
-        known: &Known<'_>,
-        sources: &[Source],
+        known: &KnownWorkflows<'_>,
+        sources: &[ServerSource],
         findings: &mut Findings,
     ) {
         let rules = node.as_list().unwrap_or_default();
@@ -76,28 +76,28 @@ impl Governance {
         }
         let mut regexes = test::REGEXES_MAX;
         for (index, node) in rules.iter().enumerate() {
-            findings.enter(&format!("[{index}]"));
+            findings.push_step(&format!("[{index}]"));
             if let Some(rule) = rule(node, index, known, sources, &mut regexes, findings) {
-                self.note(node, Some(&rule.act), findings);
+                self.note_cedar_use(node, Some(&rule.act), findings);
                 rule_checks::check(node, &rule, (&self.rules, sources), findings);
                 self.rules.push(rule);
             }
-            findings.leave();
+            findings.pop_step();
         }
         // Two rules with the same name could not be told apart in a log.
-        twice(rules, "id", "the rule", findings);
+        check_duplicates(rules, "id", "the rule", findings);
     }
 
     /// Records that Cedar is used; the first time, reports if there are no Cedar policies.
-    fn note(&mut self, node: &Node, act: Option<&Act>, findings: &mut Findings) {
-        if !matches!(act, Some(Act::Policy { .. })) {
+    fn note_cedar_use(&mut self, node: &Node, act: Option<&RuleAction>, findings: &mut Findings) {
+        if !matches!(act, Some(RuleAction::Policy { .. })) {
             return;
         }
         if !self.asks_cedar && !self.has_cedar {
-            let spot = Fields::of(node).get("action").map_or(node.spot, |action| action.spot);
-            let words =
+            let spot = MapFields::of(node).get("action").map_or(node.spot, |action| action.spot);
+            let message =
                 "`action: policy` asks Cedar, but there is no `cedar` section with policies";
-            findings.within("action", |findings| findings.error(spot, words));
+            findings.with_step("action", |findings| findings.error(spot, message));
         }
         self.asks_cedar = true;
     }
@@ -106,16 +106,16 @@ impl Governance {
 fn rule(
     node: &Node,
     index: usize,
-    known: &Known<'_>,
-    sources: &[Source],
+    known: &KnownWorkflows<'_>,
+    sources: &[ServerSource],
     regexes: &mut usize,
     findings: &mut Findings,
-) -> Option<Rule> {
-    let fields = Fields::of(node);
+) -> Option<PolicyRule> {
+    let fields = MapFields::of(node);
     let text = |key: &str| fields.get(key).and_then(Node::as_text).map(str::to_owned);
-    let act = act(node, false, known, findings);
+    let act = read_action(node, false, known, findings);
     let matches = match fields.get("match") {
-        Some(node) => findings.within("match", |findings| {
+        Some(node) => findings.with_step("match", |findings| {
             let globs = globs(Some(node), findings);
             if node.as_list().is_some_and(<[Node]>::is_empty) {
                 findings.error(
@@ -127,30 +127,30 @@ fn rule(
         }),
         None => Glob::parse("*").into_iter().collect(),
     };
-    let methods = findings.within("method", |findings| globs(fields.get("method"), findings));
+    let methods = findings.with_step("method", |findings| globs(fields.get("method"), findings));
     // Methods are folded before they are compared, so the globs are folded too.
     let folded = methods.iter().map(|glob| Glob::parse(&fold(glob.text())).ok());
     let methods = methods.iter().zip(folded).map(|(glob, folded)| folded.unwrap_or(glob.clone()));
     let methods: Vec<Glob> = methods.collect();
-    let from = findings.within("source", |findings| {
+    let from = findings.with_step("source", |findings| {
         let globs = globs(fields.get("source"), findings);
-        known_sources(fields.get("source"), &globs, sources, findings);
+        check_sources(fields.get("source"), &globs, sources, findings);
         globs
     });
     for key in ["method", "source"] {
         if let Some(node) = fields.get(key).filter(|n| n.as_list().is_some_and(<[Node]>::is_empty))
         {
             let words = format!("an empty list matches nothing; leave `{key}` out to match all");
-            findings.within(key, |findings| findings.error(node.spot, words));
+            findings.with_step(key, |findings| findings.error(node.spot, words));
         }
     }
     let arguments = arguments(&fields, act.as_ref(), regexes, findings);
-    let hints = findings.within("annotations", |findings| {
+    let hints = findings.with_step("annotations", |findings| {
         fields.get("annotations").map_or_else(Vec::new, |node| hints(node, findings))
     });
     let (name, act) = (text("id").unwrap_or_else(|| format!("rules[{index}]")), act?);
-    Some(Rule {
-        reason: format!("rule `{name}` {}", act.words()).into(),
+    Some(PolicyRule {
+        reason: format!("rule `{name}` {}", act.describe()).into(),
         name: name.into(),
         line: node.spot.line,
         matches,
@@ -165,17 +165,17 @@ fn rule(
 
 /// Reads a rule's tests on the arguments.
 fn arguments(
-    fields: &Fields<'_>,
-    act: Option<&Act>,
+    fields: &MapFields<'_>,
+    act: Option<&RuleAction>,
     regexes: &mut usize,
     findings: &mut Findings,
 ) -> Vec<ArgumentTest> {
-    let mut arguments = findings.within("arguments", |findings| {
+    let mut arguments = findings.with_step("arguments", |findings| {
         fields.get("arguments").map_or_else(Vec::new, |node| test::read(node, regexes, findings))
     });
     if let Some(node) = fields.get("other_arguments") {
-        let known = findings.within("other_arguments", |findings| {
-            test::other_arguments(node, &arguments, act, findings)
+        let known = findings.with_step("other_arguments", |findings| {
+            test::read_other_arguments(node, &arguments, act, findings)
         });
         arguments.push(ArgumentTest::NoOthers(known));
     }
@@ -184,20 +184,20 @@ fn arguments(
 
 /// Reads a rule's tests on the hints about a tool.
 fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
-    let fields = Fields::of(node);
+    let fields = MapFields::of(node);
     let mut tests = Vec::new();
     for hint in Hint::ALL {
         let Some(node) = fields.get(hint.name()) else { continue };
         let nodes = node.as_list().unwrap_or(std::slice::from_ref(node));
         let value = |node: &Node| match &node.value {
-            Value::Bool(value) => Some(HintValue::Known(*value)),
-            Value::Text(text) if text == "unknown" => Some(HintValue::Unknown),
+            NodeValue::Bool(value) => Some(HintValue::Known(*value)),
+            NodeValue::Text(text) if text == "unknown" => Some(HintValue::Unknown),
             _ => None,
         };
         let wanted: Vec<HintValue> = nodes.iter().filter_map(value).collect();
         if nodes.is_empty() {
             let words = "an empty list matches nothing; leave the key out to match all";
-            findings.within(hint.name(), |findings| findings.error(node.spot, words));
+            findings.with_step(hint.name(), |findings| findings.error(node.spot, words));
         }
         tests.push(HintTest { hint, wanted });
     }
@@ -208,25 +208,33 @@ fn hints(node: &Node, findings: &mut Findings) -> Vec<HintTest> {
 }
 
 /// Reads the action of a rule or of the default.
-fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings) -> Option<Act> {
-    let fields = Fields::of(node);
+fn read_action(
+    node: &Node,
+    is_default: bool,
+    known: &KnownWorkflows<'_>,
+    findings: &mut Findings,
+) -> Option<RuleAction> {
+    let fields = MapFields::of(node);
     let action = fields.get("action")?.as_text()?;
     let policy_id = fields.get("policy_id");
     if let Some(id) = policy_id.filter(|_| action != "policy") {
-        let words = format!("`policy_id` does nothing with `action: {action}`, only with `policy`");
-        findings.within("policy_id", |findings| findings.warning(id.spot, words));
+        let message =
+            format!("`policy_id` does nothing with `action: {action}`, only with `policy`");
+        findings.with_step("policy_id", |findings| findings.warning(id.spot, message));
     }
     match action {
         "forward" | "deny" => {
             if let Some(node) = fields.get("approval") {
-                let words =
+                let message =
                     format!("`approval` does nothing with `action: {action}`: no person is asked");
-                findings.within("approval", |findings| findings.error(node.spot, words));
-                known.named(&fields, findings);
+                findings.with_step("approval", |findings| findings.error(node.spot, message));
+                known.named_workflow(&fields, findings);
             }
-            Some(if action == "deny" { Act::Deny } else { Act::Forward })
+            Some(if action == "deny" { RuleAction::Deny } else { RuleAction::Forward })
         }
-        "approve" => Some(Act::Approve { workflow: known.choose(&fields, node.spot, findings) }),
+        "approve" => Some(RuleAction::Approve {
+            workflow: known.choose_workflow(&fields, node.spot, findings),
+        }),
         "policy" => {
             let policy_id = match policy_id.and_then(Node::as_text) {
                 Some(id) => id.to_owned(),
@@ -243,25 +251,33 @@ fn act(node: &Node, is_default: bool, known: &Known<'_>, findings: &mut Findings
                     String::new()
                 }
             };
-            Some(Act::Policy { policy_id, workflow: known.named(&fields, findings) })
+            Some(RuleAction::Policy {
+                policy_id,
+                workflow: known.named_workflow(&fields, findings),
+            })
         }
         _ => None,
     }
 }
 
 /// Reports globs that match no source, which are probably misspelt.
-fn known_sources(node: Option<&Node>, globs: &[Glob], sources: &[Source], findings: &mut Findings) {
+fn check_sources(
+    node: Option<&Node>,
+    globs: &[Glob],
+    sources: &[ServerSource],
+    findings: &mut Findings,
+) {
     if sources.is_empty() || sources.iter().any(|source| source.id == "*") {
         return;
     }
     for glob in globs.iter().filter(|g| !sources.iter().any(|source| g.matches(&source.id))) {
         let names: Vec<&str> = sources.iter().map(|source| source.id.as_str()).collect();
         let spot = super::texts(node).into_iter().find(|n| n.as_text() == Some(glob.text()));
-        let hint = match tapegate_yaml::shape::near(glob.text(), names.iter().copied()) {
+        let hint = match tapegate_yaml::shape::nearest_name(glob.text(), names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("available: {}", quoted(&names)),
         };
-        let words = format!("there is no server `{}` in `sources`; {hint}", glob.text());
-        findings.error(spot.map_or(Spot::default(), |node| node.spot), words);
+        let message = format!("there is no server `{}` in `sources`; {hint}", glob.text());
+        findings.error(spot.map_or(Spot::default(), |node| node.spot), message);
     }
 }

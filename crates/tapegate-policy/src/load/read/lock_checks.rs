@@ -2,80 +2,89 @@
 
 use std::collections::BTreeSet;
 
-use tapegate_core::json::{Cursor, Kind, member, string};
+use tapegate_core::json::{Cursor, JsonKind, member, string};
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Spot;
-use tapegate_yaml::shape::near;
+use tapegate_yaml::shape::nearest_name;
 
-use crate::gated::Offer;
+use crate::gated_requests::OfferKind;
 use crate::glob::Glob;
 use crate::methods::fold;
-use crate::model::{Act, Expose, Rule, Source};
-use crate::pins::{Lock, Pin};
-use crate::predicate::{ArgumentTest, Predicate, Test};
+use crate::model::{Exposure, PolicyRule, RuleAction, ServerSource};
+use crate::pins::{Pin, PinLock};
+use crate::predicate::{ArgumentTest, Predicate, ValueTest};
 
 /// Warns about misspelt tools and arguments, according to the pinned definitions.
-pub(super) fn check(rules: &[Rule], sources: &[Source], lock: &Lock, findings: &mut Findings) {
+pub(super) fn check(
+    rules: &[PolicyRule],
+    sources: &[ServerSource],
+    lock: &PinLock,
+    findings: &mut Findings,
+) {
     if lock.servers.is_empty() {
         return;
     }
     for source in sources {
-        let (Expose::Only(globs) | Expose::Except(globs)) = &source.tools else { continue };
-        let names = names(lock, |server| source.id == "*" || source.id == server);
-        for words in globs.iter().filter_map(|glob| misspelt(glob, &names)) {
-            let words = format!("source `{}`: {words}", source.id);
-            findings.warning(Spot::default(), words);
+        let (Exposure::Only(globs) | Exposure::Except(globs)) = &source.tools else { continue };
+        let names = pinned_names(lock, |server| source.id == "*" || source.id == server);
+        for message in globs.iter().filter_map(|glob| find_misspelling(glob, &names)) {
+            let message = format!("source `{}`: {message}", source.id);
+            findings.warning(Spot::default(), message);
         }
     }
     for rule in rules {
         let is_meant = |server: &str| {
             rule.sources.is_empty() || rule.sources.iter().any(|glob| glob.matches(server))
         };
-        let names = names(lock, is_meant);
+        let names = pinned_names(lock, is_meant);
         let spot = Spot { line: rule.line, column: 1, ..Spot::default() };
-        for words in rule.matches.iter().filter_map(|glob| misspelt(glob, &names)) {
-            findings.warning(spot, words);
+        for message in rule.matches.iter().filter_map(|glob| find_misspelling(glob, &names)) {
+            findings.warning(spot, message);
         }
         let tools = tools(rule, lock, is_meant);
         let values = rule.arguments.iter().filter_map(|test| match test {
             ArgumentTest::Value(predicate) => Some(predicate),
             ArgumentTest::NoOthers(_) => None,
         });
-        for words in values.filter_map(|predicate| argument(rule, predicate, &tools)) {
-            findings.warning(spot, words);
+        for message in values.filter_map(|predicate| argument(rule, predicate, &tools)) {
+            findings.warning(spot, message);
         }
     }
 }
 
 /// The names of everything that is pinned for the selected servers.
-fn names(lock: &Lock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&str> {
+fn pinned_names(lock: &PinLock, is_meant: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
     let offers = servers.flat_map(|(_, server)| server.offers.values());
     offers.flat_map(|pins| pins.keys().map(String::as_str)).collect()
 }
 
-fn misspelt(glob: &Glob, names: &BTreeSet<&str>) -> Option<String> {
+fn find_misspelling(glob: &Glob, names: &BTreeSet<&str>) -> Option<String> {
     let name = glob.text();
     if !glob.is_plain() || names.iter().any(|known| fold(known) == fold(name)) {
         return None;
     }
-    let near = near(name, names.iter().copied())?;
+    let near = nearest_name(name, names.iter().copied())?;
     Some(format!("no pinned server has `{name}`; did you mean `{near}`?"))
 }
 
 /// The tools that a rule names individually.
-fn tools<'l>(rule: &Rule, lock: &'l Lock, is_meant: impl Fn(&str) -> bool) -> Vec<&'l Pin> {
+fn tools<'l>(
+    rule: &PolicyRule,
+    lock: &'l PinLock,
+    is_meant: impl Fn(&str) -> bool,
+) -> Vec<&'l Pin> {
     if rule.matches.is_empty() || !rule.matches.iter().all(Glob::is_plain) {
         return Vec::new();
     }
     let servers = lock.servers.iter().filter(|(server, _)| is_meant(server));
-    let tools = servers.filter_map(|(_, server)| server.offers.get(&Offer::Tool)).flatten();
+    let tools = servers.filter_map(|(_, server)| server.offers.get(&OfferKind::Tool)).flatten();
     let named = |name: &str| rule.matches.iter().any(|glob| glob.matches(name));
     tools.filter(|(name, _)| named(name)).map(|(_, pin)| pin).collect()
 }
 
 /// What is wrong with the test of an argument, according to the schemas of its tools.
-fn argument(rule: &Rule, predicate: &Predicate, tools: &[&Pin]) -> Option<String> {
+fn argument(rule: &PolicyRule, predicate: &Predicate, tools: &[&Pin]) -> Option<String> {
     let text = predicate.path().1;
     let path = text.trim_start_matches("$.");
     let key = path.split(['.', '[']).next().filter(|key| !key.is_empty() && *key != "*")?;
@@ -92,12 +101,15 @@ fn argument(rule: &Rule, predicate: &Predicate, tools: &[&Pin]) -> Option<String
         }
     }
     let same = |name: &String| fold(name) == fold(key);
-    if !known.iter().any(same) && rule.act != Act::Forward {
-        let hint = near(key, known.iter().map(String::as_str))
+    if !known.iter().any(same) && rule.act != RuleAction::Forward {
+        let hint = nearest_name(key, known.iter().map(String::as_str))
             .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Some(format!("no tool that this rule applies to has an argument `{key}`{hint}"));
     }
-    let is_of_text = matches!(predicate.test().0, Test::Under(_) | Test::Glob(_) | Test::Regex(_));
+    let is_of_text = matches!(
+        predicate.test().0,
+        ValueTest::Under(_) | ValueTest::Glob(_) | ValueTest::Regex(_)
+    );
     (is_list && path == key && is_of_text).then(|| {
         format!(
             "`{key}` is a list in the pinned definition; write `{key}[*]` for each of its values"
@@ -112,7 +124,7 @@ fn is_array(property: &[u8]) -> bool {
 /// The properties of a schema; `None` if it does not list them all.
 fn properties(schema: &[u8]) -> Option<Vec<(String, &[u8])>> {
     let mut cursor = Cursor::new(member(schema, "properties")?).ok()?;
-    if cursor.open().ok()? != Kind::Object {
+    if cursor.open().ok()? != JsonKind::Object {
         return None;
     }
     let (mut first, mut found) = (true, Vec::new());

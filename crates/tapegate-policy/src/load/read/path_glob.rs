@@ -1,21 +1,21 @@
 //! Globs that were meant to test the location of a path.
 
-use tapegate_core::lenient::path_glob::{MeantFolder, meant_folder};
+use tapegate_core::lenient::path_glob::{GlobFolder, meant_folder};
 use tapegate_yaml::finding::Findings;
-use tapegate_yaml::node::{Node, Value};
+use tapegate_yaml::node::{Node, NodeValue};
 
 /// Warns about a glob on a path, and names the test to use instead.
 pub(super) fn check(key: &str, node: &Node, findings: &mut Findings) {
     match &node.value {
-        Value::Text(text) => {
-            if let Some(words) = words(key, text) {
-                findings.warning(node.spot, words);
+        NodeValue::Text(text) => {
+            if let Some(message) = path_glob_message(key, text) {
+                findings.warning(node.spot, message);
             }
         }
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             for (name, node) in entries {
                 if matches!(name.name.as_str(), "glob" | "not") {
-                    findings.within(&name.name, |findings| check(key, node, findings));
+                    findings.with_step(&name.name, |findings| check(key, node, findings));
                 }
             }
         }
@@ -24,12 +24,12 @@ pub(super) fn check(key: &str, node: &Node, findings: &mut Findings) {
 }
 
 /// What is wrong with a glob, if it is about a path.
-fn words(key: &str, glob: &str) -> Option<String> {
+fn path_glob_message(key: &str, glob: &str) -> Option<String> {
     let (folder, up) = meant_folder(key, glob)?;
     let meant = match folder {
-        MeantFolder::Absolute(folder) => folder,
-        MeantFolder::Home(rest) => format!("${{HOME}}{rest}"),
-        MeantFolder::Relative(folder) => format!("${{PWD}}/{folder}"),
+        GlobFolder::Absolute(folder) => folder,
+        GlobFolder::Home(rest) => format!("${{HOME}}{rest}"),
+        GlobFolder::Relative(folder) => format!("${{PWD}}/{folder}"),
     };
     if key.ends_with('*') {
         return Some(format!(
@@ -56,8 +56,8 @@ mod tests {
             ("opts.targetDir", "src/*", "{ under: ${PWD}/src }"),
             ("uri", "file:///data/*", "{ under: file:///data }"),
         ] {
-            let words = words(key, glob).unwrap_or_default();
-            assert!(words.ends_with(&format!("write `{meant}`")), "{key} {glob}: {words}");
+            let message = path_glob_message(key, glob).unwrap_or_default();
+            assert!(message.ends_with(&format!("write `{meant}`")), "{key} {glob}: {message}");
         }
         for (key, glob) in [
             ("path", "/data/a.txt"),
@@ -67,7 +67,7 @@ mod tests {
             ("title", "docs/*"),
             ("branch", "feature/*"),
         ] {
-            assert_eq!(words(key, glob), None, "{key} {glob}");
+            assert_eq!(path_glob_message(key, glob), None, "{key} {glob}");
         }
     }
 }

@@ -4,27 +4,27 @@ use regex::Regex;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::Spot;
 
-use crate::model::{Act, Rule};
-use crate::predicate::{ArgumentTest, Test};
+use crate::model::{PolicyRule, RuleAction};
+use crate::predicate::{ArgumentTest, ValueTest};
 
 /// Suffixes that lead out of a folder.
 const WAYS_OUT: [&str; 2] = ["../../x", "a/../../../x"];
 
 /// Warns about expressions in a forwarding rule, with a text that passes but should not.
-pub(super) fn check(spot: Spot, rule: &Rule, findings: &mut Findings) {
-    if rule.act != Act::Forward {
+pub(super) fn check(spot: Spot, rule: &PolicyRule, findings: &mut Findings) {
+    if rule.act != RuleAction::Forward {
         return;
     }
     for test in &rule.arguments {
         let ArgumentTest::Value(predicate) = test else { continue };
-        let (Test::Regex(regex), false) = predicate.test() else { continue };
-        let Some(words) = words(regex) else { continue };
-        let words = format!("`{}`: {words}", predicate.path().1);
-        findings.within("arguments", |findings| findings.warning(spot, words));
+        let (ValueTest::Regex(regex), false) = predicate.test() else { continue };
+        let Some(message) = regex_message(regex) else { continue };
+        let message = format!("`{}`: {message}", predicate.path().1);
+        findings.with_step("arguments", |findings| findings.warning(spot, message));
     }
 }
 
-fn words(regex: &Regex) -> Option<String> {
+fn regex_message(regex: &Regex) -> Option<String> {
     let text = regex.as_str();
     let start = literal_start(text);
     if let Some(folder) = folder_of(&start) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn told(regex: &str) -> String {
-        words(&Regex::new(regex).unwrap()).unwrap_or_default()
+        regex_message(&Regex::new(regex).unwrap()).unwrap_or_default()
     }
 
     #[test]

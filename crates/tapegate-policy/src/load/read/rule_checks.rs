@@ -1,67 +1,68 @@
 //! Checks for valid rules that do nothing, or less than they seem to.
 
-use tapegate_yaml::field::Fields;
+use tapegate_yaml::field::MapFields;
 use tapegate_yaml::finding::Findings;
 use tapegate_yaml::node::{Node, Spot};
-use tapegate_yaml::shape::near;
+use tapegate_yaml::shape::nearest_name;
 
 use super::{quoted, regex_checks};
-use crate::gated::Gated;
+use crate::gated_requests::GatedMethod;
 use crate::glob::Glob;
 use crate::methods::{PROTOCOL, fold};
-use crate::model::{Act, Rule, Source};
-use crate::predicate::{ArgumentTest, Predicate, Test};
-use tapegate_core::lenient::folder::Folder;
+use crate::model::{PolicyRule, RuleAction, ServerSource};
+use crate::predicate::{ArgumentTest, Predicate, ValueTest};
+use tapegate_core::lenient::folder::FolderPath;
 
 /// How many earlier rules are checked to see whether a rule is reachable.
 const BEFORE_MAX: usize = 200;
 /// The methods whose calls have arguments.
-const WITH_ARGUMENTS: &[Gated] = &[Gated::Call, Gated::Prompt];
+const WITH_ARGUMENTS: &[GatedMethod] = &[GatedMethod::Call, GatedMethod::Prompt];
 /// The same for rules that stop calls: a completion carries the values typed so far.
-const WITH_ARGUMENTS_THAT_STOP: &[Gated] = &[Gated::Call, Gated::Prompt, Gated::Complete];
+const WITH_ARGUMENTS_THAT_STOP: &[GatedMethod] =
+    &[GatedMethod::Call, GatedMethod::Prompt, GatedMethod::Complete];
 /// The methods that use items with annotations.
-const WITH_ANNOTATIONS: &[Gated] = &[Gated::Call];
+const WITH_ANNOTATIONS: &[GatedMethod] = &[GatedMethod::Call];
 
 /// Reports problems of a rule, given the rules before it and the servers.
 pub(super) fn check(
     node: &Node,
-    rule: &Rule,
-    (before, sources): (&[Rule], &[Source]),
+    rule: &PolicyRule,
+    (before, sources): (&[PolicyRule], &[ServerSource]),
     findings: &mut Findings,
 ) {
-    shadowed(node, rule, before, findings);
-    hidden(node, rule, sources, findings);
+    check_shadowed(node, rule, before, findings);
+    check_hidden_names(node, rule, sources, findings);
     methods(node, rule, findings);
-    without_arguments(node, rule, findings);
-    unseen_arguments(node, rule, findings);
-    roots(node, rule, findings);
+    check_methods_without_arguments(node, rule, findings);
+    check_untested_arguments(node, rule, findings);
+    check_root_folders(node, rule, findings);
     regex_checks::check(spot(node, "arguments"), rule, findings);
-    super::odd_tests::check(node, rule, findings);
+    super::suspicious_tests::check(node, rule, findings);
 }
 
 /// The methods of the protocol.
 pub(super) fn known_methods() -> impl Iterator<Item = &'static str> {
-    PROTOCOL.iter().map(|method| method.name).chain(Gated::ALL.map(Gated::method))
+    PROTOCOL.iter().map(|method| method.name).chain(GatedMethod::ALL.map(GatedMethod::method))
 }
 
 /// Reports a method that resembles one of the protocol.
-fn methods(node: &Node, rule: &Rule, findings: &mut Findings) {
+fn methods(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     for glob in rule.methods.iter().filter(|glob| glob.is_plain()) {
         if known_methods().any(|name| glob.matches(&fold(name))) {
             continue;
         }
-        if let Some(near) = near(glob.text(), known_methods()) {
+        if let Some(near) = nearest_name(glob.text(), known_methods()) {
             let text = glob.text();
-            let words = format!("the protocol has no method `{text}`; did you mean `{near}`?");
-            findings.within("method", |f| f.warning(spot(node, "method"), words));
+            let message = format!("the protocol has no method `{text}`; did you mean `{near}`?");
+            findings.with_step("method", |f| f.warning(spot(node, "method"), message));
         }
     }
 }
 
 /// Reports a rule whose tests can never match, because calls of its methods lack what is tested.
-fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
+fn check_methods_without_arguments(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     let with_arguments = match rule.act {
-        Act::Forward => WITH_ARGUMENTS,
+        RuleAction::Forward => WITH_ARGUMENTS,
         _ => WITH_ARGUMENTS_THAT_STOP,
     };
     let tests = [
@@ -70,28 +71,28 @@ fn without_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
     ];
     for (key, having, _) in tests.iter().filter(|(_, _, tested)| *tested) {
         let has = |glob: &Glob| having.iter().any(|gated| glob.matches(gated.method()));
-        let key = if Fields::of(node).get(key).is_some() { *key } else { "other_arguments" };
+        let key = if MapFields::of(node).get(key).is_some() { *key } else { "other_arguments" };
         for glob in rule.methods.iter().filter(|glob| !has(glob)) {
             let Some(method) = known_methods().find(|name| glob.matches(&fold(name))) else {
                 continue;
             };
-            let words = format!(
+            let message = format!(
                 "this rule matches nothing by `method: {method}`: only {} has `{key}`{}",
                 quoted(&having.iter().map(|gated| gated.method()).collect::<Vec<_>>()),
-                way_out(method)
+                argument_alternative(method)
             );
-            findings.within(key, |findings| findings.error(spot(node, key), words));
+            findings.with_step(key, |findings| findings.error(spot(node, key), message));
         }
         let is_uri = |glob: &Glob| glob.text().contains("://");
         if rule.methods.is_empty() && !rule.matches.is_empty() && rule.matches.iter().all(is_uri) {
-            let words = format!("this rule matches nothing: a resource has no `{key}`");
-            findings.within(key, |findings| findings.error(spot(node, key), words));
+            let message = format!("this rule matches nothing: a resource has no `{key}`");
+            findings.with_step(key, |findings| findings.error(spot(node, key), message));
         }
     }
 }
 
 /// What to write instead of a test of arguments that never exist.
-fn way_out(method: &str) -> &'static str {
+fn argument_alternative(method: &str) -> &'static str {
     match method.starts_with("resources/") {
         true => "; write the URI as `match`, such as `match: \"file:///etc/*\"`",
         false => "; remove it, or the rule",
@@ -99,7 +100,7 @@ fn way_out(method: &str) -> &'static str {
 }
 
 /// Warns about a rule that forwards several tools by some of their arguments: others go unchecked.
-fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
+fn check_untested_arguments(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     let closed = |test: &ArgumentTest| match test {
         ArgumentTest::NoOthers(_) => true,
         ArgumentTest::Value(predicate) => {
@@ -107,57 +108,62 @@ fn unseen_arguments(node: &Node, rule: &Rule, findings: &mut Findings) {
         }
     };
     let several = rule.matches.iter().any(|glob| !glob.is_plain());
-    if rule.act == Act::Forward
+    if rule.act == RuleAction::Forward
         && several
         && !rule.arguments.is_empty()
         && !rule.arguments.iter().any(closed)
     {
         let words = "this rule applies to several tools and tests only the arguments that it names; others, such as `paths`, are not checked. Name the tools, or add `other_arguments: none`";
-        findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
+        findings.with_step("arguments", |f| f.warning(spot(node, "arguments"), words));
     }
 }
 
 /// Warns about folders that contain every path.
-fn roots(node: &Node, rule: &Rule, findings: &mut Findings) {
+fn check_root_folders(node: &Node, rule: &PolicyRule, findings: &mut Findings) {
     let predicates = rule.arguments.iter().filter_map(|test| match test {
         ArgumentTest::Value(predicate) => Some(predicate),
         ArgumentTest::NoOthers(_) => None,
     });
     let is_root = |predicate: &&Predicate| match predicate.test() {
-        (Test::Under(folders), false) => folders.iter().any(Folder::is_root),
+        (ValueTest::Under(folders), false) => folders.iter().any(FolderPath::is_root),
         _ => false,
     };
     for predicate in predicates.filter(is_root) {
-        let words = format!(
+        let message = format!(
             "`{}` is tested against `/`, which contains every absolute path; name a folder, or make sure that the variable does",
             predicate.path().1
         );
-        findings.within("arguments", |f| f.warning(spot(node, "arguments"), words));
+        findings.with_step("arguments", |f| f.warning(spot(node, "arguments"), message));
     }
 }
 
 /// The position of a key of a rule.
 fn spot(node: &Node, key: &str) -> Spot {
-    Fields::of(node).get(key).map_or(node.spot, |node| node.spot)
+    MapFields::of(node).get(key).map_or(node.spot, |node| node.spot)
 }
 
 /// Reports a rule about names that no server exposes.
-fn hidden(node: &Node, rule: &Rule, sources: &[Source], findings: &mut Findings) {
-    let shows = |source: &Source, name: &str| {
+fn check_hidden_names(
+    node: &Node,
+    rule: &PolicyRule,
+    sources: &[ServerSource],
+    findings: &mut Findings,
+) {
+    let shows = |source: &ServerSource, name: &str| {
         let kinds = [&source.tools, &source.prompts, &source.resources];
-        source.enabled && kinds.iter().any(|kind| kind.shows(name))
+        source.enabled && kinds.iter().any(|kind| kind.is_visible(name))
     };
     let plain = rule.methods.is_empty() && rule.matches.iter().all(Glob::is_plain);
     let seen = |glob: &Glob| sources.iter().any(|source| shows(source, glob.text()));
     if plain && !rule.matches.is_empty() && !rule.matches.iter().any(seen) {
         let names: Vec<&str> = rule.matches.iter().map(Glob::text).collect();
-        let words = format!("this rule matches nothing: no server exposes {}", quoted(&names));
-        findings.warning(node.spot, words);
+        let message = format!("this rule matches nothing: no server exposes {}", quoted(&names));
+        findings.warning(node.spot, message);
     }
 }
 
 /// Reports a rule that is never reached.
-fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) {
+fn check_shadowed(node: &Node, rule: &PolicyRule, before: &[PolicyRule], findings: &mut Findings) {
     let covers = |one: &[Glob], two: &[Glob]| {
         let has = |glob: &Glob| {
             one.iter().any(|g| g.is_all() || g == glob || glob.is_plain() && g.matches(glob.text()))
@@ -167,12 +173,12 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
     let covers_or_all = |one: &[Glob], two: &[Glob]| one.is_empty() || covers(one, two);
     // A rule without `match` matches everything, unless its `match` was invalid.
     let is_read = !findings.has_errors();
-    let takes = |first: &Rule| match first.matches.is_empty() {
+    let takes = |first: &PolicyRule| match first.matches.is_empty() {
         true => is_read,
         false => covers(&first.matches, &rule.matches),
     };
     let is_gated = |glob: &Glob| {
-        glob.is_plain() && Gated::ALL.iter().any(|gated| glob.matches(&fold(gated.method())))
+        glob.is_plain() && GatedMethod::ALL.iter().any(|gated| glob.matches(&fold(gated.method())))
     };
     let first = before.iter().take(BEFORE_MAX).find(|first| {
         first.arguments.is_empty()
@@ -185,9 +191,9 @@ fn shadowed(node: &Node, rule: &Rule, before: &[Rule], findings: &mut Findings) 
     });
     if let Some(first) = first {
         let (name, line) = (&first.name, first.line);
-        let words = format!(
+        let message = format!(
             "this rule is never reached: `{name}` on line {line} comes first and matches everything that this rule matches"
         );
-        findings.warning(node.spot, words);
+        findings.warning(node.spot, message);
     }
 }

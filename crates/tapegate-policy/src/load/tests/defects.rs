@@ -1,7 +1,7 @@
 //! Defects of the predecessor tool, which must not recur.
 
 use super::*;
-use crate::model::Act;
+use crate::model::RuleAction;
 
 #[test]
 fn keys_that_are_misspelt_inside_of_sources_exposures_and_destinations_were_ignored() {
@@ -96,14 +96,14 @@ governance: {defaults: {action: approve}, rules: [{match: a, action: approve}]}
 approval: {ops: {timeout: 7s, on_timeout: approve, redact_fields: [password]}}
 ",
     );
-    let ops = Act::Approve { workflow: Some("ops".to_owned()) };
+    let ops = RuleAction::Approve { workflow: Some("ops".to_owned()) };
     assert_eq!((&policy.default, &policy.rules[0].act), (&ops, &ops));
 }
 
 #[test]
 fn a_rule_that_asks_people_needed_a_channel_of_slack_to_load() {
     let policy = good("schema: 1\ngovernance: {defaults: {action: approve}}\n");
-    assert_eq!(policy.default, Act::Approve { workflow: Some("default".to_owned()) });
+    assert_eq!(policy.default, RuleAction::Approve { workflow: Some("default".to_owned()) });
     let workflow = &policy.workflows["default"];
     assert!(workflow.timeout.as_secs() == 600);
 }
@@ -132,16 +132,16 @@ fn fields_to_redact_could_not_reach_into_lists() {
 fn a_variable_could_write_yaml() {
     let text = format!("{HEAD}principal: {{name: '${{WHO}}'}}\n");
     let evil = "x'}\ngovernance: {defaults: {action: forward}}\nprincipal: {name: 'y";
-    let files = Held::default().with("tapegate.yaml", text).with_variable("WHO", evil);
+    let files = MemoryFiles::default().with_file("tapegate.yaml", text).with_variable("WHO", evil);
     let policy = load("tapegate.yaml", &files).policy.unwrap();
     assert_eq!(policy.principal.name, evil);
-    assert_eq!(policy.default, Act::Deny);
+    assert_eq!(policy.default, RuleAction::Deny);
 }
 
 #[test]
 fn what_a_variable_held_was_looked_through_again() {
     let text = format!("{HEAD}principal: {{name: '${{A}} ${{B}}'}}\n");
-    let files = Held::default().with("tapegate.yaml", text);
+    let files = MemoryFiles::default().with_file("tapegate.yaml", text);
     let files = files.with_variable("A", "${B}").with_variable("B", "secret");
     let policy = load("tapegate.yaml", &files).policy.unwrap();
     assert_eq!(policy.principal.name, "${B} secret");

@@ -1,10 +1,10 @@
 //! Variables stay in their values.
 
 use super::*;
-use crate::model::Act;
+use crate::model::RuleAction;
 
-fn with(variables: &[(&str, &str)], text: &str) -> Loaded {
-    let files = Held::default().with("tapegate.yaml", text);
+fn with(variables: &[(&str, &str)], text: &str) -> PolicyLoadResult {
+    let files = MemoryFiles::default().with_file("tapegate.yaml", text);
     let files =
         variables.iter().fold(files, |files, (name, value)| files.with_variable(name, value));
     load("tapegate.yaml", &files)
@@ -23,7 +23,7 @@ governance:
     );
     assert_eq!(told(&loaded), [""; 0]);
     let policy = loaded.policy.unwrap();
-    assert_eq!(policy.default, Act::Deny);
+    assert_eq!(policy.default, RuleAction::Deny);
     assert!(policy.rules[0].matches[0].matches("read_file"));
     // A variable with an empty value is set.
     assert_eq!(policy.rules[0].description.as_deref(), Some("a  b  ${NOT}"));
@@ -106,11 +106,10 @@ fn variables_of_telemetry_that_is_not_sent_are_not_read_and_leave_the_version_al
         "{HEAD}principal: {{name: '${{N}}'}}\ntelemetry: {{enabled: true, otlp: {{endpoint: '${{URL}}'}}}}\n"
     );
     let files = |variables: &[(&str, &str)]| {
-        variables
-            .iter()
-            .fold(Held::default().with("p.yaml", text.as_bytes()), |held, (name, value)| {
-                held.with_variable(name, value)
-            })
+        variables.iter().fold(
+            MemoryFiles::default().with_file("p.yaml", text.as_bytes()),
+            |held, (name, value)| held.with_variable(name, value),
+        )
     };
     let without = load_without_telemetry("p.yaml", &files(&[("N", "me")]));
     assert_eq!(told(&without), [""; 0]);
@@ -122,6 +121,6 @@ fn variables_of_telemetry_that_is_not_sent_are_not_read_and_leave_the_version_al
     assert_eq!(sent("http://one").version, without.version);
     assert!(load("p.yaml", &files(&[("N", "me")])).policy.is_none(), "it is missed if it is sent");
     let plain = format!("{HEAD}telemetry: {{enabled: yes please}}\n");
-    let plain = Held::default().with("p.yaml", plain.as_bytes());
+    let plain = MemoryFiles::default().with_file("p.yaml", plain.as_bytes());
     assert!(load_without_telemetry("p.yaml", &plain).policy.is_none(), "what has none is checked");
 }

@@ -17,10 +17,13 @@ approval: {{ops: {{}}}}
 
 #[test]
 fn what_is_wrong_in_a_cedar_file_is_told_where_it_stands_in_it() {
-    let files = Held::default()
-        .with("conf/tapegate.yaml", asks("cedar: {policies: [good.cedar, bad.cedar]}\n"))
-        .with("conf/good.cedar", "permit(principal, action, resource);\n")
-        .with("conf/bad.cedar", "permit(principal, action, resource);\n\n  permit(principal;\n");
+    let files = MemoryFiles::default()
+        .with_file("conf/tapegate.yaml", asks("cedar: {policies: [good.cedar, bad.cedar]}\n"))
+        .with_file("conf/good.cedar", "permit(principal, action, resource);\n")
+        .with_file(
+            "conf/bad.cedar",
+            "permit(principal, action, resource);\n\n  permit(principal;\n",
+        );
     let loaded = load("conf/tapegate.yaml", &files);
     assert!(loaded.policy.is_none());
     let told = told(&loaded);
@@ -80,10 +83,10 @@ const LOCK: &str = r#"{"schema": 1, "servers": {}}"#;
 
 #[test]
 fn a_lock_file_is_read_from_beside_the_policy_and_belongs_to_its_version() {
-    let files = Held::default().with("c/tapegate.yaml", HEAD);
+    let files = MemoryFiles::default().with_file("c/tapegate.yaml", HEAD);
     let alone = load("c/tapegate.yaml", &files);
     assert!(alone.findings.is_empty());
-    let loaded = load("c/tapegate.yaml", &files.with("c/tapegate.lock", LOCK));
+    let loaded = load("c/tapegate.yaml", &files.with_file("c/tapegate.lock", LOCK));
     assert!(loaded.findings.is_empty());
     assert_ne!(alone.policy.unwrap().version, loaded.policy.unwrap().version);
 }
@@ -101,8 +104,9 @@ fn a_lock_file_that_is_missing_is_told_where_pins_are_spoken_of() {
 
 #[test]
 fn a_lock_file_that_is_none_is_an_error_in_it() {
-    let files =
-        Held::default().with("tapegate.yaml", HEAD).with("tapegate.lock", "{\n\"schema\": 1,\n");
+    let files = MemoryFiles::default()
+        .with_file("tapegate.yaml", HEAD)
+        .with_file("tapegate.lock", "{\n\"schema\": 1,\n");
     let loaded = load("tapegate.yaml", &files);
     assert!(loaded.policy.is_none());
     let told = told(&loaded);

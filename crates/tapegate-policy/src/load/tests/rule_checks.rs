@@ -144,9 +144,11 @@ fn an_expression_that_lets_more_through_is_told_where_it_forwards() {
 /// The findings for a policy beside a lock with two tools.
 fn with_lock(policy: &str) -> Vec<String> {
     let page = br#"{"tools":[{"name":"push","inputSchema":{"properties":{"force":{"type":"boolean"},"paths":{"type":"array"}}}},{"name":"read_file"}]}"#;
-    let mut lock = crate::pins::Lock::default();
+    let mut lock = crate::pins::PinLock::default();
     lock.learn("git", &[page]);
-    let files = Held::default().with("tapegate.yaml", policy).with("tapegate.lock", lock.write());
+    let files = MemoryFiles::default()
+        .with_file("tapegate.yaml", policy)
+        .with_file("tapegate.lock", lock.write());
     told(&load("tapegate.yaml", &files))
 }
 

@@ -1,7 +1,7 @@
 //! Errors in a policy are reported with their position, all at once.
 
 use super::*;
-use crate::model::{Act, Expose, OnDrift, Profile};
+use crate::model::{Exposure, OnDrift, Profile, RuleAction};
 
 #[test]
 fn v_001_a_name_of_a_server_comes_once() {
@@ -131,9 +131,9 @@ fn v_013_a_file_that_is_named_is_there() {
     let text = rules(
         "  - {match: a, action: policy, policy_id: p}\ncedar: {policies: [a.cedar, b.cedar], schema: c.json}\n",
     );
-    let files = Held::default()
-        .with("conf/tapegate.yaml", text)
-        .with("conf/a.cedar", "permit(principal, action, resource);");
+    let files = MemoryFiles::default()
+        .with_file("conf/tapegate.yaml", text)
+        .with_file("conf/a.cedar", "permit(principal, action, resource);");
     let loaded = load("conf/tapegate.yaml", &files);
     assert_eq!(
         told(&loaded),
@@ -189,7 +189,7 @@ fn a_file_of_another_schema_or_of_nothing_is_refused() {
     finds("# nothing\n", &["1:1 error: there is nothing in this file"]);
     finds("[]", &["1:1 error: this must be a map, but it is a list"]);
     finds("{}", &["1:1 error: `schema` is missing", "1:1 error: `governance` is missing"]);
-    let loaded = load("none.yaml", &Held::default());
+    let loaded = load("none.yaml", &MemoryFiles::default());
     assert_eq!(told(&loaded), ["0:0 error: the file cannot be read: there is no such file"]);
 }
 
@@ -237,10 +237,10 @@ fn a_glob_on_a_path_is_told_with_the_test_that_was_meant() {
     let with = |path: &str| {
         rules(&format!("  - {{match: x, action: forward, arguments: {{path: {path}}}}}\n"))
     };
-    let words = "`/tmp/*` compares text, and a path has other spellings (`/tmp/../etc/passwd`, `../x`); write `{ under: /tmp }`";
+    let output_text = "`/tmp/*` compares text, and a path has other spellings (`/tmp/../etc/passwd`, `../x`); write `{ under: /tmp }`";
     finds(
         &with("/tmp/*"),
-        &[&format!("5:51 warning: governance.rules[0].arguments.path: {words}")],
+        &[&format!("5:51 warning: governance.rules[0].arguments.path: {output_text}")],
     );
     finds(&with("{under: /tmp}"), &[]);
     finds(
@@ -269,8 +269,8 @@ fn optional_stands_beside_a_test() {
         &with("{optional: true}"),
         &[&format!("{at} there is no test here; write `exists: true` for any value")],
     );
-    let words = "`optional` goes beside a test, but not in `not` and not with `exists`";
-    finds(&with("{exists: false, optional: true}"), &[&format!("{at} {words}")]);
+    let output_text = "`optional` goes beside a test, but not in `not` and not with `exists`";
+    finds(&with("{exists: false, optional: true}"), &[&format!("{at} {output_text}")]);
 }
 
 #[test]
@@ -364,7 +364,8 @@ fn a_list_of_tools_alone_is_about_all_kinds_and_with_others_each_has_its_own() {
     let shows = |expose: &str, name: &str| {
         let policy = good(&text(expose));
         let source = policy.source("a").unwrap();
-        [&source.tools, &source.prompts, &source.resources].map(|kind: &Expose| kind.shows(name))
+        [&source.tools, &source.prompts, &source.resources]
+            .map(|kind: &Exposure| kind.is_visible(name))
     };
     assert_eq!(shows("{mode: allowlist, tools: [x]}", "x"), [true, true, true]);
     assert_eq!(shows("{mode: allowlist, tools: []}", "x"), [false, false, false]);
@@ -473,7 +474,8 @@ fn the_version_is_of_everything_a_policy_is_made_from() {
         "  - {match: '${X:-a}', action: policy, policy_id: p}\ncedar: {policies: [a.cedar]}\n",
     );
     let version = |cedar: &str, variable: Option<&str>| {
-        let mut files = Held::default().with("p.yaml", text.as_str()).with("a.cedar", cedar);
+        let mut files =
+            MemoryFiles::default().with_file("p.yaml", text.as_str()).with_file("a.cedar", cedar);
         if let Some(value) = variable {
             files = files.with_variable("X", value);
         }
@@ -496,5 +498,5 @@ fn a_default_may_name_its_workflow_and_policy() {
     let policy = good(
         "schema: 1\ngovernance: {defaults: {action: approve, approval: b}}\napproval: {a: {}, b: {}}\n",
     );
-    assert_eq!(policy.default, Act::Approve { workflow: Some("b".to_owned()) });
+    assert_eq!(policy.default, RuleAction::Approve { workflow: Some("b".to_owned()) });
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{Act, Expose};
+use crate::model::{Exposure, RuleAction};
 
 #[test]
 fn a_policy_of_one_rule_loads_and_is_about_every_server() {
@@ -15,13 +15,13 @@ governance:
     - {match: read_*, action: forward}
 ",
     );
-    assert_eq!(policy.default, Act::Deny);
+    assert_eq!(policy.default, RuleAction::Deny);
     assert_eq!(policy.sources.len(), 1);
     assert_eq!(policy.source("anything").unwrap().id, "*");
     let [rule] = policy.rules.as_slice() else { panic!() };
     assert_eq!((&*rule.name, rule.line), ("rules[0]", 5));
     assert!(rule.matches[0].matches("read_file"));
-    assert_eq!(rule.act, Act::Forward);
+    assert_eq!(rule.act, RuleAction::Forward);
     assert_eq!(policy.version.len(), 16);
     assert_eq!(policy.workflows.len(), 1);
 }
@@ -74,11 +74,15 @@ telemetry:
     let source = policy.source("upstream").unwrap();
     assert!(policy.source("other").is_none());
     for kind in [&source.tools, &source.prompts, &source.resources] {
-        assert!(matches!(kind, Expose::Except(_)));
-        assert!(!kind.shows("admin_reset") && !kind.shows("file:///etc/passwd") && kind.shows("a"));
+        assert!(matches!(kind, Exposure::Except(_)));
+        assert!(
+            !kind.is_visible("admin_reset")
+                && !kind.is_visible("file:///etc/passwd")
+                && kind.is_visible("a")
+        );
     }
     // The only workflow applies to every rule that names none.
-    assert_eq!(policy.default, Act::Approve { workflow: Some("ops".to_owned()) });
+    assert_eq!(policy.default, RuleAction::Approve { workflow: Some("ops".to_owned()) });
     let ops = &policy.workflows["ops"];
     assert_eq!(
         (ops.timeout, ops.blocking_timeout),

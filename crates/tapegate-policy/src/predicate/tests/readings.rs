@@ -1,6 +1,6 @@
 //! All tests use the same readings of a value.
 
-use tapegate_core::lenient::reading::Budget;
+use tapegate_core::lenient::reading::ScanBudget;
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn arguments(key: &str, text: &str) -> Vec<u8> {
 }
 
 fn regex(path: &str, text: &str) -> Predicate {
-    predicate(path, Test::Regex(Regex::new(text).unwrap()))
+    predicate(path, ValueTest::Regex(Regex::new(text).unwrap()))
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_path_is_stopped_in_every_spelling_by_every_test() {
         for test in &tests {
             assert!(test.may_hold(&arguments("x", spelled)), "{test}: {spelled:.40}");
             let negated = match &test.test {
-                Test::Glob(glob) => predicate("x", Test::Glob(glob.clone())),
+                ValueTest::Glob(glob) => predicate("x", ValueTest::Glob(glob.clone())),
                 _ => continue,
             };
             assert!(!not(negated).must_hold(&arguments("x", spelled)), "{spelled:.40}");
@@ -76,13 +76,13 @@ fn json_that_only_tolerant_parsers_take_is_looked_into() {
         (glob("o", "/etc/*"), r#"["\u002fetc/passwd",NaN]"#),
         (one_of("o", &["\"production\""]), r#"["\u0070roduction",NaN]"#),
         (regex("o", "^production$"), r#"{'\u0070roduction', 5}"#),
-        (predicate("o.force", Test::Exists), r#"{"\u0066orce": true, "x": NaN}"#),
+        (predicate("o.force", ValueTest::Exists), r#"{"\u0066orce": true, "x": NaN}"#),
     ] {
         assert!(test.may_hold(&arguments("o", text)), "{test}: {text}");
     }
     let text = r#"{"\u0066orce": true, "x": NaN}"#;
-    assert!(!one_of("o.force", &["false"]).or_left_out().must_hold(&arguments("o", text)));
-    assert!(!not(predicate("o.force", Test::Exists)).must_hold(&arguments("o", text)));
+    assert!(!one_of("o.force", &["false"]).optional().must_hold(&arguments("o", text)));
+    assert!(!not(predicate("o.force", ValueTest::Exists)).must_hold(&arguments("o", text)));
     for prose in
         ["[link](http://a.example) and more", "{ run(); }", "I enforce nothing", "[x] done"]
     {
@@ -137,19 +137,19 @@ fn a_document_is_stopped_only_for_what_is_in_it() {
 fn work_is_bounded_by_the_budget_and_what_is_beyond_it_stops() {
     let texts = vec!["\"/data/a%20b\""; 2_000].join(",");
     let deep = format!("{}{texts}{}", "[".repeat(60), "]".repeat(60));
-    let test = Test::Glob(Glob::parse("/etc/*").unwrap());
-    let coerced = Coerced::new(&test);
+    let test = ValueTest::Glob(Glob::parse("/etc/*").unwrap());
+    let coerced = CoercedTest::new(&test);
     let flat = format!("[{texts}]");
-    let budget = Budget::new(flat.len());
-    let all = budget.left();
-    assert!(!coerced.may_be(&test, flat.as_bytes(), &budget));
-    assert!(all - budget.left() < 64 * flat.len(), "{}", all - budget.left());
-    let spent = Budget::new(0);
+    let budget = ScanBudget::new(flat.len());
+    let all = budget.remaining();
+    assert!(!coerced.may_match(&test, flat.as_bytes(), &budget));
+    assert!(all - budget.remaining() < 64 * flat.len(), "{}", all - budget.remaining());
+    let spent = ScanBudget::new(0);
     spent.spend(all);
-    assert!(coerced.may_be(&test, deep.as_bytes(), &spent));
+    assert!(coerced.may_match(&test, deep.as_bytes(), &spent));
     // A list is joined once, not again for each list inside it.
-    let budget = Budget::new(deep.len());
-    coerced.may_be(&test, deep.as_bytes(), &budget);
+    let budget = ScanBudget::new(deep.len());
+    coerced.may_match(&test, deep.as_bytes(), &budget);
     let once = 128 * deep.len();
-    assert!(all.max(Budget::new(deep.len()).left()) - budget.left() < once);
+    assert!(all.max(ScanBudget::new(deep.len()).remaining()) - budget.remaining() < once);
 }

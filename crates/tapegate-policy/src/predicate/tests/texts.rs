@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_number_is_the_text_that_a_server_prints() {
-    let thousand = predicate("x", Test::Regex(Regex::new("^1000$").unwrap()));
+    let thousand = predicate("x", ValueTest::Regex(Regex::new("^1000$").unwrap()));
     for value in ["1000", "1e3", "1000.0", "10E2", "\"1000\"", "[1e3]"] {
         assert!(thousand.may_hold(&x(value)), "{value}");
     }

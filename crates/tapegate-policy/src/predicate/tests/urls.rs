@@ -40,7 +40,7 @@ fn url(text: &str) -> Vec<u8> {
 }
 
 fn regex(path: &str, text: &str) -> Predicate {
-    predicate(path, Test::Regex(Regex::new(text).unwrap()))
+    predicate(path, ValueTest::Regex(Regex::new(text).unwrap()))
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_plus_in_any_text_is_also_a_blank_where_calls_are_stopped() {
     for test in [
         glob("url", "drop table*"),
         one_of("url", &["\"drop table x\""]),
-        predicate("url", Test::Regex(Regex::new(r"(?i)\bdrop\s+table\b").unwrap())),
+        predicate("url", ValueTest::Regex(Regex::new(r"(?i)\bdrop\s+table\b").unwrap())),
     ] {
         for spelled in ["drop+table+x", "DROP+TABLE%20x", "%64rop+table x", "+drop+table+x"] {
             let spelled = url(spelled);

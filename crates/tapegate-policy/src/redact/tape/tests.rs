@@ -1,22 +1,23 @@
 //! Whole tapes before and after.
 
-use super::super::{Key, Rules};
+use super::super::{RedactionKey, RedactionRules};
 use super::*;
 
 const TOKEN: &str = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4";
 
 fn redactor(rules: &[&str]) -> Redactor {
-    Redactor::new(Rules::parse(rules).unwrap(), Key::on_tape([5; 32]))
+    Redactor::new(RedactionRules::parse(rules).unwrap(), RedactionKey::for_tape([5; 32]))
 }
 
 #[track_caller]
-fn redact(rules: &[&str], text: &str) -> (String, Report) {
+fn redact(rules: &[&str], text: &str) -> (String, RedactionReport) {
     let mut out = Vec::new();
-    let report = tape(Reader::new(text.as_bytes()), &mut out, &redactor(rules)).unwrap();
+    let report = redact_tape(TapeReader::new(text.as_bytes()), &mut out, &redactor(rules)).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert!(!out.contains(TOKEN) && !out.contains("hunter2"), "{out}");
     let mut again = Vec::new();
-    let second = tape(Reader::new(out.as_bytes()), &mut again, &redactor(rules)).unwrap();
+    let second =
+        redact_tape(TapeReader::new(out.as_bytes()), &mut again, &redactor(rules)).unwrap();
     assert_eq!(String::from_utf8(again).unwrap(), out, "redacted twice");
     assert_eq!(second.lines_masked, 0);
     (out, report)
@@ -119,14 +120,18 @@ fn a_torn_tail_is_left_out_and_faults_are_told() {
 
 #[test]
 fn rules_of_an_earlier_redaction_are_kept_with_its_key() {
-    let first = Redactor::new(Rules::parse(["params.a"]).unwrap(), Key::on_tape([9; 32]));
+    let first = Redactor::new(
+        RedactionRules::parse(["params.a"]).unwrap(),
+        RedactionKey::for_tape([9; 32]),
+    );
     let message =
         r#"{"type":"message","seq":1,"ts":"t","dir":"c2s","msg":{"params":{"a":1,"b":2}}}"#;
     let mut once = Vec::new();
-    tape(Reader::new(format!("{HEADER}\n{message}\n").as_bytes()), &mut once, &first).unwrap();
+    redact_tape(TapeReader::new(format!("{HEADER}\n{message}\n").as_bytes()), &mut once, &first)
+        .unwrap();
     let (twice, _) = redact(&["params.b"], std::str::from_utf8(&once).unwrap());
-    let line = Line::read(twice.lines().next().unwrap().as_bytes()).unwrap();
-    let Line::Header(header) = line else { panic!("no header: {twice}") };
+    let line = TapeLine::read(twice.lines().next().unwrap().as_bytes()).unwrap();
+    let TapeLine::Header(header) = line else { panic!("no header: {twice}") };
     let both = Redactor::from_header(&header.extra, None).unwrap().unwrap();
     let rules: Vec<_> = both.passes.iter().map(|rules| rules.texts().join(" ")).collect();
     assert_eq!(rules, ["params.a", "params.b"]);
@@ -137,11 +142,14 @@ fn rules_of_an_earlier_redaction_are_kept_with_its_key() {
 
 #[test]
 fn a_tape_redacted_with_somebodys_own_key_is_not_touched_without_it() {
-    let own = Redactor::new(Rules::parse(["params.a"]).unwrap(), Key::from_secret(b"mine"));
+    let own = Redactor::new(
+        RedactionRules::parse(["params.a"]).unwrap(),
+        RedactionKey::from_secret(b"mine"),
+    );
     let mut once = Vec::new();
-    tape(Reader::new(HEADER.as_bytes()), &mut once, &own).unwrap();
-    let error =
-        tape(Reader::new(once.as_slice()), &mut Vec::new(), &redactor(&["aws"])).unwrap_err();
+    redact_tape(TapeReader::new(HEADER.as_bytes()), &mut once, &own).unwrap();
+    let error = redact_tape(TapeReader::new(once.as_slice()), &mut Vec::new(), &redactor(&["aws"]))
+        .unwrap_err();
     assert!(matches!(error, TapeError::Header { line: 1, .. }));
-    assert!(tape(Reader::new(once.as_slice()), &mut Vec::new(), &own).is_ok());
+    assert!(redact_tape(TapeReader::new(once.as_slice()), &mut Vec::new(), &own).is_ok());
 }

@@ -5,9 +5,10 @@ use super::*;
 #[test]
 fn a_text_of_eleven_megabytes_is_a_file_whether_or_not_sequences_are() {
     let (long, other) = ("x".repeat(11 << 20), "y".repeat(11 << 20));
-    let tape = Tape1::new().hello().tools(&["a"]).call("a", "1").call("a", &long).call("a", &other);
+    let tape =
+        TestTape::new().hello().tools(&["a"]).call("a", "1").call("a", &long).call("a", &other);
     for sequences_in_files in [false, true] {
-        let it = made(&tape, &Options { sequences_in_files, ..SIMPLE });
+        let it = made(&tape, &ConversionOptions { sequences_in_files, ..SIMPLE });
         assert_eq!(texts(tool(&it.scenario.baseline.tools, "a")), ["1", &long, &other]);
         assert!(it.text.len() < 10_000, "{sequences_in_files}: {}", it.text.len());
         assert!(it.summary.warnings.is_empty(), "{:?}", it.summary.warnings);
@@ -18,8 +19,8 @@ fn a_text_of_eleven_megabytes_is_a_file_whether_or_not_sequences_are() {
 fn progress_grows_to_the_end() {
     let seen = std::cell::RefCell::new(Vec::new());
     let progress = |done, total| seen.borrow_mut().push((done, total));
-    let tape = Tape1::new().hello().tools(&["a"]).call("a", "1").call("a", "2");
-    made(&tape, &Options { progress: &progress, ..SIMPLE });
+    let tape = TestTape::new().hello().tools(&["a"]).call("a", "1").call("a", "2");
+    made(&tape, &ConversionOptions { progress: &progress, ..SIMPLE });
     let seen = seen.into_inner();
     assert!(seen.len() > 5 && seen.is_sorted(), "{seen:?}");
     assert!(seen[..seen.len() - 1].iter().all(|(done, total)| done < total), "{seen:?}");

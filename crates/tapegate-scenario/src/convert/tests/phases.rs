@@ -1,11 +1,11 @@
 //! Phased scenarios, and the triggers between phases.
 
 use super::*;
-use crate::model::{Action, EventKind};
+use crate::model::{EventKind, ScenarioAction};
 
 #[test]
 fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a", "b", "c"])
         .call("a", "a1")
@@ -14,7 +14,7 @@ fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
         .call("a", "a3")
         .call("c", "c1")
         .call("a", "a4");
-    let it = made(&tape, &Options { phase_after: Some(3), ..PHASED });
+    let it = made(&tape, &ConversionOptions { phase_after: Some(3), ..PHASED });
     let Scenario { baseline, phases, .. } = &it.scenario;
     assert_eq!(texts(tool(&baseline.tools, "a")), ["a1", "a2"]);
     assert_eq!(texts(tool(&baseline.tools, "c")), ["c1"]);
@@ -23,7 +23,9 @@ fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
     let advance = phases[0].advance.as_ref().unwrap();
     assert_eq!((advance.on.as_ref().unwrap().kind, advance.count), (EventKind::ToolsCall, 3));
     assert!(phases[0].on_enter.is_empty() && phases[1].advance.is_none());
-    let [Action::Notify { method, .. }] = &phases[1].on_enter[..] else { panic!("{}", it.text) };
+    let [ScenarioAction::Notify { method, .. }] = &phases[1].on_enter[..] else {
+        panic!("{}", it.text)
+    };
     assert_eq!(method, "notifications/tools/list_changed");
     let edited = ["a3\n\n[INJECT YOUR PAYLOAD HERE]", "a4\n\n[INJECT YOUR PAYLOAD HERE]"];
     assert_eq!(texts(tool(&phases[1].state.tools, "a")), edited);
@@ -41,12 +43,12 @@ fn a_phased_scenario_is_benign_for_n_calls_and_tells_once_that_it_changes() {
 
 #[test]
 fn fewer_calls_than_n_are_told_of_and_the_last_answer_is_there_to_be_edited() {
-    let tape = Tape1::new().hello().tools(&["a", "b"]).call("b", "b1");
+    let tape = TestTape::new().hello().tools(&["a", "b"]).call("b", "b1");
     let it = made(&tape, &PHASED);
     assert_eq!(it.summary.attack_after, Some(3));
-    let words = "the tape has 1 call, fewer than the 3 after which the attack begins \
+    let text = "the tape has 1 call, fewer than the 3 after which the attack begins \
                  (--phase-after); the attack repeats earlier answers";
-    assert_eq!(it.summary.warnings, [words]);
+    assert_eq!(it.summary.warnings, [text]);
     let edited = ["b1\n\n[INJECT YOUR PAYLOAD HERE]"];
     assert_eq!(texts(tool(&it.scenario.phases[1].state.tools, "b")), edited);
     assert!(it.text.contains("    replace_tools:\n      b:\n        tool:\n"), "{}", it.text);
@@ -54,7 +56,7 @@ fn fewer_calls_than_n_are_told_of_and_the_last_answer_is_there_to_be_edited() {
 
 #[test]
 fn a_recorded_rug_pull_becomes_the_attack() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a", "b"])
         .call("a", "good")
@@ -92,19 +94,19 @@ fn a_recorded_rug_pull_becomes_the_attack() {
 
 #[test]
 fn tools_that_change_before_any_call_change_when_they_have_been_listed() {
-    let tape = Tape1::new().hello().tools(&["a"]).tools(&["a", "b"]).call("b", "x");
+    let tape = TestTape::new().hello().tools(&["a"]).tools(&["a", "b"]).call("b", "x");
     let it = made(&tape, &PHASED);
     let advance = it.scenario.phases[0].advance.as_ref().unwrap();
     assert_eq!((advance.on.as_ref().unwrap().kind, advance.count), (EventKind::ToolsList, 1));
 }
 
-fn names(tools: &[std::rc::Rc<Item>]) -> Vec<&str> {
+fn names(tools: &[std::rc::Rc<ScenarioItem>]) -> Vec<&str> {
     tools.iter().map(|item| item.name.as_str()).collect()
 }
 
 /// The start of a tape on which a tool is added after the first call.
-fn changed() -> Tape1 {
-    let tape = Tape1::new().hello().tools(&["a"]).call("a", "a1");
+fn changed() -> TestTape {
+    let tape = TestTape::new().hello().tools(&["a"]).call("a", "a1");
     tape.tools(&["a", "x"]).call("x", "x1")
 }
 
@@ -128,14 +130,14 @@ fn each_change_of_the_tools_is_a_phase_and_a_tool_is_there_only_while_it_was_lis
 #[test]
 fn an_attack_after_the_change_has_the_tools_of_the_change_and_one_before_it_those_of_later() {
     let tape = changed().tools(&["a"]).call("a", "a2").call("a", "a3");
-    let late = made(&tape, &Options { phase_after: Some(3), ..PHASED });
+    let late = made(&tape, &ConversionOptions { phase_after: Some(3), ..PHASED });
     assert_eq!(late.summary.phases, ["benign", "change-1", "change-2", "attack"]);
     let states: Vec<_> = late.scenario.phases.iter().map(|it| names(&it.state.tools)).collect();
     assert_eq!(states, [vec!["a"], vec!["a", "x"], vec!["a"], vec!["a"]]);
     let attack = texts(tool(&late.scenario.phases[3].state.tools, "a"));
     assert_eq!(attack, ["a3\n\n[INJECT YOUR PAYLOAD HERE]"]);
     // A tool that was called while no phase has its list is in the attack.
-    let early = made(&tape, &Options { phase_after: Some(1), ..PHASED });
+    let early = made(&tape, &ConversionOptions { phase_after: Some(1), ..PHASED });
     assert_eq!(names(&early.scenario.baseline.tools), ["a"]);
     assert_eq!(names(&early.scenario.phases[1].state.tools), ["a", "x"]);
 }

@@ -1,22 +1,22 @@
 //! The rules of conversion, one by one.
 
 use super::*;
-use crate::model::{Action, Scope, UnknownMethods};
+use crate::model::{ScenarioAction, ScenarioScope, UnknownMethods};
 
 #[test]
 fn ec_rec_001_a_tape_of_a_header_alone_becomes_a_minimal_scenario() {
-    let it = made(&Tape1::new(), &SIMPLE);
-    assert_eq!(it.summary, Summary::default());
+    let it = made(&TestTape::new(), &SIMPLE);
+    assert_eq!(it.summary, ConversionSummary::default());
     assert!(it.text.contains("server:\n  name: replay-session\n"), "{}", it.text);
     assert!(it.scenario.baseline.tools.is_empty() && it.scenario.phases.is_empty());
     assert_eq!(it.scenario.unknown_methods, UnknownMethods::Error);
-    let phased = made(&Tape1::new(), &PHASED);
+    let phased = made(&TestTape::new(), &PHASED);
     assert_eq!(phased.scenario.phases.len(), 2);
 }
 
 #[test]
 fn ec_rec_010_tools_are_inferred_from_calls_with_a_warning() {
-    let tape = Tape1::new().hello().call("read", "a").call("write", "b").call("read", "c");
+    let tape = TestTape::new().hello().call("read", "a").call("write", "b").call("read", "c");
     let it = made(&tape, &SIMPLE);
     assert_eq!(it.summary.tools, 2);
     assert!(it.summary.warnings[0].starts_with("the tape has no tools/list: "));
@@ -27,7 +27,7 @@ fn ec_rec_010_tools_are_inferred_from_calls_with_a_warning() {
 
 #[test]
 fn the_sample_of_the_document_becomes_a_sequence_and_a_single_answer() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["read_file", "list_directory"])
         .call("read_file", "hosts")
@@ -53,7 +53,7 @@ fn pages_are_put_together_and_a_list_in_another_order_is_the_same_list() {
     let page = |names: &str, next: &str| format!(r#""result":{{"tools":[{names}]{next}}}"#);
     let one = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
     let two = [one("a"), one("b")].join(",");
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("tools/list", "{}")
         .give(&page(&two, r#","nextCursor":"2""#))
@@ -71,7 +71,7 @@ fn pages_are_put_together_and_a_list_in_another_order_is_the_same_list() {
 
 #[test]
 fn what_the_server_did_before_it_answered_is_done_again() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a"])
         .ask("tools/call", r#"{"name":"a","arguments":{},"_meta":{"progressToken":7}}"#)
@@ -114,7 +114,7 @@ fn what_the_server_did_before_it_answered_is_done_again() {
 
 #[test]
 fn what_the_server_did_when_the_client_was_ready_is_done_again() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .server(r#"{"id":"s1","method":"roots/list"}"#)
         .client(r#"{"id":"s1","result":{"roots":[]}}"#)
@@ -124,7 +124,7 @@ fn what_the_server_did_when_the_client_was_ready_is_done_again() {
     assert_eq!(it.scenario.phases.len(), 1);
     assert!(matches!(
         &it.scenario.phases[0].on_enter[..],
-        [Action::Ask { .. }, Action::Message { .. }]
+        [ScenarioAction::Ask { .. }, ScenarioAction::Message { .. }]
     ));
     let phased = made(&tape, &PHASED);
     assert_eq!(phased.scenario.phases[0].on_enter.len(), 2);
@@ -132,7 +132,7 @@ fn what_the_server_did_when_the_client_was_ready_is_done_again() {
 
 #[test]
 fn errors_flags_structure_and_silence_are_kept() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a"])
         .ask("tools/call", r#"{"name":"a"}"#)
@@ -158,7 +158,7 @@ fn errors_flags_structure_and_silence_are_kept() {
 
 #[test]
 fn resources_templates_prompts_and_other_methods_are_there() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("resources/list", "{}")
         .give(r#""result":{"resources":[{"uri":"a://1","name":"one","mimeType":"text/plain"},{"uri":"a://2","name":"two"}]}"#)
@@ -199,7 +199,7 @@ fn resources_templates_prompts_and_other_methods_are_there() {
 #[test]
 fn a_server_without_sessions_is_converted_too() {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .ask("server/discover", &format!("{{{meta}}}"))
         .give(r#""result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"1"},"instructions":"Be good."}"#)
         .ask("tools/list", &format!("{{{meta}}}"))
@@ -221,7 +221,7 @@ fn a_server_without_sessions_is_converted_too() {
 
 #[test]
 fn a_server_of_the_old_era_stays_one() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .ask("server/discover", "{}")
         .give(r#""error":{"code":-32601,"message":"Method not found"}"#)
         .hello();
@@ -235,7 +235,7 @@ fn large_texts_go_to_files_and_come_back_from_there() {
     let large = "line of text\\n".repeat(3000);
     let image = "iVBORw0KGgo=";
     let blob = tapegate_core::tape::base64_encode(&[7u8; 20_000]);
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a"])
         .ask("tools/call", r#"{"name":"a"}"#)
@@ -260,7 +260,7 @@ fn large_texts_go_to_files_and_come_back_from_there() {
 
 #[test]
 fn the_old_schema_gets_text_for_what_it_has_no_word_for() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("tools/list", "{}")
         .give(r#""result":{"tools":[{"name":"a","title":"A","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}"#)
@@ -276,13 +276,13 @@ fn the_old_schema_gets_text_for_what_it_has_no_word_for() {
     assert!(it.text.contains("# Recorded instead: {\"code\":-32000"), "{}", it.text);
     assert!(it.text.contains("# Recorded as audio"), "{}", it.text);
     assert!(it.text.contains("# Also recorded: isError true"), "{}", it.text);
-    let phased = made(&tape, &Options { strict: true, ..PHASED });
+    let phased = made(&tape, &ConversionOptions { strict: true, ..PHASED });
     assert_eq!(phased.scenario.phases.len(), 2);
 }
 
 #[test]
 fn what_is_not_listed_as_it_must_be_can_be_used_all_the_same() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("tools/list", "{}")
         .give(r#""result":{"tools":[{"name":"a"},{"name":"b","inputSchema":{},"description":7},{"name":"c","inputSchema":{"type":"object"}}]}"#)
@@ -304,7 +304,7 @@ fn what_is_not_listed_as_it_must_be_can_be_used_all_the_same() {
 
 #[test]
 fn the_old_schema_gets_whatever_a_tape_has() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("tools/list", "{}")
         .give(r#""result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"override":{},"\ud800":1}]}"#)
@@ -324,20 +324,20 @@ fn the_old_schema_gets_whatever_a_tape_has() {
 
 #[test]
 fn sessions_are_counted_together_or_one_is_chosen() {
-    let mut tape = Tape1::new().hello().tools(&["a"]).call("a", "one");
-    let second = Tape1 { seq: tape.seq, ..Tape1::default() }.hello().call("a", "two").lines;
+    let mut tape = TestTape::new().hello().tools(&["a"]).call("a", "one");
+    let second = TestTape { seq: tape.seq, ..TestTape::default() }.hello().call("a", "two").lines;
     tape.lines += &second.replace("\"dir\"", "\"session\":\"s2\",\"dir\"");
     let it = made(&tape, &SIMPLE);
-    assert_eq!(it.scenario.server.scope, Scope::Global);
+    assert_eq!(it.scenario.server.scope, ScenarioScope::Global);
     assert_eq!(texts(tool(&it.scenario.baseline.tools, "a")), ["one", "two"]);
-    let it = made(&tape, &Options { session: Some(2), ..SIMPLE });
-    assert_eq!(it.scenario.server.scope, Scope::Connection);
+    let it = made(&tape, &ConversionOptions { session: Some(2), ..SIMPLE });
+    assert_eq!(it.scenario.server.scope, ScenarioScope::Connection);
     assert_eq!(texts(tool(&it.scenario.baseline.tools, "a")), ["two"]);
 }
 
 #[test]
 fn the_same_answer_at_the_end_is_said_once() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a"])
         .call("a", "x")
@@ -352,8 +352,8 @@ fn the_same_answer_at_the_end_is_said_once() {
 
 #[test]
 fn answers_may_go_by_arguments() {
-    let tape = Tape1::new().hello().tools(&["a"]).call("a", "x").call("a", "y").call("a", "x");
-    let it = made(&tape, &Options { match_arguments: true, ..SIMPLE });
+    let tape = TestTape::new().hello().tools(&["a"]).call("a", "x").call("a", "y").call("a", "x");
+    let it = made(&tape, &ConversionOptions { match_arguments: true, ..SIMPLE });
     let response = &tool(&it.scenario.baseline.tools, "a").response;
     assert_eq!(response.branches.len(), 3, "{}", it.text);
     assert!(response.branches[2].when.is_none());
@@ -361,7 +361,7 @@ fn answers_may_go_by_arguments() {
 
 #[test]
 fn what_no_scenario_can_say_is_told_and_left_out() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("tools/list", "{}")
         .give(r#""result":{"tools":[{"name":"","inputSchema":{}},{"name":"s"},{"name":"a","inputSchema":{"type":"object","properties":{"override":{},"$file":{"type":"string"}}}},{"name":"a","inputSchema":{}}]}"#)
@@ -391,7 +391,7 @@ fn what_no_scenario_can_say_is_told_and_left_out() {
 fn a_tool_that_only_json_can_say_keeps_its_name() {
     for odd in [r#""override":{}"#, r#""\ud800":1"#, r#""title":"a","title":"b""#] {
         let listed = format!(r#"{{"name":"\u0061","inputSchema":{{"type":"object"}},{odd}}}"#);
-        let tape = Tape1::new()
+        let tape = TestTape::new()
             .hello()
             .ask("tools/list", "{}")
             .give(&format!(r#""result":{{"tools":[{listed}]}}"#))
@@ -405,17 +405,18 @@ fn a_tool_that_only_json_can_say_keeps_its_name() {
 
 #[test]
 fn half_a_surrogate_pair_and_keys_that_come_twice_are_kept_to_the_letter() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .tools(&["a"])
         .ask("tools/call", r#"{"name":"a"}"#)
         .give(r#""result":{"content":[{"type":"text","text":"\ud800 $"}],"structuredContent":{"k":1,"k":2}}"#);
     let it = made(&tape, &SIMPLE);
-    let Answer::Reply(reply) = &tool(&it.scenario.baseline.tools, "a").response.otherwise else {
+    let AnswerSource::Reply(reply) = &tool(&it.scenario.baseline.tools, "a").response.otherwise
+    else {
         panic!("{}", it.text)
     };
-    let Outcome::Result(form) = &reply.outcome else { panic!("{}", it.text) };
-    let [crate::form::Piece::Json(json)] = &form.pieces[..] else { panic!("{form:?}") };
+    let ReplyOutcome::Result(form) = &reply.outcome else { panic!("{}", it.text) };
+    let [crate::template::TemplatePiece::Json(json)] = &form.pieces[..] else { panic!("{form:?}") };
     let json = String::from_utf8_lossy(json);
     assert!(json.contains(r#""text":"\ud800 $""#), "{json}");
     assert!(json.contains(r#""structuredContent":{"k":1,"k":2}"#), "{json}");
@@ -423,17 +424,18 @@ fn half_a_surrogate_pair_and_keys_that_come_twice_are_kept_to_the_letter() {
 
 #[test]
 fn very_many_answers_go_to_a_file_or_are_left_out_with_a_warning() {
-    let mut tape = Tape1::new().hello().tools(&["a", "b"]).call("b", "once");
+    let mut tape = TestTape::new().hello().tools(&["a", "b"]).call("b", "once");
     for n in 0..300 {
         tape = tape.call("a", &format!("answer {n} ${{HOME}}"));
     }
-    let few = made(&tape, &Options { bytes_max: 10_000, ..SIMPLE });
+    let few = made(&tape, &ConversionOptions { bytes_max: 10_000, ..SIMPLE });
     let kept = texts(tool(&few.scenario.baseline.tools, "a"));
     assert!((10..200).contains(&kept.len()), "{}", kept.len());
-    let words =
+    let output_text =
         format!("`a` has more answers than a scenario can hold; {} are left out", 300 - kept.len());
-    assert_eq!(few.summary.warnings, [words]);
-    let all = made(&tape, &Options { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
+    assert_eq!(few.summary.warnings, [output_text]);
+    let all =
+        made(&tape, &ConversionOptions { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
     let kept = texts(tool(&all.scenario.baseline.tools, "a"));
     assert_eq!((kept.len(), kept[299].as_str()), (300, "answer 299 ${HOME}"));
     assert_eq!((all.summary.warnings.len(), all.summary.spilled.0), (0, 1));
@@ -447,11 +449,12 @@ fn very_many_answers_go_to_a_file_or_are_left_out_with_a_warning() {
 
 #[test]
 fn answers_that_fill_several_files_are_all_there_in_their_order() {
-    let mut tape = Tape1::new().hello().tools(&["a"]);
+    let mut tape = TestTape::new().hello().tools(&["a"]);
     for n in 0..100 {
         tape = tape.call("a", &format!("{n} {}", "x".repeat(200_000)));
     }
-    let all = made(&tape, &Options { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
+    let all =
+        made(&tape, &ConversionOptions { bytes_max: 10_000, sequences_in_files: true, ..SIMPLE });
     assert_eq!((all.summary.warnings.len(), all.summary.spilled.0), (0, 3), "{}", all.text);
     let kept = texts(tool(&all.scenario.baseline.tools, "a"));
     let numbers: Vec<_> = kept.iter().map(|text| text.split(' ').next().unwrap()).collect();
@@ -460,7 +463,7 @@ fn answers_that_fill_several_files_are_all_there_in_their_order() {
 
 #[test]
 fn what_the_server_said_of_a_subscription_is_said_again() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .hello()
         .ask("resources/subscribe", r#"{"uri":"a://1"}"#)
         .server(
@@ -477,7 +480,7 @@ fn what_the_server_said_of_a_subscription_is_said_again() {
 
 #[test]
 fn a_server_that_nobody_asked_says_who_it_is_in_its_results() {
-    let tape = Tape1::new()
+    let tape = TestTape::new()
         .ask("resources/read", r#"{"uri":"a://1"}"#)
         .give(r#""result":{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}"#);
     let it = made(&tape, &SIMPLE);

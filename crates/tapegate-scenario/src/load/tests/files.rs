@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn each_file_says_for_itself_what_is_put_in() {
     let item = "tool: {name: t, inputSchema: {type: object}}\nresponse: {content: [{type: text, text: '${args.x}'}]}\n";
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", "server: {name: s}\ntools:\n- $include: a.yaml\n- $include: b.yaml\n  override: {tool: {name: u}}\n")
         .with("lib/a.yaml", item)
         .with("b.yaml", format!("interpolate: none\n{item}"));
@@ -20,7 +20,7 @@ fn each_file_says_for_itself_what_is_put_in() {
 #[test]
 fn files_become_what_their_names_say() {
     let text = "server: {name: s}\ntools:\n- tool:\n    name: t\n    inputSchema: {$file: schema.json}\n  response:\n    content:\n    - {type: image, mimeType: image/png, $file: a.png}\n    - {type: audio, mimeType: audio/x, data: {$file: sub/b.raw}}\n    - {type: text, $file: c.json}\n    - {type: text, text: {$file: c.md}}\n    structuredContent: {$file: d.yml}\nresources:\n- resource: {uri: 'u:', name: n}\n  response: {contents: [{uri: 'u:', $file: a.png}, {uri: 'u:', $file: c.md}, {blob: {$file: c.md}}]}\n";
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", text)
         .with(
             "schema.json",
@@ -50,7 +50,7 @@ fn files_become_what_their_names_say() {
 
 #[test]
 fn nothing_is_put_into_the_text_of_a_file() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", tool("content: [{type: text, text: 'x ${args.a}'}, {type: text, $file: s.sh}, {$file: t.yaml}]\n"))
         .with("s.sh", "echo ${HOME} ${x:-y} $$\n")
         .with("t.yaml", "type: text\ntext: y ${args.b}\n");
@@ -64,7 +64,7 @@ fn nothing_is_put_into_the_text_of_a_file() {
 
 #[test]
 fn faults_in_files_are_told_there_and_where_the_file_is_named() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", "server: {name: s}\ntools:\n- $include: a.yaml\n- $include: a.yaml\n- $file: b.json\n- $file: c.yaml\n")
         .with("lib/a.yaml", "tool: [\n")
         .with("b.json", "{\n  \"tool\": nul\n}")
@@ -85,9 +85,13 @@ fn faults_in_files_are_told_there_and_where_the_file_is_named() {
 #[test]
 fn a_scenario_may_be_json() {
     let text = r#"{"server": {"name": "s", "title": "\ud83d\ude00"}, "tools": [], "x": 1}"#;
-    let folder = Folder::default().with("main.json", text);
-    let loading =
-        Loading { files: &folder, library: None, limits: Limits::default(), form: Form::Scenario };
+    let folder = TestFiles::default().with("main.json", text);
+    let loading = LoadOptions {
+        files: &folder,
+        library: None,
+        limits: ScenarioLimits::default(),
+        form: ScenarioFileKind::Scenario,
+    };
     assert_eq!(told(&load("main.json", &loading)), ["1:70 error: there is no key `x` here"]);
 }
 
@@ -125,7 +129,7 @@ fn directives_that_make_no_sense_are_errors() {
 
 #[test]
 fn many_copies_of_a_file_are_refused_before_they_fill_the_memory() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", format!("server: {{name: s}}\ntools:\n{}", "- $include: big.yaml\n".repeat(900)))
         .with("lib/big.yaml", format!("tool: {{name: t, inputSchema: {{type: object}}}}\nresponse: {{content: [{{type: text, text: {}}}]}}\n", "x".repeat(1 << 20)));
     let loaded = folder.load();
@@ -140,7 +144,7 @@ fn many_copies_of_a_file_are_refused_before_they_fill_the_memory() {
 
 #[test]
 fn files_in_files_nest_only_so_deep() {
-    let mut folder = Folder::default()
+    let mut folder = TestFiles::default()
         .with("main.yaml", "server: {name: s}\nmetadata: {x: {$include: 0.yaml}}\n");
     for number in 0..9 {
         let text =

@@ -1,11 +1,11 @@
 //! The language of scenarios, and the model it is read into.
 
 use super::*;
-use crate::form::{Form as Sent, Piece};
 use crate::model::{
-    Action, Answer, Exhausted, Handler, HandlerKind, Item, LogLevel, LogOutput, Outcome, Reply,
-    Scope, UnknownMethods,
+    AnswerSource, HandlerKind, LogLevel, LogOutput, OnSequenceEnd, ReplyOutcome, ResponseHandler,
+    ScenarioAction, ScenarioItem, ScenarioReply, ScenarioScope, UnknownMethods,
 };
+use crate::template::{JsonTemplate as Sent, TemplatePiece};
 
 /// Loads a text that must have no findings.
 #[track_caller]
@@ -15,36 +15,36 @@ pub(super) fn good(text: &str) -> Scenario {
 
 /// A JSON template with its variables as they were written.
 fn shown(form: &Sent) -> String {
-    let piece = |piece: &Piece| match piece {
-        Piece::Json(json) => String::from_utf8_lossy(json).into_owned(),
-        Piece::Text(template) => format!("<{}>", template.text),
-        Piece::Generated(_) => "<generated>".to_owned(),
-        Piece::Tree(_) => "<tree>".to_owned(),
+    let piece = |piece: &TemplatePiece| match piece {
+        TemplatePiece::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        TemplatePiece::Text(template) => format!("<{}>", template.text),
+        TemplatePiece::Generated(_) => "<generated>".to_owned(),
+        TemplatePiece::Tree(_) => "<tree>".to_owned(),
     };
     form.pieces.iter().map(piece).collect()
 }
 
-fn reply(reply: &Reply) -> String {
+fn reply(reply: &ScenarioReply) -> String {
     match &reply.outcome {
-        Outcome::Result(form) => shown(form),
-        Outcome::Error(form) => format!("error {}", shown(form)),
-        Outcome::Silence => "silence".to_owned(),
+        ReplyOutcome::Result(form) => shown(form),
+        ReplyOutcome::Error(form) => format!("error {}", shown(form)),
+        ReplyOutcome::Silence => "silence".to_owned(),
     }
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &AnswerSource) -> String {
     match answer {
-        Answer::Empty => "empty".to_owned(),
-        Answer::Reply(one) => reply(one),
-        Answer::Sequence(sequence) => {
+        AnswerSource::Empty => "empty".to_owned(),
+        AnswerSource::Reply(one) => reply(one),
+        AnswerSource::Sequence(sequence) => {
             let replies: Vec<String> = sequence.replies.iter().map(reply).collect();
             format!("#{} {:?} {}", sequence.number, sequence.exhausted, replies.join(" then "))
         }
-        Answer::Handler(_) => "handler".to_owned(),
+        AnswerSource::Handler(_) => "handler".to_owned(),
     }
 }
 
-pub(super) fn otherwise(item: &Item) -> String {
+pub(super) fn otherwise(item: &ScenarioItem) -> String {
     answer(&item.response.otherwise)
 }
 
@@ -117,10 +117,10 @@ fn an_error_flag_and_what_is_done_before_hold_for_a_whole_sequence() {
     let scenario = good(&tool(
         "isError: true\nbefore: [{log: x}]\nsequence:\n- content: []\n- {content: [], isError: false, before: []}\n",
     ));
-    let Answer::Sequence(sequence) = &scenario.baseline.tools[0].response.otherwise else {
+    let AnswerSource::Sequence(sequence) = &scenario.baseline.tools[0].response.otherwise else {
         panic!()
     };
-    assert_eq!(sequence.exhausted, Exhausted::Last);
+    assert_eq!(sequence.exhausted, OnSequenceEnd::Last);
     assert_eq!(reply(&sequence.replies[0]), r#"{"content":[],"isError":true}"#);
     assert_eq!(reply(&sequence.replies[1]), r#"{"content":[],"isError":false}"#);
     let before: Vec<usize> = sequence.replies.iter().map(|reply| reply.before.len()).collect();
@@ -132,8 +132,11 @@ fn handlers_are_programs_or_servers() {
     let scenario = good(&tool(
         "handler: {type: command, cmd: [python3, x.py], env: {A: b}, working_dir: /tmp, timeout_ms: 500}\n",
     ));
-    let Answer::Handler(handler) = &scenario.baseline.tools[0].response.otherwise else { panic!() };
-    let Handler { kind: HandlerKind::Command { argv, env, folder }, timeout_ns } = &**handler
+    let AnswerSource::Handler(handler) = &scenario.baseline.tools[0].response.otherwise else {
+        panic!()
+    };
+    let ResponseHandler { kind: HandlerKind::Command { argv, env, folder }, timeout_ns } =
+        &**handler
     else {
         panic!()
     };
@@ -189,9 +192,10 @@ fn definitions_hold_only_so_much_of_what_generators_make() {
     let one = "{tool: {name: t, description: {$generate: {type: garbage, bytes: 600}}, inputSchema: {type: object}}, response: {content: []}}";
     let text =
         format!("server: {{name: s}}\ntools:\n- {one}\n- {}\n", one.replace("name: t", "name: u"));
-    let mut limits = Limits::default();
+    let mut limits = ScenarioLimits::default();
     limits.generator.payload_bytes = 1_000;
-    let loaded = Folder::default().with("main.yaml", text).load_with(limits, Form::Scenario);
+    let loaded =
+        TestFiles::default().with("main.yaml", text).load_with(limits, ScenarioFileKind::Scenario);
     assert_eq!(
         told(&loaded),
         [
@@ -287,25 +291,29 @@ fn actions_are_read() {
     let scenario = good(&tool(
         "content: []\nbefore:\n- send_notification: notifications/tools/list_changed\n- send_notification: {method: m, params: {a: '${args.x}'}}\n- send_request: roots/list\n- send_request: {method: elicitation/create, id: 7, params: {}, as: who, timeout: 2s}\n- progress: {progress: 1, total: 2}\n- log_message: {level: info, data: {x: 1}, logger: l}\n- log: 'hello ${args.x}'\n- wait: 5ms\n",
     ));
-    let Answer::Reply(reply) = &scenario.baseline.tools[0].response.otherwise else { panic!() };
+    let AnswerSource::Reply(reply) = &scenario.baseline.tools[0].response.otherwise else {
+        panic!()
+    };
     let shown: Vec<String> = reply
         .before
         .iter()
         .map(|action| match action {
-            Action::Notify { method, params } => {
+            ScenarioAction::Notify { method, params } => {
                 format!("notify {method} {}", params.as_ref().map_or(String::new(), shown))
             }
-            Action::Ask { method, id, params, name, timeout_ns } => {
+            ScenarioAction::Ask { method, id, params, name, timeout_ns } => {
                 format!(
                     "ask {method} {id:?} {} {name:?} {timeout_ns}",
                     params.as_ref().map_or(String::new(), shown)
                 )
             }
-            Action::Progress(form) => format!("progress {}", shown(form)),
-            Action::Message { level, params } => format!("message {level} {}", shown(params)),
-            Action::Log(template) => format!("log {}", template.text),
-            Action::Wait(ns) => format!("wait {ns}"),
-            Action::EndStream => "end stream".to_owned(),
+            ScenarioAction::Progress(form) => format!("progress {}", shown(form)),
+            ScenarioAction::Message { level, params } => {
+                format!("message {level} {}", shown(params))
+            }
+            ScenarioAction::Log(template) => format!("log {}", template.text),
+            ScenarioAction::Wait(ns) => format!("wait {ns}"),
+            ScenarioAction::EndStream => "end stream".to_owned(),
         })
         .collect();
     assert_eq!(
@@ -339,7 +347,7 @@ fn the_rest_of_a_scenario_is_read() {
     );
     assert_eq!(scenario.about.tags, ["a", "b"]);
     assert_eq!(scenario.server.info.to_json(), br#"{"name":"s","title":"T","version":"0.0.0"}"#);
-    assert_eq!(scenario.server.scope, Scope::Global);
+    assert_eq!(scenario.server.scope, ScenarioScope::Global);
     assert_eq!(scenario.server.protocol_versions, ["2025-06-18"]);
     assert_eq!(scenario.server.page_size, Some(5));
     assert_eq!(scenario.unknown_methods, UnknownMethods::Drop);
@@ -363,8 +371,10 @@ fn interpolate_switches_variables_and_templates() {
             format!("interpolate: {word}\n{text}"),
             format!("{text}interpolate: \"{word}\"  # why\n"),
         ] {
-            let loaded =
-                Folder::default().with("main.yaml", line).with_variable("HOME", "/home/u").load();
+            let loaded = TestFiles::default()
+                .with("main.yaml", line)
+                .with_variable("HOME", "/home/u")
+                .load();
             assert_eq!(told(&loaded), [""; 0]);
             assert_eq!(otherwise(&loaded.scenario.unwrap().baseline.tools[0]), expected);
         }
@@ -377,11 +387,11 @@ fn interpolate_switches_variables_and_templates() {
 
 #[test]
 fn a_tool_alone_gets_a_server() {
-    let folder = Folder::default().with(
+    let folder = TestFiles::default().with(
         "main.yaml",
         "tool: {name: calc, inputSchema: {type: object}}\nresponse: {content: []}\nbehavior: {delivery: normal}\n",
     );
-    let loaded = folder.load_with(Limits::default(), Form::Tool);
+    let loaded = folder.load_with(ScenarioLimits::default(), ScenarioFileKind::Tool);
     assert_eq!(told(&loaded), [""; 0]);
     let scenario = loaded.scenario.unwrap();
     assert_eq!(scenario.server.info.to_json(), br#"{"name":"calc","version":"0.0.0"}"#);
@@ -391,7 +401,7 @@ fn a_tool_alone_gets_a_server() {
 #[test]
 fn variables_can_be_numbers_and_faults_stand_where_they_were_written() {
     let text = "server: {name: s}\nbaseline: {tools: []}\nphases:\n- {name: '${LONG}', advance: {on: tools/call, count: ${N}}}\n- {name: '${LONG}', x: 1}\n";
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", text)
         .with_variable("N", "3")
         .with_variable("LONG", "a very long name");
@@ -407,9 +417,13 @@ fn variables_can_be_numbers_and_faults_stand_where_they_were_written() {
 #[test]
 fn what_tj_spec_001_does_not_have_is_told_when_asked_for() {
     let text = "metadata: {id: x}\nserver: {name: s, title: t}\ntools:\n- tool: {name: t, inputSchema: {type: object}, annotations: {}, other: 1}\n  response: {content: [], isError: true}\n";
-    let folder = Folder::default().with("main.yaml", text);
-    let loading =
-        Loading { files: &folder, library: None, limits: Limits::default(), form: Form::Scenario };
+    let folder = TestFiles::default().with("main.yaml", text);
+    let loading = LoadOptions {
+        files: &folder,
+        library: None,
+        limits: ScenarioLimits::default(),
+        form: ScenarioFileKind::Scenario,
+    };
     assert!(load("main.yaml", &loading).scenario.is_some());
     assert_eq!(
         told(&load_strict_001("main.yaml", &loading)),
@@ -429,7 +443,7 @@ fn a_scenario_with_nothing_but_faults_is_refused_in_time() {
     for number in 0..200_000 {
         text += &format!("key{number}: 1\n");
     }
-    let loaded = Folder::default().with("main.yaml", text).load();
+    let loaded = TestFiles::default().with("main.yaml", text).load();
     assert_eq!(loaded.findings.len(), 1_001);
     assert_eq!(
         told(&loaded)[1_000],

@@ -2,7 +2,7 @@
 //! that define the language.
 
 use super::*;
-use crate::model::{Delivery, Event, OnTimeout, Outcome};
+use crate::model::{Delivery, OnTimeout, PhaseEvent, ReplyOutcome};
 
 const TOOL: &str = "{tool: {name: t, inputSchema: {type: object}}, response: {content: []}}";
 
@@ -18,7 +18,7 @@ fn answering(response: &str) -> String {
     )
 }
 
-fn names(items: &[std::rc::Rc<crate::model::Item>]) -> Vec<&str> {
+fn names(items: &[std::rc::Rc<crate::model::ScenarioItem>]) -> Vec<&str> {
     items.iter().map(|item| item.name.as_str()).collect()
 }
 
@@ -30,7 +30,7 @@ fn ec_cfg_001_no_phases_are_the_baseline_for_ever() {
 
 #[test]
 fn ec_cfg_002_ec_load_003_files_that_include_each_other_are_an_error_with_the_chain() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", "server: {name: s}\ntools:\n- $include: a.yaml\n")
         .with(
             "lib/a.yaml",
@@ -56,13 +56,13 @@ fn ec_cfg_003_ec_load_004_an_include_that_is_not_there_is_told_where_it_is_named
 
 #[test]
 fn ec_load_005_includes_lie_only_so_deep_in_each_other() {
-    let mut folder = Folder::default().with("main.yaml", "$include: 0.yaml\n");
+    let mut folder = TestFiles::default().with("main.yaml", "$include: 0.yaml\n");
     for number in 0..20 {
         let text = format!("$include: {}.yaml\n", number + 1);
         folder = folder.with(&format!("lib/{number}.yaml"), text);
     }
-    let words = "lib/9.yaml:1:11 error: includes are nested more than 10 deep";
-    assert_eq!(told(&folder.load()), [words]);
+    let output_text = "lib/9.yaml:1:11 error: includes are nested more than 10 deep";
+    assert_eq!(told(&folder.load()), [output_text]);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn ec_cfg_006_ec_load_010_ec_gen_002_a_generator_over_its_limit_is_an_error() {
     let text = answering(
         "    content:\n    - type: text\n      $generate: {type: garbage, bytes: 200mb}\n",
     );
-    let loaded = Folder::default().with("main.yaml", text).load();
+    let loaded = TestFiles::default().with("main.yaml", text).load();
     let told = told(&loaded);
     assert!(told[0].starts_with("7:18 error: tools[0].response") && told.len() == 1, "{told:?}");
 }
@@ -104,14 +104,14 @@ fn ec_cfg_007_a_timeout_without_an_event_is_an_error() {
 #[test]
 fn ec_cfg_008_an_unknown_event_is_an_error() {
     let text = phased("- name: a\n  advance: {on: tools/cal}\n- name: b\n");
-    let loaded = Folder::default().with("main.yaml", text).load();
+    let loaded = TestFiles::default().with("main.yaml", text).load();
     assert!(
         told(&loaded)[0].starts_with("5:17 error: phases[0].advance.on: unknown event `tools/cal`")
     );
     let text = phased("- name: a\n  advance: {on: 'resources/read:file:///x'}\n- name: b\n");
     let scenario = finds(&text, &[]).scenario.unwrap();
     let on = scenario.phases[0].advance.as_ref().unwrap().on.clone();
-    assert_eq!(on, Some(Event::parse("resources/read:file:///x").unwrap()));
+    assert_eq!(on, Some(PhaseEvent::parse("resources/read:file:///x").unwrap()));
 }
 
 #[test]
@@ -164,10 +164,10 @@ fn ec_cfg_014_ec_phase_005_a_count_below_one_is_an_error() {
         let text = phased(&format!(
             "- name: a\n  advance: {{on: tools/call, count: {count}}}\n- name: b\n"
         ));
-        let words = format!(
+        let output_text = format!(
             "5:36 error: phases[0].advance.count: this must be a whole number from 1, not {count}"
         );
-        finds(&text, &[&words]);
+        finds(&text, &[&output_text]);
     }
 }
 
@@ -198,7 +198,7 @@ fn ec_cfg_017_an_override_without_an_include_is_an_error() {
 
 #[test]
 fn ec_cfg_018_an_override_goes_as_deep_as_there_are_maps() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", "server: {name: s}\ntools:\n- $include: t.yaml\n  override:\n    tool: {description: new, inputSchema: {required: [b]}}\n- $include: t.yaml\n  override: {tool: {name: u}}\n")
         .with("lib/t.yaml", "tool:\n  name: t\n  description: old\n  inputSchema: {type: object, required: [a, c]}\nresponse: {content: []}\n");
     let loaded = folder.load();
@@ -214,15 +214,15 @@ fn ec_cfg_018_an_override_goes_as_deep_as_there_are_maps() {
 
 #[test]
 fn ec_cfg_019_ec_cfg_020_bytes_are_no_text() {
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with(
             "main.yaml",
             answering("    content:\n    - type: text\n      text: {$file: x.bin}\n"),
         )
         .with("x.bin", b"\xff\xfe".to_vec());
-    let words = "7:21 error: `x.bin` is not UTF-8; a binary file must be `data` or `blob`";
-    assert_eq!(told(&folder.load()), [words]);
-    let folder = Folder::default().with("main.yaml", b"a: b\nc: \xff\n".to_vec());
+    let output_text = "7:21 error: `x.bin` is not UTF-8; a binary file must be `data` or `blob`";
+    assert_eq!(told(&folder.load()), [output_text]);
+    let folder = TestFiles::default().with("main.yaml", b"a: b\nc: \xff\n".to_vec());
     assert_eq!(told(&folder.load()), ["2:1 error: this line is not UTF-8"]);
 }
 
@@ -232,7 +232,7 @@ fn ec_cfg_021_ec_cfg_022_items_of_phases_are_written_out_included_or_named() {
         "- name: a\n  advance: {{after: 1s}}\n  replace_tools: {{t: {TOOL}}}\n- name: b\n  replace_tools:\n    t: other.yaml\n  add_tools:\n  - other2.yaml\n  - $include: other.yaml\n    override: {{tool: {{name: w}}}}\n  - {}\n",
         TOOL.replace("name: t", "name: x")
     );
-    let folder = Folder::default()
+    let folder = TestFiles::default()
         .with("main.yaml", phased(&phases))
         .with("lib/other.yaml", TOOL.replace("name: t", "name: u"))
         .with("lib/other2.yaml", TOOL.replace("name: t", "name: v"));
@@ -260,18 +260,18 @@ fn ec_cfg_023_ec_cfg_024_a_tool_has_a_behaviour_with_or_without_its_server() {
 #[test]
 fn ec_load_001_an_empty_file_is_an_error() {
     for text in ["", "# nothing\n", "---\n", "\u{feff}\n\n"] {
-        let loaded = Folder::default().with("main.yaml", text).load();
+        let loaded = TestFiles::default().with("main.yaml", text).load();
         let told = told(&loaded);
         assert!(told.len() == 1 && told[0].ends_with("error: the file has no content"), "{told:?}");
     }
-    let told = told(&Folder::default().load());
+    let told = told(&TestFiles::default().load());
     assert_eq!(told, ["0:0 error: the file cannot be read: there is no such file"]);
 }
 
 #[test]
 fn ec_load_002_what_is_no_yaml_is_an_error_with_its_line() {
     for text in ["server:\n  name: [a\nx: y\n", "server:\n\tname: a\n", "a: b: c\n", "a: 'x\n"] {
-        let loaded = Folder::default().with("main.yaml", text).load();
+        let loaded = TestFiles::default().with("main.yaml", text).load();
         let told = told(&loaded);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("error: this is not valid YAML: "), "{told:?}");
@@ -350,7 +350,7 @@ fn ec_phase_023_a_bad_regular_expression_is_an_error() {
     let text = phased(
         "- name: a\n  advance: {on: tools/call, match: {args.path: {regex: '('}}}\n- name: b\n",
     );
-    let loaded = Folder::default().with("main.yaml", text).load();
+    let loaded = TestFiles::default().with("main.yaml", text).load();
     let told = told(&loaded);
     assert!(
         told.len() == 1 && told[0].starts_with("5:56 error: phases[0].advance.match"),
@@ -381,22 +381,28 @@ fn an_attack_that_is_over_after_three_calls_is_probably_not_meant() {
 
 #[test]
 fn there_is_a_limit_to_everything() {
-    let limits = Limits { phases: 1, tools: 1, resources: 1, prompts: 1, ..Limits::default() };
+    let limits = ScenarioLimits {
+        phases: 1,
+        tools: 1,
+        resources: 1,
+        prompts: 1,
+        ..ScenarioLimits::default()
+    };
     let other = TOOL.replace("name: t", "name: x");
-    let folder = Folder::default().with(
+    let folder = TestFiles::default().with(
         "main.yaml",
         format!("server: {{name: s}}\nbaseline:\n  tools: [{TOOL}]\nphases:\n- {{name: a, add_tools: [{other}]}}\n- {{name: b}}\n"),
     );
     assert_eq!(
-        told(&folder.load_with(limits, Form::Scenario)),
+        told(&folder.load_with(limits, ScenarioFileKind::Scenario)),
         [
             "5:3 error: phases: there are 2 phases; the limit is 1 (TAPEGATE_MAX_PHASES)",
             "5:3 error: phases[0]: there are 2 tools; the limit is 1 (TAPEGATE_MAX_TOOLS)",
         ]
     );
-    let limits = Limits { config_bytes: 10, ..Limits::default() };
+    let limits = ScenarioLimits { config_bytes: 10, ..ScenarioLimits::default() };
     assert_eq!(
-        told(&folder.load_with(limits, Form::Scenario)),
+        told(&folder.load_with(limits, ScenarioFileKind::Scenario)),
         [
             "0:0 error: the file cannot be read: it has more than 10 bytes; move large bodies to files of their own with `$file`, or raise TAPEGATE_MAX_CONFIG_BYTES"
         ]
@@ -445,7 +451,8 @@ fn an_answer_can_be_an_error_or_nothing_at_all() {
         "    sequence:\n    - error: {code: -32000, message: no}\n    - silent: true\n    - {content: [], isError: true, structuredContent: {a: 1}, _meta: {b: 2}}\n    - result: {x: 1}\n",
     );
     let scenario = finds(&text, &[]).scenario.unwrap();
-    let crate::model::Answer::Sequence(sequence) = &scenario.baseline.tools[0].response.otherwise
+    let crate::model::AnswerSource::Sequence(sequence) =
+        &scenario.baseline.tools[0].response.otherwise
     else {
         panic!()
     };
@@ -453,13 +460,13 @@ fn an_answer_can_be_an_error_or_nothing_at_all() {
         .replies
         .iter()
         .map(|reply| match &reply.outcome {
-            Outcome::Result(form) => {
+            ReplyOutcome::Result(form) => {
                 format!("result {}", String::from_utf8_lossy(form.as_plain().unwrap()))
             }
-            Outcome::Error(form) => {
+            ReplyOutcome::Error(form) => {
                 format!("error {}", String::from_utf8_lossy(form.as_plain().unwrap()))
             }
-            Outcome::Silence => "silence".to_owned(),
+            ReplyOutcome::Silence => "silence".to_owned(),
         })
         .collect();
     assert_eq!(

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::activity::files::CURRENT;
-use crate::private::{Folder, Identity};
+use crate::private_folder::{FileIdentity, FolderHandle};
 
 /// How long to wait for another writer's lock. It is held for microseconds, unless a writer is
 /// stopped.
@@ -18,7 +18,7 @@ const SPIN: Duration = Duration::from_micros(50);
 
 /// The open file.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenFile {
     pub(super) file: File,
     device: u64,
     inode: u64,
@@ -28,16 +28,16 @@ pub(super) struct Open {
     pub(super) unended: bool,
 }
 
-impl Open {
-    pub(super) fn new(folder: &Folder) -> io::Result<Self> {
+impl OpenFile {
+    pub(super) fn new(folder: &FolderHandle) -> io::Result<Self> {
         let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
-        let Identity { device, inode, .. } = Identity::of(&rustix::fs::fstat(&file)?);
+        let FileIdentity { device, inode, .. } = FileIdentity::of(&rustix::fs::fstat(&file)?);
         Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
     }
 
     /// Whether the file found under its name is this one.
-    pub(super) fn is(&self, there: &Identity) -> bool {
-        (there.device, there.inode) == (self.device, self.inode)
+    pub(super) fn is_same_file(&self, existing: &FileIdentity) -> bool {
+        (existing.device, existing.inode) == (self.device, self.inode)
     }
 
     /// Takes the lock; false if another process holds it for too long.

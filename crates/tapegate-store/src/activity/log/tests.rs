@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::*;
-use crate::activity::chain::{Chained, Sealing};
+use crate::activity::chain::{ChainedLine, SealHasher};
 use crate::activity::parts;
 
 fn event(number: usize) -> Event<'static> {
@@ -21,8 +21,8 @@ fn event(number: usize) -> Event<'static> {
     }
 }
 
-fn small(rotate_bytes: u64) -> Options {
-    Options { rotate_bytes, retention: None }
+fn small(rotate_bytes: u64) -> ActivityLogOptions {
+    ActivityLogOptions { rotate_bytes, retention: None }
 }
 
 fn write(log: &mut ActivityLog, numbers: std::ops::Range<usize>) {
@@ -34,11 +34,11 @@ fn write(log: &mut ActivityLog, numbers: std::ops::Range<usize>) {
 fn chained(folder: &Path) -> Vec<String> {
     let files = parts(folder).unwrap();
     let text: Vec<u8> = files.iter().flat_map(|part| fs::read(&part.path).unwrap()).collect();
-    let (mut link, mut number, mut sealing) = (Link::START, 0, Sealing::default());
+    let (mut link, mut number, mut sealing) = (ChainLink::START, 0, SealHasher::default());
     let mut lines = Vec::new();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\n").unwrap();
-        let chained = Chained::read(line).unwrap();
+        let chained = ChainedLine::read(line).unwrap();
         number += 1;
         assert_eq!(chained.seq, number);
         match chained.seal {
@@ -63,7 +63,7 @@ fn tools(lines: &[String]) -> Vec<&str> {
 #[test]
 fn a_line_has_its_keys_in_the_order_of_the_manual() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     write(&mut log, 0..1);
     let text = fs::read_to_string(log.path()).unwrap();
     let start = "{\"timestamp\":\"2026-03-20T14:22:11.804012Z\",\"level\":\"info\",\"kind\":\"decision\",\
@@ -76,7 +76,7 @@ fn a_line_has_its_keys_in_the_order_of_the_manual() {
 #[test]
 fn writers_take_turns_and_the_chain_goes_on() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let open = || ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     let (mut one, mut two) = (open(), open());
     for round in 0..5 {
         write(&mut one, round * 10..round * 10 + 3);
@@ -90,7 +90,7 @@ fn writers_take_turns_and_the_chain_goes_on() {
 #[test]
 fn nothing_is_written_before_a_commit_and_nothing_by_an_empty_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     log.append(&event(0));
     log.append(&event(1));
     assert_eq!(log.path().metadata().unwrap().len(), 0);
@@ -115,23 +115,23 @@ fn a_large_file_is_put_aside_and_the_next_one_links_to_it() {
     let lines = chained(folder.path());
     assert_eq!(tools(&lines).len(), 20);
     let first = fs::read_to_string(&files[1].path).unwrap();
-    let words = "\"kind\":\"log\",\"event\":\"continued\",\"previous_file\":\"activity-1.jsonl\"";
-    assert!(first.lines().next().unwrap().contains(words), "{first}");
+    let message = "\"kind\":\"log\",\"event\":\"continued\",\"previous_file\":\"activity-1.jsonl\"";
+    assert!(first.lines().next().unwrap().contains(message), "{first}");
 }
 
 #[test]
 fn what_a_killed_writer_left_is_cut_off_and_told() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     write(&mut log, 0..2);
     let mut file = fs::OpenOptions::new().append(true).open(log.path()).unwrap();
     file.write_all(b"{\"timestamp\":\"2026-\xff").unwrap();
     write(&mut log, 2..3);
     let lines = chained(folder.path());
     assert_eq!(lines.len(), 4);
-    let words = "\"level\":\"warn\",\"kind\":\"log\",\"event\":\"torn_tail\",\"torn_bytes\":20,\
+    let message = "\"level\":\"warn\",\"kind\":\"log\",\"event\":\"torn_tail\",\"torn_bytes\":20,\
                  \"torn\":\"{\\\"timestamp\\\":\\\"2026-\u{fffd}\"";
-    assert!(lines[2].contains(words), "{}", lines[2]);
+    assert!(lines[2].contains(message), "{}", lines[2]);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_file_that_was_torn_in_its_first_lines_goes_on_from_the_one_before() {
     let text = fs::read(log.path()).unwrap();
     for cut in [5, text.len() / 2, text.len() - 20] {
         fs::write(log.path(), &text[..cut]).unwrap();
-        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
         write(&mut log, 6..7);
         assert_eq!(tools(&chained(folder.path())), ["tool 0", "tool 1", "tool 2", "tool 6"]);
     }
@@ -153,7 +153,7 @@ fn a_file_that_was_torn_in_its_first_lines_goes_on_from_the_one_before() {
 #[test]
 fn a_line_that_lacks_only_its_end_is_completed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     write(&mut log, 0..2);
     let bytes = log.path().metadata().unwrap().len();
     fs::OpenOptions::new().write(true).open(log.path()).unwrap().set_len(bytes - 1).unwrap();
@@ -166,13 +166,13 @@ fn a_file_that_is_no_log_or_no_file_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(CURRENT);
     fs::write(&path, "my notes\n").unwrap();
-    let error = ActivityLog::open(folder.path(), Options::default()).unwrap_err();
+    let error = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap_err();
     assert!(matches!(error, ActivityError::NotALog { .. }), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "my notes\n");
     fs::remove_file(&path).unwrap();
     for target in ["/dev/null", "elsewhere"] {
         symlink(target, &path).unwrap();
-        let error = ActivityLog::open(folder.path(), Options::default()).unwrap_err();
+        let error = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap_err();
         assert!(
             error.to_string().ends_with("it is a symbolic link, not a regular file"),
             "{error}"
@@ -185,7 +185,7 @@ fn a_file_that_is_no_log_or_no_file_is_left_alone() {
 #[test]
 fn a_log_that_was_removed_or_emptied_goes_on_with_its_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     write(&mut log, 0..3);
     fs::remove_file(log.path()).unwrap();
     write(&mut log, 3..4);
@@ -199,7 +199,7 @@ fn a_log_that_was_removed_or_emptied_goes_on_with_its_numbers() {
 fn a_log_that_is_cut_off_under_its_writer_tells_of_it() {
     for cut in [1, 40] {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+        let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
         write(&mut log, 0..3);
         // The last line is gone entirely, or half of it and more.
         let text = fs::read(log.path()).unwrap();
@@ -218,8 +218,8 @@ fn age(path: &Path, days: u64) {
     fs::File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
 }
 
-fn report(folder: &Path) -> crate::activity::Report {
-    let mut verifier = crate::activity::Verifier::default();
+fn report(folder: &Path) -> crate::activity::LogReport {
+    let mut verifier = crate::activity::LogVerifier::default();
     for part in parts(folder).unwrap() {
         verifier.file(crate::activity::open_file(&part.path).unwrap()).unwrap();
     }
@@ -251,7 +251,7 @@ fn files_whose_time_is_over_are_removed_and_that_is_no_tampering() {
     age(&files[1].path, 31);
     // The fourth is old, but the third is not: removal leaves no gap.
     age(&files[2].path, 1);
-    let options = Options { rotate_bytes: u64::MAX, retention: month };
+    let options = ActivityLogOptions { rotate_bytes: u64::MAX, retention: month };
     let mut log = ActivityLog::open(folder.path(), options).unwrap();
     assert_eq!(numbers(folder.path())[0], 1, "nothing is removed before it is said");
     log.append(&lately(9));
@@ -279,7 +279,7 @@ fn numbers_of_files_are_not_used_again() {
         .filter(|part| !part.is_current())
         .for_each(|part| age(&part.path, 2));
     let day = Some(Duration::from_secs(86_400));
-    let options = Options { rotate_bytes: 400, retention: day };
+    let options = ActivityLogOptions { rotate_bytes: 400, retention: day };
     let mut log = ActivityLog::open(folder.path(), options).unwrap();
     for number in 0..3 {
         log.append(&lately(number));
@@ -292,9 +292,12 @@ fn numbers_of_files_are_not_used_again() {
 #[test]
 fn a_file_that_was_begun_before_retention_is_put_aside() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     write(&mut log, 0..1);
-    let hour = Options { retention: Some(Duration::from_secs(3600)), ..Options::default() };
+    let hour = ActivityLogOptions {
+        retention: Some(Duration::from_secs(3600)),
+        ..ActivityLogOptions::default()
+    };
     let mut log = ActivityLog::open(folder.path(), hour).unwrap();
     log.append(&lately(1));
     log.commit().unwrap();
@@ -305,7 +308,7 @@ fn a_file_that_was_begun_before_retention_is_put_aside() {
 #[test]
 fn a_writer_that_is_stopped_does_not_stop_the_others_for_ever() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     let held = fs::File::open(log.path()).unwrap();
     held.lock().unwrap();
     log.append(&event(0));
@@ -321,7 +324,7 @@ fn a_writer_that_is_stopped_does_not_stop_the_others_for_ever() {
 #[test]
 fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = ActivityLog::open(folder.path(), Options::default()).unwrap();
+    let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     let long = Some("é".repeat(5_000_000).into());
     for extra in ["\"a\":1},{\"b\":2", "nonsense\n", "\"a\":\n[1, 2]", " ", "\"hash\":\"x\""] {
         let event = Event { tool: long.clone(), extra: extra.into(), ..event(0) };
@@ -333,7 +336,7 @@ fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
     let lines = chained(folder.path());
     assert_eq!(lines.len(), 6);
     assert!(lines.iter().all(|line| line.len() < 5000));
-    let read = |line: &String| crate::activity::Logged::read(1, line.as_bytes()).unwrap();
+    let read = |line: &String| crate::activity::LoggedEvent::read(1, line.as_bytes()).unwrap();
     assert_eq!(read(&lines[0]).str("extra").as_deref(), Some("\"a\":1},{\"b\":2"));
     assert_eq!(read(&lines[2]).raw("a"), Some(&b"[1,2]"[..]));
     assert_eq!(read(&lines[5]).number("extra_bytes"), Some(100_006));

@@ -1,12 +1,12 @@
 //! The report on a verified log.
 
-use tapegate_core::tape::Severity;
+use tapegate_core::tape::TapeSeverity;
 
-use crate::activity::chain::Link;
+use crate::activity::chain::ChainLink;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ChainFault {
     /// Its text does not match its hash.
     Changed,
     /// It does not follow from the line before.
@@ -29,35 +29,35 @@ pub enum Fault {
 
 /// A finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ChainFinding {
     /// The index of the file, from 0.
     pub file: usize,
     /// The line in that file, from 1; 0 for the file as a whole.
     pub line: u64,
     /// The severity.
-    pub severity: Severity,
+    pub severity: TapeSeverity,
     /// The kind of fault.
-    pub fault: Fault,
+    pub fault: ChainFault,
     /// The message for people.
-    pub words: String,
+    pub message: String,
 }
 
 /// The result of verifying a log.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct LogReport {
     /// The findings, in the order of the lines.
-    pub found: Vec<Found>,
+    pub found: Vec<ChainFinding>,
     /// How many lines have the form of an event.
     pub events: u64,
     /// How many lines follow the expected head, if it was found.
     pub since_head: Option<u64>,
     /// The end of the log, if it has any events.
-    pub head: Option<Link>,
+    pub head: Option<ChainLink>,
 }
 
-impl Fault {
+impl ChainFault {
     /// The name used in reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Changed => "changed",
             Self::Unlinked => "unlinked",
@@ -72,9 +72,9 @@ impl Fault {
     }
 }
 
-impl Report {
+impl LogReport {
     /// Whether any finding is an error.
     pub fn is_bad(&self) -> bool {
-        self.found.iter().any(|found| found.severity == Severity::Error)
+        self.found.iter().any(|findings| findings.severity == TapeSeverity::Error)
     }
 }

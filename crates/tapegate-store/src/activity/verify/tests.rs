@@ -11,7 +11,7 @@ fn log(count: usize) -> Vec<Vec<u8>> {
 
 /// The lines of a log written in batches of these sizes.
 fn log_of(at_once: &[usize]) -> Vec<Vec<u8>> {
-    let (mut link, mut out, mut number) = (Link::START, Vec::new(), 0);
+    let (mut link, mut out, mut number) = (ChainLink::START, Vec::new(), 0);
     for count in at_once {
         let bodies: Vec<String> = (number..number + count)
             .map(|number| format!("{{\"timestamp\":\"t\",\"n\":{number}"))
@@ -23,13 +23,16 @@ fn log_of(at_once: &[usize]) -> Vec<Vec<u8>> {
 }
 
 /// The link that the line gives to the next one.
-fn link_of(line: &[u8]) -> Link {
-    Chained::read(line.strip_suffix(b"\n").unwrap()).unwrap().link().unwrap()
+fn link_of(line: &[u8]) -> ChainLink {
+    ChainedLine::read(line.strip_suffix(b"\n").unwrap()).unwrap().link().unwrap()
 }
 
-fn faults(lines: &[Vec<u8>]) -> Vec<(u64, Fault)> {
+fn faults(lines: &[Vec<u8>]) -> Vec<(u64, ChainFault)> {
     let report = verify(&lines.concat()[..]).unwrap();
-    assert_eq!(report.is_bad(), report.found.iter().any(|found| found.severity == Severity::Error));
+    assert_eq!(
+        report.is_bad(),
+        report.found.iter().any(|found| found.severity == TapeSeverity::Error)
+    );
     report.found.iter().map(|found| (found.line, found.fault)).collect()
 }
 
@@ -48,25 +51,25 @@ fn one_fault_is_one_finding() {
     let whole = log(6);
     let mut changed = whole.clone();
     changed[2][20] ^= 1;
-    assert_eq!(faults(&changed), [(3, Fault::Changed)]);
+    assert_eq!(faults(&changed), [(3, ChainFault::Changed)]);
     let mut other_hash = whole.clone();
     let at = other_hash[2].len() - 5;
     other_hash[2][at] = if other_hash[2][at] == b'0' { b'1' } else { b'0' };
-    assert_eq!(faults(&other_hash), [(3, Fault::Changed)]);
+    assert_eq!(faults(&other_hash), [(3, ChainFault::Changed)]);
     let mut spoiled = whole.clone();
     spoiled[2] = b"nonsense\n".to_vec();
-    assert_eq!(faults(&spoiled), [(3, Fault::NotAnEvent)]);
+    assert_eq!(faults(&spoiled), [(3, ChainFault::NotAnEvent)]);
     let mut removed = whole.clone();
     removed.drain(2..4);
-    assert_eq!(faults(&removed), [(3, Fault::Missing)]);
+    assert_eq!(faults(&removed), [(3, ChainFault::Missing)]);
     let mut repeated = whole.clone();
     repeated.insert(4, whole[3].clone());
-    assert_eq!(faults(&repeated), [(5, Fault::OutOfOrder)]);
+    assert_eq!(faults(&repeated), [(5, ChainFault::OutOfOrder)]);
     let mut swapped = whole.clone();
     swapped.swap(2, 3);
-    assert_eq!(faults(&swapped), [(3, Fault::Missing), (4, Fault::OutOfOrder)]);
-    let words = verify(&removed.concat()[..]).unwrap().found.remove(0).words;
-    assert_eq!(words, "events 3 to 4 are missing before this one");
+    assert_eq!(faults(&swapped), [(3, ChainFault::Missing), (4, ChainFault::OutOfOrder)]);
+    let message = verify(&removed.concat()[..]).unwrap().found.remove(0).message;
+    assert_eq!(message, "events 3 to 4 are missing before this one");
 }
 
 #[test]
@@ -75,30 +78,30 @@ fn one_fault_among_lines_that_share_a_seal_is_one_finding() {
     assert_eq!(faults(&whole), []);
     let mut changed = whole.clone();
     changed[3][20] ^= 1;
-    assert_eq!(faults(&changed), [(3, Fault::Changed)]);
-    let words = verify(&changed.concat()[..]).unwrap().found.remove(0).words;
-    assert!(words.starts_with("one of the lines 3 to 6 was changed"), "{words}");
+    assert_eq!(faults(&changed), [(3, ChainFault::Changed)]);
+    let message = verify(&changed.concat()[..]).unwrap().found.remove(0).message;
+    assert!(message.starts_with("one of the lines 3 to 6 was changed"), "{message}");
     let mut spoiled = whole.clone();
     spoiled[3] = b"nonsense\n".to_vec();
-    assert_eq!(faults(&spoiled), [(4, Fault::NotAnEvent)]);
+    assert_eq!(faults(&spoiled), [(4, ChainFault::NotAnEvent)]);
     for at in [2, 3, 4] {
         let mut removed = whole.clone();
         removed.remove(at);
-        assert_eq!(faults(&removed), [(at as u64 + 1, Fault::Missing)], "{at}");
+        assert_eq!(faults(&removed), [(at as u64 + 1, ChainFault::Missing)], "{at}");
     }
     // Without their seal, the lines fall under the next one, which does not cover them.
     let mut unsealed = whole.clone();
     unsealed.remove(5);
-    assert_eq!(faults(&unsealed), [(6, Fault::Missing)]);
+    assert_eq!(faults(&unsealed), [(6, ChainFault::Missing)]);
     let mut all = whole.clone();
     all.drain(2..6);
-    assert_eq!(faults(&all), [(3, Fault::Missing)]);
+    assert_eq!(faults(&all), [(3, ChainFault::Missing)]);
     let mut repeated = whole.clone();
     repeated.insert(4, whole[3].clone());
-    assert_eq!(faults(&repeated), [(5, Fault::OutOfOrder)]);
+    assert_eq!(faults(&repeated), [(5, ChainFault::OutOfOrder)]);
     let mut put_in = whole.clone();
     put_in.insert(3, b"{\"timestamp\":\"t\",\"seq\":4}\n".to_vec());
-    assert_eq!(faults(&put_in), [(5, Fault::OutOfOrder)]);
+    assert_eq!(faults(&put_in), [(5, ChainFault::OutOfOrder)]);
 }
 
 #[test]
@@ -107,11 +110,11 @@ fn lines_that_were_never_sealed_are_a_killed_writer_at_the_end_and_tampering_els
     for cut in [3, 4, 5] {
         let report = verify(&lines[..cut].concat()[..]).unwrap();
         assert!(!report.is_bad());
-        assert_eq!(faults(&lines[..cut]), [(3, Fault::Torn)]);
+        assert_eq!(faults(&lines[..cut]), [(3, ChainFault::Torn)]);
         let torn = [&lines[..cut].concat()[..], b"{\"timestamp\""].concat();
-        assert_eq!(faults(&[torn]), [(3, Fault::Torn)]);
+        assert_eq!(faults(&[torn]), [(3, ChainFault::Torn)]);
     }
-    let mut verifier = Verifier::default();
+    let mut verifier = LogVerifier::default();
     verifier.file(&lines[..4].concat()[..]).unwrap();
     verifier.file(&lines[6..].concat()[..]).unwrap();
     assert!(verifier.finish().is_bad());
@@ -124,16 +127,16 @@ fn a_line_that_was_forged_with_a_hash_of_its_own_is_found_by_the_next_one() {
     let mut forged = Vec::new();
     { before }.seal([&b"{\"timestamp\":\"t\",\"n\":99"[..]], &mut forged);
     lines[2] = forged;
-    assert_eq!(faults(&lines), [(4, Fault::Unlinked)]);
+    assert_eq!(faults(&lines), [(4, ChainFault::Unlinked)]);
 }
 
 #[test]
 fn a_missing_beginning_is_found_unless_retention_says_so() {
     let lines = log(6);
-    assert_eq!(faults(&lines[2..]), [(1, Fault::Beginning)]);
+    assert_eq!(faults(&lines[2..]), [(1, ChainFault::Beginning)]);
     let mut removed = link_of(&lines[1]);
     let mut link = link_of(&lines[5]);
-    let said = |removed: &Link| {
+    let stated = |removed: &ChainLink| {
         format!(
             "{{\"timestamp\":\"t\",\"kind\":\"log\",\"event\":\"retention\",\"removed\":[\"activity-1.jsonl\"],\
              \"removed_seq\":{},\"removed_hash\":\"{}\"",
@@ -141,18 +144,18 @@ fn a_missing_beginning_is_found_unless_retention_says_so() {
             removed.text()
         )
     };
-    let with = |removed: &Link, link: &mut Link| {
+    let with = |removed: &ChainLink, link: &mut ChainLink| {
         let mut notice = Vec::new();
-        link.seal([said(removed).as_bytes()], &mut notice);
+        link.seal([stated(removed).as_bytes()], &mut notice);
         [&lines[2..], &[notice]].concat()
     };
     assert_eq!(faults(&with(&removed, &mut link.clone())), []);
     removed.hash[0] ^= 1;
-    assert_eq!(faults(&with(&removed, &mut link)), [(1, Fault::Beginning)]);
-    let mut part = Verifier::default().partial(true);
+    assert_eq!(faults(&with(&removed, &mut link)), [(1, ChainFault::Beginning)]);
+    let mut part = LogVerifier::default().with_partial(true);
     part.file(&lines[2..].concat()[..]).unwrap();
     let report = part.finish();
-    assert_eq!((report.found[0].severity, report.is_bad()), (Severity::Note, false));
+    assert_eq!((report.found[0].severity, report.is_bad()), (TapeSeverity::Note, false));
 }
 
 #[test]
@@ -163,7 +166,7 @@ fn a_torn_end_is_told_from_tampering() {
         let report = verify(&text[..cut]).unwrap();
         assert!(!report.is_bad());
         let found: Vec<_> = report.found.iter().map(|found| (found.line, found.fault)).collect();
-        assert_eq!(found, [(3, Fault::Torn)], "{cut}");
+        assert_eq!(found, [(3, ChainFault::Torn)], "{cut}");
     }
 }
 
@@ -175,13 +178,13 @@ fn an_end_that_was_cut_off_is_found_by_its_head_alone() {
         Some(link.text().to_owned())
     };
     let verify = |lines: &[Vec<u8>], head: Option<String>| {
-        let mut verifier = Verifier::default().expect_head(head);
+        let mut verifier = LogVerifier::default().expect_head(head);
         verifier.file(&lines.concat()[..]).unwrap();
         verifier.finish()
     };
     assert!(verify(&lines[..4], None).found.is_empty(), "nothing tells");
     let report = verify(&lines[..4], head(5));
-    assert_eq!(report.found[0].fault, Fault::Head);
+    assert_eq!(report.found[0].fault, ChainFault::Head);
     assert!(report.is_bad());
     let report = verify(&lines, head(3));
     assert_eq!((report.is_bad(), report.since_head), (false, Some(2)));
@@ -190,12 +193,12 @@ fn an_end_that_was_cut_off_is_found_by_its_head_alone() {
 #[test]
 fn a_missing_file_between_others_is_found() {
     let lines = log(9);
-    let mut verifier = Verifier::default();
+    let mut verifier = LogVerifier::default();
     verifier.file(&lines[..3].concat()[..]).unwrap();
     verifier.file(&lines[6..].concat()[..]).unwrap();
     let report = verifier.finish();
     let found: Vec<_> = report.found.iter().map(|f| (f.file, f.line, f.fault)).collect();
-    assert_eq!(found, [(1, 1, Fault::Missing)]);
+    assert_eq!(found, [(1, 1, ChainFault::Missing)]);
 }
 
 proptest! {

@@ -9,27 +9,27 @@ use std::sync::PoisonError;
 use rustix::fs::{AtFlags, OFlags, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::check::Reason;
+use super::super::check::RejectReason;
 use super::super::error::ApprovalError;
 use super::super::id::new_id;
-use super::{Approvals, REFUSED, RefusedFile, TEMPORARY};
-use crate::temporary::{self, Temporary};
+use super::{ApprovalStore, REFUSED, RefusedFile, TEMPORARY};
+use crate::temporary_file::{self, TemporaryFile};
 
 /// Larger than any valid file.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How many reports of refused files are kept until they are collected.
 const REFUSED_MAX: usize = 1000;
 
-impl Approvals {
+impl ApprovalStore {
     /// Renames a file, so that it no longer counts but can still be examined. Only one of several
     /// processes succeeds, and that one reports it.
     pub(super) fn set_aside(
         &self,
         id: &str,
         name: &str,
-        reason: Reason,
+        reason: RejectReason,
     ) -> Result<(), ApprovalError> {
-        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let io = |source| ApprovalError::Io { path: self.folder.path_of(name), source };
         let kept = format!("{REFUSED}{}", new_id().map_err(io)?);
         let handle = self.folder.handle();
         match renameat(&handle, name, &handle, &kept) {
@@ -42,7 +42,7 @@ impl Approvals {
             refused.push(RefusedFile {
                 id: id.to_owned(),
                 name: name.to_owned(),
-                kept: self.folder.at(&kept),
+                kept: self.folder.path_of(&kept),
                 reason: reason.to_owned(),
             });
         }
@@ -51,15 +51,15 @@ impl Approvals {
 
     /// Creates a file with these contents; false if the name exists.
     pub(super) fn publish(&self, name: &str, contents: &[u8]) -> Result<bool, ApprovalError> {
-        let io = |source| ApprovalError::Io { path: self.folder.at(name), source };
+        let io = |source| ApprovalError::Io { path: self.folder.path_of(name), source };
         let temporary = self.write_temporary(contents).map_err(io)?;
         temporary.link(name).map_err(io)
     }
 
-    pub(super) fn write_temporary(&self, contents: &[u8]) -> io::Result<Temporary> {
+    pub(super) fn write_temporary(&self, contents: &[u8]) -> io::Result<TemporaryFile> {
         let mut tries = 1;
         let mut temporary = loop {
-            match Temporary::named(&self.folder, &format!("{TEMPORARY}{}", new_id()?)) {
+            match TemporaryFile::with_name(&self.folder, &format!("{TEMPORARY}{}", new_id()?)) {
                 // Another process took it for a leftover before it was locked.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 100 => {
                     tries += 1;
@@ -73,14 +73,16 @@ impl Approvals {
 
     /// Removes temporary files left by killed writers.
     pub fn remove_left_over(&self) {
-        temporary::clean(self.folder.handle(), |name| name.starts_with(TEMPORARY.as_bytes()));
+        temporary_file::remove_leftovers(self.folder.handle(), |name| {
+            name.starts_with(TEMPORARY.as_bytes())
+        });
     }
 
     /// The contents of a file, if it exists; the inner error says why it is not valid.
     pub(super) fn read(
         &self,
         name: &str,
-    ) -> Result<Option<Result<Vec<u8>, Reason>>, ApprovalError> {
+    ) -> Result<Option<Result<Vec<u8>, RejectReason>>, ApprovalError> {
         let mut bytes = Vec::new();
         let read = self.folder.file(name, OFlags::RDONLY);
         match read.and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)) {
@@ -89,7 +91,7 @@ impl Approvals {
             Err(error) if error.kind() == io::ErrorKind::Other => {
                 Ok(Some(Err("it is not a regular file")))
             }
-            Err(source) => Err(ApprovalError::Io { path: self.folder.at(name), source }),
+            Err(source) => Err(ApprovalError::Io { path: self.folder.path_of(name), source }),
         }
     }
 

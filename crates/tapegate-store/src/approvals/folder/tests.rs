@@ -9,23 +9,23 @@ use tempfile::TempDir;
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::approvals::{Asked, new_id};
+use crate::approvals::{AskOutcome, new_id};
 
 const KEY: [u8; 32] = [7; 32];
 pub(in super::super) const NOW: i64 = 1_774_016_531_804_012;
 
-pub(in super::super) fn desk() -> (TempDir, Approvals) {
+pub(in super::super) fn desk() -> (TempDir, ApprovalStore) {
     let folder = tempfile::tempdir().unwrap();
     let approvals = again(&folder);
     (folder, approvals)
 }
 
-fn again(folder: &TempDir) -> Approvals {
-    Approvals::open(&folder.path().join("approvals"), &ProjectKey::new(KEY)).unwrap()
+fn again(folder: &TempDir) -> ApprovalStore {
+    ApprovalStore::open(&folder.path().join("approvals"), &ProjectKey::new(KEY)).unwrap()
 }
 
-pub(in super::super) fn asked(approvals: &Approvals) -> Request {
-    let request = Request {
+pub(in super::super) fn asked(approvals: &ApprovalStore) -> ApprovalRecord {
+    let request = ApprovalRecord {
         id: new_id().unwrap(),
         created_us: NOW,
         expires_us: NOW + 60_000_000,
@@ -33,21 +33,21 @@ pub(in super::super) fn asked(approvals: &Approvals) -> Request {
         tool: "rm".to_owned(),
         call_hash: "abc".to_owned(),
         principal: "agent".to_owned(),
-        ..Request::default()
+        ..ApprovalRecord::default()
     };
-    approvals.ask(&request).unwrap();
+    approvals.publish_request(&request).unwrap();
     request
 }
 
 /// Makes a request this many seconds old by the clock of the file system.
-pub(in super::super) fn set_age(approvals: &Approvals, request: &Request, secs: u64) {
+pub(in super::super) fn set_age(approvals: &ApprovalStore, request: &ApprovalRecord, secs: u64) {
     let folder = approvals.existing_call(request).unwrap().unwrap();
-    let entry = fs::File::options().write(true).open(folder.at(&request.id)).unwrap();
+    let entry = fs::File::options().write(true).open(folder.path_of(&request.id)).unwrap();
     entry.set_modified(SystemTime::now() - Duration::from_secs(secs)).unwrap();
 }
 
-fn by(ruling: Ruling, by: &str) -> Decided {
-    Decided { ruling, by: by.to_owned(), at_us: NOW + 1, reason: None }
+fn by(ruling: ApprovalOutcome, by: &str) -> ApprovalDecision {
+    ApprovalDecision { ruling, by: by.to_owned(), at_us: NOW + 1, reason: None }
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn the_first_decision_wins_and_the_second_is_told_of_it() {
     let (_folder, approvals) = desk();
     let id = asked(&approvals).id;
     assert_eq!(approvals.decision(&id).unwrap(), None);
-    approvals.decide(&id, &by(Ruling::Denied, "alice")).unwrap();
-    let error = approvals.decide(&id, &by(Ruling::Approved, "bob")).unwrap_err();
+    approvals.decide(&id, &by(ApprovalOutcome::Denied, "alice")).unwrap();
+    let error = approvals.decide(&id, &by(ApprovalOutcome::Approved, "bob")).unwrap_err();
     assert_eq!(error.to_string(), format!("`{id}` was already denied by alice"));
-    assert_eq!(approvals.decision(&id).unwrap(), Some(by(Ruling::Denied, "alice")));
+    assert_eq!(approvals.decision(&id).unwrap(), Some(by(ApprovalOutcome::Denied, "alice")));
     assert!(matches!(
         approvals.withdraw(&id, "shim", NOW),
         Err(ApprovalError::AlreadyDecided { .. })
@@ -74,8 +74,8 @@ fn of_many_who_decide_at_once_exactly_one_has_decided() {
         let one = |name: &'static str| {
             let (id, path) = (id.clone(), path.clone());
             std::thread::spawn(move || {
-                let approvals = Approvals::open(&path, &ProjectKey::new(KEY)).unwrap();
-                approvals.decide(&id, &by(Ruling::Approved, name)).is_ok()
+                let approvals = ApprovalStore::open(&path, &ProjectKey::new(KEY)).unwrap();
+                approvals.decide(&id, &by(ApprovalOutcome::Approved, name)).is_ok()
             })
         };
         let threads = ["a", "b", "c", "d"].map(one);
@@ -89,104 +89,112 @@ fn of_many_who_decide_at_once_exactly_one_has_decided() {
 fn what_is_too_late_unknown_or_no_name_is_refused() {
     let (_folder, approvals) = desk();
     let request = asked(&approvals);
-    let late = Decided { at_us: request.expires_us, ..by(Ruling::Approved, "alice") };
+    let late =
+        ApprovalDecision { at_us: request.expires_us, ..by(ApprovalOutcome::Approved, "alice") };
     assert!(matches!(approvals.decide(&request.id, &late), Err(ApprovalError::Expired { .. })));
     for id in ["ap_unknown", "../x", "a\0b", "", ".", &"x".repeat(300)] {
-        let decided = approvals.decide(id, &by(Ruling::Approved, "alice"));
+        let decided = approvals.decide(id, &by(ApprovalOutcome::Approved, "alice"));
         assert!(matches!(decided, Err(ApprovalError::Unknown { .. })), "{id:?}");
-        assert!(approvals.consume(id).is_err() || id == "ap_unknown");
-        let hostile = Request { id: id.to_owned(), ..request.clone() };
-        assert!(approvals.ask(&hostile).is_err() || id == "ap_unknown");
+        assert!(approvals.use_approval(id).is_err() || id == "ap_unknown");
+        let hostile = ApprovalRecord { id: id.to_owned(), ..request.clone() };
+        assert!(approvals.publish_request(&hostile).is_err() || id == "ap_unknown");
     }
-    let expired = Decided { at_us: request.expires_us, ..by(Ruling::Expired, "shim") };
+    let expired =
+        ApprovalDecision { at_us: request.expires_us, ..by(ApprovalOutcome::Expired, "shim") };
     approvals.decide(&request.id, &expired).unwrap();
-    assert!(matches!(approvals.ask(&request), Err(ApprovalError::Exists { .. })));
+    assert!(matches!(approvals.publish_request(&request), Err(ApprovalError::Exists { .. })));
 }
 
 #[test]
 fn only_those_who_are_named_decide_and_nobody_about_their_own() {
     let (_folder, approvals) = desk();
-    let named = Request {
+    let named = ApprovalRecord {
         id: new_id().unwrap(),
         approvers: vec!["alice".to_owned(), "agent".to_owned()],
         ..asked(&approvals)
     };
-    approvals.ask(&named).unwrap();
-    let error = approvals.decide(&named.id, &by(Ruling::Approved, "bob")).unwrap_err();
-    let words = format!("`bob` may not decide about `{}`, only alice, agent", named.id);
-    assert_eq!(error.to_string(), words);
-    let own = approvals.decide(&named.id, &by(Ruling::Approved, "agent")).unwrap_err();
+    approvals.publish_request(&named).unwrap();
+    let error = approvals.decide(&named.id, &by(ApprovalOutcome::Approved, "bob")).unwrap_err();
+    let message = format!("`bob` may not decide about `{}`, only alice, agent", named.id);
+    assert_eq!(error.to_string(), message);
+    let own = approvals.decide(&named.id, &by(ApprovalOutcome::Approved, "agent")).unwrap_err();
     let words = "was requested by `agent`, who may not approve their own call; alice may";
     assert_eq!(own.to_string(), format!("`{}` {words}", named.id));
-    approvals.decide(&named.id, &by(Ruling::Approved, "alice")).unwrap();
+    approvals.decide(&named.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
 }
 
 #[test]
 fn whoever_is_the_only_approver_of_their_own_call_is_told_the_way_out() {
     let (_folder, approvals) = desk();
-    let own =
-        Request { id: new_id().unwrap(), approvers: vec!["agent".to_owned()], ..asked(&approvals) };
-    approvals.ask(&own).unwrap();
-    let error = approvals.decide(&own.id, &by(Ruling::Approved, "agent")).unwrap_err();
-    let words = error.to_string();
-    assert!(words.contains("no other approver") && words.contains("principal: { name:"), "{words}");
+    let own = ApprovalRecord {
+        id: new_id().unwrap(),
+        approvers: vec!["agent".to_owned()],
+        ..asked(&approvals)
+    };
+    approvals.publish_request(&own).unwrap();
+    let error = approvals.decide(&own.id, &by(ApprovalOutcome::Approved, "agent")).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("no other approver") && message.contains("principal: { name:"),
+        "{message}"
+    );
 }
 
 #[test]
 fn an_approval_that_nobody_waited_for_lets_the_same_call_through_once() {
     let (_folder, approvals) = desk();
     let request = asked(&approvals);
-    assert_eq!(approvals.pending_for(&request, NOW).unwrap().unwrap().id, request.id);
-    assert!(approvals.approved_before(&request, NOW).unwrap().is_none());
-    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    assert_eq!(approvals.find_pending(&request, NOW).unwrap().unwrap().id, request.id);
+    assert!(approvals.find_earlier_approval(&request, NOW).unwrap().is_none());
+    approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     for other in [
-        Request { call_hash: "abd".to_owned(), ..request.clone() },
-        Request { server_id: "other".to_owned(), ..request.clone() },
-        Request { principal: "other".to_owned(), ..request.clone() },
-        Request { folder: "/other".to_owned(), ..request.clone() },
-        Request { policy: "/other/tapegate.yaml".to_owned(), ..request.clone() },
+        ApprovalRecord { call_hash: "abd".to_owned(), ..request.clone() },
+        ApprovalRecord { server_id: "other".to_owned(), ..request.clone() },
+        ApprovalRecord { principal: "other".to_owned(), ..request.clone() },
+        ApprovalRecord { folder: "/other".to_owned(), ..request.clone() },
+        ApprovalRecord { policy: "/other/tapegate.yaml".to_owned(), ..request.clone() },
     ] {
-        assert!(approvals.approved_before(&other, NOW).unwrap().is_none());
+        assert!(approvals.find_earlier_approval(&other, NOW).unwrap().is_none());
     }
-    assert!(approvals.approved_before(&request, request.expires_us).unwrap().is_none());
-    let (id, decided) = approvals.approved_before(&request, NOW + 5).unwrap().unwrap();
+    assert!(approvals.find_earlier_approval(&request, request.expires_us).unwrap().is_none());
+    let (id, decided) = approvals.find_earlier_approval(&request, NOW + 5).unwrap().unwrap();
     assert_eq!((id, decided.by.as_str()), (request.id.clone(), "alice"));
-    assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
-    assert!(!approvals.consume(&request.id).unwrap());
-    assert!(approvals.pending_for(&request, NOW).unwrap().is_none());
+    assert!(approvals.find_earlier_approval(&request, NOW + 5).unwrap().is_none());
+    assert!(!approvals.use_approval(&request.id).unwrap());
+    assert!(approvals.find_pending(&request, NOW).unwrap().is_none());
 }
 
 #[test]
 fn a_call_that_was_denied_or_let_through_is_not_let_through_again() {
     let (_folder, approvals) = desk();
     let (denied, used) = (asked(&approvals), asked(&approvals));
-    approvals.decide(&denied.id, &by(Ruling::Denied, "alice")).unwrap();
-    approvals.decide(&used.id, &by(Ruling::Approved, "alice")).unwrap();
-    assert!(approvals.consume(&used.id).unwrap());
-    assert!(approvals.approved_before(&used, NOW + 5).unwrap().is_none());
-    assert!(approvals.all().unwrap().iter().any(|entry| entry.used));
+    approvals.decide(&denied.id, &by(ApprovalOutcome::Denied, "alice")).unwrap();
+    approvals.decide(&used.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
+    assert!(approvals.use_approval(&used.id).unwrap());
+    assert!(approvals.find_earlier_approval(&used, NOW + 5).unwrap().is_none());
+    assert!(approvals.entries().unwrap().iter().any(|entry| entry.used));
 }
 
 #[test]
 fn requests_are_listed_oldest_first_and_spoiled_files_are_named() {
     let (_folder, approvals) = desk();
     let (one, two) = (asked(&approvals), asked(&approvals));
-    let old = Request { id: new_id().unwrap(), created_us: NOW - 9, ..one.clone() };
-    approvals.ask(&old).unwrap();
+    let old = ApprovalRecord { id: new_id().unwrap(), created_us: NOW - 9, ..one.clone() };
+    approvals.publish_request(&old).unwrap();
     fs::write(approvals.path().join("ap_spoiled.request.json"), "{\"id\":").unwrap();
     let text = fs::read(approvals.path().join(format!("{}.request.json", one.id))).unwrap();
     fs::write(approvals.path().join("ap_copied.request.json"), text).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", approvals.path().join("ap_link.request.json"))
         .unwrap();
     fs::write(approvals.path().join("notes.txt"), "").unwrap();
-    approvals.decide(&two.id, &by(Ruling::Denied, "alice")).unwrap();
-    let listing = approvals.all().unwrap();
+    approvals.decide(&two.id, &by(ApprovalOutcome::Denied, "alice")).unwrap();
+    let listing = approvals.entries().unwrap();
     let mut refused: Vec<String> =
         approvals.take_refused().into_iter().map(|file| file.name).collect();
     refused.sort();
     let names = ["ap_copied", "ap_link", "ap_spoiled"].map(|id| format!("{id}.request.json"));
     assert_eq!((listing.len(), &refused[..]), (3, &names[..]));
-    assert!(approvals.all().is_ok() && approvals.take_refused().is_empty(), "told once");
+    assert!(approvals.entries().is_ok() && approvals.take_refused().is_empty(), "told once");
     assert_eq!(listing[0].request, old);
     let pending: Vec<String> =
         approvals.pending(NOW).unwrap().into_iter().map(|request| request.id).collect();
@@ -203,35 +211,35 @@ fn requests_are_listed_oldest_first_and_spoiled_files_are_named() {
 fn what_expired_long_ago_is_cleaned_away_with_what_belongs_to_it() {
     let (_folder, approvals) = desk();
     let (old, decided) = (asked(&approvals), asked(&approvals));
-    approvals.decide(&decided.id, &by(Ruling::Approved, "alice")).unwrap();
-    approvals.consume(&decided.id).unwrap();
+    approvals.decide(&decided.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
+    approvals.use_approval(&decided.id).unwrap();
     // The age of a file comes from the file system, so the test's clock is far in the future.
     let later = 10_000_000_000_000_000;
-    let fresh = Request { id: new_id().unwrap(), expires_us: later, ..old.clone() };
-    approvals.ask(&fresh).unwrap();
+    let fresh = ApprovalRecord { id: new_id().unwrap(), expires_us: later, ..old.clone() };
+    approvals.publish_request(&fresh).unwrap();
     fs::write(approvals.path().join("ap_orphan.decision.json"), "{}").unwrap();
     fs::write(approvals.path().join(".tmp-1-1-x"), "{}").unwrap();
     let day = Duration::from_secs(86_400);
-    assert_eq!(approvals.clean(NOW + 60_000_000, day).unwrap(), 0);
-    assert_eq!(approvals.clean(later, Duration::from_secs(30)).unwrap(), 2);
+    assert_eq!(approvals.remove_expired(NOW + 60_000_000, day).unwrap(), 0);
+    assert_eq!(approvals.remove_expired(later, Duration::from_secs(30)).unwrap(), 2);
     let left: Vec<String> = fs::read_dir(approvals.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name != "calls" && name != "clock")
         .collect();
     assert_eq!(left, [format!("{}.request.json", fresh.id)]);
-    assert_eq!(approvals.pending_for(&old, NOW).unwrap().unwrap().id, fresh.id);
+    assert_eq!(approvals.find_pending(&old, NOW).unwrap().unwrap().id, fresh.id);
     let calls = fs::read_dir(approvals.path().join("calls")).unwrap();
     let indexed: usize =
         calls.map(|call| fs::read_dir(call.unwrap().path()).unwrap().count()).sum();
     assert_eq!(indexed, 1);
     let now_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let now_us = now_us.as_micros() as i64;
-    assert_eq!(approvals.clean_hourly(now_us, Duration::ZERO).unwrap(), 0);
+    assert_eq!(approvals.remove_expired_hourly(now_us, Duration::ZERO).unwrap(), 0);
     fs::write(approvals.path().join("refused-x"), "{}").unwrap();
-    approvals.clean_hourly(now_us + 5_000_000, Duration::ZERO).unwrap();
+    approvals.remove_expired_hourly(now_us + 5_000_000, Duration::ZERO).unwrap();
     assert!(approvals.path().join("refused-x").exists(), "not again within the hour");
-    approvals.clean_hourly(now_us + 3_700_000_000, Duration::ZERO).unwrap();
+    approvals.remove_expired_hourly(now_us + 3_700_000_000, Duration::ZERO).unwrap();
     assert!(!approvals.path().join("refused-x").exists());
 }
 
@@ -239,7 +247,7 @@ fn what_expired_long_ago_is_cleaned_away_with_what_belongs_to_it() {
 fn the_folder_and_what_lies_in_it_is_private() {
     let (folder, approvals) = desk();
     let id = asked(&approvals).id;
-    approvals.decide(&id, &by(Ruling::Approved, "a")).unwrap();
+    approvals.decide(&id, &by(ApprovalOutcome::Approved, "a")).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(approvals.path()), 0o700);
     for entry in fs::read_dir(approvals.path()).unwrap() {
@@ -266,17 +274,17 @@ fn a_watcher_tells_of_what_is_asked_and_decided() {
     assert!(ready(Duration::from_secs(30)));
     watcher.drain();
     assert!(!ready(Duration::ZERO));
-    approvals.decide(&id, &by(Ruling::Approved, "a")).unwrap();
+    approvals.decide(&id, &by(ApprovalOutcome::Approved, "a")).unwrap();
     watcher.wait(Duration::from_secs(30)).unwrap();
     assert!(!ready(Duration::ZERO));
-    let blind = Watcher::of_names(Path::new("/nowhere"));
+    let blind = FolderWatcher::for_names(Path::new("/nowhere"));
     assert!(blind.handle().is_none() && blind.pause().is_some());
     blind.wait(Duration::ZERO).unwrap();
 }
 
 /// Checks that a file about `request` is set aside for this reason and reported once.
 #[track_caller]
-fn refuses(approvals: &Approvals, request: &Request, reason: &str) {
+fn refuses(approvals: &ApprovalStore, request: &ApprovalRecord, reason: &str) {
     let result = approvals.decision(&request.id);
     assert!(
         matches!(result, Ok(None) | Err(ApprovalError::Unknown { .. })),
@@ -293,7 +301,8 @@ fn refuses(approvals: &Approvals, request: &Request, reason: &str) {
 #[test]
 fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_reported_once() {
     let (folder, approvals) = desk();
-    let decision = |request: &Request| approvals.path().join(format!("{}{DECISION}", request.id));
+    let decision =
+        |request: &ApprovalRecord| approvals.path().join(format!("{}{DECISION}", request.id));
     // Written by hand, in an earlier format.
     let request = asked(&approvals);
     fs::write(decision(&request), r#"{"ruling":"approved","by":"alice","at_us":1}"#).unwrap();
@@ -308,19 +317,19 @@ fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_re
     refuses(&approvals, &request, "authentication code is wrong");
     // Sealed with the key of another project.
     let stranger =
-        Approvals::open(&folder.path().join("other"), &ProjectKey::new([8; 32])).unwrap();
-    stranger.ask(&request).unwrap();
-    stranger.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+        ApprovalStore::open(&folder.path().join("other"), &ProjectKey::new([8; 32])).unwrap();
+    stranger.publish_request(&request).unwrap();
+    stranger.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     fs::copy(stranger.path().join(format!("{}{DECISION}", request.id)), decision(&request))
         .unwrap();
     refuses(&approvals, &request, "authentication code is wrong");
     // Copied from another request, and copied with its text changed.
     let other = asked(&approvals);
-    approvals.decide(&other.id, &by(Ruling::Approved, "alice")).unwrap();
+    approvals.decide(&other.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     fs::copy(decision(&other), decision(&request)).unwrap();
     refuses(&approvals, &request, "authentication code is wrong");
     let denied = asked(&approvals);
-    approvals.decide(&denied.id, &by(Ruling::Denied, "alice")).unwrap();
+    approvals.decide(&denied.id, &by(ApprovalOutcome::Denied, "alice")).unwrap();
     let text = fs::read_to_string(decision(&denied)).unwrap();
     fs::write(decision(&denied), text.replace("denied", "approved")).unwrap();
     refuses(&approvals, &denied, "authentication code is wrong");
@@ -333,36 +342,39 @@ fn a_decision_that_was_forged_edited_copied_or_mistyped_does_not_count_and_is_re
     fs::create_dir(decision(&request)).unwrap();
     refuses(&approvals, &request, "not a regular file");
     // A genuine decision still counts.
-    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     assert!(approvals.decision(&request.id).unwrap().is_some());
 }
 
 #[test]
 fn an_authentic_decision_of_somebody_who_may_not_or_for_another_call_does_not_count() {
     let (_folder, approvals) = desk();
-    let named = Request {
+    let named = ApprovalRecord {
         id: new_id().unwrap(),
         approvers: vec!["alice".to_owned(), "agent".to_owned()],
         ..asked(&approvals)
     };
-    approvals.ask(&named).unwrap();
-    let write = |request: &Request, decided: &Decided| {
+    approvals.publish_request(&named).unwrap();
+    let write = |request: &ApprovalRecord, decided: &ApprovalDecision| {
         let (decided, digest) = (decided.clone(), request.digest());
         let file = DecisionFile { decided, request: digest, used: false };
-        let unfinished = text::decided(&request.id, "n", &file);
+        let unfinished = text::decision_text(&request.id, "n", &file);
         let file = approvals.sealer.seal(DECISION_KIND, &request.id, unfinished);
         fs::write(approvals.path().join(format!("{}{DECISION}", request.id)), file).unwrap();
     };
-    write(&named, &by(Ruling::Approved, "bob"));
+    write(&named, &by(ApprovalOutcome::Approved, "bob"));
     refuses(&approvals, &named, "not on the list");
-    write(&named, &by(Ruling::Approved, "agent"));
+    write(&named, &by(ApprovalOutcome::Approved, "agent"));
     refuses(&approvals, &named, "is the caller");
-    let other = Request { call_hash: "other".to_owned(), ..named.clone() };
-    write(&other, &by(Ruling::Approved, "alice"));
+    let other = ApprovalRecord { call_hash: "other".to_owned(), ..named.clone() };
+    write(&other, &by(ApprovalOutcome::Approved, "alice"));
     refuses(&approvals, &named, "for another call");
     // The approver's clock may be off.
     for shift_us in [-3_600_000_000, 3_600_000_000] {
-        write(&named, &Decided { at_us: NOW + shift_us, ..by(Ruling::Approved, "alice") });
+        write(
+            &named,
+            &ApprovalDecision { at_us: NOW + shift_us, ..by(ApprovalOutcome::Approved, "alice") },
+        );
         assert!(approvals.decision(&named.id).unwrap().is_some(), "{shift_us}");
         assert_eq!(approvals.take_refused(), []);
     }
@@ -377,7 +389,7 @@ fn an_edited_request_is_not_shown_and_cannot_be_decided() {
     fs::write(&path, text.replace("\"rm\"", "\"ls\"")).unwrap();
     assert!(approvals.pending(NOW).unwrap().is_empty());
     assert!(approvals.take_refused()[0].reason.contains("authentication code is wrong"));
-    let decided = approvals.decide(&request.id, &by(Ruling::Approved, "alice"));
+    let decided = approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice"));
     assert!(matches!(decided, Err(ApprovalError::Unknown { .. })));
     // The waiting process still has the request as it asked for it.
     assert_eq!(approvals.decision_for(&request).unwrap(), None);
@@ -386,33 +398,36 @@ fn an_edited_request_is_not_shown_and_cannot_be_decided() {
 #[test]
 fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_its_callers() {
     let (_folder, approvals) = desk();
-    let first = Request { id: new_id().unwrap(), ..asked(&desk().1) };
-    assert!(matches!(approvals.ask_once(&first, None).unwrap(), Asked::New(_)));
-    assert_eq!(approvals.leave(&first.id, NOW + 7).unwrap(), 0);
+    let first = ApprovalRecord { id: new_id().unwrap(), ..asked(&desk().1) };
+    assert!(matches!(approvals.publish_request_once(&first, None).unwrap(), AskOutcome::New(_)));
+    assert_eq!(approvals.remove_waiter(&first.id, NOW + 7).unwrap(), 0);
     let later = NOW + 30_000_000;
-    let again = Request {
+    let again = ApprovalRecord {
         id: new_id().unwrap(),
         created_us: later,
         expires_us: later + 60_000_000,
         ..first.clone()
     };
-    let Asked::Joined(joined) = approvals.ask_once(&again, None).unwrap() else {
+    let AskOutcome::Joined(joined) = approvals.publish_request_once(&again, None).unwrap() else {
         panic!("not joined")
     };
     assert_eq!((&joined.id, joined.asked, joined.waiting), (&first.id, 2, 1));
     assert_eq!((joined.expires_us, joined.left_us), (again.expires_us, Some(NOW + 7)));
     assert_eq!(approvals.pending(NOW).unwrap(), [joined]);
     // A decision about the original request also counts for the joined one.
-    approvals.decide(&first.id, &by(Ruling::Approved, "alice")).unwrap();
+    approvals.decide(&first.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     assert!(approvals.decision_for(&first).unwrap().is_some());
     for other in [
-        Request { call_hash: "abd".to_owned(), ..again.clone() },
-        Request { approvers: vec!["carol".to_owned()], ..again.clone() },
-        Request { workflow: "other".to_owned(), ..again.clone() },
+        ApprovalRecord { call_hash: "abd".to_owned(), ..again.clone() },
+        ApprovalRecord { approvers: vec!["carol".to_owned()], ..again.clone() },
+        ApprovalRecord { workflow: "other".to_owned(), ..again.clone() },
         again,
     ] {
-        let other = Request { id: new_id().unwrap(), ..other };
-        assert!(matches!(approvals.ask_once(&other, None).unwrap(), Asked::New(_)));
+        let other = ApprovalRecord { id: new_id().unwrap(), ..other };
+        assert!(matches!(
+            approvals.publish_request_once(&other, None).unwrap(),
+            AskOutcome::New(_)
+        ));
     }
 }
 
@@ -420,34 +435,36 @@ fn repeats_of_a_call_are_one_request_that_lasts_as_long_as_the_last_and_counts_i
 fn a_late_approval_counts_only_if_its_approver_may_still_approve() {
     let (_folder, approvals) = desk();
     let request = asked(&approvals);
-    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
-    let stricter = Request { approvers: vec!["carol".to_owned()], ..request.clone() };
-    assert!(approvals.approved_before(&stricter, NOW).unwrap().is_none());
-    assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
+    approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
+    let stricter = ApprovalRecord { approvers: vec!["carol".to_owned()], ..request.clone() };
+    assert!(approvals.find_earlier_approval(&stricter, NOW).unwrap().is_none());
+    assert!(approvals.find_earlier_approval(&request, NOW).unwrap().is_some());
 }
 
 #[test]
 fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other_s_approval() {
     let (_folder, approvals) = desk();
-    let call = |connection: &str| Request {
+    let call = |connection: &str| ApprovalRecord {
         id: new_id().unwrap(),
         connection_id: connection.to_owned(),
         pid: std::process::id(),
         ..asked(&desk().1)
     };
-    let one = approvals.ask_once(&call("one"), None).unwrap().into_request();
-    let Asked::New(two) = approvals.ask_once(&call("two"), None).unwrap() else { panic!("joined") };
-    approvals.decide(&one.id, &by(Ruling::Approved, "alice")).unwrap();
-    assert!(approvals.approved_before(&two, NOW + 2).unwrap().is_none());
+    let one = approvals.publish_request_once(&call("one"), None).unwrap().into_request();
+    let AskOutcome::New(two) = approvals.publish_request_once(&call("two"), None).unwrap() else {
+        panic!("joined")
+    };
+    approvals.decide(&one.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
+    assert!(approvals.find_earlier_approval(&two, NOW + 2).unwrap().is_none());
     // The caller has given up: any caller that repeats the call may now use the approval.
-    approvals.leave(&one.id, NOW + 3).unwrap();
-    assert_eq!(approvals.approved_before(&two, NOW + 4).unwrap().unwrap().0, one.id);
+    approvals.remove_waiter(&one.id, NOW + 3).unwrap();
+    assert_eq!(approvals.find_earlier_approval(&two, NOW + 4).unwrap().unwrap().0, one.id);
     // The process is gone: another connection takes over its request.
-    let dead = Request { pid: i32::MAX as u32, ..call("dead") };
-    let dead = Request { call_hash: "other".to_owned(), ..dead };
-    approvals.ask_once(&dead, None).unwrap();
-    let new = Request { call_hash: "other".to_owned(), ..call("new") };
-    let Asked::Joined(joined) = approvals.ask_once(&new, None).unwrap() else {
+    let dead = ApprovalRecord { pid: i32::MAX as u32, ..call("dead") };
+    let dead = ApprovalRecord { call_hash: "other".to_owned(), ..dead };
+    approvals.publish_request_once(&dead, None).unwrap();
+    let new = ApprovalRecord { call_hash: "other".to_owned(), ..call("new") };
+    let AskOutcome::Joined(joined) = approvals.publish_request_once(&new, None).unwrap() else {
         panic!("not joined")
     };
     let names = (joined.id.as_str(), joined.connection_id.as_str());
@@ -458,12 +475,12 @@ fn conversations_that_both_wait_are_two_requests_and_one_does_not_take_the_other
 fn a_call_is_found_without_reading_the_requests_about_other_calls() {
     let (_folder, approvals) = desk();
     let request = asked(&approvals);
-    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
+    approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
     for number in 0..50 {
         fs::write(approvals.path().join(format!("ap_other{number}{REQUEST}")), "{").unwrap();
     }
-    assert!(approvals.approved_before(&request, NOW).unwrap().is_some());
-    assert!(approvals.pending_for(&request, NOW).unwrap().is_none());
+    assert!(approvals.find_earlier_approval(&request, NOW).unwrap().is_some());
+    assert!(approvals.find_pending(&request, NOW).unwrap().is_none());
     assert_eq!(approvals.take_refused(), [], "none of them was looked at");
 }
 
@@ -471,18 +488,18 @@ fn a_call_is_found_without_reading_the_requests_about_other_calls() {
 fn an_approval_whose_mark_was_removed_stays_used_up() {
     let (_folder, approvals) = desk();
     let request = asked(&approvals);
-    approvals.decide(&request.id, &by(Ruling::Approved, "alice")).unwrap();
-    assert!(approvals.consume(&request.id).unwrap());
+    approvals.decide(&request.id, &by(ApprovalOutcome::Approved, "alice")).unwrap();
+    assert!(approvals.use_approval(&request.id).unwrap());
     let unmark = || fs::remove_file(approvals.path().join(format!("{}.used", request.id))).unwrap();
     unmark();
     assert!(approvals.entry(&request.id).unwrap().used);
-    assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
-    assert!(!approvals.consume(&request.id).unwrap());
+    assert!(approvals.find_earlier_approval(&request, NOW + 5).unwrap().is_none());
+    assert!(!approvals.use_approval(&request.id).unwrap());
     // An edited decision does not count again either; the attempt to use it left a mark.
     unmark();
     let path = approvals.path().join(format!("{}.decision.json", request.id));
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("\"used\"", "\"once\"")).unwrap();
-    assert!(approvals.approved_before(&request, NOW + 5).unwrap().is_none());
+    assert!(approvals.find_earlier_approval(&request, NOW + 5).unwrap().is_none());
     assert_eq!(approvals.take_refused().len(), 1);
 }

@@ -4,12 +4,12 @@ use http::{Method, Request, Response};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::side::Side;
 
-use super::super::intake::linger;
-use super::super::request_check::{Rejection, RequestHead, Route, check_head};
+use super::super::request_body::drain_in_background;
+use super::super::request_check::{RequestHead, RequestRejection, RequestRoute, check_head};
 use super::super::{ReplyBody, headers};
-use super::Bridge;
+use super::InboundBridge;
 
-impl Bridge {
+impl InboundBridge {
     /// Returns the request if it may be answered, or the reply that refuses it. A gate in observe
     /// mode records what it would have refused.
     pub(super) fn check(
@@ -17,14 +17,14 @@ impl Bridge {
         request: Request<Incoming>,
     ) -> Result<Request<Incoming>, Box<Response<ReplyBody>>> {
         let rejection = match check(&request) {
-            Err(rejection) if self.station.is_governed() => rejection,
+            Err(rejection) if self.shared_session.is_governed() => rejection,
             _ => return Ok(request),
         };
-        let lane = self.station.open_exchange();
-        match self.station.rejects(lane, Side::Client, b"", &rejection.reason) {
+        let lane = self.shared_session.open_exchange();
+        match self.shared_session.check_ambiguous(lane, Side::Client, b"", &rejection.reason) {
             Ok(true) => {
-                linger(request.into_body());
-                Err(Box::new(headers::last(headers::rejected(&rejection, b"null"))))
+                drain_in_background(request.into_body());
+                Err(Box::new(headers::last(headers::rejection_reply(&rejection, b"null"))))
             }
             Ok(false) => Ok(request),
             Err(stopped) => Err(Box::new(headers::refusal(503, &stopped.to_string()))),
@@ -32,14 +32,14 @@ impl Bridge {
     }
 }
 
-fn check(request: &Request<Incoming>) -> Result<(), Rejection> {
+fn check(request: &Request<Incoming>) -> Result<(), RequestRejection> {
     let (method, target, headers) = (request.method(), request.uri(), request.headers());
     let has_body = !request.body().is_end_stream();
     let route = match target.path().trim_end_matches('/') {
-        "" | "/mcp" | "/message" | "/sse" | "/messages" => Route::Endpoint,
+        "" | "/mcp" | "/message" | "/sse" | "/messages" => RequestRoute::Endpoint,
         // Clients probe for metadata that a bridge does not have; that is not worth recording.
         _ if !has_body && *method != Method::POST => return Ok(()),
-        _ => Route::Unknown,
+        _ => RequestRoute::Unknown,
     };
     check_head(&RequestHead { method, target, headers, route, has_body })
 }

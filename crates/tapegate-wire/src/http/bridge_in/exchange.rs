@@ -5,17 +5,17 @@ use std::rc::Rc;
 
 use tapegate_core::frame::Envelope;
 use tapegate_core::pending::IdKey;
-use tapegate_core::relay::Permitted;
+use tapegate_core::relay::PermittedMessage;
 use tapegate_core::side::Lane;
 use tokio::sync::Notify;
 
-use super::super::listen::Cord;
-use super::super::terms::Terms;
-use super::raw::RawAnswer;
-use super::stream::Stream;
+use super::super::listener::ConnectionHandle;
+use super::super::request_headers::RequestHeaders;
+use super::raw_output::RawAnswer;
+use super::stream::ClientStream;
 
 /// One POST with requests, from its arrival until all of them are answered.
-pub(super) struct Exchange {
+pub(super) struct PostExchange {
     /// Its sequence number within the server connection.
     pub(super) number: u64,
     /// The lane it is recorded in.
@@ -43,24 +43,24 @@ pub(super) struct Exchange {
     pub(super) tokens: RefCell<Vec<IdKey>>,
     batch: bool,
     unanswered: Cell<usize>,
-    answers: RefCell<Vec<Permitted<'static>>>,
-    stream: RefCell<Option<Rc<Stream>>>,
+    answers: RefCell<Vec<PermittedMessage<'static>>>,
+    stream: RefCell<Option<Rc<ClientStream>>>,
     /// The body sent in pieces, if it is answered that way.
-    body: RefCell<Option<Rc<Stream>>>,
+    body: RefCell<Option<Rc<ClientStream>>>,
     /// The answer that is being sent in pieces.
     pub(super) raw: RefCell<Option<RawAnswer>>,
     /// The handle of its connection, if its client shares the server.
-    pub(super) cord: RefCell<Option<Rc<Cord>>>,
-    news: Notify,
+    pub(super) client_connection: RefCell<Option<Rc<ConnectionHandle>>>,
+    notify: Notify,
 }
 
-impl Exchange {
+impl PostExchange {
     /// An exchange of `requests` requests, from one message or a batch.
     pub(super) fn new(
         number: u64,
         lane: Lane,
-        terms: &Terms,
-        said: Option<&Envelope<'_>>,
+        terms: &RequestHeaders,
+        envelope: Option<&Envelope<'_>>,
         requests: usize,
     ) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Exchange {
             accepts_json: terms.json,
             accepts_events: terms.events,
             knows_streams: terms.streams,
-            knows_priming: terms.knows_priming(said),
+            knows_priming: terms.supports_priming(envelope),
             listens: Cell::new(false),
             lists: Cell::new(false),
             gone: Cell::new(false),
@@ -78,14 +78,14 @@ impl Exchange {
             failed: Cell::new(false),
             ids: RefCell::default(),
             tokens: RefCell::default(),
-            batch: said.is_none(),
+            batch: envelope.is_none(),
             unanswered: Cell::new(requests),
             answers: RefCell::default(),
             stream: RefCell::default(),
             body: RefCell::default(),
             raw: RefCell::default(),
-            cord: RefCell::default(),
-            news: Notify::new(),
+            client_connection: RefCell::default(),
+            notify: Notify::new(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Exchange {
     }
 
     /// Whether messages other than answers can be sent here.
-    pub(super) fn can_be_told(&self) -> bool {
+    pub(super) fn accepts_notifications(&self) -> bool {
         let has_body = self.body.borrow().is_some();
         self.accepts_events && !has_body && !self.gone.get() && !self.is_answered()
     }
@@ -105,12 +105,15 @@ impl Exchange {
     }
 
     /// The stream, if one was opened.
-    pub(super) fn stream(&self) -> Option<Rc<Stream>> {
+    pub(super) fn stream(&self) -> Option<Rc<ClientStream>> {
         self.stream.borrow().clone()
     }
 
     /// The stream of this exchange, opened with `open` if necessary.
-    pub(super) fn stream_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Rc<Stream> {
+    pub(super) fn stream_or_open(
+        &self,
+        open: impl FnOnce() -> Rc<ClientStream>,
+    ) -> Rc<ClientStream> {
         let stream = Rc::clone(self.stream.borrow_mut().get_or_insert_with(|| {
             let stream = open();
             // Answers that have arrived, or wait for the rest of their batch, go first.
@@ -120,18 +123,21 @@ impl Exchange {
             }
             stream
         }));
-        self.news.notify_one();
+        self.notify.notify_one();
         stream
     }
 
     /// The body sent in pieces, if it is answered that way.
-    pub(super) fn body(&self) -> Option<Rc<Stream>> {
+    pub(super) fn body(&self) -> Option<Rc<ClientStream>> {
         self.body.borrow().clone()
     }
 
     /// Where pieces of its answer go: its stream, or a separate body. `None` if the pieces must be
     /// joined first because other answers share the body.
-    pub(super) fn pieces_or(&self, open: impl FnOnce() -> Rc<Stream>) -> Option<Rc<Stream>> {
+    pub(super) fn raw_stream_or_open(
+        &self,
+        open: impl FnOnce() -> Rc<ClientStream>,
+    ) -> Option<Rc<ClientStream>> {
         if let Some(stream) = self.stream().or_else(|| self.body()) {
             return Some(stream);
         }
@@ -140,39 +146,39 @@ impl Exchange {
         }
         let body = open();
         *self.body.borrow_mut() = Some(Rc::clone(&body));
-        self.news.notify_one();
+        self.notify.notify_one();
         Some(body)
     }
 
     /// Notes that the last piece of an answer has been sent.
-    pub(super) fn answered_in_pieces(&self) {
+    pub(super) fn finish_raw_answer(&self) {
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
         if self.is_answered()
             && let Some(stream) = self.stream().or_else(|| self.body())
         {
             stream.finish();
         }
-        self.news.notify_one();
+        self.notify.notify_one();
     }
 
     /// Sends an event id to resume from, if the client understands it.
-    pub(super) fn prime(&self, stream: &Stream) {
+    pub(super) fn send_priming_event(&self, stream: &ClientStream) {
         if self.knows_priming {
-            stream.prime();
+            stream.push_priming_event();
         }
     }
 
     /// Whether its client reconnects for the rest of a stream that ends early.
     pub(super) fn can_resume(&self) -> bool {
-        self.knows_priming && self.knows_streams && self.can_be_told()
+        self.knows_priming && self.knows_streams && self.accepts_notifications()
     }
 
     /// Takes the answer to one of its requests; returns it if it cannot be delivered.
     pub(super) fn answer(
         &self,
-        message: Permitted<'static>,
+        message: PermittedMessage<'static>,
         error: bool,
-    ) -> Result<(), Permitted<'static>> {
+    ) -> Result<(), PermittedMessage<'static>> {
         self.failed.set(self.failed.get() || error);
         self.unanswered.set(self.unanswered.get().saturating_sub(1));
         match &*self.stream.borrow() {
@@ -185,48 +191,48 @@ impl Exchange {
             None if self.gone.get() => return Err(message),
             None if self.body.borrow().is_some() => {
                 // A body already begun cannot be replaced, so it is broken off.
-                self.body.borrow().iter().for_each(|body| body.break_off());
+                self.body.borrow().iter().for_each(|body| body.disconnect());
                 return Err(message);
             }
             None => self.answers.borrow_mut().push(message),
         }
-        self.news.notify_one();
+        self.notify.notify_one();
         Ok(())
     }
 
     /// Takes the answers to all of its requests, single or batched.
-    pub(super) fn answer_all(&self, message: &Permitted<'_>) {
+    pub(super) fn answer_all(&self, message: &PermittedMessage<'_>) {
         for (_, one) in message.elements() {
-            self.answer(one.on_one_line().into_owned(), true).ok();
+            self.answer(one.into_one_line().into_owned(), true).ok();
         }
     }
 
     /// Drops the exchange: its client wants no more answers.
-    pub(super) fn give_up(&self) {
+    pub(super) fn abandon(&self) {
         self.cancelled.set(true);
         self.unanswered.set(0);
         self.stream.borrow().iter().for_each(|stream| stream.finish());
-        self.news.notify_one();
+        self.notify.notify_one();
     }
 
     /// Waits until the POST can be answered: with a stream, a body in pieces, or all answers.
     pub(super) async fn ready(&self) {
         let has_begun = || self.stream.borrow().is_some() || self.body.borrow().is_some();
         while !has_begun() && !self.is_answered() {
-            self.news.notified().await;
+            self.notify.notified().await;
         }
     }
 
     /// Whether no answer has arrived.
-    pub(super) fn has_nothing(&self) -> bool {
+    pub(super) fn is_unanswered(&self) -> bool {
         self.answers.borrow().is_empty()
     }
 
     /// All answers as one message.
-    pub(super) fn whole(&self) -> Option<Permitted<'static>> {
+    pub(super) fn take_all_answers(&self) -> Option<PermittedMessage<'static>> {
         let mut answers = self.answers.take();
         match self.batch {
-            true => Some(Permitted::batch(&answers)),
+            true => Some(PermittedMessage::batch(&answers)),
             false => (!answers.is_empty()).then(|| answers.swap_remove(0)),
         }
     }

@@ -2,23 +2,23 @@
 
 use std::collections::VecDeque;
 
-use super::super::Outbound;
+use super::super::OutboundBytes;
 
 /// How large the latest event may be and still be kept beyond the bound. Larger ones would occupy
 /// memory as long as the session lives, so they cannot be resent.
 const LAST_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The most recently sent events of a session.
-pub(super) struct History {
-    events: VecDeque<Sent>,
+pub(super) struct EventHistory {
+    events: VecDeque<SentEvent>,
     bytes: usize,
     bytes_max: usize,
 }
 
 /// An event that was sent.
-pub(super) struct Sent {
+pub(super) struct SentEvent {
     pub(super) id: EventId,
-    pub(super) event: Outbound,
+    pub(super) event: OutboundBytes,
 }
 
 /// An event's id: the stream's number and the event's own.
@@ -35,7 +35,7 @@ impl EventId {
     }
 }
 
-impl History {
+impl EventHistory {
     /// A history of at most `bytes_max` bytes; the latest event may exceed it, up to
     /// [`LAST_BYTES_MAX`].
     pub(super) fn new(bytes_max: usize) -> Self {
@@ -43,8 +43,8 @@ impl History {
     }
 
     /// Events of one stream after `id`.
-    pub(super) fn after(&self, id: EventId) -> VecDeque<Outbound> {
-        let later = |sent: &&Sent| sent.id.stream == id.stream && sent.id.number > id.number;
+    pub(super) fn events_after(&self, id: EventId) -> VecDeque<OutboundBytes> {
+        let later = |sent: &&SentEvent| sent.id.stream == id.stream && sent.id.number > id.number;
         self.events.iter().filter(later).map(|sent| sent.event.clone()).collect()
     }
 
@@ -54,7 +54,7 @@ impl History {
     }
 
     /// Remembers an event, and drops the oldest ones beyond the bound.
-    pub(super) fn keep(&mut self, sent: Sent) {
+    pub(super) fn push(&mut self, sent: SentEvent) {
         let last_bytes = sent.event.bytes().len();
         self.bytes += last_bytes;
         self.events.push_back(sent);

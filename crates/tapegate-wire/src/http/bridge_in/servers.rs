@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::lines::Lines;
+use tapegate_core::lines::LineSplitter;
 
-use super::board::Kind;
-use crate::child::{Child, Launch, Pipes, SpawnError};
-use crate::stage::{Sitting, Stage};
-use crate::stdio::{Cause, EXIT_NEWS, Outcome, Patience, server_ended};
+use super::server_connection::ConnectionKind;
+use crate::actor_host::{ActorHost, ActorSessionHandle};
+use crate::child::{ServerLaunch, ServerPipes, ServerProcess, SpawnError};
+use crate::stdio::{EXIT_NEWS, EndCause, SessionOutcome, ShutdownTimeouts, server_end_message};
 
 /// How many server processes may run at once.
 const PROCESSES_MAX: usize = 64;
@@ -20,33 +20,37 @@ const PROCESS_HISTORY_BYTES_MAX: usize = 4 * 1024 * 1024;
 const SEAT_HISTORY_BYTES_MAX: usize = 512 * 1024;
 
 /// Where the servers of a bridge come from.
-pub enum Servers {
+pub enum ServerProvider {
     /// Each is a process started like this. The callback is told of servers that end on their own.
-    Processes(Launch, Option<OnServerEnd>),
+    Processes(ServerLaunch, Option<OnServerEnd>),
     /// Each is a session of this actor host.
-    Stage(Rc<Stage>),
+    Stage(Rc<ActorHost>),
 }
 
 /// Called when a server has ended without being asked to.
-pub type OnServerEnd = Rc<dyn Fn(&Outcome)>;
+pub type OnServerEnd = Rc<dyn Fn(&SessionOutcome)>;
 
 /// A running server.
-pub(super) enum Server {
-    Process(Box<Child>, Option<OnServerEnd>),
-    Seat(Sitting),
+pub(super) enum BridgeServer {
+    Process(Box<ServerProcess>, Option<OnServerEnd>),
+    Seat(ActorSessionHandle),
 }
 
-impl Servers {
+impl ServerProvider {
     /// Starts a server for one client, or for all clients without a session.
-    pub(super) fn start(&self, kind: Kind) -> Result<(Server, Pipes), SpawnError> {
+    pub(super) fn start(
+        &self,
+        kind: ConnectionKind,
+    ) -> Result<(BridgeServer, ServerPipes), SpawnError> {
         Ok(match self {
             Self::Processes(launch, on_end) => {
-                let (child, pipes) = Child::launch(launch)?;
-                (Server::Process(Box::new(child), on_end.clone()), pipes)
+                let (child, pipes) = ServerProcess::launch(launch)?;
+                (BridgeServer::Process(Box::new(child), on_end.clone()), pipes)
             }
-            Self::Stage(stage) => {
-                let (sitting, pipes) = stage.seat(kind == Kind::Shared, kind != Kind::Old);
-                (Server::Seat(sitting), pipes)
+            Self::Stage(host) => {
+                let (session, pipes) =
+                    host.open_session(kind == ConnectionKind::Shared, kind != ConnectionKind::Old);
+                (BridgeServer::Seat(session), pipes)
             }
         })
     }
@@ -60,9 +64,9 @@ impl Servers {
     }
 
     /// The reason given to clients if the servers end on their own.
-    pub(super) fn farewell(&self) -> Option<&str> {
+    pub(super) fn end_reason(&self) -> Option<&str> {
         match self {
-            Self::Stage(stage) if stage.is_stopping() => Some(stage.farewell()),
+            Self::Stage(host) if host.is_stopping() => Some(host.end_reason()),
             Self::Stage(_) | Self::Processes(..) => None,
         }
     }
@@ -70,15 +74,15 @@ impl Servers {
     /// Waits until the servers end on their own.
     pub(super) async fn stopped(&self) {
         match self {
-            Self::Stage(stage) => stage.stopped().await,
+            Self::Stage(host) => host.stop_requested().await,
             Self::Processes(..) => std::future::pending().await,
         }
     }
 }
 
-impl Server {
+impl BridgeServer {
     /// Whether it is an actor session, whose lines may name the request they belong to.
-    pub(super) fn is_seat(&self) -> bool {
+    pub(super) fn is_in_process(&self) -> bool {
         matches!(self, Self::Seat(_))
     }
 
@@ -91,18 +95,18 @@ impl Server {
     }
 
     /// The splitter that cuts its output into lines.
-    pub(super) fn lines(&self, line_bytes_max: usize) -> Lines {
+    pub(super) fn lines(&self, line_bytes_max: usize) -> LineSplitter {
         match self {
-            Self::Process(..) => Lines::new(line_bytes_max),
+            Self::Process(..) => LineSplitter::new(line_bytes_max),
             // Its output is in memory already, and its size was checked when it was written.
-            Self::Seat(_) => Lines::sparing(usize::MAX),
+            Self::Seat(_) => LineSplitter::with_small_buffer(usize::MAX),
         }
     }
 
     /// Ensures that the server dies with us, before any of its output is passed on.
-    pub(super) fn guarded(&mut self) {
+    pub(super) fn wait_for_reaper(&mut self) {
         if let Self::Process(child, _) = self {
-            child.guarded();
+            child.wait_for_reaper();
         }
     }
 
@@ -116,31 +120,31 @@ impl Server {
     }
 
     /// The reason given for requests left unanswered because the output has ended.
-    pub(super) async fn farewell(&mut self) -> String {
+    pub(super) async fn end_reason(&mut self) -> String {
         match self {
             Self::Process(child, _) => {
                 // If the server exits right after closing its output, its status tells more.
                 drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-                server_ended(child.status())
+                server_end_message(child.status())
             }
-            Self::Seat(sitting) => sitting.farewell(),
+            Self::Seat(session) => session.end_reason(),
         }
     }
 
     /// Reports a server that ended without being asked to, with its unanswered requests.
-    pub(super) async fn tell_end(&self, unanswered: usize) {
+    pub(super) async fn report_end(&self, unanswered: usize) {
         let Self::Process(child, Some(on_end)) = self else { return };
-        let (cause, status) = (Cause::Server, child.status());
+        let (cause, status) = (EndCause::Server, child.status());
         let stderr_tail = child.stderr_tail().await;
-        on_end(&Outcome { cause, status, unanswered, stderr_tail });
+        on_end(&SessionOutcome { cause, status, unanswered, stderr_tail });
     }
 
     /// Ends the server, which has `grace` to exit by itself. Its input must be closed.
-    pub(super) async fn end(&mut self, grace: Duration, patience: Patience) {
+    pub(super) async fn shutdown(&mut self, grace: Duration, patience: ShutdownTimeouts) {
         match self {
             // An error means that the process cannot be waited for, and no more can be done.
-            Self::Process(child, _) => drop(child.end(grace, patience.after_term).await),
-            Self::Seat(sitting) => sitting.end(grace).await,
+            Self::Process(child, _) => drop(child.shutdown(grace, patience.after_term).await),
+            Self::Seat(session) => session.shutdown(grace).await,
         }
     }
 }

@@ -4,8 +4,8 @@
 //! asks for it again with the id of the last event it has seen, and gets the rest. For that, sent
 //! events are kept in a [`History`] of bounded size, shared by all streams of a session.
 
-mod outlet;
-mod raw;
+mod raw_stream;
+mod stream_reader;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,22 +13,22 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use tapegate_core::relay::Permitted;
+use tapegate_core::relay::PermittedMessage;
 use tokio::sync::Notify;
 
-use super::super::Outbound;
-use super::history::{EventId, History, Sent};
-pub(super) use outlet::KEEP_ALIVE;
-use raw::{Item, Line};
+use super::super::OutboundBytes;
+use super::history::{EventHistory, EventId, SentEvent};
+use raw_stream::{LineStatus, StreamItem};
+pub(super) use stream_reader::KEEP_ALIVE;
 
 /// How many bytes may be queued on one stream before its sender waits.
 const QUEUE_BYTES_MAX: usize = 1024 * 1024;
 
 /// An event stream towards a client.
-pub(super) struct Stream {
+pub(super) struct ClientStream {
     number: u64,
-    history: Rc<RefCell<History>>,
-    inner: RefCell<Inner>,
+    history: Rc<RefCell<EventHistory>>,
+    inner: RefCell<StreamState>,
     /// Notified when there is more room, or the connection is gone.
     changed: Notify,
     /// Whether events carry ids.
@@ -38,38 +38,38 @@ pub(super) struct Stream {
 }
 
 #[derive(Default)]
-struct Inner {
+struct StreamState {
     /// Items not sent yet.
-    queue: VecDeque<Item>,
+    queue: VecDeque<StreamItem>,
     /// Messages that wait for the end of a message sent in pieces.
-    behind: VecDeque<Permitted<'static>>,
+    behind: VecDeque<PermittedMessage<'static>>,
     /// The total size of both queues.
     queue_bytes: usize,
     /// The state of the message sent in pieces.
-    line: Line,
+    line: LineStatus,
     /// Events that go before the queue unchanged: initial events, and resent ones.
-    ahead: VecDeque<Outbound>,
+    ahead: VecDeque<OutboundBytes>,
     sent: u64,
     /// Whether no more messages will be added.
     finished: bool,
     /// A scheduled close of the connection before the end of the stream.
-    parting: Option<Parting>,
+    parting: Option<QueuedClose>,
     /// The number of the current connection; older ones have been replaced.
     connection: u64,
-    listening: Listening,
+    listening: ListenState,
     waker: Option<Waker>,
 }
 
 /// A connection close that takes its turn after the messages queued before it.
-struct Parting {
+struct QueuedClose {
     /// How many queued messages are sent first.
     after: usize,
     /// The last event, until it is sent.
-    words: Option<Outbound>,
+    words: Option<OutboundBytes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Listening {
+enum ListenState {
     /// A connection is about to be attached.
     #[default]
     Soon,
@@ -77,9 +77,9 @@ enum Listening {
     No,
 }
 
-impl Stream {
+impl ClientStream {
     /// A stream whose connection is about to be attached.
-    pub(super) fn new(number: u64, history: &Rc<RefCell<History>>) -> Rc<Self> {
+    pub(super) fn new(number: u64, history: &Rc<RefCell<EventHistory>>) -> Rc<Self> {
         Rc::new(Self {
             number,
             history: Rc::clone(history),
@@ -91,7 +91,7 @@ impl Stream {
     }
 
     /// A body sent in pieces, whose connection is about to be attached.
-    pub(super) fn plain(history: &Rc<RefCell<History>>) -> Rc<Self> {
+    pub(super) fn raw_body(history: &Rc<RefCell<EventHistory>>) -> Rc<Self> {
         Rc::new(Self {
             number: 0,
             history: Rc::clone(history),
@@ -103,9 +103,9 @@ impl Stream {
     }
 
     /// An event stream that may never get a connection.
-    pub(super) fn unattended(number: u64, history: &Rc<RefCell<History>>) -> Rc<Self> {
+    pub(super) fn without_reader(number: u64, history: &Rc<RefCell<EventHistory>>) -> Rc<Self> {
         let stream = Self::new(number, history);
-        stream.inner.borrow_mut().listening = Listening::No;
+        stream.inner.borrow_mut().listening = ListenState::No;
         stream
     }
 
@@ -119,13 +119,13 @@ impl Stream {
     }
 
     /// Whether a connection reads, or is about to.
-    pub(super) fn is_attended(&self) -> bool {
-        self.inner.borrow().listening != Listening::No
+    pub(super) fn has_reader(&self) -> bool {
+        self.inner.borrow().listening != ListenState::No
     }
 
     /// Whether a connection reads.
     pub(super) fn is_connected(&self) -> bool {
-        self.inner.borrow().listening == Listening::Yes
+        self.inner.borrow().listening == ListenState::Yes
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -133,43 +133,45 @@ impl Stream {
     }
 
     /// Adds a message. Callers that can wait check [`Stream::has_room`] first.
-    pub(super) fn push(&self, message: Permitted<'static>) {
+    pub(super) fn push(&self, message: PermittedMessage<'static>) {
         let inner = &mut *self.inner.borrow_mut();
         inner.queue_bytes += message.bytes().len();
         match inner.line {
-            Line::Open => inner.behind.push_back(message),
-            Line::Closed | Line::Lost => inner.queue.push_back(Item::Message(message)),
+            LineStatus::Open => inner.behind.push_back(message),
+            LineStatus::Closed | LineStatus::Lost => {
+                inner.queue.push_back(StreamItem::Message(message))
+            }
         }
-        if inner.listening == Listening::No && self.number > 0 {
+        if inner.listening == ListenState::No && self.number > 0 {
             // No connection reads now, but a client that resumes can ask for it.
-            self.file_away(inner);
+            self.move_to_history(inner);
         }
         wake(inner);
     }
 
     /// Adds an event of another kind before all messages.
-    pub(super) fn begin_with(&self, event: Outbound) {
+    pub(super) fn push_first_event(&self, event: OutboundBytes) {
         self.inner.borrow_mut().ahead.push_back(event);
     }
 
     /// Sends the client an event id to resume from before the first message.
-    pub(super) fn prime(&self) {
+    pub(super) fn push_priming_event(&self) {
         let inner = &mut *self.inner.borrow_mut();
         if !self.numbered.get() || inner.sent > 0 {
             return;
         }
         inner.sent += 1;
         let id = format!("{}-{}", self.number, inner.sent);
-        inner.ahead.push_back(Outbound::priming(&id));
+        inner.ahead.push_back(OutboundBytes::priming_event(&id));
     }
 
     /// Removes the oldest unsent message.
-    pub(super) fn take_oldest(&self) -> Option<Permitted<'static>> {
+    pub(super) fn take_oldest(&self) -> Option<PermittedMessage<'static>> {
         let inner = &mut *self.inner.borrow_mut();
         loop {
             let item = inner.queue.pop_front()?;
             inner.queue_bytes -= item.len();
-            if let Item::Message(message) = item {
+            if let StreamItem::Message(message) = item {
                 return Some(message);
             }
         }
@@ -184,46 +186,46 @@ impl Stream {
 
     /// Closes the connection once all queued messages are sent. The stream stays; later messages
     /// are for the client that resumes it, after `retry`.
-    pub(super) fn part(&self, retry: Duration) {
+    pub(super) fn close_for_resumption(&self, retry: Duration) {
         let inner = &mut *self.inner.borrow_mut();
-        if inner.listening != Listening::No && inner.parting.is_none() {
-            let words = Some(Outbound::retry(retry));
-            inner.parting = Some(Parting { after: inner.queue.len(), words });
+        if inner.listening != ListenState::No && inner.parting.is_none() {
+            let words = Some(OutboundBytes::retry(retry));
+            inner.parting = Some(QueuedClose { after: inner.queue.len(), words });
             wake(inner);
         }
     }
 
     /// All events at once, if the stream is finished and no connection reads yet.
-    pub(super) fn whole(&self) -> Option<Outbound> {
+    pub(super) fn take_if_complete(&self) -> Option<OutboundBytes> {
         let inner = &mut *self.inner.borrow_mut();
-        let soon = inner.listening == Listening::Soon;
-        if !soon || !inner.is_over() || inner.parting.is_some() {
+        let soon = inner.listening == ListenState::Soon;
+        if !soon || !inner.is_finished() || inner.parting.is_some() {
             return None;
         }
-        inner.listening = Listening::No;
+        inner.listening = ListenState::No;
         let mut events = vec![self.next(inner)?];
         while let Some(event) = self.next(inner) {
             events.push(event);
         }
-        Some(Outbound::joined(&events))
+        Some(OutboundBytes::concat(&events))
     }
 
     /// Drops the connection; the stream stays.
-    pub(super) fn break_off(&self) {
+    pub(super) fn disconnect(&self) {
         let inner = &mut *self.inner.borrow_mut();
         inner.connection += 1;
-        inner.listening = Listening::No;
+        inner.listening = ListenState::No;
         inner.parting = None;
-        inner.lose_pieces();
+        inner.drop_pieces();
         if self.number > 0 {
-            self.file_away(inner);
+            self.move_to_history(inner);
         }
         wake(inner);
     }
 
     /// Waits until there is room or no reader; false if nothing was read for `stall`.
-    pub(super) async fn room(&self, stall: Duration) -> bool {
-        while self.is_attended() && !self.has_room() {
+    pub(super) async fn wait_for_room(&self, stall: Duration) -> bool {
+        while self.has_reader() && !self.has_room() {
             if tokio::time::timeout(stall, self.changed.notified()).await.is_err() {
                 return false;
             }
@@ -232,9 +234,9 @@ impl Stream {
     }
 
     /// Waits until the queue is at most half full; false if that takes longer than `patience`.
-    pub(super) async fn caught_up(&self, patience: Duration) -> bool {
+    pub(super) async fn wait_for_reader(&self, patience: Duration) -> bool {
         let half = async {
-            while self.is_attended() && self.inner.borrow().queue_bytes > QUEUE_BYTES_MAX / 2 {
+            while self.has_reader() && self.inner.borrow().queue_bytes > QUEUE_BYTES_MAX / 2 {
                 self.changed.notified().await;
             }
         };
@@ -245,13 +247,13 @@ impl Stream {
     pub(super) fn rewind(&self, number: u64) {
         let inner = &mut *self.inner.borrow_mut();
         inner.parting = None;
-        inner.ahead = self.history.borrow().after(EventId { stream: self.number, number });
+        inner.ahead = self.history.borrow().events_after(EventId { stream: self.number, number });
     }
 
     /// Moves unsent messages to the history.
-    fn file_away(&self, inner: &mut Inner) {
+    fn move_to_history(&self, inner: &mut StreamState) {
         while let Some(item) = inner.queue.pop_front() {
-            if let Item::Message(message) = item {
+            if let StreamItem::Message(message) = item {
                 self.event(inner, &message);
             }
         }
@@ -260,18 +262,18 @@ impl Stream {
     }
 
     /// Turns a message into the next event and remembers it.
-    fn event(&self, inner: &mut Inner, message: &Permitted<'_>) -> Outbound {
+    fn event(&self, inner: &mut StreamState, message: &PermittedMessage<'_>) -> OutboundBytes {
         inner.sent += 1;
         let id = self.numbered.get().then(|| format!("{}-{}", self.number, inner.sent));
-        let event = Outbound::event(message, id.as_deref());
+        let event = OutboundBytes::event(message, id.as_deref());
         if self.numbered.get() {
             let id = EventId { stream: self.number, number: inner.sent };
-            self.history.borrow_mut().keep(Sent { id, event: event.clone() });
+            self.history.borrow_mut().push(SentEvent { id, event: event.clone() });
         }
         event
     }
 
-    fn next(&self, inner: &mut Inner) -> Option<Outbound> {
+    fn next(&self, inner: &mut StreamState) -> Option<OutboundBytes> {
         if let Some(event) = inner.ahead.pop_front() {
             return Some(event);
         }
@@ -285,13 +287,13 @@ impl Stream {
         inner.queue_bytes -= item.len();
         self.changed.notify_one();
         Some(match item {
-            Item::Message(message) => self.event(inner, &message),
-            Item::Piece(piece) => piece,
+            StreamItem::Message(message) => self.event(inner, &message),
+            StreamItem::Piece(piece) => piece,
         })
     }
 }
 
-fn wake(inner: &mut Inner) {
+fn wake(inner: &mut StreamState) {
     if let Some(waker) = inner.waker.take() {
         waker.wake();
     }

@@ -6,37 +6,37 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
-use tapegate_core::frame::{Body, Frame, Kind, same_id};
+use tapegate_core::frame::{Frame, FrameBody, MessageKind, same_id};
 use tapegate_core::relay::Event;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::body::{Collected, collect};
-use super::super::{Outbound, headers, redirect};
-use super::calls::{Call, Sort, Step};
-use super::events::{EventBody, Place};
-use super::problem::Problem;
-use super::{Bridge, Transport, mirror};
+use super::super::body::{CollectedBody, collect};
+use super::super::{OutboundBytes, headers, redirect};
+use super::event_reader::{EventBody, StreamPosition};
+use super::pending_calls::{BridgeCall, CallKind, CallStep};
+use super::problem::ExchangeProblem;
+use super::{OutboundBridge, UpstreamTransport, upstream_session};
 
 /// How many redirects are followed for one message.
 const REDIRECTS_MAX: usize = 3;
 
 /// Where the answer to a message is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Answer {
+enum AnswerRoute {
     /// In its reply, which has ended.
     Here,
     /// On another stream, later.
     Elsewhere,
 }
 
-impl Bridge {
+impl OutboundBridge {
     /// Sends a message to the server, and passes the reply on to the client.
-    pub(super) async fn carry(
+    pub(super) async fn run_exchange(
         self: Rc<Self>,
-        call: Rc<Call>,
-        message: Outbound,
-        place: Option<OwnedSemaphorePermit>,
+        call: Rc<BridgeCall>,
+        message: OutboundBytes,
+        queue_permit: Option<OwnedSemaphorePermit>,
     ) {
         // Only requests take a slot: a request may wait for a client's answer, which must not wait
         // for a slot in turn.
@@ -44,88 +44,99 @@ impl Bridge {
             true => self.flights.clone().acquire_owned().await.ok(),
             false => None,
         };
-        drop(place);
-        call.reach(Step::Sent);
+        drop(queue_permit);
+        call.advance_to(CallStep::Sent);
         let outcome = tokio::select! {
             outcome = self.post(&call, message) => outcome,
-            () = call.lapsed() => Ok(Answer::Here),
+            () = call.no_longer_wanted() => Ok(AnswerRoute::Here),
         };
         match outcome {
-            Ok(Answer::Elsewhere) => {
-                if call.sort != Sort::Initialize {
+            Ok(AnswerRoute::Elsewhere) => {
+                if call.kind != CallKind::Initialize {
                     call.release();
                 }
-                call.wait_elsewhere(slot);
+                call.wait_on_other_stream(slot);
                 // The stream may have been lost in the meantime.
-                if *self.transport.borrow() == Transport::Streamable && !self.is_listening() {
-                    self.give_up_elsewhere().await;
+                if *self.transport.borrow() == UpstreamTransport::Streamable && !self.is_listening()
+                {
+                    self.fail_calls_on_lost_stream().await;
                 }
             }
-            Ok(Answer::Here) => {
-                let problem = Problem::new("the MCP server's reply has no answer");
-                self.give_up(&call, &problem).await;
+            Ok(AnswerRoute::Here) => {
+                let problem = ExchangeProblem::new("the MCP server's reply has no answer");
+                self.fail_call(&call, &problem).await;
             }
-            Err(problem) => self.fail(&call, &problem).await,
+            Err(problem) => self.report_failure(&call, &problem).await,
         }
     }
 
     /// Posts a message and passes on the reply.
-    async fn post(self: &Rc<Self>, call: &Rc<Call>, message: Outbound) -> Result<Answer, Problem> {
+    async fn post(
+        self: &Rc<Self>,
+        call: &Rc<BridgeCall>,
+        message: OutboundBytes,
+    ) -> Result<AnswerRoute, ExchangeProblem> {
         let transport = self.transport.borrow().clone();
-        if let Transport::Older(endpoint) = transport {
-            self.heard();
-            return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
+        if let UpstreamTransport::Older(endpoint) = transport {
+            self.mark_server_seen();
+            return self
+                .post_legacy(call, message, endpoint)
+                .await
+                .map(|()| AnswerRoute::Elsewhere);
         }
-        let (reply, in_session) = self.post_following(&message).await?;
-        call.reach(Step::Accepted);
+        let (reply, in_session) = self.post_with_redirects(&message).await?;
+        call.advance_to(CallStep::Accepted);
         let (parts, body) = reply.into_parts();
         if parts.status.is_success() {
-            *self.transport.borrow_mut() = Transport::Streamable;
-            self.listen_again();
-            let passed = self.pass_reply(call, &parts, body).await;
+            *self.transport.borrow_mut() = UpstreamTransport::Streamable;
+            self.reopen_server_stream();
+            let passed = self.forward_reply(call, &parts, body).await;
             match &passed {
-                Ok(_) => self.heard(),
+                Ok(_) => self.mark_server_seen(),
                 // The reply may come from something else, such as a login page.
                 Err(problem) => self.note_failure(problem),
             }
             return passed;
         }
-        let bytes_max = self.station.message_bytes_max();
-        let problem = Problem::of_reply(&parts, body, in_session, bytes_max).await;
+        let bytes_max = self.shared_session.message_bytes_max();
+        let problem = ExchangeProblem::from_reply(&parts, body, in_session, bytes_max).await;
         match problem.message() {
-            Some(_) => self.heard(),
+            Some(_) => self.mark_server_seen(),
             None => self.note_failure(&problem),
         }
         // The server rejected the message unprocessed, so it may be sent once more, elsewhere.
-        if transport == Transport::Unknown
-            && problem.hints_at_older_transport()
+        if transport == UpstreamTransport::Unknown
+            && problem.suggests_legacy_transport()
             && let Some(endpoint) = self.find_older().await
         {
-            self.heard();
-            return self.post_older(call, message, endpoint).await.map(|()| Answer::Elsewhere);
+            self.mark_server_seen();
+            return self
+                .post_legacy(call, message, endpoint)
+                .await
+                .map(|()| AnswerRoute::Elsewhere);
         }
         Err(problem)
     }
 
     /// Posts a message, following redirects. The flag tells whether the message named a session.
-    async fn post_following(
+    async fn post_with_redirects(
         &self,
-        message: &Outbound,
-    ) -> Result<(Response<Incoming>, bool), Problem> {
+        message: &OutboundBytes,
+    ) -> Result<(Response<Incoming>, bool), ExchangeProblem> {
         let mut redirects = 0;
         loop {
-            let headers = mirror::headers(
+            let headers = upstream_session::headers(
                 &Frame::read(message.bytes()),
                 &self.session.borrow(),
                 &self.params.borrow(),
             );
-            let in_session = headers.contains_key(mirror::SESSION);
+            let in_session = headers.contains_key(upstream_session::SESSION);
             let path = self.path.borrow().clone();
             let sent =
                 self.upstream.send(Method::POST, path.clone(), headers, message.clone()).await;
             let reply = sent.map_err(|error| {
-                self.unheard(&error.to_string());
-                Problem::new(error)
+                self.report_unreachable(&error.to_string());
+                ExchangeProblem::new(error)
             })?;
             let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
             let target = reply.headers().get(LOCATION).and_then(|target| target.to_str().ok());
@@ -142,111 +153,122 @@ impl Bridge {
     }
 
     /// Passes on a reply with a success status.
-    async fn pass_reply(
+    async fn forward_reply(
         self: &Rc<Self>,
-        call: &Rc<Call>,
+        call: &Rc<BridgeCall>,
         parts: &Parts,
         mut body: Incoming,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<AnswerRoute, ExchangeProblem> {
         if !call.asks {
-            if call.sort == Sort::Initialized {
+            if call.kind == CallKind::Initialized {
                 self.listen().await;
             }
             call.release();
-            self.pass_unasked(parts, body).await?;
-            return Ok(Answer::Here);
+            self.forward_unsolicited_reply(parts, body).await?;
+            return Ok(AnswerRoute::Here);
         }
-        if call.sort == Sort::Initialize {
+        if call.kind == CallKind::Initialize {
             self.stop_listening();
-            *call.opens.borrow_mut() = parts.headers.get(mirror::SESSION).cloned();
+            *call.opens.borrow_mut() = parts.headers.get(upstream_session::SESSION).cloned();
         } else {
             call.release();
         }
         if headers::is_type(&parts.headers, "text/event-stream") {
             if parts.headers.contains_key(CONTENT_ENCODING) {
-                let words = "the MCP server compresses its events, though it was not asked to";
-                return Err(Problem::new(words));
+                let message_text =
+                    "the MCP server compresses its events, though it was not asked to";
+                return Err(ExchangeProblem::new(message_text));
             }
-            return self.follow_to_answer(body, call).await.map(|()| Answer::Here);
+            return self.forward_stream_until_answer(body, call).await.map(|()| AnswerRoute::Here);
         }
-        match collect(&mut body, self.station.message_bytes_max()).await {
-            Ok(Collected::Whole(body)) => self.pass_body(call, parts, &body).await,
-            Ok(Collected::TooLarge(message)) => {
+        match collect(&mut body, self.shared_session.message_bytes_max()).await {
+            Ok(CollectedBody::Whole(body)) => self.forward_body(call, parts, &body).await,
+            Ok(CollectedBody::TooLarge(message)) => {
                 self.refuse(Some(call), Side::Server, message).await?;
-                Err(Problem::new("the MCP server's answer is over the size limit"))
+                Err(ExchangeProblem::new("the MCP server's answer is over the size limit"))
             }
-            Err(error) => Err(Problem::new(format!("the MCP server's reply ended early: {error}"))),
+            Err(error) => {
+                Err(ExchangeProblem::new(format!("the MCP server's reply ended early: {error}")))
+            }
         }
     }
 
     /// Passes on the reply to a message that expects no answer. It should be empty.
-    async fn pass_unasked(
+    async fn forward_unsolicited_reply(
         self: &Rc<Self>,
         parts: &Parts,
         mut body: Incoming,
-    ) -> Result<(), Problem> {
-        let bytes_max = self.station.message_bytes_max();
+    ) -> Result<(), ExchangeProblem> {
+        let bytes_max = self.shared_session.message_bytes_max();
         if headers::is_type(&parts.headers, "text/event-stream") {
             let stream = EventBody::new(body, bytes_max);
-            self.follow(stream, &mut Place::default(), None).await?;
+            self.forward_stream(stream, &mut StreamPosition::default(), None).await?;
             return Ok(());
         }
-        let Ok(Collected::Whole(body)) = collect(&mut body, bytes_max).await else { return Ok(()) };
-        let text = headers::readable(&parts.headers, &body);
-        if Frame::read(&text).envelope().is_some_and(|said| said.kind() != Kind::Other) {
+        let Ok(CollectedBody::Whole(body)) = collect(&mut body, bytes_max).await else {
+            return Ok(());
+        };
+        let text = headers::decompress_for_reading(&parts.headers, &body);
+        if Frame::read(&text).envelope().is_some_and(|msg| msg.kind() != MessageKind::Other) {
             let (lane, from) = (self.lane, Side::Server);
             let why = "it came in reply to a message that expects no answer";
-            self.station.pass(Event::Marked { lane, from, bytes: &text, why, delivered: false })?;
+            self.shared_session.feed_and_commit(Event::Marked {
+                lane,
+                from,
+                bytes: &text,
+                reason: why,
+                delivered: false,
+            })?;
         }
         Ok(())
     }
 
-    async fn pass_body(
+    async fn forward_body(
         self: &Rc<Self>,
-        call: &Rc<Call>,
+        call: &Rc<BridgeCall>,
         parts: &Parts,
         body: &[u8],
-    ) -> Result<Answer, Problem> {
-        let text = headers::readable(&parts.headers, body);
+    ) -> Result<AnswerRoute, ExchangeProblem> {
+        let text = headers::decompress_for_reading(&parts.headers, body);
         if !text.trim_ascii().is_empty() {
             self.deliver(Some(call), &text, false).await?;
             return match Frame::read(&text).body() {
-                Body::Garbage(_) => {
+                FrameBody::Garbage(_) => {
                     let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
                     let kind = kind.unwrap_or_default();
                     let kind = match self.mask("the header `content-type`", kind) {
                         Some(masked) => String::from_utf8_lossy(&masked).into_owned(),
                         None => String::from_utf8_lossy(kind).into_owned(),
                     };
-                    Err(Problem::of_no_message(parts.status, &kind))
+                    Err(ExchangeProblem::not_a_message(parts.status, &kind))
                 }
-                _ => Ok(Answer::Here),
+                _ => Ok(AnswerRoute::Here),
             };
         }
         // A server that answers 202 to a request may send the answer on its own stream.
         match parts.status {
-            StatusCode::ACCEPTED if self.is_listening() => Ok(Answer::Elsewhere),
-            status => {
-                Err(Problem::new(format!("the MCP server answered {status} and nothing else")))
-            }
+            StatusCode::ACCEPTED if self.is_listening() => Ok(AnswerRoute::Elsewhere),
+            status => Err(ExchangeProblem::new(format!(
+                "the MCP server answered {status} and nothing else"
+            ))),
         }
     }
 
     /// Reports to the client why a message failed.
-    async fn fail(self: &Rc<Self>, call: &Rc<Call>, problem: &Problem) {
+    async fn report_failure(self: &Rc<Self>, call: &Rc<BridgeCall>, problem: &ExchangeProblem) {
         let message = problem.message();
         let envelope = message.as_ref().and_then(Frame::envelope);
         let unanswered = call.unanswered();
         let is_answer = |id: &[u8]| unanswered.iter().any(|waiting| same_id(waiting, id));
         if let Some(message) = &message
-            && envelope.and_then(|said| said.id).is_some_and(is_answer)
+            && envelope.and_then(|msg| msg.id).is_some_and(is_answer)
         {
             // The body is a proper JSON-RPC answer; the status only matters to intermediaries.
             self.deliver(Some(call), message.bytes(), false).await.ok();
         } else if !call.asks {
-            let words = self.masked(problem).words();
-            self.notify(&format!("a message was not accepted: {words}"));
+            let message_text = self.masked(problem).reason_text();
+            self.notify(&format!("a message was not accepted: {message_text}"));
         }
-        self.give_up(call, problem).await;
+        self.fail_call(call, problem).await;
     }
 }

@@ -11,18 +11,18 @@ use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::relay::CODE_GONE;
 
-use super::super::body::{Collected, collect};
+use super::super::body::{CollectedBody, collect};
 use super::super::headers;
-use super::super::station::Stopped;
+use super::super::shared_session::SessionStoppedError;
 
 /// How much of an error page is quoted.
 const QUOTE_CHARS_MAX: usize = 300;
 
 /// Why a message got no answer.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
+pub(super) struct ExchangeProblem {
     /// Our own description of the problem; empty if there is a reply.
-    words: String,
+    message_text: String,
     /// The status of the reply, if there was one.
     status: Option<StatusCode>,
     /// The reply, if it had an error status.
@@ -38,19 +38,19 @@ struct ErrorReply {
     /// The body, decompressed if possible.
     text: Vec<u8>,
     /// The redacted body. Redaction is done and recorded once, however often the body is quoted.
-    told: OnceCell<Vec<u8>>,
+    masked_text: OnceCell<Vec<u8>>,
     /// Whether the failed message named a session.
     in_session: bool,
 }
 
-impl Problem {
+impl ExchangeProblem {
     /// A problem described by us rather than by the server.
-    pub(super) fn new(words: impl ToString) -> Self {
-        Self { words: words.to_string(), status: None, reply: None }
+    pub(super) fn new(message_text: impl ToString) -> Self {
+        Self { message_text: message_text.to_string(), status: None, reply: None }
     }
 
     /// The problem that a reply contains no MCP message.
-    pub(super) fn of_no_message(status: StatusCode, kind: &str) -> Self {
+    pub(super) fn not_a_message(status: StatusCode, kind: &str) -> Self {
         let kind = if kind.is_empty() { String::new() } else { format!(" ({kind})") };
         Self::new(format!(
             "the MCP server's reply has no answer: {status} with a body{kind} that is not an \
@@ -59,22 +59,22 @@ impl Problem {
     }
 
     /// The problem reported by a reply with an error status.
-    pub(super) async fn of_reply(
+    pub(super) async fn from_reply(
         parts: &Parts,
         mut body: Incoming,
         in_session: bool,
         bytes_max: usize,
     ) -> Self {
         let body = match collect(&mut body, bytes_max).await {
-            Ok(Collected::Whole(body)) => body,
-            Ok(Collected::TooLarge(_)) | Err(_) => Bytes::new(),
+            Ok(CollectedBody::Whole(body)) => body,
+            Ok(CollectedBody::TooLarge(_)) | Err(_) => Bytes::new(),
         };
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
-        let text = headers::readable(&parts.headers, &body).into_owned();
-        let told = OnceCell::new();
-        let reply = ErrorReply { status: parts.status, kind, text, told, in_session };
-        Self { words: String::new(), status: Some(parts.status), reply: Some(reply) }
+        let text = headers::decompress_for_reading(&parts.headers, &body).into_owned();
+        let masked_text = OnceCell::new();
+        let reply = ErrorReply { status: parts.status, kind, text, masked_text, in_session };
+        Self { message_text: String::new(), status: Some(parts.status), reply: Some(reply) }
     }
 
     /// The same problem with the server's text redacted by `mask`, fit to be shown.
@@ -84,26 +84,26 @@ impl Problem {
             && !reply.text.is_empty()
         {
             let what = format!("the body of HTTP status {}, quoted", reply.status.as_u16());
-            let told = || mask(&what, &reply.text).unwrap_or_else(|| reply.text.clone());
-            copy.text = reply.told.get_or_init(told).clone();
+            let masked_text = || mask(&what, &reply.text).unwrap_or_else(|| reply.text.clone());
+            copy.text = reply.masked_text.get_or_init(masked_text).clone();
         }
         masked
     }
 
     /// The problem as human-readable text.
-    pub(super) fn words(&self) -> String {
-        self.reply.as_ref().map_or_else(|| self.words.clone(), ErrorReply::words)
+    pub(super) fn reason_text(&self) -> String {
+        self.reply.as_ref().map_or_else(|| self.message_text.clone(), ErrorReply::reason_text)
     }
 
     /// The JSON-RPC error in the reply, unless our own explanation is more helpful.
     pub(super) fn message(&self) -> Option<Frame<'_>> {
-        let reply = self.reply.as_ref().filter(|reply| !reply.is_ours_to_explain())?;
+        let reply = self.reply.as_ref().filter(|reply| !reply.needs_own_message())?;
         let frame = Frame::read(&reply.text);
-        frame.envelope().and_then(|said| said.error).is_some().then_some(frame)
+        frame.envelope().and_then(|envelope| envelope.error).is_some().then_some(frame)
     }
 
     /// Whether the server may speak the older transport, which accepts no POST here.
-    pub(super) fn hints_at_older_transport(&self) -> bool {
+    pub(super) fn suggests_legacy_transport(&self) -> bool {
         match self.status {
             Some(StatusCode::METHOD_NOT_ALLOWED) => true,
             Some(StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND) => self.message().is_none(),
@@ -118,7 +118,7 @@ impl Problem {
             return json::compact(error).into_owned();
         }
         let mut text = format!("{{\"code\":{CODE_GONE},\"message\":").into_bytes();
-        json::write_str(&mut text, &self.words());
+        json::write_str(&mut text, &self.reason_text());
         let status = self
             .status
             .map(|status| format!(",\"status\":{}", status.as_u16()))
@@ -128,40 +128,41 @@ impl Problem {
     }
 }
 
-impl From<Stopped> for Problem {
-    fn from(stopped: Stopped) -> Self {
+impl From<SessionStoppedError> for ExchangeProblem {
+    fn from(stopped: SessionStoppedError) -> Self {
         Self::new(stopped)
     }
 }
 
 impl ErrorReply {
     /// Whether our own explanation is more helpful than the server's.
-    fn is_ours_to_explain(&self) -> bool {
+    fn needs_own_message(&self) -> bool {
         match self.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => true,
             status => status == StatusCode::NOT_FOUND && self.in_session,
         }
     }
 
-    fn words(&self) -> String {
+    fn reason_text(&self) -> String {
         let frame = Frame::read(&self.text);
-        let error = frame.envelope().and_then(|said| said.error);
-        let told = match error.and_then(|error| json::member(error, "message")) {
+        let error = frame.envelope().and_then(|envelope| envelope.error);
+        let masked_text = match error.and_then(|error| json::member(error, "message")) {
             Some(message) => json::string(message).map(|message| message.into_owned()),
             None => self.quote(),
         };
         let status = self.status;
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        let masked_text =
+            masked_text.map(|masked_text| format!(": {masked_text}")).unwrap_or_default();
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => format!(
-                "the MCP server answered {status}{told}; if it wants credentials, pass them with \
+                "the MCP server answered {status}{masked_text}; if it wants credentials, pass them with \
                  --header 'Authorization: Bearer TOKEN'"
             ),
             StatusCode::NOT_FOUND if self.in_session => format!(
-                "the MCP server no longer knows this session ({status}{told}); the client \
+                "the MCP server no longer knows this session ({status}{masked_text}); the client \
                  must initialize again"
             ),
-            _ => format!("the MCP server answered {status}{told}"),
+            _ => format!("the MCP server answered {status}{masked_text}"),
         }
     }
 

@@ -1,28 +1,28 @@
 //! The lane of an exchange, and its cleanup.
 
 use http::Response;
-use tapegate_core::frame::{self, Body, Frame};
-use tapegate_core::lines::Oversize;
-use tapegate_core::relay::{CODE_TOO_LARGE, Event, Permitted};
+use tapegate_core::frame::{self, Frame, FrameBody};
+use tapegate_core::lines::OversizeMessage;
+use tapegate_core::relay::{CODE_TOO_LARGE, Event, PermittedMessage};
 use tapegate_core::side::{Lane, Side};
 
 use super::super::headers;
-use super::super::station::Stopped;
-use super::super::{Outbound, ReplyBody};
-use super::{Exchange, Scope, is_message};
-use crate::deck::Outgoing;
+use super::super::shared_session::SessionStoppedError;
+use super::super::{OutboundBytes, ReplyBody};
+use super::{ExchangeScope, ProxyExchange, is_message};
+use crate::recorded_session::OutgoingMessage;
 
-impl Exchange {
+impl ProxyExchange {
     /// The lane of a message that is about to be recorded, which may open a session.
     pub(super) fn lane_for(&mut self, frame: &Frame<'_>) -> Lane {
-        let initialize = frame.envelope().is_some_and(|said| said.is_method("initialize"));
+        let initialize = frame.envelope().is_some_and(|envelope| envelope.is_method("initialize"));
         let lane = match self.lane {
             Some(lane) => lane,
             None if initialize => {
-                self.scope = Scope::Opening;
-                self.proxy.station.open_session()
+                self.scope = ExchangeScope::Opening;
+                self.proxy.shared_session.open_session()
             }
-            None => self.proxy.station.open_exchange(),
+            None => self.proxy.shared_session.open_exchange(),
         };
         self.lane = Some(lane);
         lane
@@ -32,87 +32,91 @@ impl Exchange {
     pub(super) fn is_to_endpoint(&self) -> bool {
         let is_moved = || self.proxy.moved.borrow().as_ref() == Some(&self.path);
         let own = self.proxy.upstream.path().path();
-        self.scope == Scope::Session || self.path.path() == own || is_moved()
+        self.scope == ExchangeScope::Session || self.path.path() == own || is_moved()
     }
 
     /// Whether a body is a message, or should be one because of where it is sent.
     pub(super) fn carries_messages(&self, frame: &Frame<'_>) -> bool {
         let to_endpoint = self.is_to_endpoint();
         match frame.body() {
-            Body::Message(said) => to_endpoint || is_message(said),
-            Body::Batch => {
+            FrameBody::Message(envelope) => to_endpoint || is_message(envelope),
+            FrameBody::Batch => {
                 let is_message = |one: Frame<'_>| one.envelope().is_some_and(is_message);
                 to_endpoint || frame::each_element(frame.bytes()).any(is_message)
             }
-            Body::Garbage(_) => to_endpoint,
+            FrameBody::Garbage(_) => to_endpoint,
         }
     }
 
     /// The lane of the reply, which may be the first part of the exchange to be recorded.
     pub(super) fn lane(&mut self) -> Lane {
-        *self.lane.get_or_insert_with(|| self.proxy.station.open_exchange())
+        *self.lane.get_or_insert_with(|| self.proxy.shared_session.open_exchange())
     }
 
     /// Refuses an oversized body. If it was an answer, returns an error to send to the server
     /// instead, which would otherwise wait indefinitely.
     pub(super) fn refuse(
         &mut self,
-        message: Oversize,
-    ) -> Result<Outbound, Box<Response<ReplyBody>>> {
+        message: OversizeMessage,
+    ) -> Result<OutboundBytes, Box<Response<ReplyBody>>> {
         let (bytes_max, bytes_total) =
-            (self.proxy.station.message_bytes_max(), message.bytes_total);
+            (self.proxy.shared_session.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
-        let answer = match self.proxy.station.pass(event) {
+        let answer = match self.proxy.shared_session.feed_and_commit(event) {
             Ok(outgoing) => outgoing.into_iter().next(),
             Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
         };
         let refused = |reply| Err(Box::new(headers::last(reply)));
-        let words = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
+        let text = || format!("a message of {bytes_total} bytes is over the limit of {bytes_max}");
         match answer {
-            Some(Outgoing { to: Side::Server, message, .. }) => Ok(Outbound::message(message)),
-            Some(Outgoing { message, .. }) => refused(headers::json(413, message)),
-            None => refused(headers::error(413, b"null", CODE_TOO_LARGE, &words())),
+            Some(OutgoingMessage { to: Side::Server, message, .. }) => {
+                Ok(OutboundBytes::message(message))
+            }
+            Some(OutgoingMessage { message, .. }) => refused(headers::json(413, message)),
+            None => refused(headers::error(413, b"null", CODE_TOO_LARGE, &text())),
         }
     }
 
     /// Answers in place of a server that cannot be reached. Several answers make a batch.
-    pub(super) fn unreachable(&mut self, why: &str) -> Response<ReplyBody> {
-        match self.dismiss(Some(why)) {
-            Ok(answers) => match headers::one_message(answers) {
+    pub(super) fn unreachable_reply(&mut self, reason: &str) -> Response<ReplyBody> {
+        match self.dismiss_requests(Some(reason)) {
+            Ok(answers) => match headers::single_or_batch(answers) {
                 Some(message) => headers::json(502, message),
-                None => headers::refusal(502, why),
+                None => headers::refusal(502, reason),
             },
-            Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
+            Err(SessionStoppedError) => headers::refusal(503, &SessionStoppedError.to_string()),
         }
     }
 
     /// Forgets the requests that would be answered here; with a reason, answers them too.
-    pub(super) fn dismiss(
+    pub(super) fn dismiss_requests(
         &mut self,
-        why: Option<&str>,
-    ) -> Result<Vec<Permitted<'static>>, Stopped> {
-        let asked = self.asked.take();
-        let Some(lane) = self.lane.filter(|_| asked.is_some() || self.answers_all) else {
+        reason: Option<&str>,
+    ) -> Result<Vec<PermittedMessage<'static>>, SessionStoppedError> {
+        let request_body = self.request_body.take();
+        let Some(lane) = self.lane.filter(|_| request_body.is_some() || self.answers_all) else {
             return Ok(Vec::new());
         };
-        let event = Event::Dismissed { lane, asker: Side::Client, bytes: asked.as_deref(), why };
-        let outgoing = self.proxy.station.pass(event)?;
+        let event =
+            Event::Dismissed { lane, asker: Side::Client, bytes: request_body.as_deref(), reason };
+        let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
         Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
     }
 }
 
-impl Drop for Exchange {
+impl Drop for ProxyExchange {
     fn drop(&mut self) {
         if let (Some(lane), Some(_)) = (self.lane, &self.inbox) {
             self.proxy.inboxes.borrow_mut().remove(&lane);
-            if self.proxy.station.is_governed() {
+            if self.proxy.shared_session.is_governed() {
                 // It was the session's only stream, so no client waits for the held calls.
-                self.proxy.forget(lane);
+                self.proxy.forget_lane(lane);
             }
         }
-        if let (Some(lane), Scope::Alone | Scope::Opening) = (self.lane, self.scope) {
-            self.proxy.forget(lane);
+        if let (Some(lane), ExchangeScope::Alone | ExchangeScope::Opening) = (self.lane, self.scope)
+        {
+            self.proxy.forget_lane(lane);
         }
     }
 }

@@ -6,30 +6,30 @@ use bytes::Bytes;
 use http::header::{ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
-use tapegate_core::frame::{Body, Frame, Kind, envelopes};
-use tapegate_core::lines::Oversize;
-use tapegate_core::relay::{Event, Permitted};
+use tapegate_core::frame::{Frame, FrameBody, MessageKind, envelopes};
+use tapegate_core::lines::OversizeMessage;
+use tapegate_core::relay::{Event, PermittedMessage};
 use tapegate_core::side::Side;
 
-use super::super::body::{Collected, collect};
+use super::super::body::{CollectedBody, collect};
 use super::super::headers;
 use super::super::outbound::ReadBody;
-use super::super::request_check::{ReplyKind, Route, read_reply};
-use super::super::station::{Judged, Stopped};
-use super::super::{Outbound, ReplyBody};
-use super::gated::{may_be_message, names_any};
+use super::super::request_check::{ReplyKind, RequestRoute, read_reply};
+use super::super::shared_session::{GateResult, SessionStoppedError};
+use super::super::{OutboundBytes, ReplyBody};
+use super::gated_request::{may_be_message, names_any};
 use super::stream::EventStream;
-use super::{Exchange, PlainBody, Scope, asking, ended};
-use crate::deck::{Disposition, Outgoing};
+use super::{ExchangeScope, PlainBody, ProxyExchange, own_requests, recording_ended};
+use crate::recorded_session::{Disposition, OutgoingMessage};
 
-impl Exchange {
+impl ProxyExchange {
     /// Passes on the server's reply after recording it.
     pub(super) async fn reply(mut self, response: Response<Incoming>) -> Response<ReplyBody> {
         let (mut parts, mut body) = response.into_parts();
         headers::strip_hop_by_hop(&mut parts.headers);
         self.note_session(&parts.headers, parts.status.is_success());
-        self.keep_redirect_here(&mut parts.headers);
-        if self.proxy.station.is_governed() {
+        self.rewrite_redirect(&mut parts.headers);
+        if self.proxy.shared_session.is_governed() {
             parts.headers.remove(ALT_SVC);
             if parts.status.is_redirection()
                 && let Some(refused) = self.check_redirect(&parts.headers)
@@ -38,41 +38,45 @@ impl Exchange {
             }
         }
         if self.mask_head(&mut parts).is_err() {
-            return headers::refusal(503, &Stopped.to_string());
+            return headers::refusal(503, &SessionStoppedError.to_string());
         }
-        let kind = match self.kind_of(&parts, &body) {
+        let kind = match self.classify_reply(&parts, &body) {
             Ok(kind) => kind,
             Err(refused) => return *refused,
         };
         if kind == ReplyKind::Events {
             if parts.headers.contains_key(CONTENT_ENCODING) {
-                return self
-                    .unreachable("the server compresses its events, though it was not asked to");
+                return self.unreachable_reply(
+                    "the server compresses its events, though it was not asked to",
+                );
             }
             // An event may be replaced by a longer or shorter one.
             parts.headers.remove(CONTENT_LENGTH);
             let stream = EventStream::new(self, body);
             return Response::from_parts(parts, ReplyBody::stream(stream));
         }
-        let carries_messages = self.asked.is_some() || kind == ReplyKind::Json;
+        let carries_messages = self.request_body.is_some() || kind == ReplyKind::Json;
         // At the endpoint, clients may read any reply as a message.
-        let may_carry = self.route == Route::Endpoint && self.proxy.station.is_governed();
+        let may_carry =
+            self.route == RequestRoute::Endpoint && self.proxy.shared_session.is_governed();
         if !may_carry && (!carries_messages || self.lane.is_none()) {
-            return self.pass_plain(parts, body).await;
+            return self.forward_plain_reply(parts, body).await;
         }
         let collected = tokio::select! {
-            collected = collect(&mut body, self.proxy.station.message_bytes_max()) => collected,
-            why = ended(self.proxy.ending.subscribe()) => return self.unreachable(&why),
+            collected = collect(&mut body, self.proxy.shared_session.message_bytes_max()) => collected,
+            why = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&why),
         };
         match collected {
-            Ok(Collected::Whole(body)) => self.pass_whole(parts, body),
-            Ok(Collected::TooLarge(message)) => self.pass_too_large(message),
-            Err(error) => self.unreachable(&format!("the server's reply ended early: {error}")),
+            Ok(CollectedBody::Whole(body)) => self.forward_whole_reply(parts, body),
+            Ok(CollectedBody::TooLarge(message)) => self.forward_oversize_reply(message),
+            Err(error) => {
+                self.unreachable_reply(&format!("the server's reply ended early: {error}"))
+            }
         }
     }
 
     /// The kind of a reply. A reply that clients may read differently from the gate is refused.
-    fn kind_of(
+    fn classify_reply(
         &mut self,
         parts: &http::response::Parts,
         body: &Incoming,
@@ -83,10 +87,10 @@ impl Exchange {
             (_, true) => ReplyKind::Json,
             _ => ReplyKind::Other,
         };
-        if !self.proxy.station.is_governed() || self.route != Route::Endpoint {
+        if !self.proxy.shared_session.is_governed() || self.route != RequestRoute::Endpoint {
             return Ok(kind);
         }
-        let why = match read_reply(&parts.headers) {
+        let reason = match read_reply(&parts.headers) {
             // A client that opens a stream may read events from it without checking the type.
             Ok(ReplyKind::Json | ReplyKind::Other)
                 if self.is_get && parts.status.is_success() && !body.is_end_stream() =>
@@ -94,31 +98,41 @@ impl Exchange {
                 "the server answered a GET with something that is not a stream of events"
             }
             Ok(kind) => return Ok(kind),
-            Err(why) => why,
+            Err(reason) => reason,
         };
-        match self.rejects_reply(b"", why) {
+        match self.refuse_ambiguous_reply(b"", reason) {
             Some(refused) => Err(Box::new(refused)),
             None => Ok(kind),
         }
     }
 
     /// Records why a reply should be refused, and refuses it unless the gate only observes.
-    pub(super) fn rejects_reply(&mut self, body: &[u8], why: &str) -> Option<Response<ReplyBody>> {
-        let station = &self.proxy.station;
-        let lane = self.lane.unwrap_or_else(|| station.open_exchange());
-        match station.rejects(lane, Side::Server, body, why) {
-            Ok(true) => Some(self.unreachable(why)),
+    pub(super) fn refuse_ambiguous_reply(
+        &mut self,
+        body: &[u8],
+        reason: &str,
+    ) -> Option<Response<ReplyBody>> {
+        let session = &self.proxy.shared_session;
+        let lane = self.lane.unwrap_or_else(|| session.open_exchange());
+        match session.check_ambiguous(lane, Side::Server, body, reason) {
+            Ok(true) => Some(self.unreachable_reply(reason)),
             Ok(false) => None,
             Err(stopped) => Some(headers::refusal(503, &stopped.to_string())),
         }
     }
 
-    fn pass_whole(&mut self, mut parts: http::response::Parts, body: Bytes) -> Response<ReplyBody> {
-        let governed = self.proxy.station.is_governed();
+    fn forward_whole_reply(
+        &mut self,
+        mut parts: http::response::Parts,
+        body: Bytes,
+    ) -> Response<ReplyBody> {
+        let governed = self.proxy.shared_session.is_governed();
         if governed
-            && headers::unpacked(&parts.headers, &body, usize::MAX).is_err()
-            && let Some(refused) = self
-                .rejects_reply(&body, "the server compresses its reply, though it was not asked to")
+            && headers::decompress_or_reject(&parts.headers, &body, usize::MAX).is_err()
+            && let Some(refused) = self.refuse_ambiguous_reply(
+                &body,
+                "the server compresses its reply, though it was not asked to",
+            )
         {
             return refused;
         }
@@ -129,7 +143,7 @@ impl Exchange {
         let json = headers::is_type(&parts.headers, "application/json");
         let pleasantry = parts.status.is_success() && !json;
         // A more lenient client may accept what we do not parse as a message.
-        let garbage = matches!(frame.body(), Body::Garbage(_)) && !text.is_empty();
+        let garbage = matches!(frame.body(), FrameBody::Garbage(_)) && !text.is_empty();
         let odd = garbage && (json || (parts.status.is_success() && may_be_message(&frame)));
         // Send exactly the bytes that were evaluated: others may decompress the body differently.
         let unpacks = governed && read.is_unpacked();
@@ -137,29 +151,32 @@ impl Exchange {
         let mut is_masked = false;
         let (body, is_new) = if judged {
             let lane = self.lane();
-            self.learn(text);
-            let judged = self.proxy.station.receive(lane, Side::Server, text);
-            let Ok(Judged { disposition, said }) = judged else {
-                return headers::refusal(503, &Stopped.to_string());
+            self.learn_tools(text);
+            let judged = self.proxy.shared_session.receive(lane, Side::Server, text);
+            let Ok(GateResult { disposition, outgoing: outgoing_messages }) = judged else {
+                return headers::refusal(503, &SessionStoppedError.to_string());
             };
-            let told = headers::one_message(self.tell_apart(said));
-            match (disposition, told) {
+            let to_client = headers::single_or_batch(self.send_server_part(outgoing_messages));
+            match (disposition, to_client) {
                 (Disposition::Forward(message), _) if unpacks || message.is_replaced() => {
-                    (Outbound::message(message), true)
+                    (OutboundBytes::message(message), true)
                 }
-                (Disposition::Forward(message), _) => (Outbound::unchanged(message, &read), false),
-                (_, Some(message)) => (Outbound::message(message), true),
+                (Disposition::Forward(message), _) => {
+                    (OutboundBytes::unchanged(message, &read), false)
+                }
+                (_, Some(message)) => (OutboundBytes::message(message), true),
                 // The client gets an error of ours, since the gate has not made one.
-                (_, None) => return self.unreachable("the server's reply was refused"),
+                (_, None) => return self.unreachable_reply("the server's reply was refused"),
             }
         } else {
-            let why = format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
+            let reason =
+                format!("no JSON-RPC message, but the body of HTTP status {}", parts.status);
             let silent = text.is_empty() || pleasantry;
-            if !silent && self.mark(text, &why).is_err() {
-                return headers::refusal(503, &Stopped.to_string());
+            if !silent && self.mark_non_message(text, &reason).is_err() {
+                return headers::refusal(503, &SessionStoppedError.to_string());
             }
             let Ok(masked) = self.mask_body(&parts, text) else {
-                return headers::refusal(503, &Stopped.to_string());
+                return headers::refusal(503, &SessionStoppedError.to_string());
             };
             is_masked = masked.is_some();
             let plain = match masked {
@@ -167,107 +184,115 @@ impl Exchange {
                 None if unpacks => Bytes::copy_from_slice(text),
                 None => body.clone(),
             };
-            (Outbound::plain(PlainBody::new(plain)), false)
+            (OutboundBytes::plain(PlainBody::new(plain)), false)
         };
         // No further reply to this request will come on this connection. After a 202, the answer
         // may still come on another stream of the session.
         if parts.status.as_u16() != 202 {
-            self.dismiss(None).ok();
+            self.dismiss_requests(None).ok();
         }
         if is_new || unpacks || is_masked {
-            headers::strip_body_facts(&mut parts.headers);
+            headers::strip_body_headers(&mut parts.headers);
         }
         if is_new {
             parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        Response::from_parts(parts, ReplyBody::full(body))
+        Response::from_parts(parts, ReplyBody::from_whole(body))
     }
 
     /// Whether to evaluate an object that is not a message to us, while a policy is enforced: it
     /// arrives where a client expects an answer, or lenient parsers take it for a message. HTTP and
     /// OAuth errors are neither.
     fn may_answer(&self, parts: &http::response::Parts, frame: &Frame<'_>) -> bool {
-        if self.route != Route::Endpoint
-            || !matches!(frame.body(), Body::Message(_))
-            || self.proxy.station.transparent().is_some()
+        if self.route != RequestRoute::Endpoint
+            || !matches!(frame.body(), FrameBody::Message(_))
+            || self.proxy.shared_session.transparent().is_some()
         {
             return false;
         }
         // The body of an acceptance is not read as an answer.
         let accepts = self.older || parts.status == StatusCode::ACCEPTED;
-        (parts.status.is_success() && !accepts && self.asks())
+        (parts.status.is_success() && !accepts && self.has_request())
             || names_any(frame.bytes(), &["jsonrpc", "method", "result"])
     }
 
     /// Whether the client's message contains a request.
-    fn asks(&self) -> bool {
-        let asked = self.asked.as_deref().map(Frame::read);
-        let envelopes = asked.map(|asked| envelopes(&asked)).unwrap_or_default();
-        envelopes.iter().any(|said| said.kind() == Kind::Request)
+    fn has_request(&self) -> bool {
+        let request_frame = self.request_body.as_deref().map(Frame::read);
+        let envelopes =
+            request_frame.map(|request_frame| envelopes(&request_frame)).unwrap_or_default();
+        envelopes.iter().any(|envelope| envelope.kind() == MessageKind::Request)
     }
 
     /// Learns from a tool list which arguments are mirrored in headers.
-    pub(super) fn learn(&self, text: &[u8]) {
-        let asked = self.asked.as_deref().map(Frame::read);
-        let lists =
-            |asked: &Frame<'_>| envelopes(asked).iter().any(|said| said.is_method("tools/list"));
-        if !self.proxy.station.is_governed()
-            || !(self.answers_all || asked.as_ref().is_some_and(lists))
+    pub(super) fn learn_tools(&self, text: &[u8]) {
+        let request_frame = self.request_body.as_deref().map(Frame::read);
+        let lists = |request_frame: &Frame<'_>| {
+            envelopes(request_frame).iter().any(|envelope| envelope.is_method("tools/list"))
+        };
+        if !self.proxy.shared_session.is_governed()
+            || !(self.answers_all || request_frame.as_ref().is_some_and(lists))
         {
             return;
         }
-        for said in envelopes(&Frame::read(text)) {
-            if let Some(result) = said.result {
-                self.proxy.params.borrow_mut().learn(result);
+        for envelope in envelopes(&Frame::read(text)) {
+            if let Some(result) = envelope.result {
+                self.proxy.params.borrow_mut().learn_tools(result);
             }
         }
     }
 
     /// Sends the messages meant for the server, and returns those for the client.
-    pub(super) fn tell_apart<'e>(&mut self, said: Vec<Outgoing<'e>>) -> Vec<Permitted<'e>> {
-        let mut told = Vec::new();
-        for Outgoing { to, message, .. } in said {
+    pub(super) fn send_server_part<'e>(
+        &mut self,
+        outgoing_messages: Vec<OutgoingMessage<'e>>,
+    ) -> Vec<PermittedMessage<'e>> {
+        let mut to_client = Vec::new();
+        for OutgoingMessage { to, message, .. } in outgoing_messages {
             match to {
-                Side::Client => told.push(message),
-                Side::Server => self.post(message),
+                Side::Client => to_client.push(message),
+                Side::Server => self.post_own_message(message),
             }
         }
-        told
+        to_client
     }
 
     /// Records a delivered body that is not a message.
-    fn mark(&mut self, bytes: &[u8], why: &str) -> Result<(), Stopped> {
+    fn mark_non_message(&mut self, bytes: &[u8], reason: &str) -> Result<(), SessionStoppedError> {
         let (lane, from, delivered) = (self.lane(), Side::Server, true);
-        self.proxy.station.pass(Event::Marked { lane, from, bytes, why, delivered }).map(drop)
+        self.proxy
+            .shared_session
+            .feed_and_commit(Event::Marked { lane, from, bytes, reason, delivered })
+            .map(drop)
     }
 
-    fn pass_too_large(&mut self, message: Oversize) -> Response<ReplyBody> {
-        match self.too_large(message) {
+    fn forward_oversize_reply(&mut self, message: OversizeMessage) -> Response<ReplyBody> {
+        match self.record_oversize(message) {
             Ok(Some(message)) => headers::json(200, message),
-            Ok(None) => self.unreachable("the server's reply is over the size limit"),
-            Err(Stopped) => headers::refusal(503, &Stopped.to_string()),
+            Ok(None) => self.unreachable_reply("the server's reply is over the size limit"),
+            Err(SessionStoppedError) => headers::refusal(503, &SessionStoppedError.to_string()),
         }
     }
 
     /// Records an oversized server message, and returns the error for the client.
-    pub(super) fn too_large(
+    pub(super) fn record_oversize(
         &mut self,
-        message: Oversize,
-    ) -> Result<Option<Permitted<'static>>, Stopped> {
-        let bytes_max = self.proxy.station.message_bytes_max();
+        message: OversizeMessage,
+    ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
+        let bytes_max = self.proxy.shared_session.message_bytes_max();
         let lane = self.lane();
         let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
-        let outgoing = self.proxy.station.pass(event)?;
-        Ok(self.tell_apart(outgoing).pop().map(Permitted::into_owned))
+        let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
+        Ok(self.send_server_part(outgoing).pop().map(PermittedMessage::into_owned))
     }
 
     /// Sends our own message to the server as the client would: by a POST in the same session.
-    pub(super) fn post(&mut self, message: Permitted<'_>) {
-        if asking::request(message.bytes()).is_some() {
-            return self.ask(message.into_owned());
+    pub(super) fn post_own_message(&mut self, message: PermittedMessage<'_>) {
+        if own_requests::request(message.bytes()).is_some() {
+            return self.send_own_request(message.into_owned());
         }
-        let body = Outbound::message(message);
-        let (path, headers) = self.own_head();
+        let body = OutboundBytes::message(message);
+        let (path, headers) = self.own_request_head();
         let proxy = Rc::clone(&self.proxy);
         tokio::task::spawn_local(async move {
             // If the server does not accept it, it waits on, as it would without us.
@@ -281,15 +306,15 @@ impl Exchange {
         if let (Some(id), true) = (&self.deletes, success)
             && let Some(lane) = sessions.unbind(id)
         {
-            self.proxy.forget(lane);
+            self.proxy.forget_lane(lane);
         }
-        let (Scope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
+        let (ExchangeScope::Opening, Some(lane)) = (self.scope, self.lane) else { return };
         match headers.get("mcp-session-id") {
             Some(id) => {
-                self.scope = Scope::Session;
+                self.scope = ExchangeScope::Session;
                 sessions.bind(id.as_bytes(), lane);
             }
-            None => self.proxy.station.adopt(lane),
+            None => self.proxy.shared_session.adopt_lane(lane),
         }
     }
 }
@@ -297,8 +322,10 @@ impl Exchange {
 /// Whether a reply's body is a message rather than an HTTP or OAuth error in JSON.
 pub(super) fn is_message(frame: &Frame<'_>) -> bool {
     match frame.body() {
-        Body::Batch => true,
-        Body::Message(said) => said.kind() != Kind::Other && (said.version_ok || said.id.is_some()),
-        Body::Garbage(_) => false,
+        FrameBody::Batch => true,
+        FrameBody::Message(envelope) => {
+            envelope.kind() != MessageKind::Other && (envelope.version_ok || envelope.id.is_some())
+        }
+        FrameBody::Garbage(_) => false,
     }
 }

@@ -18,7 +18,7 @@ const ID_BYTES_MAX: usize = 1024;
 
 /// The known sessions, by their identifiers on the wire.
 #[derive(Debug, Default)]
-pub(super) struct Sessions {
+pub(super) struct ProxySessions {
     by_id: HashMap<Vec<u8>, Lane>,
     by_endpoint: HashMap<PathAndQuery, Lane>,
     /// The paths that the server has redirected endpoint requests to.
@@ -26,7 +26,7 @@ pub(super) struct Sessions {
     turnstiles: HashMap<u32, Rc<Mutex<()>>>,
 }
 
-impl Sessions {
+impl ProxySessions {
     /// The lane of the session with this id.
     pub(super) fn lane(&mut self, id: &[u8], open: impl FnOnce() -> Lane) -> Lane {
         if let Some(lane) = self.by_id.get(id) {
@@ -54,7 +54,7 @@ impl Sessions {
     }
 
     /// The lock that serializes the requests of a session. Without a session there is no order.
-    pub(super) fn turnstile(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
+    pub(super) fn request_lock(&mut self, lane: Option<Lane>) -> Rc<Mutex<()>> {
         match lane {
             Some(Lane { session, exchange: 0 }) => {
                 make_room(&mut self.turnstiles, &session);
@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// The lane of the legacy session whose client posts to this path.
-    pub(super) fn posting_to(&self, path: &PathAndQuery) -> Option<Lane> {
+    pub(super) fn lane_for_endpoint(&self, path: &PathAndQuery) -> Option<Lane> {
         self.by_endpoint.get(path).copied()
     }
 
@@ -81,9 +81,9 @@ impl Sessions {
     }
 }
 
-impl Sessions {
+impl ProxySessions {
     /// Whether the server has named this path to its clients, as an endpoint or by a redirect.
-    pub(super) fn is_told(&self, path: &PathAndQuery) -> bool {
+    pub(super) fn is_known_endpoint(&self, path: &PathAndQuery) -> bool {
         self.by_endpoint.contains_key(path) || self.is_announced(path)
     }
 
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// Remembers a redirect target of the server, such as from `/mcp` to `/mcp/`.
-    pub(super) fn announce(&mut self, path: PathAndQuery) {
+    pub(super) fn remember_redirect(&mut self, path: PathAndQuery) {
         make_room(&mut self.redirects, &path);
         self.redirects.insert(path, ());
     }

@@ -5,44 +5,44 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hyper::body::{Body as _, Incoming};
-use tapegate_core::sse::Events;
+use tapegate_core::sse::SseParser;
 
-use super::super::Outbound;
-use super::super::body::{BrokenBody, Pieces};
-use super::super::station::Stopped;
-use super::masking::BodyWatch;
-use super::{Exchange, PlainBody, ended};
+use super::super::OutboundBytes;
+use super::super::body::{BrokenBody, PieceStream};
+use super::super::shared_session::SessionStoppedError;
+use super::redaction::BodyWatch;
+use super::{PlainBody, ProxyExchange, recording_ended};
 
 /// An event stream that is recorded as it passes.
 pub(super) struct EventStream {
-    exchange: Exchange,
+    exchange: ProxyExchange,
     body: Incoming,
-    events: Events,
-    ready: Vec<Outbound>,
+    events: SseParser,
+    ready: Vec<OutboundBytes>,
     ended: bool,
     /// Resolves when the recording ends.
     ending: Pin<Box<dyn Future<Output = String>>>,
 }
 
 impl EventStream {
-    pub(super) fn new(exchange: Exchange, body: Incoming) -> Self {
-        let events = Events::new(exchange.proxy.station.message_bytes_max());
-        let ending = Box::pin(ended(exchange.proxy.ending.subscribe()));
+    pub(super) fn new(exchange: ProxyExchange, body: Incoming) -> Self {
+        let events = SseParser::new(exchange.proxy.shared_session.message_bytes_max());
+        let ending = Box::pin(recording_ended(exchange.proxy.ending.subscribe()));
         Self { exchange, body, events, ready: Vec::new(), ended: false, ending }
     }
 
     /// Parses bytes of the stream, and adds the events to send to `ready`.
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), SessionStoppedError> {
         self.events.feed(bytes);
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
-                    let sent = self.exchange.pass_event(&piece, true)?;
+                    let sent = self.exchange.forward_event(&piece, true)?;
                     self.send(sent);
                 }
                 Err(message) => {
-                    if let Some(answer) = self.exchange.too_large(message)? {
-                        self.ready.push(Outbound::event(&answer, None));
+                    if let Some(answer) = self.exchange.record_oversize(message)? {
+                        self.ready.push(OutboundBytes::event(&answer, None));
                     }
                 }
             }
@@ -51,40 +51,43 @@ impl EventStream {
     }
 
     /// Ends the stream before the server does; pending requests are answered with `why`.
-    fn give_up(&mut self, why: &str) {
+    fn abort(&mut self, reason: &str) {
         self.ended = true;
         // If the tape itself has failed, there are no answers; the stream just ends.
-        for answer in self.exchange.dismiss(Some(why)).unwrap_or_default() {
-            self.ready.push(Outbound::event(&answer, None));
+        for answer in self.exchange.dismiss_requests(Some(reason)).unwrap_or_default() {
+            self.ready.push(OutboundBytes::event(&answer, None));
         }
     }
 
-    fn finish(&mut self) -> Result<(), Stopped> {
+    fn finish(&mut self) -> Result<(), SessionStoppedError> {
         self.ended = true;
-        if let Some(rest) = self.events.finish() {
-            let sent = self.exchange.pass_event(&rest, false)?;
+        if let Some(rest) = self.events.take_rest() {
+            let sent = self.exchange.forward_event(&rest, false)?;
             self.send(sent);
         }
         if self.exchange.has_dropped {
             // The withheld event may have been the answer, which the client still waits for.
-            self.give_up("the server's reply has no answer that may be forwarded");
+            self.abort("the server's reply has no answer that may be forwarded");
         }
         Ok(())
     }
 
-    fn send(&mut self, event: Outbound) {
+    fn send(&mut self, event: OutboundBytes) {
         if !event.is_empty() {
             self.ready.push(event);
         }
     }
 }
 
-impl Pieces for EventStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
+impl PieceStream for EventStream {
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<OutboundBytes, BrokenBody>>> {
         loop {
             if !self.ready.is_empty() {
                 let ready = std::mem::take(&mut self.ready);
-                return Poll::Ready(Some(Ok(Outbound::joined(&ready))));
+                return Poll::Ready(Some(Ok(OutboundBytes::concat(&ready))));
             }
             if self.ended {
                 return Poll::Ready(None);
@@ -96,19 +99,19 @@ impl Pieces for EventStream {
                 continue;
             }
             if let Poll::Ready(why) = self.ending.as_mut().poll(cx) {
-                self.give_up(&why);
+                self.abort(&why);
                 continue;
             }
             let passed = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     let Ok(bytes) = frame.into_data() else { continue };
-                    self.take(&bytes)
+                    self.feed(&bytes)
                 }
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
                 None => self.finish(),
             };
-            if let Err(Stopped) = passed {
-                return Poll::Ready(Some(Err(BrokenBody(Stopped.to_string()))));
+            if let Err(SessionStoppedError) = passed {
+                return Poll::Ready(Some(Err(BrokenBody(SessionStoppedError.to_string()))));
             }
         }
     }
@@ -127,14 +130,17 @@ impl PlainStream {
     }
 }
 
-impl Pieces for PlainStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Outbound, BrokenBody>>> {
+impl PieceStream for PlainStream {
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<OutboundBytes, BrokenBody>>> {
         loop {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => {
                         self.watch.iter_mut().for_each(|watch| watch.feed(&bytes));
-                        let piece = Outbound::plain(PlainBody::new(bytes));
+                        let piece = OutboundBytes::plain(PlainBody::new(bytes));
                         return Poll::Ready(Some(Ok(piece)));
                     }
                     Err(_) => continue,

@@ -8,7 +8,7 @@ use http::header::{
     UPGRADE,
 };
 
-use super::{Rejection, shown};
+use super::{RequestRejection, printable_text};
 
 /// Headers that make a server use a method or path other than that of the request line.
 const OVERRIDES: [&str; 5] = [
@@ -26,7 +26,7 @@ const DECISIVE: [&str; 6] =
 const CODE_HEADER_MISMATCH: i32 = -32020;
 
 /// Checks the header lines of a request.
-pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
+pub(super) fn check(headers: &HeaderMap) -> Result<(), RequestRejection> {
     for name in headers.keys() {
         check_name(name.as_str())?;
         check_lines(headers, name)?;
@@ -36,24 +36,26 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Rejection> {
         headers.get(name).filter(|value| !value.as_bytes().eq_ignore_ascii_case(taken.as_bytes()))
     };
     if let Some(value) = other(TRANSFER_ENCODING, "chunked") {
-        let coding = shown(value.as_bytes());
+        let coding = printable_text(value.as_bytes());
         let reason =
             format!("Transfer-Encoding `{coding}` is not accepted; send `chunked` or none");
-        return Err(Rejection::new(400, reason));
+        return Err(RequestRejection::new(400, reason));
     }
     if let Some(value) = other(EXPECT, "100-continue") {
-        let reason = format!("the expectation `{}` cannot be met", shown(value.as_bytes()));
-        return Err(Rejection::new(417, reason));
+        let reason =
+            format!("the expectation `{}` cannot be met", printable_text(value.as_bytes()));
+        return Err(RequestRejection::new(417, reason));
     }
     // Clients offer HTTP/2 this way and continue without it. Other protocols would bypass the gate.
     if let Some(value) = other(UPGRADE, "h2c") {
-        let reason = format!("an upgrade to `{}` is not possible here", shown(value.as_bytes()));
-        return Err(Rejection::new(400, reason));
+        let reason =
+            format!("an upgrade to `{}` is not possible here", printable_text(value.as_bytes()));
+        return Err(RequestRejection::new(400, reason));
     }
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<(), Rejection> {
+fn check_name(name: &str) -> Result<(), RequestRejection> {
     // Gateways such as WSGI do not distinguish underscores from hyphens.
     let folded = match name.contains('_') {
         true => Cow::Owned(name.replace('_', "-")),
@@ -62,17 +64,17 @@ fn check_name(name: &str) -> Result<(), Rejection> {
     if OVERRIDES.contains(&&*folded) {
         let reason =
             format!("the header `{name}` is not accepted: it overrides the method or path");
-        return Err(Rejection::new(400, reason));
+        return Err(RequestRejection::new(400, reason));
     }
     if folded != name && is_decisive(&folded) {
         let reason = format!("the header `{name}` is not accepted; spell it `{folded}`");
-        return Err(Rejection::new(400, reason));
+        return Err(RequestRejection::new(400, reason));
     }
     Ok(())
 }
 
 /// Decisive headers must occur only once and be plain ASCII.
-fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> {
+fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), RequestRejection> {
     if !is_decisive(name.as_str()) || *name == CONNECTION {
         return Ok(());
     }
@@ -80,31 +82,33 @@ fn check_lines(headers: &HeaderMap, name: &HeaderName) -> Result<(), Rejection> 
     if headers.get_all(name).iter().count() > 1 {
         let status = if [CONTENT_TYPE, CONTENT_ENCODING].contains(name) { 415 } else { 400 };
         let reason = format!("the header `{name}` appears more than once; send it once");
-        let rejection = Rejection::new(status, reason);
+        let rejection = RequestRejection::new(status, reason);
         return Err(match mirrors {
-            true => Rejection { code: CODE_HEADER_MISMATCH, ..rejection },
+            true => RequestRejection { code: CODE_HEADER_MISMATCH, ..rejection },
             false => rejection,
         });
     }
     let is_plain = |value: &HeaderValue| value.to_str().is_ok();
     if !headers.get(name).is_none_or(is_plain) {
-        return Err(Rejection::new(400, format!("the header `{name}` is not plain ASCII")));
+        return Err(RequestRejection::new(400, format!("the header `{name}` is not plain ASCII")));
     }
     Ok(())
 }
 
 /// `Connection` lists headers that are not forwarded. It must not list a decisive one.
-fn check_connection(headers: &HeaderMap) -> Result<(), Rejection> {
+fn check_connection(headers: &HeaderMap) -> Result<(), RequestRejection> {
     for value in headers.get_all(CONNECTION) {
         let Ok(text) = value.to_str() else {
-            return Err(Rejection::new(400, "the header `connection` is not plain ASCII"));
+            return Err(RequestRejection::new(400, "the header `connection` is not plain ASCII"));
         };
         for name in text.split(',').map(|name| name.trim().to_ascii_lowercase()) {
             let sent_on = ["accept", "cookie", "origin"].contains(&name.as_str());
             if sent_on || is_decisive(&name.replace('_', "-")) {
-                let reason =
-                    format!("the header `connection` must not name `{}`", shown(name.as_bytes()));
-                return Err(Rejection::new(400, reason));
+                let reason = format!(
+                    "the header `connection` must not name `{}`",
+                    printable_text(name.as_bytes())
+                );
+                return Err(RequestRejection::new(400, reason));
             }
         }
     }

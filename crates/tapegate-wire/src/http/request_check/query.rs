@@ -1,6 +1,6 @@
 //! Checks parameter names in queries and forms, as the most lenient parser reads them.
 
-use super::{Rejection, shown};
+use super::{RequestRejection, printable_text};
 
 /// The members of a JSON-RPC message.
 const MEMBERS: [&str; 6] = ["jsonrpc", "method", "params", "id", "result", "error"];
@@ -8,26 +8,26 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "method", "params", "id", "result", "erro
 const ENCODED_MAX: usize = 3;
 
 /// Refuses a query that overrides the method or contains a message.
-pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
+pub(super) fn check_query(query: &str) -> Result<(), RequestRejection> {
     let decoded = decoded_wholly(query).to_lowercase();
     let names: Vec<&str> = names(&decoded).collect();
-    let has = |wanted: &str| names.iter().any(|name| base(name) == wanted);
+    let has = |wanted: &str| names.iter().any(|name| base_name(name) == wanted);
     let overrides = |name: &&str| {
-        let plain = plain(name);
+        let plain = normalized_name(name);
         plain.starts_with("xhttpmethod")
             || plain == "httpmethodoverride"
-            || (plain == "method" && base(name) != "method")
+            || (plain == "method" && base_name(name) != "method")
     };
     if names.iter().any(overrides) {
-        return Err(Rejection::new(400, "the query must not override the method"));
+        return Err(RequestRejection::new(400, "the query must not override the method"));
     }
-    let nested = |name: &&str| base(name) == "params" && *name != "params";
+    let nested = |name: &&str| base_name(name) == "params" && *name != "params";
     let holds_message = decoded.contains("jsonrpc")
         || decoded.contains("\"method\"")
         || (has("method") && has("params"))
         || names.iter().any(nested);
     if holds_message {
-        return Err(Rejection::new(
+        return Err(RequestRejection::new(
             400,
             "a message must be sent as the body of a POST, not in the query",
         ));
@@ -37,20 +37,20 @@ pub(super) fn check_query(query: &str) -> Result<(), Rejection> {
 
 /// Refuses a query that repeats a parameter of the server's own URL in any spelling: parsers differ
 /// in which of two they use.
-pub fn check_own_query(own: Option<&str>, asked: Option<&str>) -> Result<(), Rejection> {
-    let (Some(own), Some(asked)) = (own, asked) else { return Ok(()) };
-    if own == asked {
+pub fn check_own_query(own: Option<&str>, requested: Option<&str>) -> Result<(), RequestRejection> {
+    let (Some(own), Some(requested)) = (own, requested) else { return Ok(()) };
+    if own == requested {
         return Ok(());
     }
-    let (own, decoded) = (decoded_wholly(own), decoded_wholly(asked));
-    let fixed: Vec<String> = names(&own).map(plain).collect();
-    let mut again = names(asked).chain(names(&decoded)).filter(|name| !name.is_empty());
-    match again.find(|name| fixed.contains(&plain(&decoded_wholly(name)))) {
+    let (own, decoded) = (decoded_wholly(own), decoded_wholly(requested));
+    let fixed: Vec<String> = names(&own).map(normalized_name).collect();
+    let mut again = names(requested).chain(names(&decoded)).filter(|name| !name.is_empty());
+    match again.find(|name| fixed.contains(&normalized_name(&decoded_wholly(name)))) {
         None => Ok(()),
         Some(name) => {
-            let name = shown(name.as_bytes());
+            let name = printable_text(name.as_bytes());
             let reason = format!("the query must not name `{name}`: the server's URL sets it");
-            Err(Rejection::new(400, reason))
+            Err(RequestRejection::new(400, reason))
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn is_login_form(body: &[u8]) -> bool {
     let fits = |pair: &str| {
         let name = pair.split('=').next().unwrap_or_default();
         let is_empty = pair.is_empty();
-        let plain = plain(name);
+        let plain = normalized_name(name);
         is_empty
             || (!plain.is_empty()
                 && name.bytes().all(is_plain)
@@ -80,10 +80,10 @@ fn is_form_byte(byte: u8) -> bool {
 
 /// A path and query for the log, without the values of parameters.
 pub(in crate::http) fn without_values(path: &str, query: Option<&str>) -> String {
-    let path = shown(path.as_bytes());
+    let path = printable_text(path.as_bytes());
     let Some(query) = query.filter(|query| !query.is_empty()) else { return path };
     let names: Vec<String> =
-        names(query).map(|name| format!("{}=*", shown(name.as_bytes()))).collect();
+        names(query).map(|name| format!("{}=*", printable_text(name.as_bytes()))).collect();
     format!("{path}?{}", names.join("&"))
 }
 
@@ -93,13 +93,13 @@ fn names(query: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The part of a name before its brackets or dots; leading brackets are skipped.
-fn base(name: &str) -> &str {
+fn base_name(name: &str) -> &str {
     let name = name.trim().trim_start_matches('[');
     &name[..name.find(['[', ']', '.']).unwrap_or(name.len())]
 }
 
 /// A name without the characters that parsers drop, replace or cut off.
-fn plain(name: &str) -> String {
+fn normalized_name(name: &str) -> String {
     let base = name.trim().trim_start_matches('[');
     let base = &base[..base.find(['[', ']']).unwrap_or(base.len())];
     let dropped = |c: &char| !c.is_whitespace() && !['_', '-', '.', '+', '\0'].contains(c);
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn parameters_of_the_servers_url_cannot_be_named_again() {
         let own = Some("read_only=true&project=a");
-        for asked in [None, Some(""), Some("x=1"), own, Some("readonlyx=1&p=2")] {
-            assert_eq!(check_own_query(own, asked), Ok(()), "{asked:?}");
+        for requested in [None, Some(""), Some("x=1"), own, Some("readonlyx=1&p=2")] {
+            assert_eq!(check_own_query(own, requested), Ok(()), "{requested:?}");
         }
-        for asked in [
+        for requested in [
             "read_only=false",
             "read_only",
             "x=1&project=b",
@@ -201,7 +201,11 @@ mod tests {
             "%20read_only=false",
             "read_only%00=false",
         ] {
-            assert_eq!(check_own_query(own, Some(asked)).unwrap_err().status, 400, "{asked}");
+            assert_eq!(
+                check_own_query(own, Some(requested)).unwrap_err().status,
+                400,
+                "{requested}"
+            );
         }
         assert_eq!(check_own_query(None, Some("read_only=1")), Ok(()));
     }

@@ -1,24 +1,24 @@
 //! The paths that a gated listener knows.
 
-use tapegate_core::frame::{Body, Frame};
-use tapegate_core::json::{Cursor, Kind};
+use tapegate_core::frame::{Frame, FrameBody};
+use tapegate_core::json::{Cursor, JsonKind};
 
 /// What a request's path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Route {
+pub enum RequestRoute {
     /// An MCP endpoint, which accepts messages.
     Endpoint,
     /// Read-only metadata below `/.well-known/`.
     Metadata,
     /// A step of an OAuth login at a server that is its own authorization server.
-    Login(Login),
+    Login(LoginStep),
     /// Any other path.
     Unknown,
 }
 
 /// A login step, at the paths that MCP's authorization specification defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginStep {
     /// `/authorize`, which a browser opens.
     Authorize,
     /// `/token` and `/revoke`, which take forms.
@@ -27,7 +27,7 @@ pub enum Login {
     Registration,
 }
 
-impl Route {
+impl RequestRoute {
     /// The route of a path at a server whose endpoint is `own`. Only exact spellings match: other
     /// paths that the server's router might normalize are unknown, unless the server has
     /// `announced` them.
@@ -35,9 +35,9 @@ impl Route {
         match path {
             "/" | "/mcp" => Self::Endpoint,
             _ if path == own || announced => Self::Endpoint,
-            "/authorize" => Self::Login(Login::Authorize),
-            "/token" | "/revoke" => Self::Login(Login::Form),
-            "/register" => Self::Login(Login::Registration),
+            "/authorize" => Self::Login(LoginStep::Authorize),
+            "/token" | "/revoke" => Self::Login(LoginStep::Form),
+            "/register" => Self::Login(LoginStep::Registration),
             _ if is_metadata(path) => Self::Metadata,
             _ => Self::Unknown,
         }
@@ -58,13 +58,14 @@ fn is_metadata(path: &str) -> bool {
 /// Whether a body is client metadata: one JSON object that cannot be mistaken for a message.
 pub(super) fn is_registration(body: &[u8]) -> bool {
     let frame = Frame::read(body);
-    matches!(frame.body(), Body::Message(_)) && !has_member(body, &["method", "jsonrpc", "params"])
+    matches!(frame.body(), FrameBody::Message(_))
+        && !has_member(body, &["method", "jsonrpc", "params"])
 }
 
 /// Whether an object has one of these members, in any case. Malformed objects count as having one.
 fn has_member(object: &[u8], names: &[&str]) -> bool {
     let Ok(mut cursor) = Cursor::new(object) else { return true };
-    if !matches!(cursor.kind(), Ok(Kind::Object)) || cursor.open().is_err() {
+    if !matches!(cursor.kind(), Ok(JsonKind::Object)) || cursor.open().is_err() {
         return true;
     }
     let mut first = true;

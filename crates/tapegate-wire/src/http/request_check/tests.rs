@@ -5,14 +5,18 @@ use http::HeaderValue;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn check(request: &str, lines: &[(&'static str, &str)], has_body: bool) -> Result<(), Rejection> {
+fn check(
+    request: &str,
+    lines: &[(&'static str, &str)],
+    has_body: bool,
+) -> Result<(), RequestRejection> {
     let (method, target) = request.split_once(' ').unwrap();
     let target: Uri = target.parse().unwrap();
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         headers.append(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
     }
-    let route = Route::of(target.path(), "/mcp", false);
+    let route = RequestRoute::of(target.path(), "/mcp", false);
     let method = method.parse().unwrap();
     check_head(&RequestHead {
         method: &method,
@@ -214,19 +218,19 @@ fn queries_hold_neither_methods_nor_messages() {
 fn the_body_of_a_login_is_no_message() {
     let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}"#;
     for (step, body, taken) in [
-        (Login::Form, &b"grant_type=authorization_code&code=a%2Fb&x=+1"[..], true),
-        (Login::Form, call, false),
-        (Login::Form, b"a=1\n", false),
-        (Login::Form, b"jsonrpc=2.0&id=1&method=tools%2Fcall&params%5Bname%5D=evil", false),
-        (Login::Form, b"\xff\xfe{\0", false),
-        (Login::Registration, br#"{"client_name":"x","redirect_uris":["http://h"]}"#, true),
-        (Login::Registration, call, false),
-        (Login::Registration, br#"{"METHOD":1}"#, false),
-        (Login::Registration, br#"{"j\u017fonrpc":"2.0"}"#, false),
-        (Login::Registration, br#"[{"method":"x"}]"#, false),
-        (Login::Registration, b"\xef\xbb\xbf{}", false),
-        (Login::Registration, b"{\0\"\0", false),
-        (Login::Authorize, b"x", false),
+        (LoginStep::Form, &b"grant_type=authorization_code&code=a%2Fb&x=+1"[..], true),
+        (LoginStep::Form, call, false),
+        (LoginStep::Form, b"a=1\n", false),
+        (LoginStep::Form, b"jsonrpc=2.0&id=1&method=tools%2Fcall&params%5Bname%5D=evil", false),
+        (LoginStep::Form, b"\xff\xfe{\0", false),
+        (LoginStep::Registration, br#"{"client_name":"x","redirect_uris":["http://h"]}"#, true),
+        (LoginStep::Registration, call, false),
+        (LoginStep::Registration, br#"{"METHOD":1}"#, false),
+        (LoginStep::Registration, br#"{"j\u017fonrpc":"2.0"}"#, false),
+        (LoginStep::Registration, br#"[{"method":"x"}]"#, false),
+        (LoginStep::Registration, b"\xef\xbb\xbf{}", false),
+        (LoginStep::Registration, b"{\0\"\0", false),
+        (LoginStep::Authorize, b"x", false),
     ] {
         let shown = body.escape_ascii();
         assert_eq!(check_login_body(step, body).is_ok(), taken, "{step:?} {shown}");

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::{Awaited, UpstreamError};
+use super::{PendingReply, UpstreamError};
 
 /// Servers commonly close a connection after five idle seconds; we must stop using it earlier, or a
 /// request could be lost on a connection that is being closed.
@@ -30,21 +30,21 @@ const IDLE_COUNT_MAX: usize = 64;
 /// How long a connection attempt may take.
 const CONNECT_MAX: Duration = Duration::from_secs(30);
 
-type Sender = SendRequest<Full<Bytes>>;
-type Idle = RefCell<VecDeque<(Sender, Instant)>>;
+type HttpSender = SendRequest<Full<Bytes>>;
+type IdleConnections = RefCell<VecDeque<(HttpSender, Instant)>>;
 
 /// The connections to one server.
 #[derive(Clone)]
-pub(super) struct Pool {
+pub(super) struct ConnectionPool {
     authority: Authority,
     tls: Option<TlsConnector>,
-    idle: Rc<Idle>,
+    idle: Rc<IdleConnections>,
 }
 
-trait Stream: AsyncRead + AsyncWrite + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
+trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Unpin> ByteStream for T {}
 
-impl Pool {
+impl ConnectionPool {
     pub(super) fn new(scheme: &Scheme, authority: &Authority) -> Result<Self, UpstreamError> {
         // Root certificates take time and memory to load, so load them only for HTTPS.
         let tls = if *scheme == Scheme::HTTPS { Some(connector()?) } else { None };
@@ -53,10 +53,10 @@ impl Pool {
 
     /// Hands a request to a connection, whose task writes it before that of any connection that is
     /// given a request later.
-    pub(super) async fn begin(
+    pub(super) async fn start_request(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Awaited, UpstreamError> {
+    ) -> Result<PendingReply, UpstreamError> {
         let mut sender = match self.take_idle() {
             Some(sender) => sender,
             None => self.connect().await?,
@@ -66,7 +66,7 @@ impl Pool {
         Ok(Box::pin(async move {
             let mut error = match sent.await {
                 Ok(response) => {
-                    pool.keep(sender);
+                    pool.put_back(sender);
                     return Ok(response);
                 }
                 Err(error) => error,
@@ -74,28 +74,30 @@ impl Pool {
             // A connection that was closed meanwhile returns the request if nothing of it was
             // written; otherwise it may have been processed, and is never sent twice.
             let Some(request) = error.take_message() else {
-                return Err(pool.failed(error.error()));
+                return Err(pool.error_with_causes(error.error()));
             };
             let mut sender = pool.connect().await?;
-            let response =
-                sender.send_request(request).await.map_err(|error| pool.failed(&error))?;
-            pool.keep(sender);
+            let response = sender
+                .send_request(request)
+                .await
+                .map_err(|error| pool.error_with_causes(&error))?;
+            pool.put_back(sender);
             Ok(response)
         }))
     }
 
     /// The error, with all its causes.
-    pub(super) fn failed(&self, error: &dyn Error) -> UpstreamError {
-        let mut why = error.to_string();
+    pub(super) fn error_with_causes(&self, error: &dyn Error) -> UpstreamError {
+        let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            why = format!("{why}: {error}");
+            reason = format!("{reason}: {error}");
             cause = error.source();
         }
-        UpstreamError::Exchange { authority: self.authority.to_string(), why }
+        UpstreamError::Exchange { authority: self.authority.to_string(), reason }
     }
 
-    fn take_idle(&self) -> Option<Sender> {
+    fn take_idle(&self) -> Option<HttpSender> {
         let mut idle = self.idle.borrow_mut();
         while let Some((sender, since)) = idle.pop_back() {
             if since.elapsed() < IDLE_MAX && sender.is_ready() && !sender.is_closed() {
@@ -106,7 +108,7 @@ impl Pool {
     }
 
     /// Returns a connection to the pool once its reply has been read to the end.
-    fn keep(&self, mut sender: Sender) {
+    fn put_back(&self, mut sender: HttpSender) {
         let idle = Rc::clone(&self.idle);
         tokio::task::spawn_local(async move {
             if sender.ready().await.is_err() {
@@ -120,7 +122,7 @@ impl Pool {
         });
     }
 
-    async fn connect(&self) -> Result<Sender, UpstreamError> {
+    async fn connect(&self) -> Result<HttpSender, UpstreamError> {
         let connecting = async {
             let stream = self.open().await?;
             let mut builder = http1::Builder::new();
@@ -129,7 +131,7 @@ impl Pool {
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection within 30 seconds");
         let opened = tokio::time::timeout(CONNECT_MAX, connecting).await.map_err(late).flatten();
-        let (sender, connection) = opened.map_err(|error| self.failed(&error))?;
+        let (sender, connection) = opened.map_err(|error| self.error_with_causes(&error))?;
         tokio::task::spawn_local(async move {
             // The pending reply, if there is one, gets the error too.
             connection.await.ok();
@@ -137,7 +139,7 @@ impl Pool {
         Ok(sender)
     }
 
-    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+    async fn open(&self) -> io::Result<Box<dyn ByteStream>> {
         let host = self.authority.host();
         let port = self.authority.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 });
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -155,8 +157,8 @@ fn connector() -> Result<TlsConnector, UpstreamError> {
     let mut roots = rustls::RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(loaded.certs);
     if added == 0 {
-        let why = loaded.errors.first().map_or("none found".to_owned(), ToString::to_string);
-        return Err(UpstreamError::Roots(io::Error::other(why)));
+        let reason = loaded.errors.first().map_or("none found".to_owned(), ToString::to_string);
+        return Err(UpstreamError::Roots(io::Error::other(reason)));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)

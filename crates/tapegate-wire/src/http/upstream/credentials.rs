@@ -17,7 +17,7 @@ pub(in crate::http) enum Credentials {
 
 impl Credentials {
     /// The headers to add to a request.
-    pub(super) fn among(self, extra: &HeaderMap) -> HeaderMap {
+    pub(super) fn headers_to_send(self, extra: &HeaderMap) -> HeaderMap {
         let mut sent = extra.clone();
         if self == Self::LeftOut {
             for name in extra.keys().filter(|name| is_credential(name)) {
@@ -46,8 +46,8 @@ mod tests {
             .iter()
             .map(|name| (HeaderName::from_static(name), http::HeaderValue::from_static("x")))
             .collect();
-        assert_eq!(Credentials::Added.among(&extra), extra);
-        let left = Credentials::LeftOut.among(&extra);
+        assert_eq!(Credentials::Added.headers_to_send(&extra), extra);
+        let left = Credentials::LeftOut.headers_to_send(&extra);
         assert_eq!(left.keys().collect::<Vec<_>>(), ["x-tenant"]);
     }
 }

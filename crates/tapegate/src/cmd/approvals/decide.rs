@@ -6,59 +6,65 @@ use std::path::Path;
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
 use tapegate_store::activity::{ActivityError, Event};
-use tapegate_store::approvals::{ApprovalError, Approvals, Decided, Entry, Request, Ruling, is_id};
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
+    is_id,
+};
 
-use super::folder::{Project, waits};
-use super::{Args, Format, Verb, failure, find};
+use super::folder::{Project, waiting_text};
+use super::{ApprovalsAction, ApprovalsFormat, Args, failure, request_lookup};
+use crate::approver_check::PersonAttempt;
 use crate::exit::{Exit, Failure};
-use crate::person::Attempt;
-use crate::settings::Surroundings;
-use crate::state::now_us;
+use crate::settings::SearchContext;
+use crate::state_folder::now_us;
 use crate::views::approvals as view;
-use crate::zone::Zone;
-use crate::{person, talk};
+use crate::zone::TimeZone;
+use crate::{approver_check, terminal_output};
 
 pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow::Result<Exit> {
     let out = &mut args.format.list(out);
-    let by = by(args)?;
+    let by = decider_name(args)?;
     let command = command(args);
-    let attempt = Attempt { kind: "approval", command: &command, approval_id: whole_id(args) };
+    let attempt =
+        PersonAttempt { kind: "approval", command: &command, approval_id: whole_id(args) };
     let authorized = args.key.authorize("deciding about a call", &project.state);
     attempt.log_if_refused(&project.state, authorized)?;
     let entries = project.entries()?;
-    let meant: Vec<Entry> = match args.all {
-        true => all_of_this_project(args, entries)?,
+    let meant: Vec<ApprovalEntry> = match args.all {
+        true => pending_of_project(args, entries)?,
         // If one of the names is wrong, nothing is decided.
-        false => {
-            args.ids.iter().map(|id| named(&entries, id, project)).collect::<Result<_, _>>()?
-        }
+        false => args
+            .ids
+            .iter()
+            .map(|id| find_decidable(&entries, id, project))
+            .collect::<Result<_, _>>()?,
     };
     if meant.is_empty() {
-        talk::say("nothing waits for a person");
+        terminal_output::info("nothing waits for a person");
         out.finish()?;
         return Ok(Exit::Ok);
     }
-    let deciding = Deciding { args, project, attempt, approvals: project.approvals()?, by };
+    let deciding = DecisionRun { args, project, attempt, approvals: project.approvals()?, by };
     // Check permission before asking, so that the user is not asked for an answer that cannot
     // count.
-    let (meant, mut exit) = deciding.those_permitted(meant);
+    let (meant, mut exit) = deciding.permitted_requests(meant);
     if meant.is_empty() {
         out.finish()?;
         return Ok(exit);
     }
-    let confirmed = || attempt.log_if_refused(&project.state, confirmed(args.verb, &meant));
+    let confirmed = || attempt.log_if_refused(&project.state, confirm_requests(args.verb, &meant));
     if !args.key.is_given() && !confirmed()? {
-        talk::say("nothing was decided");
+        terminal_output::info("nothing was decided");
         out.finish()?;
         return Ok(Exit::Findings);
     }
-    for Entry { request, .. } in &meant {
+    for ApprovalEntry { request, .. } in &meant {
         let decided = deciding.decision(request);
         let log = || project.log(&event(request, &decided));
-        match deciding.approvals.decide_logged(&request.id, &decided, log) {
+        match deciding.approvals.decide_and_log(&request.id, &decided, log) {
             Ok(logged) => {
                 logged.err().iter().for_each(warn_of_log);
-                tell(args.format, request, decided, out)?;
+                print_decision(args.format, request, decided, out)?;
             }
             Err(error) => exit = deciding.report(request, error),
         }
@@ -68,28 +74,28 @@ pub(super) fn run(args: &Args, project: &Project, out: &mut dyn Write) -> anyhow
 }
 
 /// One run of the command: who decides, what, and in which project.
-struct Deciding<'a> {
+struct DecisionRun<'a> {
     args: &'a Args,
     project: &'a Project,
-    attempt: Attempt<'a>,
-    approvals: Approvals,
+    attempt: PersonAttempt<'a>,
+    approvals: ApprovalStore,
     by: String,
 }
 
-impl Deciding<'_> {
-    fn decision(&self, request: &Request) -> Decided {
-        let approves = self.args.verb == Verb::Approve;
-        let ruling = if approves { Ruling::Approved } else { Ruling::Denied };
+impl DecisionRun<'_> {
+    fn decision(&self, request: &ApprovalRecord) -> ApprovalDecision {
+        let approves = self.args.verb == ApprovalsAction::Approve;
+        let ruling = if approves { ApprovalOutcome::Approved } else { ApprovalOutcome::Denied };
         // Use the clock of the waiting process, since ours may be off.
         let at_us = self.approvals.asker_now_us(request, now_us());
-        Decided { ruling, by: self.by.clone(), at_us, reason: self.args.reason.clone() }
+        ApprovalDecision { ruling, by: self.by.clone(), at_us, reason: self.args.reason.clone() }
     }
 
     /// The requests that this person may decide. The others are reported.
-    fn those_permitted(&self, mut meant: Vec<Entry>) -> (Vec<Entry>, Exit) {
+    fn permitted_requests(&self, mut meant: Vec<ApprovalEntry>) -> (Vec<ApprovalEntry>, Exit) {
         let mut exit = Exit::Ok;
-        meant.retain(|Entry { request, .. }| {
-            let permitted = self.approvals.may_decide(request, &self.decision(request));
+        meant.retain(|ApprovalEntry { request, .. }| {
+            let permitted = self.approvals.check_decision(request, &self.decision(request));
             permitted.map_err(|error| exit = self.report(request, error)).is_ok()
         });
         (meant, exit)
@@ -97,21 +103,25 @@ impl Deciding<'_> {
 
     /// Reports a refused decision, and logs an attempt to decide a request that belongs to someone
     /// else.
-    fn report(&self, request: &Request, error: ApprovalError) -> Exit {
-        let is_theirs = is_another_s(&error);
+    fn report(&self, request: &ApprovalRecord, error: ApprovalError) -> Exit {
+        let is_theirs = is_for_other_approver(&error);
         let failed = failure(error);
         if is_theirs {
-            let attempt = Attempt { approval_id: Some(&request.id), ..self.attempt };
-            attempt.log_refusal(&self.project.state, &failed.words);
+            let attempt = PersonAttempt { approval_id: Some(&request.id), ..self.attempt };
+            attempt.log_refusal(&self.project.state, &failed.message);
         }
-        talk::error(&failed.words, None);
+        terminal_output::error(&failed.message, None);
         failed.exit
     }
 }
 
 /// The named request, or an error if it can no longer be decided.
-pub(super) fn named(entries: &[Entry], id: &str, project: &Project) -> Result<Entry, Failure> {
-    let entry = find::one(entries, id, &project.state)?;
+pub(super) fn find_decidable(
+    entries: &[ApprovalEntry],
+    id: &str,
+    project: &Project,
+) -> Result<ApprovalEntry, Failure> {
+    let entry = request_lookup::find_request(entries, id, &project.state)?;
     let id = entry.request.id.clone();
     match &entry.decided {
         Some(decided) => {
@@ -125,18 +135,21 @@ pub(super) fn named(entries: &[Entry], id: &str, project: &Project) -> Result<En
 
 /// All pending requests of this project. Projects without a state folder of their own share the
 /// user's folder, and `--all` must not decide requests of projects the user has not looked at.
-fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<Entry>> {
+fn pending_of_project(
+    args: &Args,
+    entries: Vec<ApprovalEntry>,
+) -> anyhow::Result<Vec<ApprovalEntry>> {
     let pending = entries.into_iter().filter(|entry| view::is_pending(entry, now_us()));
     if args.state.is_named() {
         return Ok(pending.collect());
     }
-    let here = Surroundings::ours()?.folder;
+    let here = SearchContext::current()?.folder;
     let (ours, others): (Vec<_>, Vec<_>) =
         pending.partition(|entry| is_of_project(&entry.request, &here));
     if !others.is_empty() {
-        talk::warn(&format!(
+        terminal_output::warn(&format!(
             "{} too, and {} left out; name what you want to decide about",
-            waits(others.len(), "other projects"),
+            waiting_text(others.len(), "other projects"),
             if others.len() == 1 { "is" } else { "are" }
         ));
     }
@@ -144,17 +157,19 @@ fn all_of_this_project(args: &Args, entries: Vec<Entry>) -> anyhow::Result<Vec<E
 }
 
 /// Whether a call was made below this folder, or under a policy located below or above it.
-pub(super) fn is_of_project(request: &Request, here: &Path) -> bool {
+pub(super) fn is_of_project(request: &ApprovalRecord, current_dir: &Path) -> bool {
     let policy = Path::new(&request.policy).parent().filter(|path| path.is_absolute());
     request.folder.is_empty()
-        || Path::new(&request.folder).starts_with(here)
-        || policy.is_some_and(|folder| folder.starts_with(here) || here.starts_with(folder))
+        || Path::new(&request.folder).starts_with(current_dir)
+        || policy.is_some_and(|folder| {
+            folder.starts_with(current_dir) || current_dir.starts_with(folder)
+        })
 }
 
 /// The command with the key that was used, as it is logged. The ids come last: a long command is truncated.
 fn command(args: &Args) -> String {
-    let verb = if args.verb == Verb::Approve { "approve" } else { "deny" };
-    let command = args.key.typed(&format!("approvals {verb}"));
+    let verb = if args.verb == ApprovalsAction::Approve { "approve" } else { "deny" };
+    let command = args.key.command_text(&format!("approvals {verb}"));
     match args.all {
         true => format!("{command} --all"),
         false => format!("{command} {}", args.ids.join(" ")),
@@ -170,37 +185,41 @@ fn whole_id(args: &Args) -> Option<&str> {
 }
 
 /// Whether a decision was refused because someone else has to make it.
-fn is_another_s(error: &ApprovalError) -> bool {
+fn is_for_other_approver(error: &ApprovalError) -> bool {
     matches!(error, ApprovalError::NotAnApprover { .. } | ApprovalError::OwnRequest { .. })
 }
 
 /// Shows every request in full, and asks once.
-fn confirmed(verb: Verb, meant: &[Entry]) -> Result<bool, Failure> {
-    let zone = Zone::ours();
-    let shown = |entry: &Entry| format!("{}\n", view::details(entry, now_us(), &zone));
-    let mut text: String = meant.iter().map(shown).collect();
-    let word = if verb == Verb::Approve { "approve" } else { "deny" };
+fn confirm_requests(verb: ApprovalsAction, meant: &[ApprovalEntry]) -> Result<bool, Failure> {
+    let zone = TimeZone::system();
+    let display_text =
+        |entry: &ApprovalEntry| format!("{}\n", view::details(entry, now_us(), &zone));
+    let mut text: String = meant.iter().map(display_text).collect();
+    let word = if verb == ApprovalsAction::Approve { "approve" } else { "deny" };
     text.push_str(&match meant.len() {
         1 => format!("{word} this call?"),
         count => format!("{word} these {count} calls?"),
     });
-    person::confirm(&text)
+    approver_check::confirm(&text)
 }
 
-fn tell(
-    format: Format,
-    request: &Request,
-    decided: Decided,
+fn print_decision(
+    format: ApprovalsFormat,
+    request: &ApprovalRecord,
+    decided: ApprovalDecision,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     match format {
-        Format::Text => {
-            let words = view::call(request, 100);
-            writeln!(out, "{} {}: {words}", decided.ruling.word(), request.id)
+        ApprovalsFormat::Text => {
+            let message = view::call(request, 100);
+            writeln!(out, "{} {}: {message}", decided.ruling.as_str(), request.id)
         }
-        Format::Json | Format::Jsonl => {
-            let entry =
-                Entry { request: request.clone(), decided: Some(decided), ..Entry::default() };
+        ApprovalsFormat::Json | ApprovalsFormat::Jsonl => {
+            let entry = ApprovalEntry {
+                request: request.clone(),
+                decided: Some(decided),
+                ..ApprovalEntry::default()
+            };
             out.write_all(&view::json(&entry, now_us()))
         }
     }
@@ -208,33 +227,36 @@ fn tell(
 
 /// A decision is valid without its line in the activity log, so a failure is only reported.
 fn warn_of_log(error: &ActivityError) {
-    talk::warn(&format!("the decision holds, but is not in the activity log: {error}"));
-    error.hint().into_iter().for_each(talk::hint);
+    terminal_output::warn(&format!("the decision holds, but is not in the activity log: {error}"));
+    error.hint().into_iter().for_each(terminal_output::hint);
 }
 
 /// The activity log event for a decision.
-pub(super) fn event<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
+pub(super) fn event<'a>(request: &'a ApprovalRecord, decided: &'a ApprovalDecision) -> Event<'a> {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
     let extra = format!("\"workflow\":{workflow}").into();
     // Only production holds calls; development forwards them.
     let profile = Profile::Production.name();
-    Event { component: "cli", profile, extra, ..Event::settled(request, decided) }
+    Event { component: "cli", profile, extra, ..Event::from_settled(request, decided) }
 }
 
 /// The same event, for a decider that was killed before it could log its decision.
-pub(super) fn recovered<'a>(request: &'a Request, decided: &'a Decided) -> Event<'a> {
+pub(super) fn recovered_event<'a>(
+    request: &'a ApprovalRecord,
+    decided: &'a ApprovalDecision,
+) -> Event<'a> {
     let event = event(request, decided);
     let extra = format!("{},\"recovered\":true", event.extra).into();
     Event { extra, ..event }
 }
 
 /// The name of the person who decides.
-pub(super) fn by(args: &Args) -> anyhow::Result<String> {
+pub(super) fn decider_name(args: &Args) -> anyhow::Result<String> {
     let user = || {
-        let around = Surroundings::ours().ok()?;
-        around.first(&["USER", "LOGNAME"])?.into_string().ok()
+        let search = SearchContext::current().ok()?;
+        search.first(&["USER", "LOGNAME"])?.into_string().ok()
     };
     let name = args.by.clone().or_else(user);
     let name = name.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));

@@ -5,18 +5,18 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::folder::Project;
+use crate::approver_check::PersonAttempt;
 use crate::exit::{Exit, Failure};
-use crate::person::Attempt;
 use crate::settings::state_folder::STATE_NAME;
 use crate::settings::user_state::project_key;
-use crate::views::visible;
-use crate::{person, talk};
+use crate::views::visible_text;
+use crate::{approver_check, terminal_output};
 
 /// Writes a copy of the project's key to a new file.
 pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     let command = format!("approvals export-key {path}");
-    let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
-    let required = person::require(
+    let attempt = PersonAttempt { kind: "approval", command: &command, approval_id: None };
+    let required = approver_check::require_person(
         "exporting the project's key",
         "run it in a terminal that you opened, not an agent",
     );
@@ -25,17 +25,19 @@ pub(super) fn run(project: &Project, path: &str) -> anyhow::Result<Exit> {
     let question = format!(
         "The key is valid for {scope}.\nA process that can read a copy of it can approve calls \
          and accept policies there, without a person.\nWrite a copy to `{}`?",
-        visible::inline(path, usize::MAX),
+        visible_text::inline(path, usize::MAX),
     );
-    if !attempt.log_if_refused(&project.state, person::confirm(&question))? {
-        talk::say("nothing was written");
+    if !attempt.log_if_refused(&project.state, approver_check::confirm(&question))? {
+        terminal_output::info("nothing was written");
         return Ok(Exit::Findings);
     }
     let key = project_key(&project.state)?;
     let failed = |error| Failure::new(Exit::Io, format!("cannot write `{path}`: {error}"));
     let options = File::options().write(true).create_new(true).mode(0o600).clone();
     options.open(path).and_then(|mut file| file.write_all(key.bytes())).map_err(failed)?;
-    talk::say(&format!("wrote `{path}`, which can approve calls of {scope}; keep it from agents"));
+    terminal_output::info(&format!(
+        "wrote `{path}`, which can approve calls of {scope}; keep it from agents"
+    ));
     Ok(Exit::Ok)
 }
 

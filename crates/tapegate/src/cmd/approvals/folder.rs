@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use tapegate_store::activity::{ActivityError, Event};
-use tapegate_store::approvals::{Approvals, Entry};
+use tapegate_store::approvals::{ApprovalEntry, ApprovalStore};
 
 use super::decide::{self, is_of_project};
 use super::failure;
-use crate::called;
 use crate::exit::Failure;
+use crate::program_name;
 use crate::settings::user_state::user_state_dir;
-use crate::state::{log_event, now_us};
-use crate::talk;
+use crate::state_folder::{log_event, now_us};
+use crate::terminal_output;
 use crate::views::approvals as view;
 use crate::views::plural;
 
@@ -35,25 +35,25 @@ impl Project {
     }
 
     /// Opens the approvals, creating their folder if it does not exist.
-    pub(super) fn approvals(&self) -> Result<Approvals, Failure> {
-        Approvals::of_project(&self.user_state, &self.state).map_err(failure)
+    pub(super) fn approvals(&self) -> Result<ApprovalStore, Failure> {
+        ApprovalStore::open_project(&self.user_state, &self.state).map_err(failure)
     }
 
     /// All requests. Files that were set aside are reported and logged.
-    pub(super) fn entries(&self) -> Result<Vec<Entry>, Failure> {
-        let found = Approvals::of_project_if_any(&self.user_state, &self.state);
+    pub(super) fn entries(&self) -> Result<Vec<ApprovalEntry>, Failure> {
+        let found = ApprovalStore::open_existing_project(&self.user_state, &self.state);
         let Some(approvals) = found.map_err(failure)? else { return Ok(Vec::new()) };
         approvals.remove_left_over();
         approvals.log_unlogged(&self.state, |request, decided| {
-            self.log(&decide::recovered(request, decided)).is_ok()
+            self.log(&decide::recovered_event(request, decided)).is_ok()
         });
-        let entries = approvals.all().map_err(failure)?;
+        let entries = approvals.entries().map_err(failure)?;
         for file in approvals.take_refused() {
-            let event = Event { component: "cli", ..Event::refused(&file, now_us()) };
-            let words = event.policy_reason.as_deref().unwrap_or_default();
-            talk::warn(&format!("{words}; it was kept as `{}`", file.kept.display()));
+            let event = Event { component: "cli", ..Event::from_refused(&file, now_us()) };
+            let message = event.policy_reason.as_deref().unwrap_or_default();
+            terminal_output::warn(&format!("{message}; it was kept as `{}`", file.kept.display()));
             if let Err(error) = self.log(&event) {
-                talk::warn(&format!("this is not in the activity log: {error}"));
+                terminal_output::warn(&format!("this is not in the activity log: {error}"));
             }
         }
         Ok(entries)
@@ -61,19 +61,20 @@ impl Project {
 
     /// Warns of calls that wait in a state folder the project used before. Deciding them requires
     /// the key that belongs to that folder.
-    pub(super) fn warn_of_former(&self, former: &[PathBuf], here: &Path) {
+    pub(super) fn warn_of_former(&self, former: &[PathBuf], current_dir: &Path) {
         for folder in former {
-            let found = Approvals::of_project_if_any(&self.user_state, folder).ok().flatten();
-            let entries = found.and_then(|found| found.all().ok()).unwrap_or_default();
-            let is_waiting = |entry: &&Entry| {
-                view::is_pending(entry, now_us()) && is_of_project(&entry.request, here)
+            let found =
+                ApprovalStore::open_existing_project(&self.user_state, folder).ok().flatten();
+            let entries = found.and_then(|found| found.entries().ok()).unwrap_or_default();
+            let is_waiting = |entry: &&ApprovalEntry| {
+                view::is_pending(entry, now_us()) && is_of_project(&entry.request, current_dir)
             };
             let (count, name) = (entries.iter().filter(is_waiting).count(), folder.display());
             if count > 0 {
-                talk::warn(&format!(
+                terminal_output::warn(&format!(
                     "{} in `{name}`, where its state was before: {}",
-                    waits(count, "this project"),
-                    called::command(format!("approvals --state {name}"))
+                    waiting_text(count, "this project"),
+                    program_name::command(format!("approvals --state {name}"))
                 ));
             }
         }
@@ -91,7 +92,7 @@ impl Project {
         let is_ours =
             |name: &str| name.ends_with(".request.json") || name.ends_with(".decision.json");
         if names.any(|entry| entry.file_name().to_str().is_some_and(is_ours)) {
-            talk::warn(&format!(
+            terminal_output::warn(&format!(
                 "`{}` is no longer read: approvals are now in `{}`; remove the old folder",
                 folder.display(),
                 self.user_state.display()
@@ -101,7 +102,7 @@ impl Project {
 }
 
 /// How many calls wait, and whose: `1 call of this project waits`.
-pub(super) fn waits(count: usize, whose: &str) -> String {
+pub(super) fn waiting_text(count: usize, whose: &str) -> String {
     let waits = if count == 1 { "waits" } else { "wait" };
     format!("{} of {whose} {waits}", plural(count as u64, "call"))
 }

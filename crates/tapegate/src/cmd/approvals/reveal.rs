@@ -3,99 +3,115 @@
 //! They are written only to the terminal, and the reveal is logged before they are shown.
 
 use tapegate_store::activity::Event;
-use tapegate_store::approvals::{Approvals, Decided, Entry, Request, Ruling, Unmasked};
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalEntry, ApprovalOutcome, ApprovalRecord, ApprovalStore, UnmaskedParams,
+};
 
 use super::folder::Project;
 use super::{Args, decide, failure};
+use crate::approver_check::{self, PersonAttempt};
 use crate::exit::{Exit, Failure};
-use crate::person::{self, Attempt};
-use crate::state::now_us;
-use crate::talk;
+use crate::state_folder::now_us;
+use crate::terminal_output;
 use crate::views::{approvals as view, json};
 
 /// The hint does not offer `--key-file`: a script has no need to see masked values.
 const WAY_OUT: &str = "run it in a terminal that you opened, not an agent";
 
 pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
-    let by = decide::by(args)?;
+    let by = decide::decider_name(args)?;
     let command = format!("approvals show {} --reveal", args.ids.join(" "));
-    let attempt = Attempt { kind: "approval", command: &command, approval_id: None };
-    let required = person::require("revealing masked values", WAY_OUT);
+    let attempt = PersonAttempt { kind: "approval", command: &command, approval_id: None };
+    let required = approver_check::require_person("revealing masked values", WAY_OUT);
     attempt.log_if_refused(&project.state, required)?;
     let entries = project.entries()?;
     let approvals = project.approvals()?;
     for id in &args.ids {
-        let Entry { request, .. } = decide::named(&entries, id, project)?;
-        let attempt = Attempt { approval_id: Some(&request.id), ..attempt };
-        attempt.log_if_refused(&project.state, may_see(&approvals, &request, &by))?;
-        let params = match whole(&approvals, &request) {
+        let ApprovalEntry { request, .. } = decide::find_decidable(&entries, id, project)?;
+        let attempt = PersonAttempt { approval_id: Some(&request.id), ..attempt };
+        attempt.log_if_refused(&project.state, check_may_see(&approvals, &request, &by))?;
+        let params = match unmasked_params(&approvals, &request) {
             Ok(params) => params,
-            Err(Refused::Altered(failure)) => {
-                attempt.log_refusal(&project.state, &failure.words);
+            Err(RevealError::Altered(failure)) => {
+                attempt.log_refusal(&project.state, &failure.message);
                 return Err(failure.into());
             }
-            Err(Refused::NotKept(failure)) => return Err(failure.into()),
+            Err(RevealError::NotKept(failure)) => return Err(failure.into()),
         };
         let question = format!(
             "{}: {}\nshow the masked values of this call on this terminal?",
             request.id,
             view::call(&request, 100)
         );
-        if !attempt.log_if_refused(&project.state, person::confirm(&question))? {
-            talk::say("nothing was shown");
+        if !attempt.log_if_refused(&project.state, approver_check::confirm(&question))? {
+            terminal_output::info("nothing was shown");
             return Ok(Exit::Findings);
         }
         project.log(&event(&request, &by)).map_err(|error| {
-            let words = format!("nothing is shown, because this cannot be logged: {error}");
-            Failure::new(Exit::Io, words)
+            let message = format!("nothing is shown, because this cannot be logged: {error}");
+            Failure::new(Exit::Io, message)
         })?;
-        person::show(&view::revealed(&request, &params))?;
+        approver_check::show(&view::revealed_request(&request, &params))?;
     }
     Ok(Exit::Ok)
 }
 
 /// Only a person who may decide a request may see its masked values.
-fn may_see(approvals: &Approvals, request: &Request, by: &str) -> Result<(), Failure> {
+fn check_may_see(
+    approvals: &ApprovalStore,
+    request: &ApprovalRecord,
+    by: &str,
+) -> Result<(), Failure> {
     let at_us = approvals.asker_now_us(request, now_us());
-    let decided = Decided { ruling: Ruling::Denied, by: by.to_owned(), at_us, reason: None };
-    approvals.may_decide(request, &decided).map_err(failure)
+    let decided = ApprovalDecision {
+        ruling: ApprovalOutcome::Denied,
+        by: by.to_owned(),
+        at_us,
+        reason: None,
+    };
+    approvals.check_decision(request, &decided).map_err(failure)
 }
 
 /// Why params are not shown.
-enum Refused {
+enum RevealError {
     NotKept(Failure),
     Altered(Failure),
 }
 
 /// The complete params, if they are those that the request was made with.
-fn whole(approvals: &Approvals, request: &Request) -> Result<Vec<u8>, Refused> {
+fn unmasked_params(
+    approvals: &ApprovalStore,
+    request: &ApprovalRecord,
+) -> Result<Vec<u8>, RevealError> {
     let id = &request.id;
-    let found = approvals.unmasked(request).map_err(|error| Refused::NotKept(failure(error)))?;
+    let found =
+        approvals.unmasked(request).map_err(|error| RevealError::NotKept(failure(error)))?;
     match found {
-        Unmasked::Params(params) => Ok(params),
-        Unmasked::NotKept if !view::is_masked(request) => {
+        UnmaskedParams::Params(params) => Ok(params),
+        UnmaskedParams::NotKept if !view::is_masked(request) => {
             // Nothing is masked, so the request's own params are complete.
             Ok(request.params.clone().unwrap_or_default().into_bytes())
         }
-        Unmasked::NotKept => {
-            let words = format!("the masked values of `{id}` were not stored and cannot be shown");
+        UnmaskedParams::NotKept => {
+            let message =
+                format!("the masked values of `{id}` were not stored and cannot be shown");
             let hint = "deny a call that you cannot judge; it can be made again";
-            Err(Refused::NotKept(Failure::new(Exit::Findings, words).hint(hint)))
+            Err(RevealError::NotKept(Failure::new(Exit::Findings, message).hint(hint)))
         }
-        Unmasked::Altered => {
-            let words = format!(
+        UnmaskedParams::Altered => {
+            let message = format!(
                 "the stored values of `{id}` do not match its request: they were altered, and have \
                  been removed"
             );
             let hint = "deny it; the call can be made again";
-            Err(Refused::Altered(Failure::new(Exit::Findings, words).hint(hint)))
+            Err(RevealError::Altered(Failure::new(Exit::Findings, message).hint(hint)))
         }
     }
 }
 
-fn event<'a>(request: &'a Request, by: &'a str) -> Event<'a> {
+fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> Event<'a> {
     let name = String::from_utf8_lossy(&json::quoted(by)).into_owned();
-    let words = format!("the masked values of the call were shown to {by} on a terminal");
+    let message = format!("the masked values of the call were shown to {by} on a terminal");
     Event {
         wall_us: now_us(),
         level: "warn",
@@ -105,7 +121,7 @@ fn event<'a>(request: &'a Request, by: &'a str) -> Event<'a> {
         method: Some(request.method.as_str().into()),
         tool: Some(request.tool.as_str().into()),
         gate: Some("approval"),
-        policy_reason: Some(words.into()),
+        policy_reason: Some(message.into()),
         approval_id: Some(request.id.as_str().into()),
         extra: format!("\"event\":\"revealed\",\"revealed_to\":{name}").into(),
         ..Event::default()

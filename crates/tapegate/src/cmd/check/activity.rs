@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tapegate_core::tape::Severity;
-use tapegate_store::activity::{self, Fault, Part, Report, Verifier};
+use tapegate_core::tape::TapeSeverity;
+use tapegate_store::activity::{self, ChainFault, LogFile, LogReport, LogVerifier};
 
-use super::{Args, Format, counted, quoted, verdict};
+use super::{Args, CheckFormat, count_text, quoted, verdict};
 use crate::exit::Exit;
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// How many times the log may rotate while its files are being opened.
 const TRIES_MAX: usize = 100;
@@ -24,10 +24,11 @@ pub(super) fn check(
     let mut stdin = stdin.map(|bytes| Box::new(BufReader::new(bytes)) as Box<dyn BufRead>);
     let (files, mut current) = match &stdin {
         Some(_) => (vec![path.to_owned()], None),
-        None => opened(path)?,
+        None => open_log(path)?,
     };
     let whole = path.is_dir() || is_current(path);
-    let mut verifier = Verifier::default().partial(!whole).expect_head(args.expect_head.clone());
+    let mut verifier =
+        LogVerifier::default().with_partial(!whole).expect_head(args.expect_head.clone());
     for file in &files {
         let text = match stdin.take() {
             Some(stdin) => Ok(stdin),
@@ -41,11 +42,11 @@ pub(super) fn check(
     }
     let report = verifier.finish();
     match args.format {
-        Format::Text => print_text(path, &files, &report, out)?,
-        Format::Json | Format::Jsonl => print_json(path, &files, &report, out)?,
+        CheckFormat::Text => print_text(path, &files, &report, out)?,
+        CheckFormat::Json | CheckFormat::Jsonl => print_json(path, &files, &report, out)?,
     }
-    let is_odd = report.found.iter().any(|found| found.severity == Severity::Warning);
-    let nothing = report.found.iter().any(|found| found.fault == Fault::NotAnEvent);
+    let is_odd = report.found.iter().any(|found| found.severity == TapeSeverity::Warning);
+    let nothing = report.found.iter().any(|found| found.fault == ChainFault::NotAnEvent);
     Ok(match report.is_bad() {
         true if report.events == 0 && nothing => Exit::Invalid,
         true => Exit::Findings,
@@ -58,7 +59,7 @@ pub(super) fn check(
 pub(super) fn is_log(path: &Path) -> bool {
     match path.is_dir() {
         true => activity::parts(path).is_ok_and(|parts| !parts.is_empty()),
-        false => Part::of(path).is_some(),
+        false => LogFile::of(path).is_some(),
     }
 }
 
@@ -72,11 +73,11 @@ pub(super) fn head(text: &str) -> Result<String, String> {
 }
 
 /// The files of a log, and the current one already open, if there is one.
-type Opened = (Vec<PathBuf>, Option<Box<dyn BufRead>>);
+type OpenedLog = (Vec<PathBuf>, Option<Box<dyn BufRead>>);
 
 /// The files to check, with the current one already open: the log may rotate while the older files
 /// are read, and the file that then has the current name does not continue them.
-fn opened(path: &Path) -> anyhow::Result<Opened> {
+fn open_log(path: &Path) -> anyhow::Result<OpenedLog> {
     let mut found = files(path)?;
     for _ in 0..TRIES_MAX {
         let current = match found.last().filter(|file| is_current(file)) {
@@ -95,7 +96,7 @@ fn opened(path: &Path) -> anyhow::Result<Opened> {
 }
 
 fn is_current(file: &Path) -> bool {
-    Part::of(file).is_some_and(|part| part.is_current())
+    LogFile::of(file).is_some_and(|part| part.is_current())
 }
 
 /// The files to check: for the current file, also all rotated files before it.
@@ -120,20 +121,20 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn print_text(
     path: &Path,
     files: &[PathBuf],
-    report: &Report,
+    report: &LogReport,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     for found in &report.found {
-        let name = visible::path(files.get(found.file).map_or(path, PathBuf::as_path));
+        let name = visible_text::path(files.get(found.file).map_or(path, PathBuf::as_path));
         let place = if found.line == 0 { String::new() } else { format!(":{}", found.line) };
-        writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.words)?;
+        writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.message)?;
     }
-    let verdict = verdict(count(report, Severity::Error), count(report, Severity::Warning));
+    let verdict = verdict(count(report, TapeSeverity::Error), count(report, TapeSeverity::Warning));
     write!(
         out,
         "{}: {verdict}, {}",
-        visible::path(path),
-        counted(report.events as usize, "event")
+        visible_text::path(path),
+        count_text(report.events as usize, "event")
     )?;
     if files.len() > 1 {
         write!(out, " in {} files", files.len())?;
@@ -150,7 +151,7 @@ fn print_text(
 fn print_json(
     path: &Path,
     files: &[PathBuf],
-    report: &Report,
+    report: &LogReport,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let log = quoted(&path.to_string_lossy());
@@ -162,11 +163,12 @@ fn print_json(
             quoted(&file),
             found.line,
             severity(found.severity),
-            found.fault.word(),
-            quoted(&found.words)
+            found.fault.as_str(),
+            quoted(&found.message)
         )?;
     }
-    let (errors, warnings) = (count(report, Severity::Error), count(report, Severity::Warning));
+    let (errors, warnings) =
+        (count(report, TapeSeverity::Error), count(report, TapeSeverity::Warning));
     let (files, events) = (files.len(), report.events);
     write!(
         out,
@@ -181,14 +183,14 @@ fn print_json(
     writeln!(out, "}}")
 }
 
-fn count(report: &Report, severity: Severity) -> usize {
+fn count(report: &LogReport, severity: TapeSeverity) -> usize {
     report.found.iter().filter(|found| found.severity == severity).count()
 }
 
-fn severity(severity: Severity) -> &'static str {
+fn severity(severity: TapeSeverity) -> &'static str {
     match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
+        TapeSeverity::Note => "note",
+        TapeSeverity::Warning => "warning",
+        TapeSeverity::Error => "error",
     }
 }

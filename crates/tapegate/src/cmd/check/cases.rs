@@ -7,10 +7,10 @@ use anyhow::Context;
 use tapegate_policy::cases::load;
 use tapegate_yaml::finding::Severity;
 
-use super::findings::Found;
-use super::{Args, Format, counted, verdict};
-use crate::disk::Disk;
-use crate::views::visible;
+use super::findings::FindingsReport;
+use super::{Args, CheckFormat, count_text, verdict};
+use crate::local_files::LocalFiles;
+use crate::views::visible_text;
 
 /// Whether a file is a test file by its name, whatever its content.
 pub(super) fn is_named(path: &Path) -> bool {
@@ -22,30 +22,31 @@ pub(super) fn is_named(path: &Path) -> bool {
 pub(super) fn check(
     args: &Args,
     path: &Path,
-    disk: &Disk,
+    disk: &LocalFiles,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
     let loaded = load(&main, disk).with_context(|| format!("cannot read `{main}`"))?;
-    let (name, sources) = (visible::path(path), [main.to_string()]);
-    let found = Found { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
+    let (name, sources) = (visible_text::path(path), [main.to_string()]);
+    let report =
+        FindingsReport { kind: "tests", main: &main, list: &loaded.findings, sources: &sources };
     let cases = loaded.suite.map(|suite| suite.cases.len());
     match args.format {
-        Format::Text => {
-            found.print_text(out)?;
-            let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+        CheckFormat::Text => {
+            report.print_text(out)?;
+            let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
             match cases {
-                Some(cases) => writeln!(out, "{name}: {verdict}, {}", counted(cases, "case"))?,
+                Some(cases) => writeln!(out, "{name}: {verdict}, {}", count_text(cases, "case"))?,
                 None => writeln!(out, "{name}: {verdict}")?,
             }
         }
-        Format::Json | Format::Jsonl => {
-            found.print_json(out)?;
+        CheckFormat::Json | CheckFormat::Jsonl => {
+            report.print_json(out)?;
             if let Some(cases) = cases {
                 write!(out, ",\"cases\":{cases}")?;
             }
             writeln!(out, "}}")?;
         }
     }
-    Ok(found.is_bad(args.strict))
+    Ok(report.is_bad(args.strict))
 }

@@ -6,10 +6,10 @@ use tapegate_yaml::finding::{Finding, Severity};
 use tapegate_yaml::node::Spot;
 
 use super::quoted;
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// The findings in a file and in the files it includes.
-pub(super) struct Found<'a> {
+pub(super) struct FindingsReport<'a> {
     /// The key that names the file in JSON: `scenario`, `policy`.
     pub(super) kind: &'static str,
     pub(super) main: &'a str,
@@ -17,16 +17,17 @@ pub(super) struct Found<'a> {
     pub(super) sources: &'a [String],
 }
 
-impl Found<'_> {
+impl FindingsReport<'_> {
     /// Prints the findings, one per line.
     pub(super) fn print_text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         for finding in self.list {
-            let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
-            let file = visible::inline(self.file(finding), usize::MAX);
+            let Finding { severity, spot: Spot { line, column, .. }, path, message: words } =
+                finding;
+            let file = visible_text::inline(self.file(finding), usize::MAX);
             let place = if *line == 0 { String::new() } else { format!(":{line}:{column}") };
             let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-            let words = visible::inline(&format!("{path}{words}"), usize::MAX);
-            writeln!(out, "{file}{place}: {}: {words}", word(*severity))?;
+            let message = visible_text::inline(&format!("{path}{words}"), usize::MAX);
+            writeln!(out, "{file}{place}: {}: {message}", severity_word(*severity))?;
         }
         Ok(())
     }
@@ -35,13 +36,13 @@ impl Found<'_> {
     pub(super) fn print_json(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let (kind, main) = (self.kind, quoted(self.main));
         for finding in self.list {
-            let Finding { severity, spot: Spot { line, column, .. }, path, words } = finding;
-            let (file, path, words) = (quoted(self.file(finding)), quoted(path), quoted(words));
+            let Finding { severity, spot: Spot { line, column, .. }, path, message } = finding;
+            let (file, path, message) = (quoted(self.file(finding)), quoted(path), quoted(message));
             writeln!(
                 out,
                 "{{\"{kind}\":{main},\"file\":{file},\"line\":{line},\"column\":{column},\
-                 \"severity\":\"{}\",\"path\":{path},\"finding\":{words}}}",
-                word(*severity)
+                 \"severity\":\"{}\",\"path\":{path},\"finding\":{message}}}",
+                severity_word(*severity)
             )?;
         }
         let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
@@ -63,7 +64,7 @@ impl Found<'_> {
     }
 }
 
-fn word(severity: Severity) -> &'static str {
+fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Warning => "warning",
         Severity::Error => "error",

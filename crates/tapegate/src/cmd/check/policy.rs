@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_policy::load::{Loaded, load};
+use tapegate_policy::load::{PolicyLoadResult, load};
 use tapegate_policy::model::Policy;
 use tapegate_yaml::finding::{Finding, Severity};
 use tapegate_yaml::node::Spot;
 
-use super::findings::Found;
-use super::{Args, Format, counted, verdict};
-use crate::called;
-use crate::disk::Disk;
-use crate::settings::{HUB_VARIABLES, Surroundings};
+use super::findings::FindingsReport;
+use super::{Args, CheckFormat, count_text, verdict};
+use crate::local_files::LocalFiles;
+use crate::program_name;
+use crate::settings::{HUB_VARIABLES, SearchContext};
 use crate::trust;
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// The file names of policies.
 const NAMES: [&str; 4] = ["tapegate.yaml", "tapegate.yml", "thoughtgate.yaml", "thoughtgate.yml"];
@@ -28,33 +28,33 @@ pub(super) fn is_named(path: &Path) -> bool {
 pub(super) fn check(
     args: &Args,
     path: &Path,
-    disk: &Disk,
+    disk: &LocalFiles,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
     let main = path.to_string_lossy();
-    let Loaded { policy, mut findings, sources, .. } = load(&main, disk);
-    findings.extend(policy.iter().flat_map(|policy| unapprovable(policy, &caller(policy))));
-    findings.extend(policy.as_ref().and_then(unsent_telemetry));
-    let found = Found { kind: "policy", main: &main, list: &findings, sources: &sources };
+    let PolicyLoadResult { policy, mut findings, sources, .. } = load(&main, disk);
+    findings.extend(policy.iter().flat_map(|policy| find_unapprovable(policy, &caller(policy))));
+    findings.extend(policy.as_ref().and_then(find_unsent_telemetry));
+    let report = FindingsReport { kind: "policy", main: &main, list: &findings, sources: &sources };
     if path != Path::new("-") {
         trust::warn_if_not_in_force(path);
     }
     match args.format {
-        Format::Text => print_text(&found, policy.as_ref(), out)?,
-        Format::Json | Format::Jsonl => print_json(&found, policy.as_ref(), out)?,
+        CheckFormat::Text => print_text(&report, policy.as_ref(), out)?,
+        CheckFormat::Json | CheckFormat::Jsonl => print_json(&report, policy.as_ref(), out)?,
     }
-    Ok(found.is_bad(args.strict))
+    Ok(report.is_bad(args.strict))
 }
 
 /// The principal's name in a shim started by this user.
 fn caller(policy: &Policy) -> String {
-    let user = || Some(Surroundings::ours().ok()?.user());
+    let user = || Some(SearchContext::current().ok()?.user());
     let named = Some(policy.principal.name.clone()).filter(|name| !name.is_empty());
     named.or_else(user).unwrap_or_default()
 }
 
 /// Workflows in which only the caller may approve, so that no call can ever be approved.
-fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
+fn find_unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
     let is_alone = |approvers: &[String]| {
         !approvers.is_empty() && approvers.iter().all(|approver| approver == caller)
     };
@@ -63,7 +63,7 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
         severity: Severity::Warning,
         spot: Spot::default(),
         path: format!("approval.{name}.approvers"),
-        words: format!(
+        message: format!(
             "the only approver is `{caller}`, who also makes the calls, and callers cannot \
              approve their own calls; add an approver, name the agent with `principal: {{ name: \
              agent }}`, or leave `approvers` out"
@@ -73,10 +73,11 @@ fn unapprovable(policy: &Policy, caller: &str) -> Vec<Finding> {
 }
 
 /// Warns of telemetry if no hub is configured to send it.
-fn unsent_telemetry(policy: &Policy) -> Option<Finding> {
-    let has_hub = Surroundings::ours().is_ok_and(|around| around.first(&HUB_VARIABLES).is_some());
-    let words = || {
-        let line = called::command("hub");
+fn find_unsent_telemetry(policy: &Policy) -> Option<Finding> {
+    let has_hub =
+        SearchContext::current().is_ok_and(|search| search.first(&HUB_VARIABLES).is_some());
+    let message = || {
+        let line = program_name::command("hub");
         format!(
             "only a hub sends telemetry; a shim without one sends nothing (`{line}` starts one)"
         )
@@ -85,30 +86,30 @@ fn unsent_telemetry(policy: &Policy) -> Option<Finding> {
         severity: Severity::Warning,
         spot: Spot::default(),
         path: "telemetry".to_owned(),
-        words: words(),
+        message: message(),
     })
 }
 
 fn print_text(
-    found: &Found<'_>,
+    report: &FindingsReport<'_>,
     policy: Option<&Policy>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    found.print_text(out)?;
-    let main = visible::inline(found.main, usize::MAX);
-    let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+    report.print_text(out)?;
+    let main = visible_text::inline(report.main, usize::MAX);
+    let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
     match policy {
-        Some(policy) => writeln!(out, "{main}: {verdict}, {}", holds(policy)),
+        Some(policy) => writeln!(out, "{main}: {verdict}, {}", summarize(policy)),
         None => writeln!(out, "{main}: {verdict}"),
     }
 }
 
 fn print_json(
-    found: &Found<'_>,
+    report: &FindingsReport<'_>,
     policy: Option<&Policy>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    found.print_json(out)?;
+    report.print_json(out)?;
     if let Some(policy) = policy {
         let (sources, rules) = (policy.sources.len(), policy.rules.len());
         let (workflows, cedar) = (policy.workflows.len(), cedar_policies(policy));
@@ -123,11 +124,11 @@ fn print_json(
 }
 
 /// What a policy contains, in a few words.
-fn holds(policy: &Policy) -> String {
+fn summarize(policy: &Policy) -> String {
     let mut there = vec![
-        counted(policy.sources.len(), "source"),
-        counted(policy.rules.len(), "rule"),
-        counted(policy.workflows.len(), "workflow"),
+        count_text(policy.sources.len(), "source"),
+        count_text(policy.rules.len(), "rule"),
+        count_text(policy.workflows.len(), "workflow"),
     ];
     if policy.cedar.is_some() {
         there.push(match cedar_policies(policy) {

@@ -4,23 +4,23 @@ use std::io::Write;
 use std::path::Path;
 
 use tapegate_scenario::finding::Severity;
-use tapegate_scenario::load::{self, Form, Loaded, Loading};
+use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLoadResult};
 use tapegate_scenario::model::Scenario;
 
-use super::findings::Found;
-use super::{Args, Format, counted, verdict};
-use crate::disk::{Disk, limits};
-use crate::views::visible;
+use super::findings::FindingsReport;
+use super::{Args, CheckFormat, count_text, verdict};
+use crate::local_files::{LocalFiles, limits};
+use crate::views::visible_text;
 
 /// Prints the findings for a scenario; true if the check failed.
 pub(super) fn check(
     args: &Args,
     path: &Path,
-    form: Form,
-    disk: &Disk,
+    form: ScenarioFileKind,
+    disk: &LocalFiles,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
-    let loading = Loading {
+    let loading = LoadOptions {
         files: disk,
         library: Some(args.library.to_string_lossy().into_owned()),
         limits: limits()?,
@@ -31,35 +31,35 @@ pub(super) fn check(
         true => load::load_strict_001(&main, &loading),
         false => load::load(&main, &loading),
     };
-    let Loaded { scenario, findings, sources } = &loaded;
-    let found = Found { kind: "scenario", main: &main, list: findings, sources };
+    let ScenarioLoadResult { scenario, findings, sources } = &loaded;
+    let report = FindingsReport { kind: "scenario", main: &main, list: findings, sources };
     match args.format {
-        Format::Text => print_text(&found, scenario.as_ref(), out)?,
-        Format::Json | Format::Jsonl => print_json(&found, scenario.as_ref(), out)?,
+        CheckFormat::Text => print_text(&report, scenario.as_ref(), out)?,
+        CheckFormat::Json | CheckFormat::Jsonl => print_json(&report, scenario.as_ref(), out)?,
     }
-    Ok(found.is_bad(args.strict))
+    Ok(report.is_bad(args.strict))
 }
 
 fn print_text(
-    found: &Found<'_>,
+    report: &FindingsReport<'_>,
     scenario: Option<&Scenario>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    found.print_text(out)?;
-    let main = visible::inline(found.main, usize::MAX);
-    let verdict = verdict(found.count(Severity::Error), found.count(Severity::Warning));
+    report.print_text(out)?;
+    let main = visible_text::inline(report.main, usize::MAX);
+    let verdict = verdict(report.count(Severity::Error), report.count(Severity::Warning));
     match scenario {
-        Some(scenario) => writeln!(out, "{main}: {verdict}, {}", holds(scenario)),
+        Some(scenario) => writeln!(out, "{main}: {verdict}, {}", summarize(scenario)),
         None => writeln!(out, "{main}: {verdict}"),
     }
 }
 
 fn print_json(
-    found: &Found<'_>,
+    report: &FindingsReport<'_>,
     scenario: Option<&Scenario>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    found.print_json(out)?;
+    report.print_json(out)?;
     if let Some(scenario) = scenario {
         let state = &scenario.baseline;
         let (tools, resources) = (state.tools.len(), state.resources.len());
@@ -75,7 +75,7 @@ fn print_json(
 }
 
 /// What a scenario contains, in a few words.
-fn holds(scenario: &Scenario) -> String {
+fn summarize(scenario: &Scenario) -> String {
     let state = &scenario.baseline;
     let all = [
         (state.tools.len(), "tool"),
@@ -86,6 +86,6 @@ fn holds(scenario: &Scenario) -> String {
         (scenario.expect.len(), "expectation"),
     ];
     let there = all.iter().filter(|(count, _)| *count > 0);
-    let there: Vec<String> = there.map(|(count, word)| counted(*count, word)).collect();
+    let there: Vec<String> = there.map(|(count, word)| count_text(*count, word)).collect();
     if there.is_empty() { "nothing in it".to_owned() } else { there.join(", ") }
 }

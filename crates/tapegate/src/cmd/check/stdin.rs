@@ -8,27 +8,27 @@ use anyhow::Context;
 use tapegate_store::input;
 
 use super::HEAD_BYTES;
-use crate::disk::Disk;
+use crate::local_files::LocalFiles;
 
 /// What to check: a file by its name, or standard input.
-pub(super) struct Input(Option<Opened>);
+pub(super) struct CheckInput(Option<OpenedInput>);
 
-struct Opened {
+struct OpenedInput {
     head: Vec<u8>,
     rest: Option<File>,
 }
 
-impl Input {
+impl CheckInput {
     /// Reads the beginning of standard input if `path` is `-`.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         if path != Path::new("-") {
             return Ok(Self(None));
         }
-        let read = || -> io::Result<Opened> {
+        let read = || -> io::Result<OpenedInput> {
             let mut rest = input::stdin()?;
             let mut head = Vec::new();
             rest.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
-            Ok(Opened { head, rest: Some(rest) })
+            Ok(OpenedInput { head, rest: Some(rest) })
         };
         Ok(Self(Some(read().context("cannot read standard input")?)))
     }
@@ -46,11 +46,11 @@ impl Input {
     }
 
     /// A file system of regular files in which `-` is standard input.
-    pub(super) fn disk(&mut self, bytes_max: usize) -> anyhow::Result<Disk> {
-        let Some(stream) = self.stream() else { return Ok(Disk::of_regular_files()) };
+    pub(super) fn local_files(&mut self, bytes_max: usize) -> anyhow::Result<LocalFiles> {
+        let Some(stream) = self.stream() else { return Ok(LocalFiles::regular_only()) };
         let text = input::read_up_to(stream, bytes_max as u64);
         let text = text.context("cannot read standard input")?;
-        Ok(Disk::of_regular_files().and("-", text))
+        Ok(LocalFiles::regular_only().and_file("-", text))
     }
 }
 

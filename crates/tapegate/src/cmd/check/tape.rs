@@ -4,13 +4,15 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use tapegate_core::tape::{Audit, BATCH, Finding, Line, Problem, Severity, Totals};
-use tapegate_store::source::Source;
-use tapegate_store::writer;
+use tapegate_core::tape::{
+    BATCH, LineProblem, TapeAudit, TapeFinding, TapeLine, TapeSeverity, TapeTotals,
+};
+use tapegate_store::tape_source::TapeSource;
+use tapegate_store::tape_writer;
 
-use super::{Args, Format, counted, quoted, verdict};
-use crate::talk;
-use crate::views::visible;
+use super::{Args, CheckFormat, count_text, quoted, verdict};
+use crate::terminal_output;
+use crate::views::visible_text;
 
 /// After this many invalid lines without a valid entry, the file is taken not to be a tape.
 const NO_TAPE_LINES: u64 = 20;
@@ -24,39 +26,39 @@ pub(super) fn check(
     stdin: Option<Box<dyn Read>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<bool> {
-    let name = visible::path(path);
+    let name = visible_text::path(path);
     let is_file = stdin.is_none();
     let source = match stdin {
-        Some(bytes) => Source::stream(bytes),
-        None => Source::open(path, talk::progress(path)),
+        Some(bytes) => TapeSource::stream(bytes),
+        None => TapeSource::open(path, terminal_output::progress(path)),
     };
     let (mut findings, mut totals) =
         audit(source.with_context(|| format!("cannot read `{name}`"))?);
     if is_file {
-        beside(path, &mut findings, &mut totals)?;
+        check_anomaly_file(path, &mut findings, &mut totals)?;
     }
     match args.format {
-        Format::Text => print_text(path, &findings, totals, out)?,
-        Format::Json | Format::Jsonl => print_json(path, &findings, totals, out)?,
+        CheckFormat::Text => print_text(path, &findings, totals, out)?,
+        CheckFormat::Json | CheckFormat::Jsonl => print_json(path, &findings, totals, out)?,
     }
-    let least = if args.strict { Severity::Warning } else { Severity::Error };
-    let is_bad = |finding: &Finding| match finding.severity {
-        Severity::Error => true,
-        Severity::Warning => least == Severity::Warning,
-        Severity::Note => false,
+    let least = if args.strict { TapeSeverity::Warning } else { TapeSeverity::Error };
+    let is_bad = |finding: &TapeFinding| match finding.severity {
+        TapeSeverity::Error => true,
+        TapeSeverity::Warning => least == TapeSeverity::Warning,
+        TapeSeverity::Note => false,
     };
     Ok(findings.iter().any(is_bad))
 }
 
-fn audit(mut source: Source) -> (Vec<Finding>, Totals) {
-    let mut audit = Audit::default();
+fn audit(mut source: TapeSource) -> (Vec<TapeFinding>, TapeTotals) {
+    let mut audit = TapeAudit::default();
     let (mut good, mut bad) = (0u64, 0u64);
     let mut given_up = None;
     while let Some(next) = source.reader.next() {
         audit.line(&next);
         match next {
             Ok(_) => good += 1,
-            Err(Problem::Io { .. }) => break,
+            Err(LineProblem::Io { .. }) => break,
             Err(_) => bad += 1,
         }
         given_up = match (good, bad) {
@@ -67,32 +69,37 @@ fn audit(mut source: Source) -> (Vec<Finding>, Totals) {
         break;
     }
     let (mut findings, totals) = audit.finish();
-    findings.extend(given_up.map(|words| Finding {
+    findings.extend(given_up.map(|message| TapeFinding {
         line: 0,
-        severity: Severity::Error,
-        words: words.to_owned(),
+        severity: TapeSeverity::Error,
+        message: message.to_owned(),
     }));
     findings.extend(source.findings());
     (findings, totals)
 }
 
 /// Counts the frames stored in the file beside a tape because its dialect has no line for them.
-fn beside(path: &Path, findings: &mut Vec<Finding>, totals: &mut Totals) -> anyhow::Result<()> {
-    let beside = writer::beside(path);
-    if !beside.exists() {
+fn check_anomaly_file(
+    path: &Path,
+    findings: &mut Vec<TapeFinding>,
+    totals: &mut TapeTotals,
+) -> anyhow::Result<()> {
+    let anomaly_file = tape_writer::anomaly_path(path);
+    if !anomaly_file.exists() {
         return Ok(());
     }
-    let name = visible::path(&beside);
-    let mut source = Source::open(&beside, talk::progress(&beside))
+    let name = visible_text::path(&anomaly_file);
+    let mut source = TapeSource::open(&anomaly_file, terminal_output::progress(&anomaly_file))
         .with_context(|| format!("cannot read `{name}`"))?;
     let (mut frames, mut faults) = (0u64, 0u64);
     while let Some(next) = source.reader.next() {
         match next {
             // The elements of a batch are on the tape as messages.
             Ok(numbered) => {
-                frames += u64::from(matches!(numbered.entry, Line::Bad(bad) if bad.reason != BATCH))
+                frames +=
+                    u64::from(matches!(numbered.entry, TapeLine::Bad(bad) if bad.reason != BATCH))
             }
-            Err(Problem::Io { source, .. }) => {
+            Err(LineProblem::Io { source, .. }) => {
                 return Err(source).with_context(|| format!("cannot read `{name}`"));
             }
             Err(_) => faults += 1,
@@ -102,53 +109,53 @@ fn beside(path: &Path, findings: &mut Vec<Finding>, totals: &mut Totals) -> anyh
         return Ok(());
     }
     totals.anomalies += frames;
-    let frames = counted(frames as usize, "frame");
-    let words = format!("`{name}` holds {frames} that could not be recorded as messages");
-    findings.push(Finding { line: 0, severity: Severity::Note, words });
+    let frames = count_text(frames as usize, "frame");
+    let message = format!("`{name}` holds {frames} that could not be recorded as messages");
+    findings.push(TapeFinding { line: 0, severity: TapeSeverity::Note, message });
     if faults > 0 {
-        let words =
-            format!("`{name}` has {} that cannot be read", counted(faults as usize, "line"));
-        findings.push(Finding { line: 0, severity: Severity::Warning, words });
+        let message =
+            format!("`{name}` has {} that cannot be read", count_text(faults as usize, "line"));
+        findings.push(TapeFinding { line: 0, severity: TapeSeverity::Warning, message });
     }
     Ok(())
 }
 
 fn print_text(
     path: &Path,
-    findings: &[Finding],
-    totals: Totals,
+    findings: &[TapeFinding],
+    totals: TapeTotals,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let name = visible::path(path);
-    for Finding { line, severity, words } in findings {
+    let name = visible_text::path(path);
+    for TapeFinding { line, severity, message: words } in findings {
         let place = if *line == 0 { String::new() } else { format!(":{line}") };
         writeln!(out, "{name}{place}: {}: {words}", severity_word(*severity))?;
     }
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    let verdict = verdict(count(Severity::Error), count(Severity::Warning));
-    let Totals { client_messages, server_messages, anomalies, .. } = totals;
+    let verdict = verdict(count(TapeSeverity::Error), count(TapeSeverity::Warning));
+    let TapeTotals { client_messages, server_messages, anomalies, .. } = totals;
     let messages = client_messages + server_messages;
-    write!(out, "{name}: {verdict}, {}", counted(messages as usize, "message"))?;
+    write!(out, "{name}: {verdict}, {}", count_text(messages as usize, "message"))?;
     write!(out, " ({client_messages} client, {server_messages} server), {anomalies}")?;
     writeln!(out, " {}", if anomalies == 1 { "anomaly" } else { "anomalies" })
 }
 
 fn print_json(
     path: &Path,
-    findings: &[Finding],
-    totals: Totals,
+    findings: &[TapeFinding],
+    totals: TapeTotals,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let name = quoted(&path.to_string_lossy());
-    for Finding { line, severity, words } in findings {
+    for TapeFinding { line, severity, message } in findings {
         let severity = severity_word(*severity);
-        let words = quoted(words);
+        let message = quoted(message);
         writeln!(
             out,
-            "{{\"tape\":{name},\"line\":{line},\"severity\":\"{severity}\",\"finding\":{words}}}"
+            "{{\"tape\":{name},\"line\":{line},\"severity\":\"{severity}\",\"finding\":{message}}}"
         )?;
     }
-    let Totals { client_messages, server_messages, anomalies, unanswered, footer } = totals;
+    let TapeTotals { client_messages, server_messages, anomalies, unanswered, footer } = totals;
     writeln!(
         out,
         "{{\"tape\":{name},\"client_messages\":{client_messages},\"server_messages\":{server_messages},\
@@ -156,10 +163,10 @@ fn print_json(
     )
 }
 
-fn severity_word(severity: Severity) -> &'static str {
+fn severity_word(severity: TapeSeverity) -> &'static str {
     match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
+        TapeSeverity::Note => "note",
+        TapeSeverity::Warning => "warning",
+        TapeSeverity::Error => "error",
     }
 }

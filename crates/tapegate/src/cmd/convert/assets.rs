@@ -9,13 +9,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tapegate_scenario::convert::Assets;
+use tapegate_scenario::convert::AssetSink;
 
 /// How many files may have nearly the same name.
 const TRIES_MAX: u32 = 10_000;
 
 /// The folder for the files of one scenario.
-pub(super) struct Folder {
+pub(super) struct AssetFolder {
     path: PathBuf,
     made: bool,
     written: Vec<PathBuf>,
@@ -23,16 +23,16 @@ pub(super) struct Folder {
     named: HashSet<String>,
 }
 
-impl Folder {
+impl AssetFolder {
     /// The folder beside a scenario.
-    pub(super) fn beside(output: &Path) -> Self {
+    pub(super) fn next_to(output: &Path) -> Self {
         let mut name = output.as_os_str().to_owned();
         name.push(".assets");
         Self { path: name.into(), made: false, written: Vec::new(), named: HashSet::new() }
     }
 
     /// Whether the scenario refers to this path and its file has the right content.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(super) fn has_file(&self, path: &str) -> bool {
         self.named.contains(path)
     }
 
@@ -51,12 +51,12 @@ impl Folder {
     }
 
     /// Keeps the written files.
-    pub(super) fn keep(mut self) {
+    pub(super) fn commit(mut self) {
         self.written.clear();
         self.made = false;
     }
 
-    fn make(&mut self) -> io::Result<()> {
+    fn create(&mut self) -> io::Result<()> {
         match DirBuilder::new().mode(0o700).create(&self.path) {
             Ok(()) => self.made = true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
@@ -66,10 +66,10 @@ impl Folder {
     }
 }
 
-impl Assets for Folder {
+impl AssetSink for AssetFolder {
     fn put(&mut self, name: &str, bytes: &[u8]) -> io::Result<String> {
         if self.written.is_empty() {
-            self.make()?;
+            self.create()?;
         }
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
         for attempt in 1..TRIES_MAX {
@@ -84,7 +84,7 @@ impl Assets for Folder {
                     file.write_all(bytes)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if !holds(&path, bytes) {
+                    if !file_has_contents(&path, bytes) {
                         continue;
                     }
                 }
@@ -100,12 +100,14 @@ impl Assets for Folder {
 }
 
 /// Whether a file has exactly this content.
-fn holds(path: &Path, bytes: &[u8]) -> bool {
-    let is_like = |there: fs::Metadata| there.is_file() && there.len() == bytes.len() as u64;
-    path.symlink_metadata().is_ok_and(is_like) && fs::read(path).is_ok_and(|there| there == bytes)
+fn file_has_contents(path: &Path, bytes: &[u8]) -> bool {
+    let is_like =
+        |existing: fs::Metadata| existing.is_file() && existing.len() == bytes.len() as u64;
+    path.symlink_metadata().is_ok_and(is_like)
+        && fs::read(path).is_ok_and(|existing| existing == bytes)
 }
 
-impl Drop for Folder {
+impl Drop for AssetFolder {
     fn drop(&mut self) {
         for path in &self.written {
             // A file that cannot be removed does no harm: no scenario refers to it.
@@ -125,14 +127,14 @@ mod tests {
     fn files_are_kept_or_taken_back_and_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("s.yaml");
-        let mut assets = Folder::beside(&output);
+        let mut assets = AssetFolder::next_to(&output);
         assert_eq!(assets.put("a-1.txt", b"one").unwrap(), "s.yaml.assets/a-1.txt");
         drop(assets);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-        let mut assets = Folder::beside(&output);
+        let mut assets = AssetFolder::next_to(&output);
         assets.put("a-1.txt", b"one").unwrap();
-        assets.keep();
-        let mut assets = Folder::beside(&output);
+        assets.commit();
+        let mut assets = AssetFolder::next_to(&output);
         assert_eq!(assets.put("a-1.txt", b"one").unwrap(), "s.yaml.assets/a-1.txt");
         assert_eq!(assets.put("a-1.txt", b"two").unwrap(), "s.yaml.assets/a-1-2.txt");
         drop(assets);

@@ -4,33 +4,42 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use tapegate_scenario::emit::{self, Document};
-use tapegate_scenario::files::{FileError, Files, Opened};
+use tapegate_scenario::emit::{self, YamlDocument};
+use tapegate_scenario::files::{FileError, Files, OpenedFile};
 use tapegate_scenario::finding::Severity;
-use tapegate_scenario::load::{self, Form, Limits, Loading};
+use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLimits};
 
-use super::assets::Folder;
-use crate::disk::Disk;
+use super::assets::AssetFolder;
 use crate::exit::{Exit, Failure};
+use crate::local_files::LocalFiles;
 
 /// Checks the text of a scenario that is to be written to `output`.
 pub(super) fn check(
     output: &Path,
-    document: &Document,
+    document: &YamlDocument,
     text: &str,
-    (folder, strict): (&Folder, bool),
+    (folder, strict): (&AssetFolder, bool),
 ) -> Result<(), Failure> {
-    let refused = |words: &str| {
-        let words = format!("the generated scenario is invalid: {words}");
+    let refused = |message: &str| {
+        let words = format!("the generated scenario is invalid: {message}");
         Failure::new(Exit::Invalid, words)
             .hint("nothing was written; this is a bug in tapegate, please report it")
     };
     // Readers of the old schema read a doubled `$` as one.
     let read = if strict { text.replace("$$", "$") } else { text.to_owned() };
-    emit::reads_back(document, &read).map_err(|words| refused(&words))?;
-    let fresh =
-        Fresh { name: output.to_string_lossy().into_owned(), text, folder, disk: Disk::default() };
-    let how = Loading { files: &fresh, library: None, limits: generous(), form: Form::Scenario };
+    emit::check_roundtrip(document, &read).map_err(|message| refused(&message))?;
+    let fresh = ReadbackFiles {
+        name: output.to_string_lossy().into_owned(),
+        text,
+        folder,
+        disk: LocalFiles::default(),
+    };
+    let how = LoadOptions {
+        files: &fresh,
+        library: None,
+        limits: generous_limits(),
+        form: ScenarioFileKind::Scenario,
+    };
     let loaded = match strict {
         true => load::load_strict_001(&fresh.name, &how),
         false => load::load(&fresh.name, &how),
@@ -39,33 +48,33 @@ pub(super) fn check(
     match error {
         None => Ok(()),
         Some(finding) => {
-            let (line, path, words) = (finding.spot.line, &finding.path, &finding.words);
+            let (line, path, words) = (finding.spot.line, &finding.path, &finding.message);
             Err(refused(&format!("line {line}: {path}: {words}")))
         }
     }
 }
 
 /// A tape may hold more than the default limits for scenarios allow.
-fn generous() -> Limits {
+fn generous_limits() -> ScenarioLimits {
     let most = 100_000;
-    Limits {
+    ScenarioLimits {
         tools: most,
         resources: most,
         prompts: most,
         config_bytes: usize::MAX / 2,
-        ..Limits::default()
+        ..ScenarioLimits::default()
     }
 }
 
 /// The file system plus one file that is not written yet.
-struct Fresh<'a> {
+struct ReadbackFiles<'a> {
     name: String,
     text: &'a str,
-    folder: &'a Folder,
-    disk: Disk,
+    folder: &'a AssetFolder,
+    disk: LocalFiles,
 }
 
-impl Fresh<'_> {
+impl ReadbackFiles<'_> {
     /// Reads a file with one answer per line as a list of only its first answer.
     fn first_answer(&self, path: &str) -> Result<Vec<u8>, FileError> {
         let other = |error: std::io::Error| FileError::Other(error.to_string());
@@ -77,16 +86,23 @@ impl Fresh<'_> {
     }
 }
 
-impl Files for Fresh<'_> {
-    fn open(&self, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
+impl Files for ReadbackFiles<'_> {
+    fn open(&self, path: &str, bytes_max: usize) -> Result<OpenedFile, FileError> {
         match path == self.name {
-            true => Ok(Opened { path: self.name.clone(), bytes: self.text.as_bytes().to_vec() }),
+            true => {
+                Ok(OpenedFile { path: self.name.clone(), bytes: self.text.as_bytes().to_vec() })
+            }
             false => self.disk.open(path, bytes_max),
         }
     }
 
-    fn open_within(&self, folder: &str, path: &str, bytes_max: usize) -> Result<Opened, FileError> {
-        if !self.folder.has(path) {
+    fn open_within(
+        &self,
+        folder: &str,
+        path: &str,
+        bytes_max: usize,
+    ) -> Result<OpenedFile, FileError> {
+        if !self.folder.has_file(path) {
             return self.disk.open_within(folder, path, bytes_max);
         }
         // Files written a moment ago are known to be valid and may not fit into memory: read only
@@ -95,7 +111,7 @@ impl Files for Fresh<'_> {
             true => self.first_answer(path)?,
             false => Vec::new(),
         };
-        Ok(Opened { path: path.to_owned(), bytes })
+        Ok(OpenedFile { path: path.to_owned(), bytes })
     }
 
     fn folder_of(&self, path: &str) -> String {

@@ -6,21 +6,23 @@ use std::path::Path;
 
 use anyhow::Context;
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::index::{Bodies, Index, Indexer};
-use tapegate_core::tape::{Reader, Sink};
+use tapegate_core::tape::index::{BodySource, Index, Indexer};
+use tapegate_core::tape::{ByteSink, TapeReader};
 use tapegate_policy::redact::mask_upstream;
-use tapegate_scenario::convert::{Assets, Converted, Options, Style, Summary, sizes};
+use tapegate_scenario::convert::{
+    AssetSink, ConversionOptions, ConversionSummary, ConvertedTape, ScenarioStyle, sizes,
+};
 use tapegate_scenario::emit;
-use tapegate_scenario::load::Limits;
-use tapegate_store::replacement::Replacement;
+use tapegate_scenario::load::ScenarioLimits;
+use tapegate_store::replacement::ReplacementFile;
 
-use super::assets::Folder;
-use super::tape::{self, refused};
-use super::{Args, Format, StyleWord, readback};
+use super::assets::AssetFolder;
+use super::tape::{self, open_failure};
+use super::{Args, ConvertFormat, StyleArg, readback};
 use crate::exit::{Exit, Failure};
 use crate::verbosity;
-use crate::views::json::Writer;
-use crate::{loading, talk};
+use crate::views::json::JsonWriter;
+use crate::{tape_loader, terminal_output};
 
 /// The schema of scenarios, for editors; `tapegate check --schema` prints it.
 const SCHEMA: &str = "scenario.schema.json";
@@ -29,21 +31,21 @@ pub(super) fn convert(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> 
     // Report an existing file before reading the tape.
     let document = match args.to_stdout() {
         true => None,
-        false => Some(Replacement::create(&args.output, args.force).map_err(refused)?),
+        false => Some(ReplacementFile::create(&args.output, args.force).map_err(open_failure)?),
     };
     let (index, mut bodies) = open(args)?;
-    let (converted, text, folder) = fitting(args, &index, &mut *bodies)?;
+    let (converted, text, folder) = convert_to_fit(args, &index, &mut *bodies)?;
     readback::check(&args.output, &converted.document, &text, (&folder, args.strict_001))?;
     folder.sync().with_context(|| format!("cannot write `{}.assets`", args.output.display()))?;
     match document {
         None => out.write_all(text.as_bytes())?,
         Some(mut document) => {
             document.put(text.as_bytes());
-            document.commit().map_err(refused)?;
+            document.commit().map_err(open_failure)?;
         }
     }
-    folder.keep();
-    tell(args, &converted.summary, text.len(), out)?;
+    folder.commit();
+    print_summary(args, &converted.summary, text.len(), out)?;
     Ok(Exit::Ok)
 }
 
@@ -53,25 +55,25 @@ const LARGE_BYTES: u64 = 256 << 20;
 const FILES_MAX: usize = 10_000;
 
 /// A scenario small enough to be loaded; if it would be too large, sequences go to files.
-fn fitting(
+fn convert_to_fit(
     args: &Args,
     index: &Index,
-    bodies: &mut dyn Bodies,
-) -> anyhow::Result<(Converted, String, Folder)> {
-    let most = Limits::default().config_bytes;
+    bodies: &mut dyn BodySource,
+) -> anyhow::Result<(ConvertedTape, String, AssetFolder)> {
+    let most = ScenarioLimits::default().config_bytes;
     let bytes_max = if args.to_stdout() { usize::MAX } else { most };
     // The scenario is first built in memory, so it must be small.
     let (bytes, inline_bytes) = sizes(index, args.max_inline_bytes);
     let is_large = bytes > LARGE_BYTES || inline_bytes > 8 * most as u64;
     if args.to_stdout() && bytes > LARGE_BYTES {
-        let words = "the tape is too large for a scenario on standard output";
-        return Err(Failure::new(Exit::Invalid, words).hint("name a file with -o").into());
+        let message = "the tape is too large for a scenario on standard output";
+        return Err(Failure::new(Exit::Invalid, message).hint("name a file with -o").into());
     }
     let mut in_files = is_large;
     loop {
-        let mut folder = Folder::beside(&args.output);
-        let mut converted = make(args, index, bodies, (&mut folder, bytes_max, in_files))?;
-        let text = written(args, &converted);
+        let mut folder = AssetFolder::next_to(&args.output);
+        let mut converted = convert_once(args, index, bodies, (&mut folder, bytes_max, in_files))?;
+        let text = scenario_text(args, &converted);
         let too_large = text.len() > most
             || converted.summary.answers_left_out > 0
             || converted.summary.spilled.0 > FILES_MAX;
@@ -88,14 +90,17 @@ fn fitting(
 }
 
 /// Opens the tape with its bodies.
-fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
+fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn BodySource>)> {
     if let Some(session) = tape::session(&args.recording)? {
         let mut text = Vec::new();
         session.write(tape::TOOL, &mut text);
-        return Ok((index(&text), Box::new(Memory(text))));
+        return Ok((index(&text), Box::new(MemoryBodies(text))));
     }
-    let loaded =
-        loading::load_without_too_long(&args.recording, &Signer::default(), verbosity::is_quiet())?;
+    let loaded = tape_loader::load_without_too_long(
+        &args.recording,
+        &Signer::default(),
+        verbosity::is_quiet(),
+    )?;
     if let Some(number) = args.session
         && number as usize > loaded.index.sessions().len()
     {
@@ -103,13 +108,13 @@ fn open(args: &Args) -> anyhow::Result<(Index, Box<dyn Bodies>)> {
         let words = format!("the tape has no session {number}, only {count}");
         return Err(Failure::new(Exit::Usage, words).into());
     }
-    Ok((loaded.index, Box::new(loaded.reel)))
+    Ok((loaded.index, Box::new(loaded.body_reader)))
 }
 
 /// The index of a tape in memory.
 fn index(text: &[u8]) -> Index {
     let mut indexer = Indexer::new(Signer::default());
-    let mut reader = Reader::new(text);
+    let mut reader = TapeReader::new(text);
     while let Some(line) = reader.next() {
         if let Ok(line) = line {
             indexer.push(&line);
@@ -119,9 +124,9 @@ fn index(text: &[u8]) -> Index {
 }
 
 /// The bodies of a tape in memory.
-struct Memory(Vec<u8>);
+struct MemoryBodies(Vec<u8>);
 
-impl Bodies for Memory {
+impl BodySource for MemoryBodies {
     fn body(&mut self, offset: u64, length: u32) -> io::Result<&[u8]> {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(length as usize);
@@ -129,18 +134,18 @@ impl Bodies for Memory {
     }
 }
 
-fn make(
+fn convert_once(
     args: &Args,
     index: &Index,
-    bodies: &mut dyn Bodies,
-    (assets, bytes_max, sequences_in_files): (&mut dyn Assets, usize, bool),
-) -> anyhow::Result<Converted> {
+    bodies: &mut dyn BodySource,
+    (assets, bytes_max, sequences_in_files): (&mut dyn AssetSink, usize, bool),
+) -> anyhow::Result<ConvertedTape> {
     let tape = name_of(&args.recording);
-    let progress = RefCell::new(talk::progress(&args.output));
-    let options = Options {
+    let progress = RefCell::new(terminal_output::progress(&args.output));
+    let options = ConversionOptions {
         style: match args.style {
-            StyleWord::Simple => Style::Simple,
-            StyleWord::Phased => Style::Phased,
+            StyleArg::Simple => ScenarioStyle::Simple,
+            StyleArg::Phased => ScenarioStyle::Phased,
         },
         phase_after: args.phase_after,
         strict: args.strict_001,
@@ -161,7 +166,7 @@ fn make(
 
 /// The text of a scenario. Readers of the old schema take every `$` for the start of a variable,
 /// even in comments and keys.
-fn written(args: &Args, converted: &Converted) -> String {
+fn scenario_text(args: &Args, converted: &ConvertedTape) -> String {
     let text = emit::write(&converted.document);
     if args.strict_001 { text.replace('$', "$$") } else { text }
 }
@@ -173,24 +178,29 @@ fn name_of(path: &Path) -> String {
     }
 }
 
-fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> anyhow::Result<()> {
+fn print_summary(
+    args: &Args,
+    summary: &ConversionSummary,
+    bytes: usize,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     for warning in summary.warnings.iter().filter(|_| !verbosity::is_quiet()) {
-        talk::warn(warning);
+        terminal_output::warn(warning);
     }
     let text = match args.format {
-        Format::Json => {
+        ConvertFormat::Json => {
             let mut text = json(args, summary, bytes);
             text.push(b'\n');
             text
         }
-        Format::Text if verbosity::is_quiet() => Vec::new(),
-        Format::Text => words(args, summary).into_bytes(),
+        ConvertFormat::Text if verbosity::is_quiet() => Vec::new(),
+        ConvertFormat::Text => summary_text(args, summary).into_bytes(),
     };
     match args.to_stdout() {
         // The scenario has already been printed.
-        true if args.format == Format::Text => {
+        true if args.format == ConvertFormat::Text => {
             let text = String::from_utf8(text).unwrap_or_default();
-            text.lines().for_each(talk::say);
+            text.lines().for_each(terminal_output::info);
         }
         true => {}
         false => out.write_all(&text)?,
@@ -198,7 +208,7 @@ fn tell(args: &Args, summary: &Summary, bytes: usize, out: &mut dyn Write) -> an
     Ok(())
 }
 
-fn words(args: &Args, summary: &Summary) -> String {
+fn summary_text(args: &Args, summary: &ConversionSummary) -> String {
     let name = args.output.display();
     let counted = |count: u64, one: &str, many: &str| {
         let word = if count == 1 { one } else { many };
@@ -237,8 +247,8 @@ fn words(args: &Args, summary: &Summary) -> String {
     text
 }
 
-fn json(args: &Args, summary: &Summary, bytes: usize) -> Vec<u8> {
-    Writer::object(|it| {
+fn json(args: &Args, summary: &ConversionSummary, bytes: usize) -> Vec<u8> {
+    JsonWriter::object(|it| {
         it.text("output", &args.output.display().to_string());
         it.number("bytes", bytes as u64);
         it.number("tools", summary.tools as u64);

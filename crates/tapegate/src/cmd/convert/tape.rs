@@ -7,41 +7,45 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tapegate_core::json;
 use tapegate_core::tape::{
-    Aside, Dialect, Line, LineFault, Message, Origin, Problem, Session, Translated, Translator,
-    entry_bytes_max,
+    AsideLine, BashSession, Dialect, HeaderOrigin, LineFault, LineProblem, MessageLine, TapeLine,
+    TranslationStats, Translator, entry_bytes_max,
 };
-use tapegate_store::replacement::Replacement;
-use tapegate_store::source::{self, Source};
-use tapegate_store::{OpenError, document, input, writer};
+use tapegate_store::replacement::ReplacementFile;
+use tapegate_store::tape_source::{self, TapeSource};
+use tapegate_store::{OpenError, atomic_file, input, tape_writer};
 
-use super::{Args, DialectWord, Format};
+use super::{Args, ConvertDialectArg, ConvertFormat};
 use crate::exit::{Exit, Failure};
-use crate::talk;
+use crate::terminal_output;
 use crate::verbosity;
-use crate::views::json::Writer;
+use crate::views::json::JsonWriter;
 
 /// The program that writes tapes, as named in headers.
 pub(super) const TOOL: &str = concat!("tapegate ", env!("CARGO_PKG_VERSION"));
 
-pub(super) fn convert(args: &Args, to: DialectWord, out: &mut dyn Write) -> anyhow::Result<Exit> {
+pub(super) fn convert(
+    args: &Args,
+    to: ConvertDialectArg,
+    out: &mut dyn Write,
+) -> anyhow::Result<Exit> {
     if args.to_stdout() {
         let failure = Failure::new(Exit::Usage, "a tape cannot go to standard output");
         return Err(failure.hint("name a file with -o; a second file may go beside it").into());
     }
     let to = match to {
-        DialectWord::Thoughtjack => Dialect::Thoughtjack,
-        DialectWord::Overwatch => Dialect::Overwatch,
+        ConvertDialectArg::Thoughtjack => Dialect::Thoughtjack,
+        ConvertDialectArg::Overwatch => Dialect::Overwatch,
     };
     if let Some(session) = session(&args.recording)? {
         return from_session(args, session, to, out);
     }
     let done = translate(args, &args.recording, &args.output, to)?;
-    tell(args, done, out)?;
+    print_summary(args, done, out)?;
     Ok(Exit::Ok)
 }
 
 /// The bash session in a file, if it contains one.
-pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
+pub(super) fn session(path: &Path) -> anyhow::Result<Option<BashSession>> {
     let name = path.display();
     if path == Path::new("-") {
         return Ok(None);
@@ -51,8 +55,8 @@ pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
     if !fs::metadata(path).with_context(read)?.is_file() {
         return Ok(None);
     }
-    let mut text = source::text(input::open(path).with_context(read)?).with_context(read)?;
-    let mut session = Session::default();
+    let mut text = tape_source::text(input::open(path).with_context(read)?).with_context(read)?;
+    let mut session = BashSession::default();
     let (mut line, mut number) = (Vec::new(), 0u64);
     // A file that is not JSON may have no line ending for gigabytes.
     if !text.fill_buf().with_context(read)?.trim_ascii_start().starts_with(b"{") {
@@ -60,18 +64,20 @@ pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
     }
     while read_line(&mut text, &mut line).with_context(read)? > 0 {
         number += 1;
-        if session.is_empty() && !Session::is_entry(&line) && !line.trim_ascii().is_empty() {
+        if session.is_empty() && !BashSession::is_entry(&line) && !line.trim_ascii().is_empty() {
             return Ok(None);
         }
         if !line.trim_ascii().is_empty()
             && let Err(fault) = session.push(&line)
         {
             if text.fill_buf().with_context(read)?.is_empty() && !session.is_empty() {
-                talk::warn(&format!("{name}:{number}: the session ends in the middle of an entry"));
+                terminal_output::warn(&format!(
+                    "{name}:{number}: the session ends in the middle of an entry"
+                ));
                 break;
             }
-            let words = format!("`{name}` is damaged: line {number}: {fault}");
-            return Err(Failure::new(Exit::Invalid, words).into());
+            let message = format!("`{name}` is damaged: line {number}: {fault}");
+            return Err(Failure::new(Exit::Invalid, message).into());
         }
         line.clear();
     }
@@ -80,69 +86,74 @@ pub(super) fn session(path: &Path) -> anyhow::Result<Option<Session>> {
 
 fn from_session(
     args: &Args,
-    session: Session,
+    session: BashSession,
     to: Dialect,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
     let commands = session.len() as u64;
     if to == Dialect::Overwatch {
-        let words = "a bash session becomes a thoughtjack tape";
-        let failure = Failure::new(Exit::Usage, words);
+        let message = "a bash session becomes a thoughtjack tape";
+        let failure = Failure::new(Exit::Usage, message);
         return Err(failure.hint("pass --to thoughtjack, and convert that").into());
     }
-    let mut tape = Replacement::create(&args.output, args.force).map_err(refused)?;
+    let mut tape = ReplacementFile::create(&args.output, args.force).map_err(open_failure)?;
     session.write(TOOL, &mut tape);
-    tape.commit().map_err(refused)?;
-    let done = Translated { messages: 2 * commands + 5, ..Translated::default() };
-    tell(args, done, out)?;
+    tape.commit().map_err(open_failure)?;
+    let done = TranslationStats { messages: 2 * commands + 5, ..TranslationStats::default() };
+    print_summary(args, done, out)?;
     Ok(Exit::Ok)
 }
 
-fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Result<Translated> {
+fn translate(
+    args: &Args,
+    from: &Path,
+    output: &Path,
+    to: Dialect,
+) -> anyhow::Result<TranslationStats> {
     let name = from.display();
-    let mut source = Source::open(from, talk::progress(from))
+    let mut source = TapeSource::open(from, terminal_output::progress(from))
         .with_context(|| format!("cannot read `{name}`"))?;
-    let mut tape = Replacement::create(output, args.force).map_err(refused)?;
-    let beside_output = writer::beside(output);
-    let mut beside = Beside::new(beside_output.clone(), args.force);
-    let origin = Origin { name: stem(from), tool_version: TOOL.to_owned() };
-    let beside_from = writer::beside(from);
-    let mut lines = beside_lines(&beside_from, to)?;
+    let mut tape = ReplacementFile::create(output, args.force).map_err(open_failure)?;
+    let beside_output = tape_writer::anomaly_path(output);
+    let mut anomaly_file = ConvertedAnomalies::new(beside_output.clone(), args.force);
+    let origin = HeaderOrigin { name: stem(from), tool_version: TOOL.to_owned() };
+    let beside_from = tape_writer::anomaly_path(from);
+    let mut lines = read_anomaly_lines(&beside_from, to)?;
     let beside_name = beside_from.display().to_string();
     let next = Box::new(move || lines.as_mut().and_then(|lines| next_line(lines, &beside_name)));
-    let mut translator = Translator::new(to, origin, asides(from, to)?, next);
+    let mut translator = Translator::new(to, origin, read_side_files(from, to)?, next);
     let mut first = true;
     while let Some(line) = source.reader.next() {
         let line = match line {
             Ok(line) => line,
-            Err(problem @ Problem::Torn { .. }) => {
-                talk::warn(&format!("{name}: {problem}"));
+            Err(problem @ LineProblem::Torn { .. }) => {
+                terminal_output::warn(&format!("{name}: {problem}"));
                 continue;
             }
-            Err(Problem::Io { source, .. }) => return Err(source.into()),
+            Err(LineProblem::Io { source, .. }) => return Err(source.into()),
             Err(problem) => {
-                let words = format!("`{name}` is damaged: {problem}");
-                return Err(Failure::new(Exit::Invalid, words).into());
+                let message = format!("`{name}` is damaged: {problem}");
+                return Err(Failure::new(Exit::Invalid, message).into());
             }
         };
         if std::mem::take(&mut first) && dialect(&line.entry) == Some(to) {
             let words = format!("`{name}` already has that dialect");
             return Err(Failure::new(Exit::Invalid, words).into());
         }
-        translator.line(line.text, &line.entry, &mut tape, &mut beside).map_err(|fault| {
+        translator.line(line.text, &line.entry, &mut tape, &mut anomaly_file).map_err(|fault| {
             Failure::new(Exit::Invalid, format!("`{name}` is damaged: line {}: {fault}", line.line))
         })?;
     }
     for finding in source.findings() {
-        talk::warn(&format!("{name}: {}", finding.words));
+        terminal_output::warn(&format!("{name}: {}", finding.message));
     }
     let (done, asides) = translator.finish(&mut tape);
     let parts = [beside_output, meta_path(output)];
     let new: Vec<&PathBuf> = parts.iter().filter(|path| path.symlink_metadata().is_err()).collect();
-    let written = beside
+    let written = anomaly_file
         .commit()
-        .and_then(|()| put_asides(output, &asides, args.force))
-        .and_then(|()| Ok(tape.commit().map_err(refused)?));
+        .and_then(|()| write_side_files(output, &asides, args.force))
+        .and_then(|()| Ok(tape.commit().map_err(open_failure)?));
     if written.is_err() {
         // Without the tape, the files beside it are useless.
         new.into_iter().for_each(|path| drop(fs::remove_file(path)));
@@ -151,33 +162,33 @@ fn translate(args: &Args, from: &Path, output: &Path, to: Dialect) -> anyhow::Re
 }
 
 /// The dialect of a tape, from its first line.
-fn dialect(line: &Line<'_>) -> Option<Dialect> {
+fn dialect(line: &TapeLine<'_>) -> Option<Dialect> {
     match line {
-        Line::Header(_) | Line::Footer(_) | Line::Message(Message { seq: Some(_), .. }) => {
-            Some(Dialect::Thoughtjack)
-        }
-        Line::Message(_) | Line::Bad(_) => Some(Dialect::Overwatch),
-        Line::Unknown(_) => None,
+        TapeLine::Header(_)
+        | TapeLine::Footer(_)
+        | TapeLine::Message(MessageLine { seq: Some(_), .. }) => Some(Dialect::Thoughtjack),
+        TapeLine::Message(_) | TapeLine::Bad(_) => Some(Dialect::Overwatch),
+        TapeLine::Unknown(_) => None,
     }
 }
 
 /// The anomalies file of the new tape, created when there is an anomaly.
-struct Beside {
+struct ConvertedAnomalies {
     path: PathBuf,
     force: bool,
-    file: Option<Replacement>,
+    file: Option<ReplacementFile>,
     error: Option<OpenError>,
 }
 
-impl Beside {
+impl ConvertedAnomalies {
     fn new(path: PathBuf, force: bool) -> Self {
         Self { path, force, file: None, error: None }
     }
 
     fn commit(self) -> anyhow::Result<()> {
         match (self.error, self.file) {
-            (Some(error), _) => Err(refused(error).into()),
-            (None, Some(file)) => Ok(file.commit().map_err(refused)?),
+            (Some(error), _) => Err(open_failure(error).into()),
+            (None, Some(file)) => Ok(file.commit().map_err(open_failure)?),
             (None, None) => {
                 // The anomalies file of the overwritten tape would be taken for this tape's.
                 if self.force && self.path.symlink_metadata().is_ok_and(|there| there.is_file()) {
@@ -189,10 +200,10 @@ impl Beside {
     }
 }
 
-impl tapegate_core::tape::Sink for Beside {
+impl tapegate_core::tape::ByteSink for ConvertedAnomalies {
     fn put(&mut self, bytes: &[u8]) {
         if self.file.is_none() && self.error.is_none() {
-            match Replacement::create(&self.path, self.force) {
+            match ReplacementFile::create(&self.path, self.force) {
                 Ok(file) => self.file = Some(file),
                 Err(error) => self.error = Some(error),
             }
@@ -203,19 +214,19 @@ impl tapegate_core::tape::Sink for Beside {
     }
 }
 
-type Lines = Box<dyn BufRead>;
+type TapeLines = Box<dyn BufRead>;
 
-fn beside_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<Lines>> {
+fn read_anomaly_lines(path: &Path, to: Dialect) -> anyhow::Result<Option<TapeLines>> {
     if to == Dialect::Thoughtjack || !path.exists() {
         return Ok(None);
     }
     let read = || format!("cannot read `{}`", path.display());
     let file = input::open(path).with_context(read)?;
-    Ok(Some(source::text(file).with_context(read)?))
+    Ok(Some(tape_source::text(file).with_context(read)?))
 }
 
 /// The next line of the file beside a tape that is short enough to be an entry.
-fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
+fn next_line(lines: &mut TapeLines, name: &str) -> Option<Vec<u8>> {
     loop {
         let mut line = Vec::new();
         let count = read_line(lines, &mut line).unwrap_or(0);
@@ -223,7 +234,7 @@ fn next_line(lines: &mut Lines, name: &str) -> Option<Vec<u8>> {
             return (count > 0).then_some(line);
         }
         let fault = LineFault::TooLong(entry_bytes_max());
-        talk::warn(&format!("{name}: omitted a line: {fault}"));
+        terminal_output::warn(&format!("{name}: omitted a line: {fault}"));
         lines.skip_until(b'\n').ok()?;
     }
 }
@@ -243,7 +254,7 @@ fn meta_path(tape: &Path) -> PathBuf {
 /// The largest file with headers and footers that is read.
 const META_BYTES_MAX: u64 = 64 << 20;
 
-fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
+fn read_side_files(tape: &Path, to: Dialect) -> anyhow::Result<Vec<AsideLine>> {
     let path = meta_path(tape);
     if to == Dialect::Overwatch || !path.exists() {
         return Ok(Vec::new());
@@ -255,10 +266,10 @@ fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
     let read = |item: &&[u8]| {
         let after = std::str::from_utf8(json::member(item, "after")?).ok()?.parse().ok()?;
         let line = json::compact(json::member(item, "line")?).into_owned();
-        Some(Aside { after, line })
+        Some(AsideLine { after, line })
     };
     let items = tapegate_core::frame::array_items(lines);
-    let asides: Option<Vec<Aside>> = items.iter().map(read).collect();
+    let asides: Option<Vec<AsideLine>> = items.iter().map(read).collect();
     asides.ok_or_else(|| {
         Failure::new(Exit::Invalid, format!("`{name}` is not what `convert` writes"))
             .hint("move it away to continue without it")
@@ -266,7 +277,7 @@ fn asides(tape: &Path, to: Dialect) -> anyhow::Result<Vec<Aside>> {
     })
 }
 
-fn put_asides(tape: &Path, asides: &[Aside], force: bool) -> anyhow::Result<()> {
+fn write_side_files(tape: &Path, asides: &[AsideLine], force: bool) -> anyhow::Result<()> {
     let path = meta_path(tape);
     let name = path.display();
     let there = path.symlink_metadata().is_ok();
@@ -281,21 +292,21 @@ fn put_asides(tape: &Path, asides: &[Aside], force: bool) -> anyhow::Result<()> 
         return Err(failure.hint("pass --force to overwrite it").into());
     }
     let mut text = b"{\"lines\":[".to_vec();
-    for (place, aside) in asides.iter().enumerate() {
-        let comma = if place == 0 { "\n" } else { ",\n" };
+    for (index, aside) in asides.iter().enumerate() {
+        let comma = if index == 0 { "\n" } else { ",\n" };
         text.extend_from_slice(format!("{comma}{{\"after\":{},\"line\":", aside.after).as_bytes());
         text.extend_from_slice(&aside.line);
         text.push(b'}');
     }
     text.extend_from_slice(b"\n]}\n");
-    document::write(&path, &text).with_context(|| format!("cannot write `{name}`"))
+    atomic_file::write(&path, &text).with_context(|| format!("cannot write `{name}`"))
 }
 
-fn tell(args: &Args, done: Translated, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Translated { messages, anomalies, asides } = done;
+fn print_summary(args: &Args, done: TranslationStats, out: &mut dyn Write) -> anyhow::Result<()> {
+    let TranslationStats { messages, anomalies, asides } = done;
     let name = args.output.display();
-    if args.format == Format::Json {
-        let text = Writer::object(|it| {
+    if args.format == ConvertFormat::Json {
+        let text = JsonWriter::object(|it| {
             it.text("output", &name.to_string());
             it.number("messages", messages);
             it.number("anomalies", anomalies);
@@ -304,14 +315,14 @@ fn tell(args: &Args, done: Translated, out: &mut dyn Write) -> anyhow::Result<()
         out.write_all(&text)?;
         writeln!(out)?;
     } else if !verbosity::is_quiet() {
-        let (messages, frames) = (counted(messages, "message"), counted(anomalies, "frame"));
+        let (messages, frames) = (count_text(messages, "message"), count_text(anomalies, "frame"));
         let verb = if anomalies == 1 { "is" } else { "are" };
         writeln!(out, "{name}: {messages}, {frames} that {verb} not messages")?;
     }
     Ok(())
 }
 
-fn counted(count: u64, word: &str) -> String {
+fn count_text(count: u64, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -320,7 +331,7 @@ fn stem(path: &Path) -> String {
     name.split('.').find(|part| !part.is_empty()).unwrap_or("tape").to_owned()
 }
 
-pub(super) fn refused(error: OpenError) -> Failure {
+pub(super) fn open_failure(error: OpenError) -> Failure {
     let failure = Failure::new(Exit::Io, &error);
     match error.hint() {
         Some(hint) => failure.hint(hint),

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::Context;
-use tapegate_core::frame::{Frame, Kind};
+use tapegate_core::frame::{Frame, MessageKind};
 
 /// The agent's messages, in order; each request waits for the answer to the one before.
 const SCRIPT: [(&str, &str); 5] = [
@@ -37,13 +37,13 @@ pub(super) fn run(mut command: Command, out: &mut dyn Write) -> anyhow::Result<E
         .context("cannot start tapegate")?;
     let to_server = child.stdin.take().context("it has no input")?;
     let from_server = child.stdout.take().context("it has no output")?;
-    let played = play(to_server, BufReader::new(from_server), out);
+    let played = run_session(to_server, BufReader::new(from_server), out);
     let status = child.wait()?;
     // If the process itself failed, that is the better reason.
     if status.success() { played.map(|()| status) } else { Ok(status) }
 }
 
-fn play(
+fn run_session(
     mut to_server: impl Write,
     from_server: impl BufRead,
     out: &mut dyn Write,
@@ -52,9 +52,9 @@ fn play(
     for (what, text) in SCRIPT {
         writeln!(out, "{} {what}", arrow("agent  →"))?;
         writeln!(to_server, "{text}")?;
-        let asked = Frame::read(text.as_bytes());
-        if asked.envelope().is_some_and(|said| said.kind() == Kind::Request) {
-            await_answer(&asked, &mut lines, &mut to_server, out)?;
+        let request = Frame::read(text.as_bytes());
+        if request.envelope().is_some_and(|envelope| envelope.kind() == MessageKind::Request) {
+            await_answer(&request, &mut lines, &mut to_server, out)?;
         }
     }
     Ok(())
@@ -62,7 +62,7 @@ fn play(
 
 /// Reads until `asked` is answered, answering requests of the server in the meantime.
 fn await_answer(
-    asked: &Frame<'_>,
+    request: &Frame<'_>,
     lines: &mut dyn Iterator<Item = std::io::Result<String>>,
     to_server: &mut dyn Write,
     out: &mut dyn Write,
@@ -70,27 +70,27 @@ fn await_answer(
     for line in lines {
         let line = line?;
         let frame = Frame::read(line.as_bytes());
-        let Some(said) = frame.envelope() else { continue };
-        let method = said.method.map(|method| method.decode().into_owned()).unwrap_or_default();
-        match said.kind() {
-            Kind::Request => {
+        let Some(envelope) = frame.envelope() else { continue };
+        let method = envelope.method.map(|method| method.decode().into_owned()).unwrap_or_default();
+        match envelope.kind() {
+            MessageKind::Request => {
                 writeln!(out, "{} asks for {method}", arrow("server →"))?;
                 writeln!(out, "{} answers", arrow("agent  →"))?;
-                let id = String::from_utf8_lossy(said.id.unwrap_or(b"null")).into_owned();
+                let id = String::from_utf8_lossy(envelope.id.unwrap_or(b"null")).into_owned();
                 writeln!(to_server, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{SAMPLE}}}")?;
             }
-            Kind::Notification => writeln!(out, "{} {method}", arrow("server →"))?,
-            Kind::Response | Kind::Error => {
+            MessageKind::Notification => writeln!(out, "{} {method}", arrow("server →"))?,
+            MessageKind::Response | MessageKind::Error => {
                 let result =
-                    String::from_utf8_lossy(said.result.or(said.error).unwrap_or_default());
+                    String::from_utf8_lossy(envelope.result.or(envelope.error).unwrap_or_default());
                 let short: String = result.chars().take(84).collect();
                 let more = if short.len() < result.len() { "…" } else { "" };
                 writeln!(out, "{} {short}{more}", arrow("server →"))?;
-                if said.id == asked.envelope().and_then(|asked| asked.id) {
+                if envelope.id == request.envelope().and_then(|request| request.id) {
                     return Ok(());
                 }
             }
-            Kind::Other => {}
+            MessageKind::Other => {}
         }
     }
     anyhow::bail!("the server closed the session before it answered")

@@ -9,10 +9,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
-use tapegate_store::approvals::{Approvals, Decided, Ruling};
+use tapegate_store::approvals::{ApprovalDecision, ApprovalOutcome, ApprovalStore};
 
 use super::agent;
-use crate::state::now_us;
+use crate::state_folder::now_us;
 
 const POLICY: &str = "\
 schema: 1
@@ -27,18 +27,18 @@ const LOOKS_MAX: usize = 400;
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// The binary and the folder that this part runs with.
-pub(super) struct Gate<'a> {
+pub(super) struct GateDemo<'a> {
     us: &'a Path,
     folder: PathBuf,
 }
 
-impl<'a> Gate<'a> {
+impl<'a> GateDemo<'a> {
     pub(super) fn new(us: &'a Path, folder: PathBuf) -> Self {
         Self { us, folder }
     }
 
     /// Runs this part. Returns false if the gate does not act as the policy says.
-    pub(super) fn play(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> anyhow::Result<bool> {
         let policy = self.folder.join("tapegate.yaml");
         std::fs::write(&policy, POLICY).context("cannot write a policy")?;
         writeln!(out, "\nThe same agent again, behind a gate with this policy:\n")?;
@@ -55,7 +55,7 @@ impl<'a> Gate<'a> {
         let mut seen = Vec::new();
         let status = std::thread::scope(|scope| {
             let person = scope.spawn(|| self.approve());
-            let status = agent::run(shim, &mut super::Both(out, &mut seen));
+            let status = agent::run(shim, &mut super::TeeWriter(out, &mut seen));
             person.join().ok();
             status
         })?;
@@ -74,10 +74,10 @@ impl<'a> Gate<'a> {
     fn approve(&self) {
         let state = self.folder.join("state");
         for _ in 0..LOOKS_MAX {
-            let approved = Approvals::of_project(&state, &state).and_then(|approvals| {
+            let approved = ApprovalStore::open_project(&state, &state).and_then(|approvals| {
                 let Some(request) = approvals.pending(now_us())?.pop() else { return Ok(false) };
-                let (ruling, by) = (Ruling::Approved, "demo".to_owned());
-                let decided = Decided { ruling, by, at_us: now_us(), reason: None };
+                let (ruling, by) = (ApprovalOutcome::Approved, "demo".to_owned());
+                let decided = ApprovalDecision { ruling, by, at_us: now_us(), reason: None };
                 approvals.decide(&request.id, &decided).map(|()| true)
             });
             if approved.is_ok_and(|approved| approved) {

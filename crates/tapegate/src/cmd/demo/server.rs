@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 
-use tapegate_core::frame::{Envelope, Frame, Kind, error_reply};
+use tapegate_core::frame::{Envelope, Frame, MessageKind, error_reply};
 use tapegate_core::json::{self, write_str};
 
 const INITIALIZED: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"tapegate-demo","version":"1"}}"#;
@@ -19,13 +19,13 @@ pub(super) fn run(input: &mut dyn BufRead, out: &mut dyn Write) -> io::Result<()
     for line in input.lines() {
         let line = line?;
         let frame = Frame::read(line.as_bytes());
-        let Some(said) = frame.envelope() else { continue };
-        match (said.kind(), said.id) {
-            (Kind::Request, Some(id)) => answer(id, said, &mut waiting, out)?,
-            (Kind::Response, Some(id)) if id == QUESTION.as_bytes() => {
+        let Some(envelope) = frame.envelope() else { continue };
+        match (envelope.kind(), envelope.id) {
+            (MessageKind::Request, Some(id)) => answer(id, envelope, &mut waiting, out)?,
+            (MessageKind::Response, Some(id)) if id == QUESTION.as_bytes() => {
                 if let Some(call) = waiting.take() {
                     let sample =
-                        said.result.and_then(|result| string_at(result, &["content", "text"]));
+                        envelope.result.and_then(|result| string_at(result, &["content", "text"]));
                     reply(&call, &text_result(&sample.unwrap_or_default()), out)?;
                 }
             }
@@ -38,26 +38,26 @@ pub(super) fn run(input: &mut dyn BufRead, out: &mut dyn Write) -> io::Result<()
 
 fn answer(
     id: &[u8],
-    said: &Envelope<'_>,
+    envelope: &Envelope<'_>,
     waiting: &mut Option<Vec<u8>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if said.is_method("initialize") {
+    if envelope.is_method("initialize") {
         return reply(id, INITIALIZED, out);
     }
-    if said.is_method("tools/list") {
+    if envelope.is_method("tools/list") {
         return reply(id, TOOLS, out);
     }
-    if said.is_method("ping") {
+    if envelope.is_method("ping") {
         return reply(id, "{}", out);
     }
-    let text = said
+    let text = envelope
         .params
         .and_then(|params| string_at(params, &["arguments", "text"]))
         .unwrap_or_default();
-    match said.name.map(|name| name.decode()).as_deref() {
-        Some("count_words") if said.is_method("tools/call") => {
-            if let Some(token) = said.progress_token.map(String::from_utf8_lossy) {
+    match envelope.name.map(|name| name.decode()).as_deref() {
+        Some("count_words") if envelope.is_method("tools/call") => {
+            if let Some(token) = envelope.progress_token.map(String::from_utf8_lossy) {
                 let params = format!("{{\"progressToken\":{token},\"progress\":1,\"total\":1}}");
                 writeln!(
                     out,
@@ -67,7 +67,7 @@ fn answer(
             let count = text.split_whitespace().count();
             reply(id, &text_result(&format!("{count} words")), out)
         }
-        Some("summarise") if said.is_method("tools/call") => {
+        Some("summarise") if envelope.is_method("tools/call") => {
             *waiting = Some(id.to_vec());
             let content = format!("{{\"type\":\"text\",\"text\":{}}}", quoted(&text));
             let params = format!(

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use tapegate_hub::corner::NamedTokenFiles;
+use tapegate_hub::hub_lock::NamedTokenFiles;
 
-use crate::output_file::never_stdout;
-use crate::person::KeyArgs;
-use crate::settings::{ProjectArgs, Surroundings};
+use crate::approver_check::KeyArgs;
+use crate::output_file::file_only_parser;
+use crate::settings::{ProjectArgs, SearchContext};
 
 /// Why a token is not printed.
 const SECRET: &str = "a token is never printed; name a file";
@@ -36,11 +36,11 @@ pub(crate) struct Args {
     pub(super) host: Option<String>,
     /// The file to write the shims' token to [default: hub-token in the project's private folder in
     /// the user's state folder]
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(SECRET))]
     token_file: Option<PathBuf>,
     /// The file to write the approvers' token to, which is required to approve, deny and shut down
     /// [default: hub-approver-token in the project's private folder]
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(SECRET))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(SECRET))]
     approver_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) key: KeyArgs,
@@ -72,10 +72,10 @@ cannot be used; 4: the port is not available; 64: wrong usage; 130/143: signals.
 
 impl Args {
     /// Where to write the tokens, if the command line or the environment says so.
-    pub(super) fn token_files(&self, around: &Surroundings<'_>) -> NamedTokenFiles {
+    pub(super) fn token_files(&self, search: &SearchContext<'_>) -> NamedTokenFiles {
         NamedTokenFiles {
-            shims: around.token_file(self.token_file.as_deref()),
-            approvers: around.approver_token_file(self.approver_token_file.as_deref()),
+            shims: search.token_file(self.token_file.as_deref()),
+            approvers: search.approver_token_file(self.approver_token_file.as_deref()),
         }
     }
 }

@@ -3,29 +3,29 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 
-use tapegate_hub::governed::{Loading, Texts};
+use tapegate_hub::hub_policy::{HubPolicyLoad, PolicyBundle};
 use tapegate_policy::model::Profile;
-use tapegate_policy::redact::Key;
+use tapegate_policy::redact::RedactionKey;
 
-use crate::called;
-use crate::cmd::shim::rulebook::Found;
+use crate::cmd::shim::shim_policy::ShimPolicyLoad;
 use crate::exit::Failure;
+use crate::program_name;
 use crate::redaction;
-use crate::settings::{ProjectArgs, Surroundings};
-use crate::trust::{Governing, Moment, PolicyNotice, Trust};
+use crate::settings::{ProjectArgs, SearchContext};
+use crate::trust::{LoadTrigger, PolicyNotice, PolicyTrust, TrustedPolicy};
 
 /// Finds and loads the hub's policy.
-pub(super) struct Shelf {
+pub(super) struct PolicySource {
     named: Option<PathBuf>,
     /// The file that was found. Once there is one, no other is looked for: a policy that vanishes
     /// is a fault, not a reason to let everything through.
     path: RefCell<Option<PathBuf>>,
     wanted: Option<Profile>,
-    key: Key,
-    trust: Trust,
+    key: RedactionKey,
+    trust: PolicyTrust,
     files: RefCell<Vec<PathBuf>>,
     /// Whether the absence of a policy has been reported.
-    told: Cell<bool>,
+    reported: Cell<bool>,
     /// The last notices about the acceptance of the policy, so that each change is reported once.
     told_acceptance: RefCell<Vec<PolicyNotice>>,
     /// Whether a policy is required, and its acceptance must be stored.
@@ -34,24 +34,24 @@ pub(super) struct Shelf {
     started: Cell<bool>,
 }
 
-impl Shelf {
+impl PolicySource {
     /// The policy source for a command line.
     pub(super) fn new(
         project: &ProjectArgs,
         required: bool,
-        around: &Surroundings<'_>,
+        search: &SearchContext<'_>,
         own_files: Vec<PathBuf>,
     ) -> Result<Self, anyhow::Error> {
-        let trust = Trust::of_hub(own_files);
-        let path = trust.locate(around, project.config.as_deref())?;
+        let trust = PolicyTrust::of_hub(own_files);
+        let path = trust.locate(search, project.config.as_deref())?;
         Ok(Self {
             named: project.config.clone(),
             path: RefCell::new(path),
-            wanted: around.profile(project.profile)?,
-            key: Key::on_tape(redaction::random()?),
+            wanted: search.profile(project.profile)?,
+            key: RedactionKey::for_tape(redaction::random()?),
             trust,
             files: RefCell::default(),
-            told: Cell::new(false),
+            reported: Cell::new(false),
             told_acceptance: RefCell::default(),
             required,
             started: Cell::new(false),
@@ -59,7 +59,7 @@ impl Shelf {
     }
 
     /// The profile that was requested.
-    pub(super) fn wanted(&self) -> Option<Profile> {
+    pub(super) fn requested_profile(&self) -> Option<Profile> {
         self.wanted
     }
 
@@ -74,39 +74,42 @@ impl Shelf {
     }
 
     /// Loads the policy.
-    pub(super) fn load(&self) -> Loading {
+    pub(super) fn load(&self) -> HubPolicyLoad {
         let path = match self.find() {
             Ok(Some(path)) => path,
-            Ok(None) => return self.nothing(),
-            Err(failure) => return Loading { faults: vec![failure.words], ..Loading::default() },
+            Ok(None) => return self.without_policy(),
+            Err(failure) => {
+                return HubPolicyLoad { faults: vec![failure.message], ..HubPolicyLoad::default() };
+            }
         };
-        let moment = if self.started.get() { Moment::Reload } else { Moment::Start };
+        let moment = if self.started.get() { LoadTrigger::Reload } else { LoadTrigger::Start };
         let governing = self.trust.load(&path, self.wanted, &self.key, moment);
         if self.required
-            && moment == Moment::Start
-            && let Err(failure) = governing.require_kept()
+            && moment == LoadTrigger::Start
+            && let Err(failure) = governing.require_stored()
         {
-            return Loading { faults: vec![failure.words], ..Loading::default() };
+            return HubPolicyLoad { faults: vec![failure.message], ..HubPolicyLoad::default() };
         }
         let notice = PolicyNotice::of(&path, &governing);
-        let Governing { found, texts: files_by_path, variables, .. } = governing;
-        let Found { rule, faults, mut warnings, files } = found;
-        warnings.extend(self.untold(notice));
+        let TrustedPolicy { policy_load: found, texts: files_by_path, variables, .. } = governing;
+        let ShimPolicyLoad { rule, faults, mut warnings, files } = found;
+        warnings.extend(self.unreported_notice(notice));
         self.started.set(self.started.get() || rule.is_some());
         let main = path.to_string_lossy().into_owned();
-        let mut texts = Texts { files: files_by_path, env: variables, ..Texts::default() };
+        let mut texts =
+            PolicyBundle { files: files_by_path, env: variables, ..PolicyBundle::default() };
         texts.config = texts.files.remove(&main);
         texts.config_path = Some(main);
         self.files.replace(files.clone());
-        let profile = rule.as_ref().map(|rule| rule.regime.profile);
-        let policy = rule.and_then(|rule| rule.regime.policy);
-        Loading { policy, profile, faults, warnings, texts, files }
+        let profile = rule.as_ref().map(|rule| rule.active_policy.profile);
+        let policy = rule.and_then(|rule| rule.active_policy.policy);
+        HubPolicyLoad { policy, profile, faults, warnings, texts, files }
     }
 
     /// The notice about the acceptance of the policy, if it has not been reported yet.
-    fn untold(&self, notice: Option<PolicyNotice>) -> Option<String> {
-        let told = self.told_acceptance.replace(notice.clone().into_iter().collect());
-        let notice = notice.filter(|notice| notice.is_warning() && !told.contains(notice))?;
+    fn unreported_notice(&self, notice: Option<PolicyNotice>) -> Option<String> {
+        let reported = self.told_acceptance.replace(notice.clone().into_iter().collect());
+        let notice = notice.filter(|notice| notice.is_warning() && !reported.contains(notice))?;
         Some(notice.message())
     }
 
@@ -114,21 +117,21 @@ impl Shelf {
     fn find(&self) -> Result<Option<PathBuf>, Failure> {
         let mut path = self.path.borrow_mut();
         if path.is_none()
-            && let Ok(around) = Surroundings::ours()
+            && let Ok(search) = SearchContext::current()
         {
-            *path = self.trust.locate(&around, self.named.as_deref())?;
+            *path = self.trust.locate(&search, self.named.as_deref())?;
         }
         Ok(path.clone())
     }
 
-    fn nothing(&self) -> Loading {
-        let words = format!(
+    fn without_policy(&self) -> HubPolicyLoad {
+        let message = format!(
             "no tapegate.yaml: observing only, everything is forwarded and logged; `{}` writes one",
-            called::command("init")
+            program_name::command("init")
         );
-        let warnings = if self.told.replace(true) { Vec::new() } else { vec![words] };
+        let warnings = if self.reported.replace(true) { Vec::new() } else { vec![message] };
         let here = std::env::current_dir().unwrap_or_default();
         self.files.replace(vec![here.join("tapegate.yaml"), here.join("thoughtgate.yaml")]);
-        Loading { warnings, files: self.files(), ..Loading::default() }
+        HubPolicyLoad { warnings, files: self.files(), ..HubPolicyLoad::default() }
     }
 }

@@ -10,33 +10,33 @@ mod tree;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cmd::policy::backtest::shelf::Tape;
-use crate::settings::{Surroundings, id_from};
-use crate::upstream::Upstream;
-pub(super) use entry::{Entry, Target};
-use table::{CLIENTS, ConfigFile, Keys, Root};
-pub(super) use table::{Client, Style};
-use tree::Tree;
+use crate::cmd::policy::backtest::backtest_tape::BacktestTape;
+use crate::settings::{SearchContext, id_from};
+use crate::upstream::UpstreamTarget;
+pub(super) use entry::{ServerEntry, ServerTarget};
+use table::{CLIENTS, ConfigFile, PathRoot, ServerKeys};
+pub(super) use table::{EntryStyle, McpClient};
+use tree::ConfigValue;
 
 /// The largest config that is read.
 const BYTES_MAX: u64 = 32 << 20;
 
 /// A server named in a config.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ConfiguredServer {
     /// Its id in the policy.
     pub(super) id: String,
     /// Its name in the config.
     pub(super) name: String,
-    pub(super) client: &'static Client,
-    pub(super) scope: Scope,
+    pub(super) client: &'static McpClient,
+    pub(super) scope: ConfigScope,
     pub(super) config: PathBuf,
-    pub(super) entry: Entry,
+    pub(super) entry: ServerEntry,
 }
 
 /// Whom a config applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum ConfigScope {
     /// This project, for all who work on it.
     Project,
     /// This project, for this user.
@@ -47,8 +47,8 @@ pub(super) enum Scope {
     Machine,
 }
 
-impl Scope {
-    pub(super) fn word(self) -> &'static str {
+impl ConfigScope {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Project => "project",
             Self::Local => "local",
@@ -60,20 +60,20 @@ impl Scope {
 
 /// The servers found, and what was skipped.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ServerScan {
     /// The servers, ordered by client and config.
-    pub(super) servers: Vec<Server>,
+    pub(super) servers: Vec<ConfiguredServer>,
     /// Configs and config entries that are not used, with the reason.
     pub(super) skipped: Vec<(PathBuf, String)>,
 }
 
 /// Finds the servers named in the configs of all clients.
-pub(super) fn find(around: &Surroundings<'_>) -> Found {
-    let mut found = Found::default();
+pub(super) fn find(search: &SearchContext<'_>) -> ServerScan {
+    let mut found = ServerScan::default();
     for client in CLIENTS {
         for file in client.files {
-            for path in candidates(around, file) {
-                read(around, client, file, &path, &mut found);
+            for path in candidates(search, file) {
+                read(search, client, file, &path, &mut found);
             }
         }
     }
@@ -82,42 +82,43 @@ pub(super) fn find(around: &Surroundings<'_>) -> Found {
 
 /// The policy's id for the server of a tape: a configured id that is on the tape, or that of the
 /// entry with the same command line or URL. The shim will be started with this id.
-pub(super) fn server_of(tape: &Tape, servers: &[Server]) -> Option<String> {
-    let is_same = |server: &&Server| match (&server.entry.target, &tape.upstream) {
-        (Target::Command(own), Some(Upstream::Command(taped))) => own == taped,
-        (Target::Url(own, _), Some(Upstream::Http(taped))) => own == taped,
+pub(super) fn server_of(tape: &BacktestTape, servers: &[ConfiguredServer]) -> Option<String> {
+    let is_same = |server: &&ConfiguredServer| match (&server.entry.target, &tape.upstream) {
+        (ServerTarget::Command(own), Some(UpstreamTarget::Command(taped))) => own == taped,
+        (ServerTarget::Url(own, _), Some(UpstreamTarget::Http(taped))) => own == taped,
         _ => false,
     };
-    let named = servers.iter().find(|server| tape.may_be(&server.id));
+    let named = servers.iter().find(|server| tape.may_be_server(&server.id));
     named.or_else(|| servers.iter().find(is_same)).map(|server| server.id.clone())
 }
 
 fn read(
-    around: &Surroundings<'_>,
-    client: &'static Client,
+    search: &SearchContext<'_>,
+    client: &'static McpClient,
     file: &ConfigFile,
     path: &Path,
-    found: &mut Found,
+    found: &mut ServerScan,
 ) {
     let tree = match load(path)
-        .and_then(|text| text.map(|text| Tree::read(&text, file.format)).transpose())
+        .and_then(|text| text.map(|text| ConfigValue::read(&text, file.format)).transpose())
     {
         Ok(Some(tree)) => tree,
         Ok(None) => return,
-        Err(why) => return found.skip(path, why),
+        Err(reason) => return found.skip(path, reason),
     };
     let scope = match (file.root, file.keys) {
-        (Root::Project, _) => Scope::Project,
-        (_, Keys::ClaudeProject) => Scope::Local,
-        (Root::System, _) => Scope::Machine,
-        _ => Scope::User,
+        (PathRoot::Project, _) => ConfigScope::Project,
+        (_, ServerKeys::ClaudeProject) => ConfigScope::Local,
+        (PathRoot::System, _) => ConfigScope::Machine,
+        _ => ConfigScope::User,
     };
-    let entries = match entries(around, &tree, file.keys) {
+    let entries = match entries(search, &tree, file.keys) {
         Ok(entries) => entries,
-        Err(why) => return found.skip(path, why),
+        Err(reason) => return found.skip(path, reason),
     };
     for (name, entry) in entries {
-        let known = |one: &Server| one.config == path && one.scope == scope && one.name == name;
+        let known =
+            |one: &ConfiguredServer| one.config == path && one.scope == scope && one.name == name;
         if found.servers.iter().any(known) {
             continue;
         }
@@ -132,19 +133,19 @@ fn read(
         match entry {
             Ok(entry) => {
                 let config = path.to_owned();
-                found.servers.push(Server { id, name, client, scope, config, entry });
+                found.servers.push(ConfiguredServer { id, name, client, scope, config, entry });
             }
-            Err(why) => found.skip(path, format!("entry {name:?}: {why}")),
+            Err(reason) => found.skip(path, format!("entry {name:?}: {reason}")),
         }
     }
 }
 
-impl Found {
+impl ServerScan {
     /// Records that a config or an entry in it is not used. A file may hold servers in several
     /// places; the same problem is recorded once.
-    fn skip(&mut self, path: &Path, why: String) {
-        if !self.skipped.iter().any(|(known, told)| known == path && *told == why) {
-            self.skipped.push((path.to_owned(), why));
+    fn skip(&mut self, path: &Path, reason: String) {
+        if !self.skipped.iter().any(|(known, told)| known == path && *told == reason) {
+            self.skipped.push((path.to_owned(), reason));
         }
     }
 }
@@ -171,65 +172,73 @@ fn load(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// The servers in a config by name, each with its entry or the reason why it cannot be used.
-type Entries = Vec<(String, Result<Entry, String>)>;
+type ServerEntries = Vec<(String, Result<ServerEntry, String>)>;
 
-fn entries(around: &Surroundings<'_>, tree: &Tree, keys: Keys) -> Result<Entries, String> {
-    if !matches!(tree, Tree::Map(_) | Tree::Other) {
+fn entries(
+    search: &SearchContext<'_>,
+    tree: &ConfigValue,
+    keys: ServerKeys,
+) -> Result<ServerEntries, String> {
+    if !matches!(tree, ConfigValue::Map(_) | ConfigValue::Other) {
         return Err("not a map of settings".to_owned());
     }
     let mut place = Some(tree);
     let key = match keys {
-        Keys::Path(path) => {
+        ServerKeys::Path(path) => {
             for key in path {
                 place = place.and_then(|tree| tree.get(key));
             }
             path.last().copied().unwrap_or_default()
         }
-        Keys::ClaudeProject => {
+        ServerKeys::ClaudeProject => {
             let projects = tree.get("projects");
             let of = |folder: &Path| projects?.get(folder.to_str()?)?.get("mcpServers");
-            place = ancestors(around).find_map(of);
+            place = ancestors(search).find_map(of);
             "mcpServers"
         }
     };
-    let named = |(name, tree): &(String, Tree)| (name.clone(), Entry::read(tree));
-    let listed = |tree: &Tree| {
-        let name = tree.get("name").and_then(Tree::as_text).unwrap_or_default();
-        (name.to_owned(), Entry::read(tree))
+    let named = |(name, tree): &(String, ConfigValue)| (name.clone(), ServerEntry::read(tree));
+    let listed = |tree: &ConfigValue| {
+        let name = tree.get("name").and_then(ConfigValue::as_text).unwrap_or_default();
+        (name.to_owned(), ServerEntry::read(tree))
     };
     match place {
-        None | Some(Tree::Other) => Ok(Vec::new()),
-        Some(Tree::Map(entries)) => Ok(entries.iter().map(named).collect()),
-        Some(Tree::List(list)) if list.is_empty() => Err(format!("`{key}` is an empty list")),
-        Some(Tree::List(list)) => Ok(list.iter().map(listed).collect()),
+        None | Some(ConfigValue::Other) => Ok(Vec::new()),
+        Some(ConfigValue::Map(entries)) => Ok(entries.iter().map(named).collect()),
+        Some(ConfigValue::List(list)) if list.is_empty() => {
+            Err(format!("`{key}` is an empty list"))
+        }
+        Some(ConfigValue::List(list)) => Ok(list.iter().map(listed).collect()),
         Some(_) => Err(format!("`{key}` is not a map of servers")),
     }
 }
 
 /// The current folder and its parents, up to the root of the repository.
-fn ancestors<'a>(around: &'a Surroundings<'_>) -> impl Iterator<Item = &'a Path> {
-    let top = around.folder.ancestors().find(|folder| folder.join(".git").exists());
-    let top = top.unwrap_or(&around.folder).to_owned();
-    around.folder.ancestors().take_while(move |folder| folder.starts_with(&top))
+fn ancestors<'a>(search: &'a SearchContext<'_>) -> impl Iterator<Item = &'a Path> {
+    let top = search.folder.ancestors().find(|folder| folder.join(".git").exists());
+    let top = top.unwrap_or(&search.folder).to_owned();
+    search.folder.ancestors().take_while(move |folder| folder.starts_with(&top))
 }
 
 /// The paths at which a config may be.
-fn candidates(around: &Surroundings<'_>, file: &ConfigFile) -> Vec<PathBuf> {
-    let home = || around.first(&["HOME"]).map(PathBuf::from);
+fn candidates(search: &SearchContext<'_>, file: &ConfigFile) -> Vec<PathBuf> {
+    let home = || search.first(&["HOME"]).map(PathBuf::from);
     let roots: Vec<PathBuf> = match file.root {
-        Root::Project => ancestors(around).map(Path::to_owned).collect(),
-        Root::Home => home().into_iter().collect(),
-        Root::Config => {
-            let named = around.first(&["XDG_CONFIG_HOME"]).map(PathBuf::from);
+        PathRoot::Project => ancestors(search).map(Path::to_owned).collect(),
+        PathRoot::Home => home().into_iter().collect(),
+        PathRoot::Config => {
+            let named = search.first(&["XDG_CONFIG_HOME"]).map(PathBuf::from);
             let named = named.filter(|path| path.is_absolute());
             named.or_else(|| Some(home()?.join(".config"))).into_iter().collect()
         }
-        Root::Variable(name, otherwise) => {
-            let named = around.first(&[name]).map(PathBuf::from);
+        PathRoot::Variable(name, otherwise) => {
+            let named = search.first(&[name]).map(PathBuf::from);
             named.or_else(|| Some(home()?.join(otherwise))).into_iter().collect()
         }
-        Root::File(name) => return around.first(&[name]).map(PathBuf::from).into_iter().collect(),
-        Root::System => vec![PathBuf::from("/")],
+        PathRoot::File(name) => {
+            return search.first(&[name]).map(PathBuf::from).into_iter().collect();
+        }
+        PathRoot::System => vec![PathBuf::from("/")],
     };
     roots.iter().flat_map(|root| matching(root, file.path)).collect()
 }

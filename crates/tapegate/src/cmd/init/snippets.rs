@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::json::write_str;
 
-use super::clients::{Scope, Server, Style, Target};
+use super::clients::{ConfigScope, ConfiguredServer, EntryStyle, ServerTarget};
 
 /// The paths that snippets refer to.
-pub(super) struct Paths {
+pub(super) struct SnippetPaths {
     /// This binary.
     pub(super) binary: PathBuf,
     /// Whether the plain command name resolves to this binary.
@@ -29,11 +29,11 @@ pub(super) struct Snippet {
 }
 
 /// The snippet for a server; `None` if it is disabled or already behind the gate.
-pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
+pub(super) fn snippet(server: &ConfiguredServer, paths: &SnippetPaths) -> Option<Snippet> {
     if server.entry.is_disabled || server.entry.is_governed {
         return None;
     }
-    let Server { client, scope, name, .. } = server;
+    let ConfiguredServer { client, scope, name, .. } = server;
     let argv = shim(server, paths);
     let secrets = secrets(server);
     // The command cannot carry the entry's other settings, and would show secrets to other users.
@@ -44,14 +44,14 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
         && secrets.is_empty();
     // Claude Code removes an entry under any name, but refuses to add one under most of them.
     let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-    let by_command = client.style == Style::ClaudeCode
+    let by_command = client.style == EntryStyle::ClaudeCode
         && is_plain
         && is_name
-        && matches!(scope, Scope::User | Scope::Local | Scope::Project);
+        && matches!(scope, ConfigScope::User | ConfigScope::Local | ConfigScope::Project);
     let notes = notes(server, &secrets);
     if by_command {
-        let (scope, quoted) = (scope.word(), shell(name));
-        let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
+        let (scope, quoted) = (scope.as_str(), quote_for_shell(name));
+        let line: Vec<String> = argv.iter().map(|word| quote_for_shell(word)).collect();
         let text = format!(
             "claude mcp remove --scope {scope} {quoted}\n\
              claude mcp add --scope {scope} {quoted} -- {}\n",
@@ -64,7 +64,7 @@ pub(super) fn snippet(server: &Server, paths: &Paths) -> Option<Snippet> {
 }
 
 /// Notes on what the user must keep, fill in or remove by hand.
-fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
+fn notes(server: &ConfiguredServer, secrets: &[(String, String)]) -> Vec<String> {
     let entry = &server.entry;
     let mut notes = Vec::new();
     let is_token = |header: &str| header.eq_ignore_ascii_case("Authorization");
@@ -101,9 +101,9 @@ fn notes(server: &Server, secrets: &[(String, String)]) -> Vec<String> {
 }
 
 /// The command line of the shim.
-fn shim(server: &Server, paths: &Paths) -> Vec<String> {
+fn shim(server: &ConfiguredServer, paths: &SnippetPaths) -> Vec<String> {
     // A project config is shared, so it must not contain a path that exists only on this machine.
-    let is_shared = server.scope == Scope::Project && paths.is_on_path;
+    let is_shared = server.scope == ConfigScope::Project && paths.is_on_path;
     let binary = if is_shared { "tapegate".to_owned() } else { paths.binary.display().to_string() };
     let mut argv = vec![binary, "shim".to_owned(), "--require-policy".to_owned()];
     if let Some(policy) = policy_for(server, paths) {
@@ -111,11 +111,11 @@ fn shim(server: &Server, paths: &Paths) -> Vec<String> {
     }
     argv.extend(["--server-id".to_owned(), server.id.clone()]);
     match &server.entry.target {
-        Target::Command(command) => {
+        ServerTarget::Command(command) => {
             argv.push("--".to_owned());
             argv.extend(command.iter().cloned());
         }
-        Target::Url(url, headers) => {
+        ServerTarget::Url(url, headers) => {
             argv.extend(["--upstream-http".to_owned(), url.clone()]);
             for header in headers {
                 let variable = variable(server, header);
@@ -127,12 +127,12 @@ fn shim(server: &Server, paths: &Paths) -> Vec<String> {
 }
 
 /// The policy's path, if the client starts servers outside the project folder.
-fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
+fn policy_for(server: &ConfiguredServer, paths: &SnippetPaths) -> Option<String> {
     if server.client.starts_in_project {
         return None;
     }
     match (server.scope, server.client.project_variable) {
-        (Scope::Project, Some(variable)) => {
+        (ConfigScope::Project, Some(variable)) => {
             let name = paths.policy.file_name().unwrap_or_default().to_string_lossy();
             Some(format!("{variable}/{name}"))
         }
@@ -142,40 +142,44 @@ fn policy_for(server: &Server, paths: &Paths) -> Option<String> {
 
 /// The variables that hold header values, with their headers. On a command line, other users of the
 /// machine could read the values.
-fn secrets(server: &Server) -> Vec<(String, String)> {
-    let Target::Url(_, headers) = &server.entry.target else { return Vec::new() };
+fn secrets(server: &ConfiguredServer) -> Vec<(String, String)> {
+    let ServerTarget::Url(_, headers) = &server.entry.target else { return Vec::new() };
     headers.iter().map(|header| (variable(server, header), header.clone())).collect()
 }
 
 /// The name of the variable for a header of a server.
-fn variable(server: &Server, header: &str) -> String {
+fn variable(server: &ConfiguredServer, header: &str) -> String {
     let name = format!("{}_{header}", server.id).to_ascii_uppercase();
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
 /// A server's entry in the client's notation.
-fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> String {
+fn entry(server: &ConfiguredServer, argv: &[String], secrets: &[(String, String)]) -> String {
     let (program, args) = argv.split_first().map_or(("", argv), |(first, rest)| (&**first, rest));
     let name = json(&server.name);
     let (program, list) = (json(program), json_list(args));
     let more = settings(server, secrets);
     match server.client.style {
-        Style::ClaudeCode | Style::Json => {
+        EntryStyle::ClaudeCode | EntryStyle::Json => {
             format!("{name}: {{ \"command\": {program}, \"args\": {list}{more} }}\n")
         }
-        Style::TypedJson => format!(
+        EntryStyle::TypedJson => format!(
             "{name}: {{ \"type\": \"stdio\", \"command\": {program}, \"args\": {list}{more} }}\n"
         ),
-        Style::CopilotJson => format!(
+        EntryStyle::CopilotJson => format!(
             "{name}: {{ \"type\": \"local\", \"command\": {program}, \"args\": {list}, \"tools\": [\"*\"]{more} }}\n"
         ),
-        Style::OpencodeJson => {
+        EntryStyle::OpencodeJson => {
             format!("{name}: {{ \"type\": \"local\", \"command\": {}{more} }}\n", json_list(argv))
         }
         // JSON strings are valid in TOML and YAML.
-        Style::Toml => format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n{more}"),
-        Style::ListYaml => format!("- name: {name}\n  command: {program}\n  args: {list}\n{more}"),
-        Style::GooseYaml => {
+        EntryStyle::Toml => {
+            format!("[mcp_servers.{name}]\ncommand = {program}\nargs = {list}\n{more}")
+        }
+        EntryStyle::ListYaml => {
+            format!("- name: {name}\n  command: {program}\n  args: {list}\n{more}")
+        }
+        EntryStyle::GooseYaml => {
             let is_timed = server.entry.settings.iter().any(|(name, _)| name == "timeout");
             let timeout = if is_timed { "" } else { "  timeout: 300\n" };
             format!(
@@ -186,7 +190,7 @@ fn entry(server: &Server, argv: &[String], secrets: &[(String, String)]) -> Stri
 }
 
 /// The settings kept from the old entry and the variables it needs, in the client's notation.
-fn settings(server: &Server, secrets: &[(String, String)]) -> String {
+fn settings(server: &ConfiguredServer, secrets: &[(String, String)]) -> String {
     let style = server.client.style;
     let pairs = |middle: &str| {
         let pair =
@@ -194,9 +198,9 @@ fn settings(server: &Server, secrets: &[(String, String)]) -> String {
         secrets.iter().map(pair).collect::<Vec<_>>().join(", ")
     };
     let (key, variables) = match style {
-        Style::Toml => ("env", pairs(" = ")),
-        Style::GooseYaml => ("envs", pairs(": ")),
-        Style::OpencodeJson => ("environment", pairs(": ")),
+        EntryStyle::Toml => ("env", pairs(" = ")),
+        EntryStyle::GooseYaml => ("envs", pairs(": ")),
+        EntryStyle::OpencodeJson => ("environment", pairs(": ")),
         _ => ("env", pairs(": ")),
     };
     let mut all = server.entry.settings.clone();
@@ -204,8 +208,8 @@ fn settings(server: &Server, secrets: &[(String, String)]) -> String {
         all.push((key.to_owned(), format!("{{ {variables} }}")));
     }
     let one = |(name, value): &(String, String)| match style {
-        Style::Toml => format!("{name} = {value}\n"),
-        Style::ListYaml | Style::GooseYaml => format!("  {name}: {value}\n"),
+        EntryStyle::Toml => format!("{name} = {value}\n"),
+        EntryStyle::ListYaml | EntryStyle::GooseYaml => format!("  {name}: {value}\n"),
         _ => format!(", {}: {value}", json(name)),
     };
     all.iter().map(one).collect()
@@ -223,12 +227,12 @@ fn json_list(texts: &[String]) -> String {
 }
 
 /// Quotes a word for a shell.
-pub(super) fn shell(word: &str) -> String {
+pub(super) fn quote_for_shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }
 
 /// A path for display, relative to the current folder or with the home folder as `~`.
-pub(super) fn short(path: &Path, folder: &Path, home: Option<&Path>) -> String {
+pub(super) fn shorten_path(path: &Path, folder: &Path, home: Option<&Path>) -> String {
     let in_home = home.and_then(|home| path.strip_prefix(home).ok());
     match (in_home, path.strip_prefix(folder).ok()) {
         // Use whichever form is shorter.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::clients::Server;
+use super::clients::ConfiguredServer;
 
 const HEAD: &str = "\
 # This policy defines what an agent may do with its MCP servers. `tapegate check` checks it,
@@ -72,7 +72,7 @@ redaction:
 ";
 
 /// A policy for the servers that were found.
-pub(super) fn write(servers: &[Server]) -> String {
+pub(super) fn write(servers: &[ConfiguredServer]) -> String {
     let mut out = HEAD.to_owned();
     let mut ids: Vec<&str> = servers.iter().map(|server| server.id.as_str()).collect();
     ids.sort_unstable();
@@ -88,6 +88,6 @@ pub(super) fn write(servers: &[Server]) -> String {
 }
 
 /// A policy generated from tapes, with the rest of a first policy.
-pub(super) fn with_more(made: &str) -> String {
+pub(super) fn with_starter_sections(made: &str) -> String {
     format!("{made}{MORE}")
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::json::write_str;
 
-use super::clients::{Found, Scope, Server, Target};
-use super::snippets::{Paths, Snippet, indented, shell, short, snippet};
-use crate::called;
-use crate::views::visible;
+use super::clients::{ConfigScope, ConfiguredServer, ServerScan, ServerTarget};
+use super::snippets::{Snippet, SnippetPaths, indented, quote_for_shell, shorten_path, snippet};
+use crate::program_name;
+use crate::views::visible_text;
 
 /// What was found and done.
-pub(super) struct Summary<'a> {
-    pub(super) found: &'a Found,
-    pub(super) paths: &'a Paths,
+pub(super) struct InitSummary<'a> {
+    pub(super) scan: &'a ServerScan,
+    pub(super) paths: &'a SnippetPaths,
     /// The policy, as it was named.
     pub(super) policy: &'a Path,
     /// Whether nothing was to be written.
@@ -33,22 +33,22 @@ pub(super) struct Summary<'a> {
     pub(super) home: Option<PathBuf>,
 }
 
-impl Summary<'_> {
-    fn short(&self, path: &Path) -> String {
-        short(path, &self.folder, self.home.as_deref())
+impl InitSummary<'_> {
+    fn shorten_path(&self, path: &Path) -> String {
+        shorten_path(path, &self.folder, self.home.as_deref())
     }
 
     /// Whether no call of a server passes because it is on no tape.
-    fn is_shut(&self, server: &Server) -> bool {
+    fn is_blocked(&self, server: &ConfiguredServer) -> bool {
         !self.taped.is_empty() && !self.taped.iter().any(|own| *own == server.id || own == "*")
     }
 
-    fn state(&self, server: &Server) -> &'static str {
+    fn state(&self, server: &ConfiguredServer) -> &'static str {
         if server.entry.is_governed {
             "behind the gate already"
         } else if server.entry.is_disabled {
             "disabled"
-        } else if self.is_shut(server) {
+        } else if self.is_blocked(server) {
             "not on any tape, so it is denied"
         } else {
             ""
@@ -57,21 +57,21 @@ impl Summary<'_> {
 
     pub(super) fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         for path in &self.written {
-            writeln!(out, "{}: written", self.short(path))?;
+            writeln!(out, "{}: written", self.shorten_path(path))?;
         }
         if self.is_dry_run {
-            writeln!(out, "{}: not written (dry run)", visible::path(self.policy))?;
+            writeln!(out, "{}: not written (dry run)", visible_text::path(self.policy))?;
         }
         if let Some(conflict) = &self.conflict {
             writeln!(out, "  without --force, it could not be written: {conflict}")?;
         }
         self.servers(out)?;
-        for (path, why) in &self.found.skipped {
-            writeln!(out, "  skipped {}: {why}", self.short(path))?;
+        for (path, reason) in &self.scan.skipped {
+            writeln!(out, "  skipped {}: {reason}", self.shorten_path(path))?;
         }
         for (path, count) in &self.tapes {
             let tapes = if *count == 1 { "1 tape".to_owned() } else { format!("{count} tapes") };
-            let folder = match self.short(path) {
+            let folder = match self.shorten_path(path) {
                 here if here.is_empty() => "this folder".to_owned(),
                 folder => folder,
             };
@@ -85,24 +85,24 @@ impl Summary<'_> {
     }
 
     fn servers(&self, out: &mut dyn Write) -> io::Result<()> {
-        if self.found.servers.is_empty() {
+        if self.scan.servers.is_empty() {
             writeln!(out, "  no server found in any client's config")?;
         }
-        for server in &self.found.servers {
-            let config = self.short(&server.config);
+        for server in &self.scan.servers {
+            let config = self.shorten_path(&server.config);
             write!(
                 out,
                 "  server {}, {} ({}), {config}",
                 server.id,
                 server.client.name,
-                server.scope.word()
+                server.scope.as_str()
             )?;
             match self.state(server) {
                 "" => writeln!(out)?,
                 state => writeln!(out, "; {state}")?,
             }
         }
-        let is_named = |id: &&String| self.found.servers.iter().any(|server| server.id == **id);
+        let is_named = |id: &&String| self.scan.servers.iter().any(|server| server.id == **id);
         for id in self.taped.iter().filter(|id| *id != "*" && !is_named(id)) {
             writeln!(
                 out,
@@ -115,7 +115,7 @@ impl Summary<'_> {
     fn snippets(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut last = None;
         let mut is_first = true;
-        for server in &self.found.servers {
+        for server in &self.scan.servers {
             let Some(Snippet { heading, text, notes }) = snippet(server, self.paths) else {
                 continue;
             };
@@ -128,7 +128,7 @@ impl Summary<'_> {
                     out,
                     "\n  {}, {}: {heading}",
                     server.client.name,
-                    self.short(&server.config)
+                    self.shorten_path(&server.config)
                 )?;
             }
             last = here;
@@ -141,34 +141,38 @@ impl Summary<'_> {
     }
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
-        let name = visible::path(self.policy);
-        let file = shell(&name.to_string());
-        writeln!(out, "\nWhat to do next:\n  {}", called::command(format!("check {file}")))?;
-        let is_open = |server: &&Server| !server.entry.is_disabled && !server.entry.is_governed;
-        let open: Vec<&Server> = self.found.servers.iter().filter(is_open).collect();
-        if open.is_empty() && self.found.servers.is_empty() {
+        let name = visible_text::path(self.policy);
+        let file = quote_for_shell(&name.to_string());
+        writeln!(out, "\nWhat to do next:\n  {}", program_name::command(format!("check {file}")))?;
+        let is_open =
+            |server: &&ConfiguredServer| !server.entry.is_disabled && !server.entry.is_governed;
+        let open: Vec<&ConfiguredServer> = self.scan.servers.iter().filter(is_open).collect();
+        if open.is_empty() && self.scan.servers.is_empty() {
             let line = "shim --require-policy --server-id NAME -- SERVER ARGS";
-            writeln!(out, "  {}", called::command(line))?;
+            writeln!(out, "  {}", program_name::command(line))?;
             writeln!(out, "      instead of `SERVER ARGS` in your client's config")?;
         }
-        let local = |server: &&&Server| matches!(server.entry.target, Target::Command(_));
+        let local =
+            |server: &&&ConfiguredServer| matches!(server.entry.target, ServerTarget::Command(_));
         if let Some(server) = open.iter().find(local)
-            && let Target::Command(argv) = &server.entry.target
+            && let ServerTarget::Command(argv) = &server.entry.target
         {
-            let line: Vec<String> = argv.iter().map(|word| shell(word)).collect();
+            let line: Vec<String> = argv.iter().map(|word| quote_for_shell(word)).collect();
             let line = format!("policy pin --server-id {} -- {}", server.id, line.join(" "));
-            writeln!(out, "  {}", called::command(line))?;
+            writeln!(out, "  {}", program_name::command(line))?;
             let then = match self.is_from_tapes {
                 true => "a tool that changes is then refused",
                 false => "tools that are pinned and read-only then pass unasked",
             };
             writeln!(out, "      to accept the tools as they are; {then}")?;
         }
-        writeln!(out, "  {}", called::command(format!("policy accept {file}")))?;
+        writeln!(out, "  {}", program_name::command(format!("policy accept {file}")))?;
         writeln!(out, "      after each change; until then the accepted policy stays in force")?;
-        if open.iter().any(|server| server.scope == Scope::User && server.client.starts_in_project)
+        if open
+            .iter()
+            .any(|server| server.scope == ConfigScope::User && server.client.starts_in_project)
         {
-            writeln!(out, "  {}", called::command("init ~/.config/tapegate/tapegate.yaml"))?;
+            writeln!(out, "  {}", program_name::command("init ~/.config/tapegate/tapegate.yaml"))?;
             writeln!(
                 out,
                 "      for user-wide servers, which are also started in folders without a policy"
@@ -176,25 +180,25 @@ impl Summary<'_> {
         }
         if self.taped.is_empty() {
             let tapes = if self.tapes.is_empty() { "--from-tape TAPE" } else { "--from-tapes" };
-            writeln!(out, "  {}", called::command(format!("init --force {tapes}")))?;
+            writeln!(out, "  {}", program_name::command(format!("init --force {tapes}")))?;
             writeln!(out, "      once your work is on tape, to permit only what it used")?;
         }
         out.flush()
     }
 
     pub(super) fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut text = Object::default();
+        let mut text = SummaryObject::default();
         text.text("policy", &self.paths.policy.display().to_string());
         text.raw("dry_run", if self.is_dry_run { "true" } else { "false" });
         let written = self.written.iter().map(|path| quoted(&path.display().to_string()));
         text.list("written", written);
-        text.list("servers", self.found.servers.iter().map(|server| self.server(server)));
+        text.list("servers", self.scan.servers.iter().map(|server| self.server(server)));
         text.list(
             "skipped",
-            self.found.skipped.iter().map(|(path, why)| {
-                let mut one = Object::default();
+            self.scan.skipped.iter().map(|(path, reason)| {
+                let mut one = SummaryObject::default();
                 one.text("config", &path.display().to_string());
-                one.text("reason", why);
+                one.text("reason", reason);
                 one.end()
             }),
         );
@@ -205,7 +209,7 @@ impl Summary<'_> {
         text.list(
             "tapes",
             self.tapes.iter().map(|(path, count)| {
-                let mut one = Object::default();
+                let mut one = SummaryObject::default();
                 one.text("folder", &path.display().to_string());
                 one.raw("count", &count.to_string());
                 one.end()
@@ -215,16 +219,18 @@ impl Summary<'_> {
         out.flush()
     }
 
-    fn server(&self, server: &Server) -> String {
-        let mut one = Object::default();
+    fn server(&self, server: &ConfiguredServer) -> String {
+        let mut one = SummaryObject::default();
         one.text("id", &server.id);
         one.text("name", &server.name);
         one.text("client", server.client.name);
-        one.text("scope", server.scope.word());
+        one.text("scope", server.scope.as_str());
         one.text("config", &server.config.display().to_string());
         match &server.entry.target {
-            Target::Command(argv) => one.list("command", argv.iter().map(|word| quoted(word))),
-            Target::Url(url, _) => one.text("url", url),
+            ServerTarget::Command(argv) => {
+                one.list("command", argv.iter().map(|word| quoted(word)))
+            }
+            ServerTarget::Url(url, _) => one.text("url", url),
         }
         one.raw("disabled", if server.entry.is_disabled { "true" } else { "false" });
         one.raw("governed", if server.entry.is_governed { "true" } else { "false" });
@@ -238,11 +244,11 @@ impl Summary<'_> {
 
 /// A JSON object that is written member by member.
 #[derive(Default)]
-struct Object {
+struct SummaryObject {
     text: String,
 }
 
-impl Object {
+impl SummaryObject {
     fn raw(&mut self, key: &str, value: &str) {
         let comma = if self.text.is_empty() { "" } else { "," };
         self.text += &format!("{comma}{}:{value}", quoted(key));

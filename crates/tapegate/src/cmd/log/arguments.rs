@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tapegate_core::side::Side;
-use tapegate_core::tape::{Line, timeline};
-use tapegate_store::activity::Logged;
-use tapegate_store::followed::{FollowedLine, FollowedTape};
+use tapegate_core::tape::{TapeLine, timeline};
+use tapegate_store::activity::LoggedEvent;
+use tapegate_store::followed_tape::{FollowedLine, FollowedTape};
 
 /// How many tapes are kept open.
 const TAPES_MAX: usize = 8;
@@ -21,7 +21,7 @@ const CHARS_MAX: usize = 200;
 
 /// Finds the arguments of calls.
 #[derive(Debug, Default)]
-pub(super) struct Arguments {
+pub(super) struct ArgumentFinder {
     /// Folders with one subfolder of tapes per server.
     folders: Vec<PathBuf>,
     /// Open tapes, the most recently used one last.
@@ -38,14 +38,14 @@ struct TapeCalls {
     by_seq: BTreeMap<u64, String>,
 }
 
-impl Arguments {
+impl ArgumentFinder {
     /// Looks for tapes in this state folder.
-    pub(super) fn beside(state: &Path) -> Self {
+    pub(super) fn in_state_folder(state: &Path) -> Self {
         Self { folders: vec![state.join("tapes")], tapes: VecDeque::new() }
     }
 
     /// Also looks for tapes in the folder of this log.
-    pub(super) fn look_beside(&mut self, log: &Path) {
+    pub(super) fn add_log_folder(&mut self, log: &Path) {
         let folder = log.parent().unwrap_or(Path::new("")).join("tapes");
         if !self.folders.contains(&folder) {
             self.folders.push(folder);
@@ -53,7 +53,7 @@ impl Arguments {
     }
 
     /// The arguments of the call that an event is about; empty if they are not known.
-    pub(super) fn of(&mut self, logged: &Logged) -> String {
+    pub(super) fn arguments_of(&mut self, logged: &LoggedEvent) -> String {
         let session = logged.str("tape_session_id").filter(|session| is_file_name(session));
         let (Some(session), Some(seq)) = (session, logged.number("tape_seq")) else {
             return String::new();
@@ -95,7 +95,7 @@ impl TapeCalls {
             // Faults of a tape are reported by the commands that read tapes.
             let Ok(Some((_, line))) = tape.next_line() else { return };
             let FollowedLine::Whole(text) = line else { continue };
-            let Ok(Line::Message(message)) = Line::read(&text) else { continue };
+            let Ok(TapeLine::Message(message)) = TapeLine::read(&text) else { continue };
             self.seq = message.seq.unwrap_or(self.seq);
             if message.from == Side::Client {
                 let arguments = timeline::arguments(&message.msg, CHARS_MAX);

@@ -4,13 +4,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::time::read_rfc3339;
 use tapegate_policy::glob::Glob;
-use tapegate_store::activity::{KINDS, Logged};
+use tapegate_store::activity::{KINDS, LoggedEvent};
 
 use crate::exit::{Exit, Failure};
 
 /// What can be said about it on a command line.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct FilterArgs {
+pub(crate) struct LogFilterArgs {
     /// Only events about this server; a glob
     #[arg(long, value_name = "ID", value_parser = glob)]
     server: Vec<Glob>,
@@ -30,29 +30,29 @@ pub(crate) struct FilterArgs {
 
 /// Selects the events to show.
 #[derive(Debug)]
-pub(super) struct Filter {
-    args: FilterArgs,
+pub(super) struct LogFilter {
+    args: LogFilterArgs,
     since_us: Option<i64>,
 }
 
-impl FilterArgs {
+impl LogFilterArgs {
     /// The filter at this point in time.
-    pub(super) fn filter(&self, now_us: i64) -> Result<Filter, Failure> {
+    pub(super) fn filter(&self, now_us: i64) -> Result<LogFilter, Failure> {
         let since_us = match &self.since {
             None => None,
-            Some(text) => Some(moment(text, now_us).ok_or_else(|| {
+            Some(text) => Some(parse_time(text, now_us).ok_or_else(|| {
                 let words = format!("`{}` is not a valid time", text.escape_debug());
                 Failure::new(Exit::Usage, words)
                     .hint("write 90s, 30m, 1h, 2d, 1w, or 2026-03-20T14:22:11Z")
             })?),
         };
-        Ok(Filter { args: self.clone(), since_us })
+        Ok(LogFilter { args: self.clone(), since_us })
     }
 }
 
-impl Filter {
+impl LogFilter {
     /// Whether an event is shown.
-    pub(super) fn passes(&self, logged: &Logged) -> bool {
+    pub(super) fn matches(&self, logged: &LoggedEvent) -> bool {
         let text = |key: &str| logged.str(key).unwrap_or_default();
         let globs = |globs: &[Glob], key: &str| {
             globs.is_empty()
@@ -90,7 +90,7 @@ fn glob(text: &str) -> Result<Glob, String> {
 }
 
 /// The point in time given by `1h` or a time.
-fn moment(text: &str, now_us: i64) -> Option<i64> {
+fn parse_time(text: &str, now_us: i64) -> Option<i64> {
     let text = text.trim();
     if let Some(at) = read_rfc3339(text) {
         return Some(at);
@@ -118,41 +118,47 @@ mod tests {
         for (text, secs_ago) in
             [("90s", 90), ("30m", 1800), ("1h", 3600), ("2d", 172_800), ("1w", 604_800)]
         {
-            assert_eq!(moment(text, NOW), Some(NOW - secs_ago * 1_000_000));
+            assert_eq!(parse_time(text, NOW), Some(NOW - secs_ago * 1_000_000));
         }
-        assert_eq!(moment("1970-01-01T00:00:01Z", NOW), Some(1_000_000));
+        assert_eq!(parse_time("1970-01-01T00:00:01Z", NOW), Some(1_000_000));
         for text in
             ["", "1", "h", "-1h", "1x", "1h30m", "99999999999999999999h", "999999999999999d", "ä"]
         {
-            assert_eq!(moment(text, NOW), None, "{text}");
+            assert_eq!(parse_time(text, NOW), None, "{text}");
         }
     }
 
     #[test]
     fn every_filter_that_is_given_must_pass() {
         let line = br#"{"timestamp":"2026-03-20T14:22:11Z","kind":"decision","server_id":"files","tool":"rm_all","governance_decision":"WOULD_BLOCK"}"#;
-        let logged = Logged::read(1, line).unwrap();
-        let passes = |args: FilterArgs| args.filter(0).unwrap().passes(&logged);
+        let logged = LoggedEvent::read(1, line).unwrap();
+        let passes = |args: LogFilterArgs| args.filter(0).unwrap().matches(&logged);
         let globs = |text: &str| vec![Glob::parse(text).unwrap()];
-        let words = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
-        assert!(passes(FilterArgs::default()));
-        assert!(passes(FilterArgs {
+        let message = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        assert!(passes(LogFilterArgs::default()));
+        assert!(passes(LogFilterArgs {
             server: globs("files"),
             tool: globs("rm_*"),
             ..Default::default()
         }));
-        assert!(passes(FilterArgs {
+        assert!(passes(LogFilterArgs {
             decision: vec![LoggedDecision::Deny, LoggedDecision::WouldBlock],
             ..Default::default()
         }));
-        assert!(!passes(FilterArgs {
+        assert!(!passes(LogFilterArgs {
             server: globs("other"),
             tool: globs("rm_*"),
             ..Default::default()
         }));
-        assert!(!passes(FilterArgs { kind: words("session,policy"), ..Default::default() }));
+        assert!(!passes(LogFilterArgs { kind: message("session,policy"), ..Default::default() }));
         let since = |text: &str| Some(text.to_owned());
-        assert!(passes(FilterArgs { since: since("2026-03-20T14:22:11Z"), ..Default::default() }));
-        assert!(!passes(FilterArgs { since: since("2026-03-20T14:22:12Z"), ..Default::default() }));
+        assert!(passes(LogFilterArgs {
+            since: since("2026-03-20T14:22:11Z"),
+            ..Default::default()
+        }));
+        assert!(!passes(LogFilterArgs {
+            since: since("2026-03-20T14:22:12Z"),
+            ..Default::default()
+        }));
     }
 }

@@ -1,28 +1,28 @@
 //! `tapegate policy accept`: lets a person put a changed policy in force.
 
-mod list;
-mod written;
+mod accepted_list;
+mod written_files;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tapegate_store::accepted::{Acceptance, AcceptedPolicy};
+use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy};
 use tapegate_store::activity::Event;
 
-use super::backtest::shelf::Tape;
-use super::backtest::{self, Loosened};
-use super::loading;
-use crate::called;
-use crate::cmd::shim::rulebook::{Found, Rule};
+use super::backtest::backtest_tape::BacktestTape;
+use super::backtest::{self, PolicyImpact};
+use super::policy_loader;
+use crate::approver_check::{self, KeyArgs, PersonAttempt};
+use crate::cmd::shim::shim_policy::{ShimPolicy, ShimPolicyLoad};
 use crate::exit::{Exit, Failure};
-use crate::person::{self, Attempt, KeyArgs};
-use crate::settings::{Surroundings, user_state_hint};
-use crate::state::{log_event, now_us};
-use crate::talk;
-use crate::trust::{self, Trust};
-use crate::views::{plural, unified, visible};
-pub(super) use written::accept_lock;
-pub(crate) use written::accept_written;
+use crate::program_name;
+use crate::settings::{SearchContext, user_state_hint};
+use crate::state_folder::{log_event, now_us};
+use crate::terminal_output;
+use crate::trust::{self, PolicyTrust};
+use crate::views::{plural, unified_diff, visible_text};
+pub(super) use written_files::accept_lock;
+pub(crate) use written_files::accept_written;
 
 /// Put a changed policy in force
 ///
@@ -58,25 +58,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let trust = Trust::new();
+    let trust = PolicyTrust::new();
     if args.list {
-        return list::run(&trust, out);
+        return accepted_list::run(&trust, out);
     }
     let path = path(args, &trust)?;
     let state = state_of(&path)?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    let around = Surroundings { folder, ..Surroundings::ours()? };
-    user_state_hint::warn_of_difference(&around, &state);
+    let search = SearchContext { folder, ..SearchContext::current()? };
+    user_state_hint::warn_of_difference(&search, &state);
     if args.forget {
-        return forget(args, &trust, &path, &state, out);
+        return forget_acceptance(args, &trust, &path, &state, out);
     }
     let (found, texts) = trust::read_file(&path, None);
-    let Found { rule, faults, warnings, .. } = found;
-    warnings.iter().for_each(|words| talk::warn(words));
+    let ShimPolicyLoad { rule, faults, warnings, .. } = found;
+    warnings.iter().for_each(|message| terminal_output::warn(message));
     let Some(rule) = rule else {
-        faults.iter().for_each(|words| talk::error(words, None));
-        let words = format!("`{}` does not load, so it cannot be accepted", visible::path(&path));
-        return Err(Failure::new(Exit::Invalid, words).into());
+        faults.iter().for_each(|message| terminal_output::error(message, None));
+        let message =
+            format!("`{}` does not load, so it cannot be accepted", visible_text::path(&path));
+        return Err(Failure::new(Exit::Invalid, message).into());
     };
     let accepted = trust.accepted(&path);
     if let Ok(Some(accepted)) = &accepted
@@ -84,90 +85,95 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         && accepted.by_person
     {
         let hash = &accepted.hash()[..16];
-        writeln!(out, "`{}` is in force already, with hash {hash}", visible::path(&path))?;
+        writeln!(out, "`{}` is in force already, with hash {hash}", visible_text::path(&path))?;
         return Ok(Exit::Ok);
     }
-    let command = format!("{} {}", args.key.typed("policy accept"), visible::path(&path));
+    let command =
+        format!("{} {}", args.key.command_text("policy accept"), visible_text::path(&path));
     let attempt = attempt(&command);
     attempt.log_if_refused(&state, args.key.authorize("accepting a policy", &state))?;
-    let accepted = accepted.unwrap_or_else(|why| {
-        talk::warn(&format!("{why}; replacing it"));
+    let accepted = accepted.unwrap_or_else(|reason| {
+        terminal_output::warn(&format!("{reason}; replacing it"));
         None
     });
     // A policy that was never accepted may replace another one.
     let before = match accepted.is_some() {
         true => accepted.clone(),
-        false => trust.replaced_by(&path).unwrap_or_default().pop(),
+        false => trust.policies_replaced_by(&path).unwrap_or_default().pop(),
     };
     if let (None, Some(other)) = (&accepted, &before) {
-        let other = visible::inline(&other.path.to_string_lossy(), usize::MAX);
-        writeln!(out, "`{}` replaces `{other}` here", visible::path(&path))?;
+        let other = visible_text::inline(&other.path.to_string_lossy(), usize::MAX);
+        writeln!(out, "`{}` replaces `{other}` here", visible_text::path(&path))?;
     }
     show(accepted.as_ref(), before.as_ref(), &texts, &rule, (&path, &state), out)?;
     out.flush()?;
-    let confirm = || attempt.log_if_refused(&state, person::confirm("Accept this policy?"));
+    let confirm = || attempt.log_if_refused(&state, approver_check::confirm("Accept this policy?"));
     if !args.key.is_given() && !confirm()? {
         writeln!(out, "not accepted; the policy in force stays")?;
         return Ok(Exit::Findings);
     }
     let how = Acceptance::Person;
-    trust.keep(&path, &texts, how, true).map_err(|why| Failure::new(Exit::Io, why))?;
+    trust.store(&path, &texts, how, true).map_err(|reason| Failure::new(Exit::Io, reason))?;
     let hash = trust.accepted(&path).ok().flatten().map(|one| one.hash()[..16].to_owned());
-    let words =
-        format!("`{}` is accepted, with hash {}", visible::path(&path), hash.unwrap_or_default());
-    log(&state, "accepted", &words, rule.version());
-    writeln!(out, "{words}")?;
+    let message = format!(
+        "`{}` is accepted, with hash {}",
+        visible_text::path(&path),
+        hash.unwrap_or_default()
+    );
+    log(&state, "accepted", &message, rule.version());
+    writeln!(out, "{message}")?;
     Ok(Exit::Ok)
 }
 
 /// The attempt that is logged if the command is refused.
-fn attempt(command: &str) -> Attempt<'_> {
-    Attempt { kind: "policy", command, approval_id: None }
+fn attempt(command: &str) -> PersonAttempt<'_> {
+    PersonAttempt { kind: "policy", command, approval_id: None }
 }
 
 /// The policy to accept or forget. A policy whose file is gone can still be forgotten.
-fn path(args: &Args, trust: &Trust) -> anyhow::Result<PathBuf> {
-    let around = Surroundings::ours()?;
+fn path(args: &Args, trust: &PolicyTrust) -> anyhow::Result<PathBuf> {
+    let search = SearchContext::current()?;
     if let Some(file) = &args.file {
-        return Ok(around.folder.join(file));
+        return Ok(search.folder.join(file));
     }
     if args.forget
-        && let Some(path) = trust.locate(&around, None)?
+        && let Some(path) = trust.locate(&search, None)?
     {
         return Ok(path);
     }
-    let way = format!("`{}`", called::command("policy accept FILE"));
-    Ok(around.folder.join(loading::nearest_path(None, &way)?))
+    let way = format!("`{}`", program_name::command("policy accept FILE"));
+    Ok(search.folder.join(policy_loader::nearest_path(None, &way)?))
 }
 
 /// The state folder of the project that contains a policy.
 fn state_of(path: &Path) -> anyhow::Result<PathBuf> {
-    let around = Surroundings::ours()?;
-    Ok(around.state_folder_of(path.parent().unwrap_or(&around.folder))?)
+    let search = SearchContext::current()?;
+    Ok(search.state_folder_of(path.parent().unwrap_or(&search.folder))?)
 }
 
-fn forget(
+fn forget_acceptance(
     args: &Args,
-    trust: &Trust,
+    trust: &PolicyTrust,
     path: &Path,
     state: &Path,
     out: &mut dyn Write,
 ) -> anyhow::Result<Exit> {
-    let command = format!("{} {}", args.key.typed("policy accept --forget"), visible::path(path));
+    let command =
+        format!("{} {}", args.key.command_text("policy accept --forget"), visible_text::path(path));
     let attempt = attempt(&command);
     attempt.log_if_refused(state, args.key.authorize("forgetting a policy", state))?;
-    let question = format!("Forget the accepted version of `{}`?", visible::path(path));
-    let confirm = || attempt.log_if_refused(state, person::confirm(&question));
+    let question = format!("Forget the accepted version of `{}`?", visible_text::path(path));
+    let confirm = || attempt.log_if_refused(state, approver_check::confirm(&question));
     if !args.key.is_given() && !confirm()? {
         return Ok(Exit::Findings);
     }
-    match trust.forget(path).map_err(|why| Failure::new(Exit::Io, why))? {
+    match trust.forget(path).map_err(|reason| Failure::new(Exit::Io, reason))? {
         true => {
-            let words = format!("forgot the accepted version of `{}`", visible::path(path));
-            log(state, "forgotten", &words, "");
-            writeln!(out, "{words}")?;
+            let message = format!("forgot the accepted version of `{}`", visible_text::path(path));
+            log(state, "forgotten", &message, "");
+            writeln!(out, "{message}")?;
         }
-        false => writeln!(out, "`{}` was never accepted", visible::path(path))?,
+        false => writeln!(out, "`{}` was never accepted", visible_text::path(path))?,
     }
     Ok(Exit::Ok)
 }
@@ -178,25 +184,26 @@ fn show(
     accepted: Option<&AcceptedPolicy>,
     before: Option<&AcceptedPolicy>,
     texts: &std::collections::BTreeMap<String, String>,
-    rule: &Rule,
+    rule: &ShimPolicy,
     (path, state): (&Path, &Path),
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let palette = talk::palette_of_output();
+    let palette = terminal_output::palette_of_output();
     // If no person has reviewed the accepted policy, show all of it.
     let seen = accepted.filter(|accepted| accepted.by_person);
     let old = seen.map(|accepted| accepted.texts.clone()).unwrap_or_default();
-    out.write_all(unified::diffs(&old, texts, palette).as_bytes())?;
+    out.write_all(unified_diff::diffs(&old, texts, palette).as_bytes())?;
     let Some(before) = before.and_then(|one| trust::read_accepted(one, None).rule) else {
         return Ok(());
     };
     // Projects may share a state folder. A tape that does not name its project belongs to the
     // project whose own state folder it is in.
     let is_own = path.parent().is_some_and(|project| state.parent() == Some(project));
-    let meant = |tape: &Tape| tape.is_governed_by(path).unwrap_or(is_own);
+    let meant = |tape: &BacktestTape| tape.is_governed_by(path).unwrap_or(is_own);
     let folder = state.join("tapes");
-    let found = backtest::loosened(&before.regime, &rule.regime, &folder, meant)?;
-    let Loosened { changes, tapes, left_out } = found;
+    let found =
+        backtest::find_loosened(&before.active_policy, &rule.active_policy, &folder, meant)?;
+    let PolicyImpact { changes, tapes, left_out } = found;
     if left_out > 0 {
         let (tapes, are) =
             (plural(left_out as u64, "tape"), if left_out == 1 { "is" } else { "are" });
@@ -213,7 +220,7 @@ fn show(
         plural(tapes as u64, "tape")
     )?;
     for change in &changes {
-        let name = visible::inline(&change.name, 100);
+        let name = visible_text::inline(&change.name, 100);
         let (was, is) = (change.before.word, change.after.word);
         writeln!(out, "  {}× {} {name}: {was} → {is}", change.count, change.method)?;
     }
@@ -221,18 +228,18 @@ fn show(
 }
 
 /// Logs what a person did. The action is valid without it, so a failure is only a warning.
-fn log(state: &Path, event: &str, words: &str, version: &str) {
+fn log(state: &Path, event: &str, message: &str, version: &str) {
     let event = Event {
         wall_us: now_us(),
         level: "warn",
         kind: "policy",
         component: "cli",
-        policy_reason: Some(words.into()),
+        policy_reason: Some(message.into()),
         policy_version: (!version.is_empty()).then(|| version.into()),
         extra: format!("\"event\":\"{event}\"").into(),
         ..Event::default()
     };
     if let Err(error) = log_event(state, &event) {
-        talk::warn(&format!("this is not in the activity log: {error}"));
+        terminal_output::warn(&format!("this is not in the activity log: {error}"));
     }
 }

@@ -1,26 +1,28 @@
 //! `tapegate policy backtest`: evaluates a policy against old tapes.
 
-mod scene;
-pub(crate) mod shelf;
-mod walk;
+mod backtest_run;
+pub(crate) mod backtest_tape;
+mod tape_preamble;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tapegate_policy::backtest::{Change, Finding, Sort, Stand, Tally, Terms};
-use tapegate_policy::inspect::Carrier;
-use tapegate_policy::warden::{Regime, Settings};
+use tapegate_policy::backtest::{
+    BacktestConfig, BacktestFinding, BacktestTally, FindingKind, PolicyChange, PolicyOutcome,
+};
+use tapegate_policy::inspect::TransportKind;
+use tapegate_policy::policy_gate::{ActivePolicy, GateSettings};
 
-use super::loading::{self, Found};
-use crate::entries::EntryArgs;
+use super::policy_loader::{self, LoadedPolicy};
+use crate::entry_limit::EntryArgs;
 use crate::exit::Exit;
-use crate::settings::{ProfileWord, ProjectArgs};
-use crate::talk;
-use crate::views::backtested::{self, Outline};
+use crate::settings::{ProfileArg, ProjectArgs};
+use crate::terminal_output;
+use crate::views::backtest::{self, BacktestOutline};
 use crate::views::json_list::JsonList;
-use shelf::Tape;
-use walk::Walk;
+use backtest_run::BacktestRun;
+use backtest_tape::BacktestTape;
 
 /// Show what a policy would have done with the messages on tapes
 ///
@@ -53,36 +55,36 @@ pub(crate) struct Args {
     against: Option<PathBuf>,
     /// The transport of the messages; over HTTP several may arrive at once
     #[arg(long, value_enum, default_value = "stdio")]
-    transport: Transport,
+    transport: TransportArg,
     /// List each message of these kinds with its tape and line; repeatable, or separated by commas
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
-    show: Vec<Show>,
+    show: Vec<ShowArg>,
     #[command(flatten)]
     entries: EntryArgs,
     /// The output format: json is one document, jsonl one object per line
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: BacktestFormat,
     /// Exit with 1 if anything is found
     #[arg(long)]
     exit_code: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum BacktestFormat {
     Text,
     Json,
     Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Transport {
+enum TransportArg {
     Stdio,
     Http,
 }
 
 /// What can be listed one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Show {
+enum ShowArg {
     /// Calls that are denied
     Deny,
     /// Calls that wait for approval
@@ -103,48 +105,53 @@ enum Show {
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
-    let found = loading::nearest(args.project.config.as_deref())?;
+    let found = policy_loader::nearest(args.project.config.as_deref())?;
     let profile = args.project.profile;
-    let other = args.against.clone().map(loading::read).transpose()?;
-    let regime = regime(found, profile)?;
-    let before = other.map(|found| self::regime(found, profile)).transpose()?;
-    let tapes = shelf::find(&args.tapes)?;
+    let other = args.against.clone().map(policy_loader::read).transpose()?;
+    let active_policy = active_policy(found, profile)?;
+    let before = other.map(|loaded| self::active_policy(loaded, profile)).transpose()?;
+    let tapes = backtest_tape::find(&args.tapes)?;
     let out = &mut match args.format {
-        Format::Json => JsonList::document(out),
-        Format::Text | Format::Jsonl => JsonList::lines(out),
+        BacktestFormat::Json => JsonList::document(out),
+        BacktestFormat::Text | BacktestFormat::Jsonl => JsonList::lines(out),
     };
-    let mut tally = Tally::default();
-    let mut outline = Outline::default();
+    let mut tally = BacktestTally::default();
+    let mut outline = BacktestOutline::default();
     for (number, tape) in tapes.iter().enumerate() {
-        let terms = args.terms(&regime, tape);
-        let before = before.as_ref().map(|regime| args.terms(regime, tape));
+        let terms = args.backtest_config(&active_policy, tape);
+        let before = before.as_ref().map(|active_policy| args.backtest_config(active_policy, tape));
         outline.server(&terms.settings.source);
-        let walk =
-            Walk { tape, number, terms: &terms, before: before.as_ref(), show: &args.sorts() };
-        let mut print = |finding: &Finding| args.print(&tape.path, finding, out);
+        let walk = BacktestRun {
+            tape,
+            number,
+            terms: &terms,
+            before: before.as_ref(),
+            show: &args.listed_kinds(),
+        };
+        let mut print = |finding: &BacktestFinding| args.print(&tape.path, finding, out);
         walk.run(&mut tally, &mut outline, &mut print)?;
     }
     let paths: Vec<&Path> = tapes.iter().map(|tape| tape.path.as_path()).collect();
-    outline.profile = regime.profile;
+    outline.profile = active_policy.profile;
     outline.compared = before.is_some();
     match args.format {
-        Format::Text => {
-            let palette = talk::palette_of_output();
+        BacktestFormat::Text => {
+            let palette = terminal_output::palette_of_output();
             let blank = if args.show.is_empty() || outline.shown == 0 { "" } else { "\n" };
-            write!(out, "{blank}{}", backtested::text(&tally, &outline, &paths, palette))?;
+            write!(out, "{blank}{}", backtest::text(&tally, &outline, &paths, palette))?;
         }
-        Format::Json | Format::Jsonl => {
-            out.write_all(&backtested::json(&tally, &outline, &paths))?
+        BacktestFormat::Json | BacktestFormat::Jsonl => {
+            out.write_all(&backtest::json(&tally, &outline, &paths))?
         }
     }
     out.finish()?;
-    Ok(if args.exit_code && args.has_found(&tally) { Exit::Findings } else { Exit::Ok })
+    Ok(if args.exit_code && args.has_findings(&tally) { Exit::Findings } else { Exit::Ok })
 }
 
 /// What a policy change means for the calls on tapes.
-pub(super) struct Loosened {
+pub(super) struct PolicyImpact {
     /// The calls that get further than before.
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<PolicyChange>,
     /// How many tapes were looked at.
     pub(super) tapes: usize,
     /// How many tapes were skipped because the `meant` filter rejected them.
@@ -153,45 +160,53 @@ pub(super) struct Loosened {
 
 /// Finds the calls that `after` lets further than `before` did, on the tapes in a folder that the
 /// `meant` filter accepts.
-pub(super) fn loosened(
-    before: &Regime,
-    after: &Regime,
+pub(super) fn find_loosened(
+    before: &ActivePolicy,
+    after: &ActivePolicy,
     folder: &Path,
-    meant: impl Fn(&Tape) -> bool,
-) -> anyhow::Result<Loosened> {
+    meant: impl Fn(&BacktestTape) -> bool,
+) -> anyhow::Result<PolicyImpact> {
     let found = match folder.is_dir() {
         // A folder without tapes is not an error here.
-        true => shelf::find(&[folder.to_owned()]).unwrap_or_default(),
+        true => backtest_tape::find(&[folder.to_owned()]).unwrap_or_default(),
         false => Vec::new(),
     };
-    let (tapes, others): (Vec<Tape>, Vec<Tape>) = found.into_iter().partition(meant);
-    let (mut tally, mut outline) = (Tally::default(), Outline::default());
+    let (tapes, others): (Vec<BacktestTape>, Vec<BacktestTape>) =
+        found.into_iter().partition(meant);
+    let (mut tally, mut outline) = (BacktestTally::default(), BacktestOutline::default());
     for (number, tape) in tapes.iter().enumerate() {
-        let terms = |regime: &Regime| terms(regime, None, tape, Carrier::Lines);
+        let terms = |active_policy: &ActivePolicy| {
+            backtest_config(active_policy, None, tape, TransportKind::Lines)
+        };
         let (after, before) = (terms(after), terms(before));
-        let walk = Walk { tape, number, terms: &after, before: Some(&before), show: &[] };
+        let walk = BacktestRun { tape, number, terms: &after, before: Some(&before), show: &[] };
         walk.run(&mut tally, &mut outline, &mut |_| Ok(()))?;
     }
-    let strictness = |stand: &Stand| match stand.word {
+    let strictness = |stand: &PolicyOutcome| match stand.word {
         "forward" | "pass" => 0,
         "hold" => 1,
         _ => 2,
     };
-    let is_looser = |change: &&Change| strictness(&change.after) < strictness(&change.before);
+    let is_looser = |change: &&PolicyChange| strictness(&change.after) < strictness(&change.before);
     let changes = tally.changes().into_iter().filter(is_looser).cloned().collect();
-    Ok(Loosened { changes, tapes: tapes.len(), left_out: others.len() })
+    Ok(PolicyImpact { changes, tapes: tapes.len(), left_out: others.len() })
 }
 
 /// The settings that a tape is evaluated with.
-fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) -> Terms {
-    let policy = regime.policy.as_deref();
+fn backtest_config(
+    active_policy: &ActivePolicy,
+    named: Option<&str>,
+    tape: &BacktestTape,
+    carrier: TransportKind,
+) -> BacktestConfig {
+    let policy = active_policy.policy.as_deref();
     let source = match (named, policy) {
         (Some(named), _) => named.to_owned(),
         (None, Some(policy)) => tape.server(policy),
         (None, None) => "*".to_owned(),
     };
     let principal = policy.map(|policy| policy.principal.clone()).unwrap_or_default();
-    let settings = Settings {
+    let settings = GateSettings {
         source,
         principal,
         client: carrier,
@@ -199,57 +214,68 @@ fn terms(regime: &Regime, named: Option<&str>, tape: &Tape, carrier: Carrier) ->
         lists: false,
         answer_timeout_ms: 0,
     };
-    Terms { regime: regime.clone(), settings }
+    BacktestConfig { active_policy: active_policy.clone(), settings }
 }
 
 /// The policy to evaluate, with its profile and redactor.
-fn regime(found: Found, profile: Option<ProfileWord>) -> anyhow::Result<Regime> {
-    let profile = loading::profile(profile, &found.policy)?;
-    let redactor = loading::redactor(&found.policy).map(Arc::new);
-    Ok(Regime { policy: Some(Arc::new(found.policy)), profile, redactor })
+fn active_policy(
+    loaded: LoadedPolicy,
+    profile: Option<ProfileArg>,
+) -> anyhow::Result<ActivePolicy> {
+    let profile = policy_loader::profile(profile, &loaded.policy)?;
+    let redactor = policy_loader::redactor(&loaded.policy).map(Arc::new);
+    Ok(ActivePolicy { policy: Some(Arc::new(loaded.policy)), profile, redactor })
 }
 
 impl Args {
-    fn terms(&self, regime: &Regime, tape: &Tape) -> Terms {
+    fn backtest_config(&self, active_policy: &ActivePolicy, tape: &BacktestTape) -> BacktestConfig {
         let carrier = match self.transport {
-            Transport::Stdio => Carrier::Lines,
-            Transport::Http => Carrier::Http,
+            TransportArg::Stdio => TransportKind::Lines,
+            TransportArg::Http => TransportKind::Http,
         };
-        terms(regime, self.server_id.as_deref(), tape, carrier)
+        backtest_config(active_policy, self.server_id.as_deref(), tape, carrier)
     }
 
     /// The kinds of findings to list; `None` stands for changes.
-    fn sorts(&self) -> Vec<Option<Sort>> {
-        self.show.iter().map(|show| show.sort()).collect()
+    fn listed_kinds(&self) -> Vec<Option<FindingKind>> {
+        self.show.iter().map(|show| show.finding_kind()).collect()
     }
 
-    fn print(&self, tape: &Path, finding: &Finding, out: &mut dyn Write) -> std::io::Result<()> {
+    fn print(
+        &self,
+        tape: &Path,
+        finding: &BacktestFinding,
+        out: &mut dyn Write,
+    ) -> std::io::Result<()> {
         match self.format {
-            Format::Text => writeln!(out, "{}", backtested::line(tape, finding)),
-            Format::Json | Format::Jsonl => out.write_all(&backtested::line_json(tape, finding)),
+            BacktestFormat::Text => writeln!(out, "{}", backtest::line(tape, finding)),
+            BacktestFormat::Json | BacktestFormat::Jsonl => {
+                out.write_all(&backtest::line_json(tape, finding))
+            }
         }
     }
 
-    fn has_found(&self, tally: &Tally) -> bool {
-        let usual = [Show::Deny, Show::Hold, Show::Reject, Show::Drift, Show::Changed];
+    fn has_findings(&self, tally: &BacktestTally) -> bool {
+        let usual =
+            [ShowArg::Deny, ShowArg::Hold, ShowArg::Reject, ShowArg::Drift, ShowArg::Changed];
         let wanted = if self.show.is_empty() { &usual[..] } else { &self.show };
-        wanted.iter().any(|show| match show.sort() {
-            Some(sort) => tally.count_of(sort) > 0,
+        wanted.iter().any(|show| match show.finding_kind() {
+            Some(sort) => tally.count_kind(sort) > 0,
             None => !tally.changes().is_empty(),
         })
     }
 }
 
-impl Show {
-    fn sort(self) -> Option<Sort> {
+impl ShowArg {
+    fn finding_kind(self) -> Option<FindingKind> {
         Some(match self {
-            Self::Deny => Sort::Deny,
-            Self::Hold => Sort::Hold,
-            Self::Reject => Sort::Reject,
-            Self::Drift => Sort::Drift,
-            Self::Filter => Sort::Filter,
-            Self::Redact => Sort::Redact,
-            Self::Forward => Sort::Forward,
+            Self::Deny => FindingKind::Deny,
+            Self::Hold => FindingKind::Hold,
+            Self::Reject => FindingKind::Reject,
+            Self::Drift => FindingKind::Drift,
+            Self::Filter => FindingKind::Filter,
+            Self::Redact => FindingKind::Redact,
+            Self::Forward => FindingKind::Forward,
             Self::Changed => return None,
         })
     }

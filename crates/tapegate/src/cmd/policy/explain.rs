@@ -8,18 +8,18 @@ use tapegate_core::frame::Frame;
 use tapegate_core::json;
 use tapegate_core::side::Side;
 use tapegate_core::time::read_rfc3339;
-use tapegate_policy::decide::{Outcome, Principal};
-use tapegate_policy::inspect::Carrier;
-use tapegate_policy::judge::{Arrival, Judge, Judgement, SessionState};
+use tapegate_policy::decide::{DecisionOutcome, PolicyPrincipal};
+use tapegate_policy::inspect::TransportKind;
+use tapegate_policy::judge::{Judgement, MessageArrival, PolicyJudge, SessionState};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_store::input;
 use tapegate_wire::clock::Clock;
 
-use super::loading;
+use super::policy_loader;
 use crate::exit::{Exit, Failure};
 use crate::settings::ProjectArgs;
-use crate::talk;
-use crate::views::explained::{self, Explained};
+use crate::terminal_output;
+use crate::views::explanation::{self, Explanation};
 
 /// Explain how a policy decides a call
 ///
@@ -60,15 +60,15 @@ pub(crate) struct Args {
     frame: Option<String>,
     /// Who sends the message
     #[arg(long, value_enum, default_value = "client", requires = "frame")]
-    from: From,
+    from: SenderArg,
     #[command(flatten)]
-    who: WhoArgs,
+    who: CallerArgs,
     /// The time of the call, such as 2026-03-20T14:22:11Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<i64>,
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ExplainFormat,
     /// Exit with 1 if the call is denied and with 7 if it is held
     #[arg(long)]
     exit_code: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 
 /// The caller, as given on the command line; the policy supplies the rest.
 #[derive(Debug, Default, clap::Args)]
-pub(super) struct WhoArgs {
+pub(super) struct CallerArgs {
     /// The name of the principal
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
@@ -95,7 +95,7 @@ pub(super) struct WhoArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum From {
+enum SenderArg {
     /// The agent
     Client,
     /// The MCP server
@@ -103,7 +103,7 @@ enum From {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ExplainFormat {
     Text,
     Json,
 }
@@ -112,38 +112,39 @@ pub(super) enum Format {
 const HELD: Exit = Exit::Code(7);
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let found = loading::nearest(args.project.config.as_deref())?;
+    let found = policy_loader::nearest(args.project.config.as_deref())?;
     let policy = &found.policy;
-    let profile = loading::profile(args.project.profile, policy)?;
-    let server = loading::server(args.server_id.as_deref(), policy);
+    let profile = policy_loader::profile(args.project.profile, policy)?;
+    let server = policy_loader::server(args.server_id.as_deref(), policy);
     let principal = args.who.principal(policy);
     let wall_us = args.at.unwrap_or_else(|| Clock::start().now().wall_us);
-    let judge = Judge { policy: Some(policy), profile, source: server, explains: true };
+    let judge = PolicyJudge { policy: Some(policy), profile, source: server, explains: true };
     let mut state = SessionState::new(principal);
     let (name, arguments, bytes);
     let judgement = match &args.frame {
         Some(text) => {
             bytes = frame_bytes(text)?;
             let from = match args.from {
-                From::Client => Side::Client,
-                From::Server => Side::Server,
+                SenderArg::Client => Side::Client,
+                SenderArg::Server => Side::Server,
             };
-            let arrival = Arrival { from, carrier: Carrier::Lines, session: 0, wall_us };
+            let arrival =
+                MessageArrival { from, carrier: TransportKind::Lines, session: 0, wall_us };
             judge.judge(&Frame::read(&bytes), arrival, &mut state)
         }
         None => {
             (name, arguments) = (args.name.clone().unwrap_or_default(), arguments_of(args)?);
             let arguments = arguments.as_deref();
-            judge.call(&args.method, &name, arguments, wall_us, &mut state)
+            judge.judge_call(&args.method, &name, arguments, wall_us, &mut state)
         }
     };
-    let explained = Explained { server: server.to_owned(), judgement };
+    let explained = Explanation { server: server.to_owned(), judgement };
     match args.format {
-        Format::Text => {
-            let palette = talk::palette_of_output();
-            out.write_all(explained::text(&explained, profile, palette).as_bytes())?;
+        ExplainFormat::Text => {
+            let palette = terminal_output::palette_of_output();
+            out.write_all(explanation::text(&explained, profile, palette).as_bytes())?;
         }
-        Format::Json => out.write_all(&explained::json(&explained, profile))?,
+        ExplainFormat::Json => out.write_all(&explanation::json(&explained, profile))?,
     }
     Ok(if args.exit_code { exit_of(&explained.judgement, profile) } else { Exit::Ok })
 }
@@ -165,8 +166,10 @@ fn arguments_of(args: &Args) -> anyhow::Result<Option<Vec<u8>>> {
     if let Some(text) = &arguments
         && let Err(fault) = json::check(text)
     {
-        let words = format!("the arguments are not valid JSON: {fault}");
-        return Err(Failure::new(Exit::Usage, words).hint("such as '{\"path\":\"/tmp\"}'").into());
+        let message = format!("the arguments are not valid JSON: {fault}");
+        return Err(Failure::new(Exit::Usage, message)
+            .hint("such as '{\"path\":\"/tmp\"}'")
+            .into());
     }
     Ok(arguments)
 }
@@ -185,18 +188,18 @@ fn frame_bytes(text: &str) -> anyhow::Result<Vec<u8>> {
 
 fn exit_of(judgement: &Judgement<'_>, profile: Profile) -> Exit {
     match judgement.outcome(profile) {
-        Outcome::Forward => Exit::Ok,
-        Outcome::Deny => Exit::Findings,
-        Outcome::Hold { .. } => HELD,
+        DecisionOutcome::Forward => Exit::Ok,
+        DecisionOutcome::Deny => Exit::Findings,
+        DecisionOutcome::Hold { .. } => HELD,
     }
 }
 
-impl WhoArgs {
+impl CallerArgs {
     /// The principal that makes the call.
-    fn principal(&self, policy: &Policy) -> Principal {
+    fn principal(&self, policy: &Policy) -> PolicyPrincipal {
         let ours = &policy.principal;
-        let text = |said: &Option<String>, ours: &String| said.as_ref().unwrap_or(ours).clone();
-        Principal {
+        let text = |value: &Option<String>, ours: &String| value.as_ref().unwrap_or(ours).clone();
+        PolicyPrincipal {
             name: text(&self.principal, &ours.name),
             namespace: text(&self.namespace, &ours.namespace),
             service_account: text(&self.service_account, &ours.service_account),
@@ -206,6 +209,6 @@ impl WhoArgs {
     }
 }
 
-fn moment(text: &str) -> Result<i64, String> {
+fn parse_time(text: &str) -> Result<i64, String> {
     read_rfc3339(text).ok_or_else(|| "expected a time such as 2026-03-20T14:22:11Z".to_owned())
 }

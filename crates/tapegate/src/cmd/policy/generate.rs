@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use tapegate_core::json;
 use tapegate_core::side::Side;
-use tapegate_core::tape::{Line, LineFault, Problem};
-use tapegate_policy::generate::{self, Generated, Traffic, Wish};
-use tapegate_store::document;
-use tapegate_store::source::Source;
+use tapegate_core::tape::{LineFault, LineProblem, TapeLine};
+use tapegate_policy::generate::{self, GenerateOptions, GeneratedPolicy, RecordedTraffic};
+use tapegate_store::atomic_file;
+use tapegate_store::tape_source::TapeSource;
 
 use super::accept::accept_written;
-use super::backtest::shelf::{self, Tape};
-use crate::called;
-use crate::entries::EntryArgs;
+use super::backtest::backtest_tape::{self, BacktestTape};
+use crate::entry_limit::EntryArgs;
 use crate::exit::{Exit, Failure};
-use crate::output_file::never_stdout;
+use crate::output_file::file_only_parser;
+use crate::program_name;
 use crate::settings::id_from;
-use crate::talk;
+use crate::terminal_output;
 
 /// Why the Cedar policies are not printed.
 const NAMED_IN_POLICY: &str = "the policy names the file that holds them; name a file";
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Use Cedar policies instead of rules, and write them to this file
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(NAMED_IN_POLICY))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(NAMED_IN_POLICY))]
     cedar: Option<PathBuf>,
     /// The name of the server in the policy [default: taken from each tape]
     #[arg(long, value_name = "NAME")]
@@ -64,14 +64,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     args.entries.apply();
     let output = args.output.as_deref().filter(|path| path.as_os_str() != "-");
     for path in [output, args.cedar.as_deref()].into_iter().flatten() {
-        may_write(path, args.force)?;
+        check_overwrite(path, args.force)?;
     }
-    let traffic = observe(&args.tapes, args.server_id.as_deref(), &|_| None)?;
-    let cedar = args.cedar.as_deref().map(|cedar| named_from(cedar, output));
+    let traffic = observe_tapes(&args.tapes, args.server_id.as_deref(), &|_| None)?;
+    let cedar = args.cedar.as_deref().map(|cedar| relative_name(cedar, output));
     let home = std::env::var("HOME").ok();
-    let wish = Wish { head: head(&traffic, "tapegate policy generate"), cedar, home };
-    let made = make(&traffic, &wish)?;
-    made.warnings.iter().for_each(|warning| talk::warn(warning));
+    let wish = GenerateOptions { head: head(&traffic, "tapegate policy generate"), cedar, home };
+    let made = generate_policy(&traffic, &wish)?;
+    made.warnings.iter().for_each(|warning| terminal_output::warn(warning));
     if let (Some(path), Some(text)) = (&args.cedar, &made.cedar) {
         write(path, text)?;
     }
@@ -80,9 +80,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
             write(path, &made.policy)?;
             accept_written(path)?;
             let name = path.display();
-            writeln!(out, "{name}: written from {}", told(&traffic))?;
-            let line = called::command(format!("check {name}"));
-            talk::advise(&format!("read it, then try it: {line}"));
+            writeln!(out, "{name}: written from {}", traffic_summary(&traffic))?;
+            let line = program_name::command(format!("check {name}"));
+            terminal_output::suggest(&format!("read it, then try it: {line}"));
         }
         None => out.write_all(made.policy.as_bytes())?,
     }
@@ -92,34 +92,34 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 
 /// The calls on tapes by server id: the given id, the one that `known` has for a tape, or the one
 /// on the tape.
-pub(crate) fn observe(
+pub(crate) fn observe_tapes(
     tapes: &[PathBuf],
     server_id: Option<&str>,
-    known: &dyn Fn(&Tape) -> Option<String>,
-) -> Result<Traffic, Failure> {
-    let (mut traffic, mut stopped) = (Traffic::default(), 0);
-    for tape in shelf::find(tapes)? {
+    known: &dyn Fn(&BacktestTape) -> Option<String>,
+) -> Result<RecordedTraffic, Failure> {
+    let (mut traffic, mut stopped) = (RecordedTraffic::default(), 0);
+    for tape in backtest_tape::find(tapes)? {
         let named = server_id.map(str::to_owned).or_else(|| known(&tape));
-        let server = match (named, tape.own_name(None)) {
+        let server = match (named, tape.server_name(None)) {
             (Some(named), _) => named,
             (None, Some(own)) => id_from(&own).unwrap_or_else(|| "server".to_owned()),
             (None, None) => {
                 let name = tape.path.display();
-                talk::warn(&format!(
+                terminal_output::warn(&format!(
                     "`{name}` does not name its server, so the rules apply to all servers; name \
                      one with --server-id"
                 ));
                 "*".to_owned()
             }
         };
-        stopped += hear(&tape, &server, &mut traffic)?;
+        stopped += observe_tape(&tape, &server, &mut traffic)?;
     }
-    stopped += traffic.refused();
+    stopped += traffic.refused_count();
     if traffic.is_empty() && stopped > 0 {
-        let words = "every call on these tapes failed or was refused, so none is an example";
+        let message_text = "every call on these tapes failed or was refused, so none is an example";
         let hint = "a call that waited for approval and was not approved counts as refused; record \
                     a session that does the work";
-        return Err(Failure::new(Exit::Invalid, words).hint(hint));
+        return Err(Failure::new(Exit::Invalid, message_text).hint(hint));
     }
     if traffic.is_empty() {
         let words = "there are no calls on these tapes";
@@ -129,20 +129,24 @@ pub(crate) fn observe(
 }
 
 /// Adds the messages of a tape; returns how many of them a gate did not forward.
-fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failure> {
+fn observe_tape(
+    tape: &BacktestTape,
+    server: &str,
+    traffic: &mut RecordedTraffic,
+) -> Result<usize, Failure> {
     let path = &tape.path;
     let cannot = |error: std::io::Error| {
         Failure::new(Exit::Io, format!("cannot read `{}`: {error}", path.display()))
     };
-    let mut source = Source::open(path, talk::progress(path)).map_err(cannot)?;
+    let mut source = TapeSource::open(path, terminal_output::progress(path)).map_err(cannot)?;
     let (mut entries, mut stopped) = (0_u64, 0);
     while let Some(next) = source.reader.next() {
-        if let Err(problem @ Problem::Line { fault: LineFault::TooLong(_), .. }) = &next {
-            talk::warn(&format!("{}: left out: {problem}", path.display()));
+        if let Err(problem @ LineProblem::Line { fault: LineFault::TooLong(_), .. }) = &next {
+            terminal_output::warn(&format!("{}: left out: {problem}", path.display()));
         }
         let Ok(numbered) = next else { continue };
         entries += 1;
-        let Line::Message(message) = &numbered.entry else { continue };
+        let TapeLine::Message(message) = &numbered.entry else { continue };
         // Our own answers are refusals, which mark a call as refused; our own requests do not
         // count.
         let counts = !message.ours || message.from == Side::Server;
@@ -150,16 +154,16 @@ fn hear(tape: &Tape, server: &str, traffic: &mut Traffic) -> Result<usize, Failu
         stopped += usize::from(is_refused);
         if counts && !is_refused {
             let session = message.session.as_deref().unwrap_or_default();
-            traffic.hear(server, session, message.from, &message.msg);
+            traffic.observe(server, session, message.from, &message.msg);
         }
     }
     traffic.end_tape();
     if entries == 0 {
-        let words = format!("`{}` is not a tape: nothing in it is an entry", path.display());
+        let message_text = format!("`{}` is not a tape: nothing in it is an entry", path.display());
         if !tape.by_chance {
-            return Err(Failure::new(Exit::Invalid, words));
+            return Err(Failure::new(Exit::Invalid, message_text));
         }
-        talk::warn(&words);
+        terminal_output::warn(&message_text);
     }
     Ok(stopped)
 }
@@ -171,9 +175,12 @@ fn was_refused(extra: &[u8]) -> bool {
 }
 
 /// Generates a policy. It is checked before it is returned, so an invalid one is never written.
-pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure> {
-    generate::generate(traffic, wish).map_err(|why| {
-        let words = format!("no policy can be made: {why}");
+pub(crate) fn generate_policy(
+    traffic: &RecordedTraffic,
+    wish: &GenerateOptions,
+) -> Result<GeneratedPolicy, Failure> {
+    generate::generate(traffic, wish).map_err(|reason| {
+        let words = format!("no policy can be made: {reason}");
         let failure = Failure::new(Exit::Invalid, words);
         match wish.cedar {
             Some(_) => failure.hint("rules can express what Cedar cannot: leave out --cedar"),
@@ -183,26 +190,30 @@ pub(crate) fn make(traffic: &Traffic, wish: &Wish) -> Result<Generated, Failure>
 }
 
 /// The comment at the top of a generated policy.
-pub(crate) fn head(traffic: &Traffic, by: &str) -> Vec<String> {
+pub(crate) fn head(traffic: &RecordedTraffic, by: &str) -> Vec<String> {
     let mut lines = vec![
-        format!("Made by `{by}` from tapes: {}.", told(traffic)),
+        format!("Made by `{by}` from tapes: {}.", traffic_summary(traffic)),
         "The tools that were used pass, with arguments like those; nothing else does.".to_owned(),
         "Where a folder or a list of values is too narrow for your work, widen it by hand."
             .to_owned(),
     ];
-    if traffic.refused() > 0 {
-        let calls = many(traffic.refused(), "call");
+    if traffic.refused_count() > 0 {
+        let calls = count_text(traffic.refused_count(), "call");
         lines.push(format!("{calls} that the server answered with an error did not count."));
     }
     lines
 }
 
 /// `3 calls of 1 server`.
-fn told(traffic: &Traffic) -> String {
-    format!("{} of {}", many(traffic.count(), "call"), many(traffic.servers().len(), "server"))
+fn traffic_summary(traffic: &RecordedTraffic) -> String {
+    format!(
+        "{} of {}",
+        count_text(traffic.count(), "call"),
+        count_text(traffic.servers().len(), "server")
+    )
 }
 
-fn many(count: usize, word: &str) -> String {
+fn count_text(count: usize, word: &str) -> String {
     match count {
         1 => format!("1 {word}"),
         count => format!("{count} {word}s"),
@@ -210,7 +221,7 @@ fn many(count: usize, word: &str) -> String {
 }
 
 /// The path of a file as a policy names it: relative if both are in the same folder.
-fn named_from(file: &Path, policy: Option<&Path>) -> String {
+fn relative_name(file: &Path, policy: Option<&Path>) -> String {
     let folder = policy.and_then(Path::parent).unwrap_or(Path::new(""));
     let near = file.parent().unwrap_or(Path::new("")) == folder;
     let name = file.file_name().filter(|_| near).map(PathBuf::from);
@@ -219,17 +230,17 @@ fn named_from(file: &Path, policy: Option<&Path>) -> String {
 }
 
 /// Checks that a file may be written: it does not exist, or `force` is given.
-pub(crate) fn may_write(path: &Path, force: bool) -> Result<(), Failure> {
+pub(crate) fn check_overwrite(path: &Path, force: bool) -> Result<(), Failure> {
     if !force && path.symlink_metadata().is_ok_and(|there| !there.file_type().is_fifo()) {
-        let words = format!("`{}` exists already", path.display());
+        let message_text = format!("`{}` exists already", path.display());
         let hint = "choose another name, or pass --force to overwrite it";
-        return Err(Failure::new(Exit::Io, words).hint(hint));
+        return Err(Failure::new(Exit::Io, message_text).hint(hint));
     }
     Ok(())
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    document::write(path, text.as_bytes()).map_err(|error| {
+    atomic_file::write(path, text.as_bytes()).map_err(|error| {
         Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
     })
 }

@@ -1,23 +1,23 @@
 //! `tapegate policy pin`: compares what servers offer with what a person has accepted.
 
-mod learning;
+mod discovery;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tapegate_policy::pins::{Difference, Lock, Survey, shadows};
-use tapegate_store::{document, input};
+use tapegate_policy::pins::{PinDifference, PinLock, ServerSurvey, find_shadows};
+use tapegate_store::{atomic_file, input};
 
 use super::accept::accept_lock;
-use super::explain::Format;
-use super::loading::{self, LOCK_BYTES_MAX};
+use super::explain::ExplainFormat;
+use super::policy_loader::{self, LOCK_BYTES_MAX};
 use crate::exit::{Exit, Failure};
-use crate::talk;
+use crate::terminal_output;
 use crate::trust;
 use crate::upstream::UpstreamArgs;
-use crate::views::pinned::{self, Pinned};
+use crate::views::pins::{self, PinReport};
 
 /// The lock file of a project without a policy.
 const LOCK: &str = "tapegate.lock";
@@ -65,42 +65,42 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "check")]
     replace: bool,
     /// How long to wait for an answer of the server
-    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration, conflicts_with = "tapes")]
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::units::duration, conflicts_with = "tapes")]
     timeout: Duration,
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ExplainFormat,
 }
 
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
-    let found = match loading::path(args.config.as_deref())? {
-        Some(path) => Some(loading::read_unpinned(path)?),
+    let found = match policy_loader::path(args.config.as_deref())? {
+        Some(path) => Some(policy_loader::read_unpinned(path)?),
         None => None,
     };
-    let path = found.as_ref().map_or_else(|| PathBuf::from(LOCK), loading::lock_path);
+    let path = found.as_ref().map_or_else(|| PathBuf::from(LOCK), policy_loader::lock_path);
     let old = match args.replace {
-        true => Lock::default(),
-        false => loading::lock_at(&path)?.unwrap_or_default(),
+        true => PinLock::default(),
+        false => policy_loader::read_lock(&path)?.unwrap_or_default(),
     };
-    let learnt = match learning::learn(args, found.as_ref().map(|found| &found.policy))? {
+    let learnt = match discovery::discover(args, found.as_ref().map(|found| &found.policy))? {
         Ok(learnt) => learnt,
-        Err(signal) => return Ok(Exit::of_signal(signal)),
+        Err(signal) => return Ok(Exit::from_signal(signal)),
     };
     let mut lock = old.clone();
     let accepted = accept(args, &learnt, &old, &mut lock)?;
-    let differences = |lock: &Lock| -> BTreeMap<String, Vec<Difference>> {
-        let each = |(server, survey): (&String, &Survey)| {
+    let differences = |lock: &PinLock| -> BTreeMap<String, Vec<PinDifference>> {
+        let each = |(server, survey): (&String, &ServerSurvey)| {
             (server.clone(), survey.differences(lock, server))
         };
         learnt.iter().map(each).collect()
     };
-    let mut pinned = Pinned {
+    let mut pinned = PinReport {
         lock: &path,
         offered: learnt.iter().map(|(server, survey)| (server.clone(), survey.len())).collect(),
         differences: differences(&old),
         accepted,
         is_in_force: true,
-        shadows: shadows(&everything(&learnt, &old)),
+        shadows: find_shadows(&merge_lock(&learnt, &old)),
     };
     let text = lock.write();
     let written =
@@ -114,15 +114,17 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
         trust::warn_if_not_in_force(&found.path);
     }
     match args.format {
-        Format::Text => {
-            let palette = talk::palette_of_output();
-            out.write_all(pinned::text(&pinned, written, palette).as_bytes())?;
+        ExplainFormat::Text => {
+            let palette = terminal_output::palette_of_output();
+            out.write_all(pins::text(&pinned, written, palette).as_bytes())?;
         }
-        Format::Json => out.write_all(&pinned::json(&pinned, written))?,
+        ExplainFormat::Json => out.write_all(&pins::json(&pinned, written))?,
     }
     let left: usize = differences(&lock).values().map(Vec::len).sum();
-    if left > 0 && !args.check && args.format == Format::Text {
-        talk::advise("accept everything with --all, or single items with --accept NAME");
+    if left > 0 && !args.check && args.format == ExplainFormat::Text {
+        terminal_output::suggest(
+            "accept everything with --all, or single items with --accept NAME",
+        );
     }
     Ok(if left > 0 && !written { Exit::Findings } else { Exit::Ok })
 }
@@ -130,9 +132,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
 /// Accepts what the arguments name; returns how many differences that were.
 fn accept(
     args: &Args,
-    learnt: &BTreeMap<String, Survey>,
-    old: &Lock,
-    lock: &mut Lock,
+    learnt: &BTreeMap<String, ServerSurvey>,
+    old: &PinLock,
+    lock: &mut PinLock,
 ) -> Result<usize, Failure> {
     let mut accepted = 0;
     let mut unknown: Vec<&String> = args.accept.iter().collect();
@@ -158,22 +160,22 @@ fn accept(
     match unknown.first() {
         None => Ok(accepted),
         Some(name) => {
-            let words = format!("nothing to accept has the name `{name}`");
+            let message = format!("nothing to accept has the name `{name}`");
             let hint = "run without --accept to list what can be accepted";
-            Err(Failure::new(Exit::Usage, words).hint(hint))
+            Err(Failure::new(Exit::Usage, message).hint(hint))
         }
     }
 }
 
 /// What all servers offer; servers that were not queried count as they were accepted.
-fn everything(learnt: &BTreeMap<String, Survey>, old: &Lock) -> Lock {
+fn merge_lock(learnt: &BTreeMap<String, ServerSurvey>, old: &PinLock) -> PinLock {
     let mut all = old.clone();
     learnt.iter().for_each(|(server, survey)| survey.accept_all(&mut all, server));
     all
 }
 
 fn write(path: &std::path::Path, text: &[u8]) -> Result<(), Failure> {
-    document::write(path, text).map_err(|error: io::Error| {
+    atomic_file::write(path, text).map_err(|error: io::Error| {
         Failure::new(Exit::Io, format!("cannot write `{}`: {error}", path.display()))
     })
 }

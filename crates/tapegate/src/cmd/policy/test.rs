@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tapegate_policy::cases::{self, Case, Suite};
+use tapegate_policy::cases::{self, TestCase, TestSuite};
 use tapegate_policy::model::Policy;
 use tapegate_wire::clock::Clock;
 use tapegate_yaml::finding::Severity;
 
-use super::loading::{self, Found};
-use crate::called;
-use crate::disk::Disk;
+use super::policy_loader::{self, LoadedPolicy};
 use crate::exit::{Exit, Failure};
-use crate::output_file::never_stdout;
+use crate::local_files::LocalFiles;
+use crate::output_file::file_only_parser;
+use crate::program_name;
 use crate::verbosity;
-use crate::views::report::Report;
+use crate::views::policy_tests::{self, TestedFile};
+use crate::views::report::RunReport;
 use crate::views::report::cases as report;
-use crate::views::tested::{self, Ran};
 use crate::views::{json_report, junit};
-use crate::{reporting, talk};
+use crate::{report_files, terminal_output};
 
 /// Why a report is not printed by --report.
 const PRINTED: &str = "--format json|junit prints it to standard output; name a file";
@@ -58,9 +58,9 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: PolicyTestFormat,
     /// Write the result to a file: JUnit XML if it ends in .xml, else JSON; repeatable
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(PRINTED))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(PRINTED))]
     report: Vec<PathBuf>,
     /// List the rules that no test reaches
     #[arg(long)]
@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum PolicyTestFormat {
     Text,
     Json,
     Junit,
@@ -84,34 +84,34 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<Exit> {
     }
     let clock = Clock::start();
     let files = args.files()?;
-    reporting::look_for_places(&args.report, &files[0], "test file")?;
+    report_files::check_report_paths(&args.report, &files[0], "test file")?;
     let suites = files.iter().map(|path| load(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut policies: Vec<Found> = Vec::new();
+    let mut policies: Vec<LoadedPolicy> = Vec::new();
     let mut ran = Vec::new();
     for (path, suite) in files.iter().zip(suites) {
         let place = args.policy(path, &suite, &mut policies)?;
         let now_us = clock.now().wall_us;
         let policy = &policies[place].policy;
-        let done = |case: Case| (cases::run(&case, policy, now_us), case);
-        ran.push(Ran {
+        let done = |case: TestCase| (cases::run(&case, policy, now_us), case);
+        ran.push(TestedFile {
             path: path.clone(),
             policy: place,
             cases: suite.cases.into_iter().map(done).collect(),
         });
     }
-    let unreached = if args.coverage { unreached(&policies, &ran) } else { Vec::new() };
-    let mut report = Report::new("policy test", &files[0], clock.now());
+    let unreached = if args.coverage { unreached_rules(&policies, &ran) } else { Vec::new() };
+    let mut report = RunReport::new("policy test", &files[0], clock.now());
     report = report::fill(&ran, &unreached, report);
-    reporting::write_all(&report, &args.report)?;
+    report_files::write_all(&report, &args.report)?;
     match args.format {
-        Format::Text => {
-            let palette = talk::palette_of_output();
+        PolicyTestFormat::Text => {
+            let palette = terminal_output::palette_of_output();
             out.write_all(
-                tested::text(&ran, &unreached, verbosity::is_quiet(), palette).as_bytes(),
+                policy_tests::text(&ran, &unreached, verbosity::is_quiet(), palette).as_bytes(),
             )?;
         }
-        Format::Json => out.write_all(&json_report::write(&report))?,
-        Format::Junit => out.write_all(&junit::write(&report))?,
+        PolicyTestFormat::Json => out.write_all(&json_report::write(&report))?,
+        PolicyTestFormat::Junit => out.write_all(&junit::write(&report))?,
     }
     out.flush()?;
     Ok(if report.outcome().is_ok() { Exit::Ok } else { Exit::Findings })
@@ -129,54 +129,59 @@ impl Args {
         let none = || {
             Failure::new(Exit::Invalid, format!("there is no {FILE} here")).hint(format!(
                 "name one: `{}`; --help shows the format",
-                called::command("policy test FILE")
+                program_name::command("policy test FILE")
             ))
         };
-        let config = loading::path(self.config.as_deref())?.ok_or_else(none)?;
+        let config = policy_loader::path(self.config.as_deref())?.ok_or_else(none)?;
         let beside = config.with_file_name(FILE);
         if beside.is_file() { Ok(vec![beside]) } else { Err(none().into()) }
     }
 
     /// The policy that a test file is about, as an index into those loaded.
-    fn policy(&self, file: &Path, suite: &Suite, known: &mut Vec<Found>) -> anyhow::Result<usize> {
+    fn policy(
+        &self,
+        file: &Path,
+        suite: &TestSuite,
+        known: &mut Vec<LoadedPolicy>,
+    ) -> anyhow::Result<usize> {
         let beside = file.with_file_name("tapegate.yaml");
         let path = match (&self.config, &suite.config) {
             (Some(path), _) => path.clone(),
             (None, Some(path)) => file.parent().unwrap_or(Path::new("")).join(path),
             (None, None) if beside.is_file() => beside,
-            (None, None) => loading::nearest_path(None, loading::BY_CONFIG)?,
+            (None, None) => policy_loader::nearest_path(None, policy_loader::BY_CONFIG)?,
         };
-        if let Some(place) = known.iter().position(|found| found.path == path) {
-            return Ok(place);
+        if let Some(index) = known.iter().position(|found| found.path == path) {
+            return Ok(index);
         }
-        known.push(loading::read(path)?);
+        known.push(policy_loader::read(path)?);
         Ok(known.len() - 1)
     }
 }
 
 /// Loads a test file and reports all its faults.
-fn load(path: &Path) -> anyhow::Result<Suite> {
+fn load(path: &Path) -> anyhow::Result<TestSuite> {
     let name = path.to_string_lossy();
-    let loaded = cases::load(&name, &Disk::of_regular_files())
+    let loaded = cases::load(&name, &LocalFiles::regular_only())
         .map_err(|error| Failure::new(Exit::Io, format!("cannot read `{name}`: {error}")))?;
     for finding in &loaded.findings {
-        let line = loading::told(&name, finding);
+        let line = policy_loader::finding_line(&name, finding);
         match finding.severity {
-            Severity::Error => talk::error(&line, None),
-            Severity::Warning => talk::warn(&line),
+            Severity::Error => terminal_output::error(&line, None),
+            Severity::Warning => terminal_output::warn(&line),
         }
     }
-    let words = || Failure::new(Exit::Invalid, format!("`{name}` cannot be used"));
-    loaded.suite.ok_or_else(|| words().into())
+    let message = || Failure::new(Exit::Invalid, format!("`{name}` cannot be used"));
+    loaded.suite.ok_or_else(|| message().into())
 }
 
 /// The rules that no case has reached, with their files and lines.
-fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
+fn unreached_rules(policies: &[LoadedPolicy], ran: &[TestedFile]) -> Vec<String> {
     let mut unreached = Vec::new();
-    for (place, Found { path, policy }) in policies.iter().enumerate() {
-        let reached = reached(ran.iter().filter(|ran| ran.policy == place));
+    for (index, LoadedPolicy { path, policy }) in policies.iter().enumerate() {
+        let reached = reached_rules(ran.iter().filter(|ran| ran.policy == index));
         let missed = policy.rules.iter().filter(|rule| !reached.contains(&*rule.name));
-        let told = |rule: &tapegate_policy::model::Rule| {
+        let told = |rule: &tapegate_policy::model::PolicyRule| {
             format!("{}:{}: no test reaches rule `{}`", path.display(), rule.line, rule.name)
         };
         unreached.extend(missed.map(told));
@@ -190,7 +195,7 @@ fn unreached(policies: &[Found], ran: &[Ran]) -> Vec<String> {
 /// Stands for the default among the rules reached; no rule has this name.
 const DEFAULT: &str = "";
 
-fn reached<'r>(ran: impl Iterator<Item = &'r Ran>) -> BTreeSet<&'r str> {
+fn reached_rules<'r>(ran: impl Iterator<Item = &'r TestedFile>) -> BTreeSet<&'r str> {
     use tapegate_policy::decide::GateName;
     let cases = ran.flat_map(|ran| &ran.cases);
     let calls = cases.flat_map(|(came, _)| came.judgement.all_calls());

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tapegate_core::tape::Dialect;
-use tapegate_wire::deck::OnTapeError;
+use tapegate_wire::recorded_session::OnTapeError;
 
-use crate::output_file::{CLIENTS, never_stdout};
+use crate::output_file::{CLIENTS, file_only_parser};
 use crate::redaction::RedactArgs;
 use crate::upstream::UpstreamArgs;
 
@@ -23,7 +23,7 @@ pub(crate) struct RecordArgs {
     pub(super) output: PathBuf,
     /// The dialect of the tape
     #[arg(long, value_enum, default_value = "thoughtjack")]
-    pub(super) dialect: DialectWord,
+    pub(super) dialect: RecordDialectArg,
     #[command(flatten)]
     pub(super) wire: WireArgs,
 }
@@ -40,14 +40,14 @@ pub(crate) struct TapeArgs {
     #[arg(long, visible_alias = "out", value_name = "FILE")]
     pub(super) tape: Option<PathBuf>,
     /// The folder for tapes without a name
-    #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape", value_parser = never_stdout(CLIENTS))]
+    #[arg(long, value_name = "DIR", default_value = "./tapes", conflicts_with = "tape", value_parser = file_only_parser(CLIENTS))]
     pub(super) tape_dir: PathBuf,
     /// A word for the name of a tape in --tape-dir
     #[arg(long, value_name = "NAME", conflicts_with = "tape")]
     pub(super) session: Option<String>,
     /// The dialect of the tape
     #[arg(long, value_enum, default_value = "overwatch")]
-    pub(super) dialect: DialectWord,
+    pub(super) dialect: RecordDialectArg,
     #[command(flatten)]
     pub(super) wire: WireArgs,
 }
@@ -70,21 +70,21 @@ pub(crate) struct WireArgs {
     #[command(flatten)]
     pub(super) redaction: RedactArgs,
     /// How often the tape is synced to disk; at least every 100 messages
-    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = crate::sizes::duration)]
+    #[arg(long, value_name = "DUR", default_value = "1s", value_parser = crate::units::duration)]
     pub(super) flush_interval: Duration,
     /// The largest message to forward, such as 10MB; a larger one is refused. A message is held in
     /// memory while it is forwarded
-    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::units::bytes)]
     pub(super) max_message_bytes: usize,
     /// What to do when the tape cannot be written
     #[arg(long, value_enum, default_value = "stop")]
-    pub(super) on_tape_error: OnTapeErrorWord,
+    pub(super) on_tape_error: TapeErrorArg,
     /// Omit `raw` of valid frames in the overwatch dialect, which halves the tape
     #[arg(long)]
     pub(super) no_raw: bool,
     /// What to do if the tape already exists
     #[arg(long, value_enum, value_name = "WAY", default_value = "number")]
-    if_exists: IfExistsWord,
+    if_exists: IfExistsArg,
     /// The same as --if-exists overwrite
     #[arg(long, conflicts_with = "if_exists")]
     pub(super) force: bool,
@@ -92,13 +92,13 @@ pub(crate) struct WireArgs {
 
 impl WireArgs {
     /// What to do if the tape already exists.
-    pub(super) fn if_exists(&self) -> IfExistsWord {
-        if self.force { IfExistsWord::Overwrite } else { self.if_exists }
+    pub(super) fn if_exists(&self) -> IfExistsArg {
+        if self.force { IfExistsArg::Overwrite } else { self.if_exists }
     }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum DialectWord {
+pub(super) enum RecordDialectArg {
     /// A header, numbered messages, a footer
     #[value(alias = "tj")]
     Thoughtjack,
@@ -109,7 +109,7 @@ pub(super) enum DialectWord {
 
 /// What happens if the tape exists already. Nothing but `fail` keeps a session from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum IfExistsWord {
+pub(super) enum IfExistsArg {
     /// Record to the next free name (s.jsonl, s-2.jsonl, ...); a tape that holds nothing but a
     /// client's probe (initialize or server/discover) is replaced
     Number,
@@ -122,27 +122,27 @@ pub(super) enum IfExistsWord {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum OnTapeErrorWord {
+pub(super) enum TapeErrorArg {
     /// End the session: nothing is forwarded unrecorded
     Stop,
     /// Continue the session unrecorded
     Continue,
 }
 
-impl From<DialectWord> for Dialect {
-    fn from(word: DialectWord) -> Self {
+impl From<RecordDialectArg> for Dialect {
+    fn from(word: RecordDialectArg) -> Self {
         match word {
-            DialectWord::Thoughtjack => Self::Thoughtjack,
-            DialectWord::Overwatch => Self::Overwatch,
+            RecordDialectArg::Thoughtjack => Self::Thoughtjack,
+            RecordDialectArg::Overwatch => Self::Overwatch,
         }
     }
 }
 
-impl From<OnTapeErrorWord> for OnTapeError {
-    fn from(word: OnTapeErrorWord) -> Self {
+impl From<TapeErrorArg> for OnTapeError {
+    fn from(word: TapeErrorArg) -> Self {
         match word {
-            OnTapeErrorWord::Stop => Self::Stop,
-            OnTapeErrorWord::Continue => Self::Continue,
+            TapeErrorArg::Stop => Self::Stop,
+            TapeErrorArg::Continue => Self::Continue,
         }
     }
 }

@@ -2,112 +2,118 @@
 
 use std::path::{Path, PathBuf};
 
-use tapegate_core::tape::{Dialect, ScribeOptions};
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
+use tapegate_core::tape::{Dialect, EntryWriterOptions};
+use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
 use tapegate_store::OpenError;
-use tapegate_store::writer::{Existing, TapeWriter};
+use tapegate_store::tape_writer::{OnExisting, TapeWriter};
 use tapegate_wire::clock::Clock;
 
-use super::args::{IfExistsWord, RecordArgs, TapeArgs, WireArgs};
+use super::args::{IfExistsArg, RecordArgs, TapeArgs, WireArgs};
 use crate::exit::{Exit, Failure};
-use crate::talk;
-use crate::taping::NewTape;
-use crate::upstream::Upstream;
+use crate::tape_writer::NewTape;
+use crate::terminal_output;
+use crate::upstream::UpstreamTarget;
 
 /// What to record, and how.
-pub(super) struct Plan {
-    place: Place,
+pub(super) struct RecordPlan {
+    target: TapeTarget,
     dialect: Dialect,
-    pub(super) upstream: Upstream,
+    pub(super) upstream: UpstreamTarget,
     pub(super) wire: WireArgs,
-    if_exists: IfExistsWord,
+    if_exists: IfExistsArg,
     pub(super) clock: Clock,
 }
 
 /// Where the tape goes.
-enum Place {
+enum TapeTarget {
     /// A file of this name.
     File(PathBuf),
     /// A new file in this folder, with an optional word in its name.
     Folder(PathBuf, Option<String>),
 }
 
-impl Plan {
+impl RecordPlan {
     /// The plan of `tapegate record`.
-    pub(super) fn of_record(args: RecordArgs) -> anyhow::Result<Self> {
-        let upstream = args.wire.upstream.wanted("to record")?;
+    pub(super) fn from_record_args(args: RecordArgs) -> anyhow::Result<Self> {
+        let upstream = args.wire.upstream.required("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
         require_a_file(&args.output)?;
         let folder =
             args.output.is_dir() || args.output.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let place = match folder {
-            true => Place::Folder(args.output, args.wire.name.as_deref().map(file_word)),
-            false => Place::File(args.output),
+        let target = match folder {
+            true => {
+                TapeTarget::Folder(args.output, args.wire.name.as_deref().map(sanitize_file_name))
+            }
+            false => TapeTarget::File(args.output),
         };
         // In a folder, the name becomes part of the file name.
-        let is_unkept = args.wire.name.is_some() && matches!(place, Place::File(_));
-        require_kept(dialect, &args.wire, is_unkept)?;
+        let is_unkept = args.wire.name.is_some() && matches!(target, TapeTarget::File(_));
+        check_dialect_flags(dialect, &args.wire, is_unkept)?;
         let if_exists = args.wire.if_exists();
-        require_a_choice(&place, if_exists, "-o FILE")?;
-        Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
+        require_a_choice(&target, if_exists, "-o FILE")?;
+        Ok(Self { target, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
     /// The plan of `tapegate tape`.
-    pub(super) fn of_tape(args: TapeArgs) -> anyhow::Result<Self> {
-        let upstream = args.wire.upstream.wanted("to record")?;
+    pub(super) fn from_tape_args(args: TapeArgs) -> anyhow::Result<Self> {
+        let upstream = args.wire.upstream.required("to record")?;
         let (dialect, clock) = (args.dialect.into(), Clock::start());
-        require_kept(dialect, &args.wire, args.wire.name.is_some())?;
+        check_dialect_flags(dialect, &args.wire, args.wire.name.is_some())?;
         args.tape.as_deref().map_or(Ok(()), require_a_file)?;
-        let place = match (args.tape, args.session) {
-            (Some(path), _) => Place::File(path),
-            (None, None) => Place::Folder(args.tape_dir, None),
-            (None, Some(word)) if file_word(&word) == word => {
-                Place::Folder(args.tape_dir, Some(word))
+        let target = match (args.tape, args.session) {
+            (Some(path), _) => TapeTarget::File(path),
+            (None, None) => TapeTarget::Folder(args.tape_dir, None),
+            (None, Some(word)) if sanitize_file_name(&word) == word => {
+                TapeTarget::Folder(args.tape_dir, Some(word))
             }
             (None, Some(word)) => {
-                let words = format!("`--session {word}` cannot be part of a file name");
-                return Err(Failure::new(Exit::Usage, words)
+                let message = format!("`--session {word}` cannot be part of a file name");
+                return Err(Failure::new(Exit::Usage, message)
                     .hint("use letters, digits, `.`, `_` and `-`")
                     .into());
             }
         };
         let if_exists = args.wire.if_exists();
-        require_a_choice(&place, if_exists, "--tape FILE")?;
-        Ok(Self { place, dialect, upstream, wire: args.wire, if_exists, clock })
+        require_a_choice(&target, if_exists, "--tape FILE")?;
+        Ok(Self { target, dialect, upstream, wire: args.wire, if_exists, clock })
     }
 
     /// Opens the tape. An existing file never prevents a session from being recorded unless the
     /// user asks for that: many clients start their servers from a config that never changes.
     pub(super) fn open_tape(&self) -> anyhow::Result<TapeWriter> {
-        let path = match &self.place {
-            Place::File(path) => path.clone(),
-            Place::Folder(folder, word) => {
+        let path = match &self.target {
+            TapeTarget::File(path) => path.clone(),
+            TapeTarget::Folder(folder, word) => {
                 let name = tape_name(word.as_deref(), self.clock.now());
                 let path = folder.join(format!("{name}.jsonl"));
-                return self.open_at(path, Existing::Number)?.map_err(|error| refused(&error));
+                return self
+                    .open_at(path, OnExisting::Number)?
+                    .map_err(|error| open_failure(&error));
             }
         };
         let existing = match self.if_exists {
-            IfExistsWord::Number => Existing::Number,
-            IfExistsWord::Append => Existing::Append,
-            IfExistsWord::Overwrite => Existing::Overwrite,
-            IfExistsWord::Fail => Existing::Refuse,
+            IfExistsArg::Number => OnExisting::Number,
+            IfExistsArg::Append => OnExisting::Append,
+            IfExistsArg::Overwrite => OnExisting::Overwrite,
+            IfExistsArg::Fail => OnExisting::Refuse,
         };
         let opened = match self.open_at(path.clone(), existing)? {
             Err(
                 error @ (OpenError::Exists { .. }
                 | OpenError::Busy { .. }
                 | OpenError::NotATape { .. }),
-            ) if existing != Existing::Refuse => {
-                talk::say(&error.to_string());
-                self.open_at(path.clone(), Existing::Number)?
+            ) if existing != OnExisting::Refuse => {
+                terminal_output::info(&error.to_string());
+                self.open_at(path.clone(), OnExisting::Number)?
             }
             done => done,
         };
-        let tape = opened.map_err(|error| refused(&error))?;
+        let tape = opened.map_err(|error| open_failure(&error))?;
         if tape.path() != path {
             let (wanted, got) = (path.display(), tape.path().display());
-            talk::say(&format!("`{wanted}` exists, so this session is recorded to `{got}`"));
+            terminal_output::info(&format!(
+                "`{wanted}` exists, so this session is recorded to `{got}`"
+            ));
         }
         Ok(tape)
     }
@@ -115,11 +121,11 @@ impl Plan {
     fn open_at(
         &self,
         path: PathBuf,
-        existing: Existing,
+        existing: OnExisting,
     ) -> anyhow::Result<Result<TapeWriter, OpenError>> {
         let tape = NewTape {
             path,
-            scribe: ScribeOptions {
+            entry_writer: EntryWriterOptions {
                 dialect: self.dialect,
                 raw: !self.wire.no_raw,
                 shared: self.wire.http.is_some(),
@@ -128,7 +134,7 @@ impl Plan {
             existing,
             name: self.wire.name.as_deref(),
             tags: self.wire.tags.iter().map(String::as_str).collect(),
-            upstream: &self.upstream.words(),
+            upstream: &self.upstream.header_text(),
             members: Vec::new(),
             redactor: self.wire.redaction.redactor()?,
         };
@@ -141,13 +147,13 @@ fn require_a_file(output: &Path) -> Result<(), Failure> {
     if output != Path::new("-") {
         return Ok(());
     }
-    let words = "the tape cannot go to `-`: standard output belongs to the client and its server";
-    Err(Failure::new(Exit::Usage, words).hint("name a file, or a folder that ends in `/`"))
+    let message = "the tape cannot go to `-`: standard output belongs to the client and its server";
+    Err(Failure::new(Exit::Usage, message).hint("name a file, or a folder that ends in `/`"))
 }
 
 /// Rejects flags that have no effect in a dialect and would be dropped unnoticed.
-fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
-    let (words, hint) = match dialect {
+fn check_dialect_flags(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(), Failure> {
+    let (message, hint) = match dialect {
         Dialect::Thoughtjack if wire.no_raw => {
             ("`--no-raw` needs the overwatch dialect", "add --dialect overwatch, or leave it out")
         }
@@ -157,23 +163,23 @@ fn require_kept(dialect: Dialect, wire: &WireArgs, has_name: bool) -> Result<(),
         ),
         _ => return Ok(()),
     };
-    Err(Failure::new(Exit::Usage, words).hint(hint))
+    Err(Failure::new(Exit::Usage, message).hint(hint))
 }
 
 /// Rejects overwriting and appending in a folder, where each session gets a new tape.
-fn require_a_choice(place: &Place, way: IfExistsWord, file: &str) -> Result<(), Failure> {
-    match place {
-        Place::Folder(..) if way != IfExistsWord::Number => {
-            let words = "--if-exists and --force have no effect in a folder, where each session \
+fn require_a_choice(target: &TapeTarget, way: IfExistsArg, file: &str) -> Result<(), Failure> {
+    match target {
+        TapeTarget::Folder(..) if way != IfExistsArg::Number => {
+            let message = "--if-exists and --force have no effect in a folder, where each session \
                          gets its own tape";
             let hint = format!("name the tape with {file}, or leave them out");
-            Err(Failure::new(Exit::Usage, words).hint(hint))
+            Err(Failure::new(Exit::Usage, message).hint(hint))
         }
         _ => Ok(()),
     }
 }
 
-fn refused(error: &OpenError) -> anyhow::Error {
+fn open_failure(error: &OpenError) -> anyhow::Error {
     let failure = Failure::new(Exit::Io, error);
     match error {
         OpenError::Exists { .. } => {
@@ -189,7 +195,7 @@ fn refused(error: &OpenError) -> anyhow::Error {
 }
 
 /// The name of a tape in a folder: `tape-[WORD-]2026-03-20T14-22-11-804Z`.
-fn tape_name(word: Option<&str>, at: At) -> String {
+fn tape_name(word: Option<&str>, at: Timestamp) -> String {
     let mut stamp = Vec::new();
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
     let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
@@ -200,7 +206,7 @@ fn tape_name(word: Option<&str>, at: At) -> String {
 }
 
 /// Replaces the characters of a text that do not belong in a file name.
-fn file_word(text: &str) -> String {
+fn sanitize_file_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
     word.trim_start_matches('.').to_owned()

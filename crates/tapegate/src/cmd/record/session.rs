@@ -2,59 +2,59 @@
 
 use std::rc::Rc;
 
-use tapegate_store::writer::TapeWriter;
-use tapegate_wire::deck::Deck;
+use tapegate_store::tape_writer::TapeWriter;
 use tapegate_wire::http::bridge_in::OnServerEnd;
+use tapegate_wire::recorded_session::RecordedSession;
 use tapegate_wire::signals::Signals;
-use tapegate_wire::stdio::{Cause, Outcome, Patience};
+use tapegate_wire::stdio::{EndCause, SessionOutcome, ShutdownTimeouts};
 
-use super::plan::Plan;
+use super::plan::RecordPlan;
 use crate::exit::{Exit, Failure};
 use crate::runtime;
-use crate::session::{self, Ended, Keeper, Route};
-use crate::talk;
-use crate::taping::SharedTape;
+use crate::session::{self, SessionEnd, SessionHandler, SessionRoute};
+use crate::tape_writer::SharedTape;
+use crate::terminal_output;
 use crate::verbosity;
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// How many characters of a line on the server's standard error are shown.
 const STDERR_LINE_CHARS_MAX: usize = 300;
 
 /// Records until the session ends.
-pub(super) fn run(plan: Plan) -> anyhow::Result<Exit> {
+pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     let runtime = runtime::start()?;
     let _inside = runtime.enter();
     let signals = Signals::listen()?;
     let headers = plan.wire.upstream.headers();
-    let route = Route {
+    let route = SessionRoute {
         upstream: &plan.upstream,
         headers: &headers,
         http: plan.wire.http.as_deref(),
         without: Vec::new(),
         message_bytes_max: plan.wire.max_message_bytes,
-        patience: Patience::default(),
+        patience: ShutdownTimeouts::default(),
         keeps_stderr: true,
         quiet: verbosity::is_quiet(),
     };
-    let mut recording = Recording { plan: &plan, tape: None };
+    let mut recording = RecordSession { plan: &plan, tape: None };
     match runtime.block_on(session::run(&route, signals, &mut recording))? {
-        Ended::Exit(exit) => Ok(exit),
-        Ended::NoServer(error, _) => Err(Failure::new(Exit::Transport, error).into()),
+        SessionEnd::Exit(exit) => Ok(exit),
+        SessionEnd::NoServer(error, _) => Err(Failure::new(Exit::Transport, error).into()),
     }
 }
 
 /// A session that is recorded.
-struct Recording<'a> {
-    plan: &'a Plan,
+struct RecordSession<'a> {
+    plan: &'a RecordPlan,
     tape: Option<SharedTape>,
 }
 
-impl Keeper for Recording<'_> {
-    fn open(&mut self) -> anyhow::Result<Deck> {
+impl SessionHandler for RecordSession<'_> {
+    fn open(&mut self) -> anyhow::Result<RecordedSession> {
         let tape = SharedTape::new(self.plan.open_tape()?);
         self.tape = Some(tape.clone());
         let on_error = self.plan.wire.on_tape_error.into();
-        Ok(Deck::new(Box::new(tape), self.plan.clock, on_error))
+        Ok(RecordedSession::new(Box::new(tape), self.plan.clock, on_error))
     }
 
     fn discard(&mut self) {
@@ -65,35 +65,40 @@ impl Keeper for Recording<'_> {
 
     fn on_server_end(&self) -> Option<OnServerEnd> {
         let quiet = verbosity::is_quiet();
-        Some(Rc::new(move |outcome| tell_of_server(outcome, quiet)))
+        Some(Rc::new(move |outcome| report_server_end(outcome, quiet)))
     }
 
-    fn conclude(&mut self, deck: &mut Deck, outcome: Outcome) -> Exit {
-        conclude(deck, self.tape.as_ref(), outcome, verbosity::is_quiet())
+    fn finish(&mut self, session: &mut RecordedSession, outcome: SessionOutcome) -> Exit {
+        finish_session(session, self.tape.as_ref(), outcome, verbosity::is_quiet())
     }
 }
 
 /// Ends the tape, prints a summary, and determines the exit code.
-fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet: bool) -> Exit {
-    let closed = deck.close();
-    if let Some(error) = deck.lost() {
-        let words = format!("the session was not recorded to its end: {error}");
+fn finish_session(
+    session: &mut RecordedSession,
+    tape: Option<&SharedTape>,
+    outcome: SessionOutcome,
+    quiet: bool,
+) -> Exit {
+    let closed = session.close();
+    if let Some(error) = session.tape_error() {
+        let message = format!("the session was not recorded to its end: {error}");
         // With --quiet only errors are printed, and a lost recording is one.
-        if quiet { talk::error(&words, None) } else { talk::warn(&words) }
+        if quiet { terminal_output::error(&message, None) } else { terminal_output::warn(&message) }
     }
     if let (false, Some(tape)) = (quiet, tape) {
-        summarise(&tape.0.borrow());
+        print_summary(&tape.0.borrow());
     }
-    if let Cause::Server = outcome.cause {
-        tell_of_server(&outcome, quiet);
+    if let EndCause::Server = outcome.cause {
+        report_server_end(&outcome, quiet);
     }
-    if let Cause::Tape(error) = &outcome.cause {
+    if let EndCause::Tape(error) = &outcome.cause {
         let hint = "free some space, or pass --on-tape-error continue to continue without a tape";
-        talk::error(&format!("the session was stopped: {error}"), Some(hint));
+        terminal_output::error(&format!("the session was stopped: {error}"), Some(hint));
         return Exit::Io;
     }
-    if let (Err(error), None) = (closed, deck.lost()) {
-        talk::error(&error.to_string(), None);
+    if let (Err(error), None) = (closed, session.tape_error()) {
+        terminal_output::error(&error.to_string(), None);
         return Exit::Io;
     }
     session::exit_of(&outcome)
@@ -101,14 +106,14 @@ fn conclude(deck: &mut Deck, tape: Option<&SharedTape>, outcome: Outcome, quiet:
 
 /// Reports that the server exited by itself, and how. The client only sees its input end, as it
 /// would without us.
-fn tell_of_server(outcome: &Outcome, quiet: bool) {
+fn report_server_end(outcome: &SessionOutcome, quiet: bool) {
     let how = match outcome.status {
         Some(status) => format!("the MCP server ended ({status})"),
         None => "the MCP server ended".to_owned(),
     };
     let failed = outcome.unanswered > 0 || outcome.status.is_none_or(|status| !status.success());
     if !failed && !quiet {
-        talk::say(&how);
+        terminal_output::info(&how);
     }
     if !failed {
         return;
@@ -121,23 +126,25 @@ fn tell_of_server(outcome: &Outcome, quiet: bool) {
     let lines: String = outcome
         .stderr_tail
         .iter()
-        .map(|line| format!("\n  {}", visible::inline(line, STDERR_LINE_CHARS_MAX)))
+        .map(|line| format!("\n  {}", visible_text::inline(line, STDERR_LINE_CHARS_MAX)))
         .collect();
     let last = if lines.is_empty() { "" } else { "; its last lines on standard error:" };
-    talk::error(&format!("{how}{unanswered}{last}{lines}"), None);
+    terminal_output::error(&format!("{how}{unanswered}{last}{lines}"), None);
 }
 
-fn summarise(tape: &TapeWriter) {
+fn print_summary(tape: &TapeWriter) {
     let (client, server) = tape.messages();
     let path = tape.path().display();
     let total = client + server;
     let noun = if total == 1 { "message" } else { "messages" };
-    talk::say(&format!("recorded {total} {noun} ({client} client, {server} server) to {path}"));
+    terminal_output::info(&format!(
+        "recorded {total} {noun} ({client} client, {server} server) to {path}"
+    ));
     let (anomalies, place) = tape.anomalies();
     if anomalies > 0 {
         let frames =
             if anomalies == 1 { "1 frame was" } else { &format!("{anomalies} frames were") };
-        talk::warn(&format!(
+        terminal_output::warn(&format!(
             "{frames} not a plain JSON-RPC message, or not delivered; see {}",
             place.display()
         ));

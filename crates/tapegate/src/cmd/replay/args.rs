@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use tapegate_core::json::path::Path;
-use tapegate_core::player::{Mode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
+use tapegate_core::json::path::JsonPath;
+use tapegate_core::player::{MatchMode, OnExhausted, OnUnmatched, ServerMessages, StateScope};
 
-use crate::entries::EntryArgs;
-use crate::output_file::{CLIENTS, never_stdout};
-use crate::reporting::RunArgs;
+use crate::client_transport::ListenArgs;
+use crate::entry_limit::EntryArgs;
+use crate::output_file::{CLIENTS, file_only_parser};
+use crate::report_files::RunArgs;
 use crate::upstream::UpstreamArgs;
-use crate::wiring::ListenArgs;
 
 /// Play a tape as an MCP server
 ///
@@ -29,29 +29,29 @@ pub(crate) struct Args {
     pub(super) session: TapeSession,
     /// How to find a request on the tape
     #[arg(long, value_enum, default_value = "sequential")]
-    pub(super) match_mode: ModeWord,
+    pub(super) match_mode: MatchModeArg,
     /// With fuzzy, the share of params that must be equal, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value = "0.7", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = "0.7", value_parser = parse_share)]
     pub(super) fuzzy_threshold: f64,
     /// How long answers take: `instant`, `realistic` as recorded, or `scaled:N` times as long
-    #[arg(long, value_name = "TIMING", default_value = "instant", value_parser = pace)]
+    #[arg(long, value_name = "TIMING", default_value = "instant", value_parser = parse_pace)]
     pub(super) timing: f64,
     /// What to do with a request that is not on the tape
     #[arg(long, value_enum, default_value = "error")]
-    pub(super) on_unmatched: OnUnmatchedWord,
+    pub(super) on_unmatched: OnUnmatchedArg,
     /// What to do with a request that is made more often than recorded
     #[arg(long, value_enum, default_value = "error")]
-    pub(super) on_exhausted: OnExhaustedWord,
+    pub(super) on_exhausted: OnExhaustedArg,
     /// Whether each session plays the tape from its start, or all sessions share it
     #[arg(long, value_enum, default_value = "session")]
-    pub(super) state_scope: StateScopeWord,
+    pub(super) state_scope: StateScopeArg,
     /// Which notifications and requests of the recorded server to send
     #[arg(long, value_enum, default_value = "all")]
-    pub(super) server_messages: ServerMessagesWord,
+    pub(super) server_messages: ServerMessagesArg,
     /// A path to ignore when requests are compared, such as `params.arguments.now` or
     /// `..timestamp`; repeatable, or separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
-    pub(super) ignore: Vec<Path>,
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = parse_ignored_path)]
+    pub(super) ignore: Vec<JsonPath>,
     /// With sequential, treat a call with other params as a request that is not on the tape,
     /// instead of warning about it
     #[arg(long)]
@@ -74,14 +74,14 @@ pub(crate) struct Args {
     pub(super) upstream: UpstreamArgs,
     /// Write a new tape with what was played and what was passed through; the old one is never
     /// changed
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(CLIENTS))]
     pub(super) record_to: Option<PathBuf>,
     /// Overwrite the tape that --record-to names, if it exists
     #[arg(long, requires = "record_to")]
     pub(super) force: bool,
     /// Write a report to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(CLIENTS))]
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) entries: EntryArgs,
     /// The largest message to accept, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::units::bytes)]
     pub(super) max_message_bytes: usize,
 }
 
@@ -104,7 +104,7 @@ pub(super) enum TapeSession {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum ModeWord {
+pub(super) enum MatchModeArg {
     /// Requests come in the recorded order
     Sequential,
     /// Requests come in any order, each exactly as recorded
@@ -114,7 +114,7 @@ pub(super) enum ModeWord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum OnUnmatchedWord {
+pub(super) enum OnUnmatchedArg {
     /// Answer with an error, and exit with code 6
     Error,
     /// Answer with an error, and continue
@@ -124,7 +124,7 @@ pub(super) enum OnUnmatchedWord {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum OnExhaustedWord {
+pub(super) enum OnExhaustedArg {
     /// Treat it as not on the tape
     Error,
     /// Give the last answer again
@@ -134,7 +134,7 @@ pub(super) enum OnExhaustedWord {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum StateScopeWord {
+pub(super) enum StateScopeArg {
     /// Each session plays the tape from its start
     Session,
     /// All sessions share one position on the tape
@@ -142,7 +142,7 @@ pub(super) enum StateScopeWord {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum ServerMessagesWord {
+pub(super) enum ServerMessagesArg {
     /// Everything
     All,
     /// Notifications, but no requests
@@ -152,56 +152,56 @@ pub(super) enum ServerMessagesWord {
 }
 
 impl Args {
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> MatchMode {
         match self.match_mode {
-            ModeWord::Sequential => Mode::Sequential,
-            ModeWord::ByRequest => Mode::ByRequest,
-            ModeWord::Fuzzy => Mode::Fuzzy { threshold: self.fuzzy_threshold },
+            MatchModeArg::Sequential => MatchMode::Sequential,
+            MatchModeArg::ByRequest => MatchMode::ByRequest,
+            MatchModeArg::Fuzzy => MatchMode::Fuzzy { threshold: self.fuzzy_threshold },
         }
     }
 }
 
-impl From<OnUnmatchedWord> for OnUnmatched {
-    fn from(word: OnUnmatchedWord) -> Self {
+impl From<OnUnmatchedArg> for OnUnmatched {
+    fn from(word: OnUnmatchedArg) -> Self {
         match word {
-            OnUnmatchedWord::Error => Self::Error,
-            OnUnmatchedWord::Warn => Self::Warn,
-            OnUnmatchedWord::Passthrough => Self::Passthrough,
+            OnUnmatchedArg::Error => Self::Error,
+            OnUnmatchedArg::Warn => Self::Warn,
+            OnUnmatchedArg::Passthrough => Self::Passthrough,
         }
     }
 }
 
-impl From<OnExhaustedWord> for OnExhausted {
-    fn from(word: OnExhaustedWord) -> Self {
+impl From<OnExhaustedArg> for OnExhausted {
+    fn from(word: OnExhaustedArg) -> Self {
         match word {
-            OnExhaustedWord::Error => Self::Error,
-            OnExhaustedWord::Last => Self::Last,
-            OnExhaustedWord::Cycle => Self::Cycle,
+            OnExhaustedArg::Error => Self::Error,
+            OnExhaustedArg::Last => Self::Last,
+            OnExhaustedArg::Cycle => Self::Cycle,
         }
     }
 }
 
-impl From<StateScopeWord> for StateScope {
-    fn from(word: StateScopeWord) -> Self {
+impl From<StateScopeArg> for StateScope {
+    fn from(word: StateScopeArg) -> Self {
         match word {
-            StateScopeWord::Session => Self::Session,
-            StateScopeWord::Global => Self::Global,
+            StateScopeArg::Session => Self::Session,
+            StateScopeArg::Global => Self::Global,
         }
     }
 }
 
-impl From<ServerMessagesWord> for ServerMessages {
-    fn from(word: ServerMessagesWord) -> Self {
+impl From<ServerMessagesArg> for ServerMessages {
+    fn from(word: ServerMessagesArg) -> Self {
         match word {
-            ServerMessagesWord::All => Self::All,
-            ServerMessagesWord::Notifications => Self::Notifications,
-            ServerMessagesWord::None => Self::None,
+            ServerMessagesArg::All => Self::All,
+            ServerMessagesArg::Notifications => Self::Notifications,
+            ServerMessagesArg::None => Self::None,
         }
     }
 }
 
 /// The factor for recorded delays.
-fn pace(text: &str) -> Result<f64, String> {
+fn parse_pace(text: &str) -> Result<f64, String> {
     let scale = match (text, text.strip_prefix("scaled:")) {
         ("instant", _) => Some(0.0),
         ("realistic", _) => Some(1.0),
@@ -222,11 +222,11 @@ fn session(text: &str) -> Result<TapeSession, String> {
 }
 
 /// Parses a path into requests.
-fn ignored(text: &str) -> Result<Path, String> {
-    crate::sizes::path_in(text, &["params"])
+fn parse_ignored_path(text: &str) -> Result<JsonPath, String> {
+    crate::units::path_in(text, &["params"])
 }
 
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
     share.ok_or("expected a number from 0 to 1".to_owned())
 }

@@ -2,37 +2,37 @@
 
 use std::path::Path;
 
-use tapegate_core::player::Options;
+use tapegate_core::player::PlayerOptions;
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::Mask;
 use tapegate_core::tape::index::Index;
 use tapegate_policy::redact::Redactor;
-use tapegate_store::loaded::Loaded;
+use tapegate_store::loaded::LoadedTape;
 
-use super::args::{Args, OnUnmatchedWord, TapeSession};
+use super::args::{Args, OnUnmatchedArg, TapeSession};
 use crate::exit::{Exit, Failure};
-use crate::loading::{load, redactor};
-use crate::reporting;
-use crate::talk;
-use crate::upstream::Upstream;
+use crate::report_files;
+use crate::tape_loader::{load, redactor};
+use crate::terminal_output;
+use crate::upstream::UpstreamTarget;
 use crate::verbosity;
 
 /// What to play, and how.
-pub(super) struct Plan {
+pub(super) struct ReplayPlan {
     pub(super) args: Args,
-    pub(super) tape: Loaded,
+    pub(super) tape: LoadedTape,
     /// The redactor that the tape was recorded with.
     pub(super) redactor: Option<Redactor>,
     /// The server that unmatched requests are passed to.
-    pub(super) upstream: Option<Upstream>,
+    pub(super) upstream: Option<UpstreamTarget>,
     signer: Signer,
 }
 
-impl Plan {
+impl ReplayPlan {
     /// Loads the tape, and rejects arguments that make no sense before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
-        let upstream = args.upstream.named()?;
-        let passthrough = args.on_unmatched == OnUnmatchedWord::Passthrough;
+        let upstream = args.upstream.optional()?;
+        let passthrough = args.on_unmatched == OnUnmatchedArg::Passthrough;
         if passthrough && upstream.is_none() {
             return Err(Failure::new(Exit::Usage, "--on-unmatched passthrough needs a server")
                 .hint("name one: `-- CMD ARGS`, `--upstream CMD` or `--upstream-http URL`")
@@ -51,7 +51,7 @@ impl Plan {
                 .hint("name a file, or serve clients with --http")
                 .into());
         }
-        reporting::look_for_places(&args.report, &args.recording, "tape")?;
+        report_files::check_report_paths(&args.report, &args.recording, "tape")?;
         let signer = Signer::new(args.ignore.clone());
         let mut tape = load(&args.recording, &signer, verbosity::is_quiet())?;
         choose_session(&mut tape.index, &args)?;
@@ -59,9 +59,9 @@ impl Plan {
         Ok(Self { args, tape, redactor, upstream, signer })
     }
 
-    pub(super) fn options(&self) -> Options {
+    pub(super) fn options(&self) -> PlayerOptions {
         let args = &self.args;
-        Options {
+        PlayerOptions {
             mode: args.mode(),
             pace: args.timing,
             on_unmatched: args.on_unmatched.into(),
@@ -84,18 +84,18 @@ fn choose_session(index: &mut Index, args: &Args) -> Result<(), Failure> {
         TapeSession::All => {
             let asked = index.sessions().iter().filter(|asks| !asks.is_empty()).count();
             if asked > 1 && args.http.is_none() && !verbosity::is_quiet() {
-                talk::say(&format!(
+                terminal_output::info(&format!(
                     "the tape has {count} sessions; playing the first; choose another with \
                      --session N or --session last"
                 ));
             }
         }
-        TapeSession::Last => index.keep_session(index.last_session()),
-        TapeSession::Number(number) if number <= count => index.keep_session(number - 1),
+        TapeSession::Last => index.retain_session(index.last_session()),
+        TapeSession::Number(number) if number <= count => index.retain_session(number - 1),
         TapeSession::Number(number) => {
-            let words = format!("the tape has no session {number}, only {count}");
+            let message = format!("the tape has no session {number}, only {count}");
             return Err(
-                Failure::new(Exit::Usage, words).hint("`--session last` plays the last one")
+                Failure::new(Exit::Usage, message).hint("`--session last` plays the last one")
             );
         }
     }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use tapegate_scenario::model::Scope;
+use tapegate_scenario::model::ScenarioScope;
 
-use crate::output_file::{CLIENTS, never_stdout};
-use crate::reporting::RunArgs;
-use crate::wiring::ListenArgs;
+use crate::client_transport::ListenArgs;
+use crate::output_file::{CLIENTS, file_only_parser};
+use crate::report_files::RunArgs;
 
 /// Run a scenario as an MCP server
 ///
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     pub(super) list: bool,
     /// The format of the list: text, or json with one object per line
     #[arg(long, value_enum, requires = "list", conflicts_with_all = NAMED)]
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<ServeFormat>,
     /// Listen on this address for HTTP clients, instead of serving one on standard input and
     /// output; without a host, on loopback. Ctrl-C stops it
     #[arg(long, value_name = "[HOST:]PORT")]
@@ -43,10 +43,10 @@ pub(crate) struct Args {
     pub(super) listen: ListenArgs,
     /// Who shares phases and counts, overriding the scenario
     #[arg(long, value_enum)]
-    pub(super) state_scope: Option<ScopeWord>,
+    pub(super) state_scope: Option<ScopeArg>,
     /// How all answers are delivered, overriding the scenario
     #[arg(long, value_enum, value_name = "MODE")]
-    pub(super) behavior: Option<BehaviorWord>,
+    pub(super) behavior: Option<BehaviorArg>,
     /// The folder in which `$include` looks for files
     #[arg(long, value_name = "DIR", default_value = "library", conflicts_with = "scenario")]
     pub(super) library: PathBuf,
@@ -62,18 +62,18 @@ pub(crate) struct Args {
     pub(super) expect: bool,
     /// Write the verdict to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE", requires = "expect", value_parser = never_stdout(CLIENTS))]
+    #[arg(long, value_name = "FILE", requires = "expect", value_parser = file_only_parser(CLIENTS))]
     pub(super) report: Vec<PathBuf>,
     #[command(flatten)]
     pub(super) run: RunArgs,
     /// Write events to a file, one JSON object per line
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(CLIENTS))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(CLIENTS))]
     pub(super) events_file: Option<PathBuf>,
     /// The seed for random values in templates
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
     /// The largest message to accept, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::units::bytes)]
     pub(super) max_message_bytes: usize,
 }
 
@@ -95,14 +95,14 @@ const SERVED: [&str; 10] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum ServeFormat {
     Text,
     Json,
     Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum ScopeWord {
+pub(super) enum ScopeArg {
     /// Each session has its own
     #[value(alias = "per_connection", alias = "session")]
     PerConnection,
@@ -111,7 +111,7 @@ pub(super) enum ScopeWord {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum BehaviorWord {
+pub(super) enum BehaviorArg {
     /// Normally
     Normal,
     /// One byte every tenth of a second
@@ -128,9 +128,9 @@ pub(super) enum BehaviorWord {
     ResponseDelay,
 }
 
-impl BehaviorWord {
+impl BehaviorArg {
     /// The word for it in scenarios.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "normal",
             Self::SlowLoris => "slow_loris",
@@ -141,11 +141,11 @@ impl BehaviorWord {
     }
 }
 
-impl From<ScopeWord> for Scope {
-    fn from(word: ScopeWord) -> Self {
+impl From<ScopeArg> for ScenarioScope {
+    fn from(word: ScopeArg) -> Self {
         match word {
-            ScopeWord::PerConnection => Self::Connection,
-            ScopeWord::Global => Self::Global,
+            ScopeArg::PerConnection => Self::Connection,
+            ScopeArg::Global => Self::Global,
         }
     }
 }

@@ -5,185 +5,189 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_core::actor::Seat;
+use tapegate_core::actor::ActorSessionId;
 use tapegate_core::json::compact;
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
-use tapegate_scenario::engine::Note;
-use tapegate_scenario::expect::{Judge, Verdict};
-use tapegate_scenario::model::{LogLevel, LogOutput, Logging};
+use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
+use tapegate_scenario::engine::EngineNote;
+use tapegate_scenario::expect::{ExpectationJudge, ExpectationReport};
+use tapegate_scenario::model::{LogLevel, LogOutput, LogSettings};
 
 use crate::exit::{Exit, Failure};
-use crate::talk;
-use crate::views::json::Writer;
-use crate::views::visible;
+use crate::terminal_output;
+use crate::views::json::JsonWriter;
+use crate::views::visible_text;
 
 /// How many characters of a message are printed.
 const WORDS_MAX: usize = 1000;
 
 /// Receives events and passes them to the log, the events file and the judge.
-pub(super) struct Observer {
-    judge: Option<RefCell<Judge>>,
-    events: Option<RefCell<Events>>,
-    log: RefCell<Log>,
+pub(super) struct ServeObserver {
+    judge: Option<RefCell<ExpectationJudge>>,
+    events: Option<RefCell<EventFile>>,
+    log: RefCell<ServeLog>,
 }
 
 /// Where log messages go, and how many of them.
-struct Log {
-    logging: Logging,
+struct ServeLog {
+    logging: LogSettings,
     verbose: bool,
     quiet: bool,
     file: Option<File>,
 }
 
 /// An events file, with one event per line, written immediately.
-struct Events {
+struct EventFile {
     file: File,
     number: u64,
     failed: bool,
 }
 
-impl Observer {
+impl ServeObserver {
     /// An observer that logs as `logging` says.
     pub(super) fn new(
-        judge: Option<Judge>,
+        judge: Option<ExpectationJudge>,
         events: Option<&Path>,
-        logging: &Logging,
+        logging: &LogSettings,
         (verbose, quiet): (bool, bool),
     ) -> Result<Self, Failure> {
         let events = events.map(create).transpose()?;
-        let events = events.map(|file| RefCell::new(Events { file, number: 0, failed: false }));
+        let events = events.map(|file| RefCell::new(EventFile { file, number: 0, failed: false }));
         let file = match &logging.output {
             LogOutput::File(path) => Some(append(Path::new(path))?),
             LogOutput::Stderr | LogOutput::Stdout => None,
         };
-        let log = RefCell::new(Log { logging: logging.clone(), verbose, quiet, file });
+        let log = RefCell::new(ServeLog { logging: logging.clone(), verbose, quiet, file });
         Ok(Self { judge: judge.map(RefCell::new), events, log })
     }
 
     /// Handles an event.
-    pub(super) fn note(&self, at: At, seat: Seat, note: &Note<'_>) {
+    pub(super) fn observe(&self, at: Timestamp, session: ActorSessionId, note: &EngineNote<'_>) {
         if let Some(judge) = &self.judge {
             match note {
-                Note::Said { bytes, phase } => judge.borrow_mut().hear(at, seat, bytes, phase),
-                Note::Asked { id, method } => judge.borrow_mut().asked(seat, id, method),
-                Note::Unread => self.missed(1),
+                EngineNote::Said { bytes, phase } => {
+                    judge.borrow_mut().receive_line(at, session, bytes, phase)
+                }
+                EngineNote::Asked { id, method } => {
+                    judge.borrow_mut().note_client_request(session, id, method)
+                }
+                EngineNote::Unread => self.note_oversize(1),
                 _ => {}
             }
         }
         if let Some(events) = &self.events {
-            events.borrow_mut().add(at, seat, note);
+            events.borrow_mut().add(at, session, note);
         }
-        self.log.borrow_mut().note(seat, note);
+        self.log.borrow_mut().log_note(session, note);
     }
 
     /// Changes the log settings from now on, except the output.
-    pub(super) fn relog(&self, logging: &Logging) {
+    pub(super) fn set_logging(&self, logging: &LogSettings) {
         let mut log = self.log.borrow_mut();
         let output = log.logging.output.clone();
-        log.logging = Logging { output, ..logging.clone() };
+        log.logging = LogSettings { output, ..logging.clone() };
     }
 
     /// Notes that client messages were too large to be read.
-    pub(super) fn missed(&self, messages: u64) {
+    pub(super) fn note_oversize(&self, messages: u64) {
         if let Some(judge) = &self.judge {
-            judge.borrow_mut().missed(messages);
+            judge.borrow_mut().note_oversize(messages);
         }
     }
 
     /// The verdict on the expectations, if they are judged.
-    pub(super) fn verdict(&self) -> Option<Verdict> {
+    pub(super) fn verdict(&self) -> Option<ExpectationReport> {
         self.judge.as_ref().map(|judge| judge.borrow().verdict())
     }
 }
 
-impl Log {
-    fn note(&mut self, seat: Seat, note: &Note<'_>) {
-        let Logging { level, on_phase_change, on_trigger_match, .. } = self.logging;
+impl ServeLog {
+    fn log_note(&mut self, session: ActorSessionId, note: &EngineNote<'_>) {
+        let LogSettings { level, on_phase_change, on_trigger_match, .. } = self.logging;
         let wanted = |wanted: LogLevel| self.verbose || wanted >= level;
-        let words = match note {
-            Note::Log { level, words } if wanted(*level) => (*words).to_owned(),
-            Note::Phase { from, to, why }
+        let message = match note {
+            EngineNote::Log { level, message: words } if wanted(*level) => (*words).to_owned(),
+            EngineNote::Phase { from, to, reason: why }
                 if self.verbose || on_phase_change || on_trigger_match =>
             {
-                let change = format!("session {}: phase `{from}` ended, `{to}` begins", seat.0);
+                let change = format!("session {}: phase `{from}` ended, `{to}` begins", session.0);
                 if on_trigger_match || self.verbose { format!("{change} ({why})") } else { change }
             }
-            Note::Effect { name, left_out: Some(why) } if wanted(LogLevel::Warn) => {
-                format!("session {}: skipped side effect {name}: {why}", seat.0)
+            EngineNote::Effect { name, left_out: Some(reason) } if wanted(LogLevel::Warn) => {
+                format!("session {}: skipped side effect {name}: {reason}", session.0)
             }
-            Note::Effect { name, left_out: None } if self.verbose => {
-                format!("session {}: side effect {name} begins", seat.0)
+            EngineNote::Effect { name, left_out: None } if self.verbose => {
+                format!("session {}: side effect {name} begins", session.0)
             }
-            Note::Asked { method, .. } if self.verbose => {
-                format!("session {}: the client is asked by {method}", seat.0)
+            EngineNote::Asked { method, .. } if self.verbose => {
+                format!("session {}: the client is asked by {method}", session.0)
             }
             _ => return,
         };
         // These texts may come from clients and scenarios, so escape them.
-        self.say(&visible::inline(&words, WORDS_MAX));
+        self.log_message(&visible_text::inline(&message, WORDS_MAX));
     }
 
-    fn say(&mut self, words: &str) {
+    fn log_message(&mut self, message: &str) {
         match (&mut self.file, &self.logging.output) {
             // A failed write to the log does not end the session.
-            (Some(file), _) => drop(writeln!(file, "{words}")),
-            (None, LogOutput::Stdout) => drop(writeln!(std::io::stdout(), "{words}")),
-            (None, _) if !self.quiet => talk::say(words),
+            (Some(file), _) => drop(writeln!(file, "{message}")),
+            (None, LogOutput::Stdout) => drop(writeln!(std::io::stdout(), "{message}")),
+            (None, _) if !self.quiet => terminal_output::info(message),
             (None, _) => {}
         }
     }
 }
 
-impl Events {
-    fn add(&mut self, at: At, seat: Seat, note: &Note<'_>) {
+impl EventFile {
+    fn add(&mut self, at: Timestamp, session: ActorSessionId, note: &EngineNote<'_>) {
         self.number += 1;
         let mut time = Vec::new();
         write_rfc3339(&mut time, at.wall_us, SubSecond::Millis);
-        let object = Writer::object(|json| {
+        let object = JsonWriter::object(|json| {
             json.number("number", self.number);
             json.text("at", &String::from_utf8_lossy(&time));
-            json.number("session", u64::from(seat.0));
+            json.number("session", u64::from(session.0));
             describe(json, note);
         });
         let line = [&compact(&object)[..], b"\n"].concat();
         if self.file.write_all(&line).is_err() {
-            self.fail();
+            self.report_lost();
         }
     }
 
     /// Warns once that events are lost. The session goes on without them.
-    fn fail(&mut self) {
+    fn report_lost(&mut self) {
         if !std::mem::replace(&mut self.failed, true) {
-            talk::warn("cannot write to the events file any more");
+            terminal_output::warn("cannot write to the events file any more");
         }
     }
 }
 
-fn describe(json: &mut Writer, note: &Note<'_>) {
+fn describe(json: &mut JsonWriter, note: &EngineNote<'_>) {
     match note {
-        Note::Said { bytes, phase } => {
+        EngineNote::Said { bytes, phase } => {
             json.text("event", "said");
             json.text("phase", phase);
             json.raw("message", bytes);
         }
-        Note::Unread => json.text("event", "unread"),
-        Note::Phase { from, to, why } => {
+        EngineNote::Unread => json.text("event", "unread"),
+        EngineNote::Phase { from, to, reason } => {
             json.text("event", "phase");
             json.text("from", from);
             json.text("to", to);
-            json.text("why", why);
+            json.text("why", reason);
         }
-        Note::Log { level, words } => {
+        EngineNote::Log { level, message: words } => {
             json.text("event", "log");
             json.text("level", level_word(*level));
             json.text("words", words);
         }
-        Note::Effect { name, left_out } => {
+        EngineNote::Effect { name, left_out } => {
             json.text("event", "effect");
             json.text("name", name);
-            left_out.iter().for_each(|why| json.text("left_out", why));
+            left_out.iter().for_each(|reason| json.text("left_out", reason));
         }
-        Note::Asked { id, method } => {
+        EngineNote::Asked { id, method } => {
             json.text("event", "asked");
             json.raw("id", id);
             json.text("method", method);

@@ -3,29 +3,29 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tapegate_scenario::behave;
+use tapegate_scenario::behavior;
 use tapegate_scenario::finding::{Finding, Findings, Severity};
-use tapegate_scenario::form::Interpolate;
-use tapegate_scenario::load::{self, Form, Limits, Loading};
+use tapegate_scenario::load::{self, LoadOptions, ScenarioFileKind, ScenarioLimits};
 use tapegate_scenario::model::{Delivery, LogOutput, Scenario};
-use tapegate_scenario::node::{Key, Node, Spot, Value};
+use tapegate_scenario::node::{Node, NodeKey, NodeValue, Spot};
+use tapegate_scenario::template::InterpolationMode;
 
 use super::args::Args;
-use super::{danger, library};
-use crate::called;
-use crate::disk::{self, Disk};
+use super::{dangerous_features, library};
 use crate::exit::{Exit, Failure};
-use crate::loading::is_same_file;
-use crate::reporting;
-use crate::sniff;
-use crate::talk;
+use crate::file_type;
+use crate::local_files::{self, LocalFiles};
+use crate::program_name;
+use crate::report_files;
+use crate::tape_loader::is_same_file;
+use crate::terminal_output;
 use crate::verbosity;
-use crate::views::visible;
+use crate::views::visible_text;
 
 /// What to serve, and how.
-pub(super) struct Plan {
+pub(super) struct ServePlan {
     pub(super) args: Args,
-    pub(super) origin: Origin,
+    pub(super) origin: ScenarioOrigin,
     pub(super) scenario: Rc<Scenario>,
     /// Every file that the scenario consists of.
     pub(super) files: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(super) struct Plan {
 
 /// Where a scenario comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ScenarioOrigin {
     /// A file.
     File(PathBuf),
     /// A file with one tool.
@@ -43,7 +43,7 @@ pub(super) enum Origin {
 }
 
 /// The result of reading a scenario.
-pub(super) struct Found {
+pub(super) struct ServedScenario {
     /// The scenario, if it can be run.
     pub(super) scenario: Option<Scenario>,
     /// Problems and warnings to report.
@@ -54,27 +54,27 @@ pub(super) struct Found {
     pub(super) files: Vec<PathBuf>,
 }
 
-impl Plan {
+impl ServePlan {
     /// Loads the scenario, and rejects arguments that make no sense before anything is started.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
-        disk::limits()?;
-        let origin = Origin::new(&args)?;
-        reporting::look_for_places(&args.report, &origin.path(), "scenario")?;
-        look_for_events(&args)?;
-        if let Origin::File(path) | Origin::Tool(path) = &origin
-            && sniff::seems_a_tape(path)
+        local_files::limits()?;
+        let origin = ScenarioOrigin::new(&args)?;
+        report_files::check_report_paths(&args.report, &origin.path(), "scenario")?;
+        check_event_files(&args)?;
+        if let ScenarioOrigin::File(path) | ScenarioOrigin::Tool(path) = &origin
+            && file_type::seems_a_tape(path)
         {
             let name = path.display();
             return Err(Failure::new(Exit::Invalid, format!("`{name}` is a tape, not a scenario"))
                 .hint(format!(
                     "`{}` plays it; `{}` converts it to a scenario",
-                    called::command(format!("replay -r {name}")),
-                    called::command(format!("convert -r {name} -o scenario.yaml"))
+                    program_name::command(format!("replay -r {name}")),
+                    program_name::command(format!("convert -r {name} -o scenario.yaml"))
                 ))
                 .into());
         }
         let found = origin.load(&args);
-        found.tell(verbosity::is_quiet());
+        found.report_findings(verbosity::is_quiet());
         if let Some(path) = &args.events_file
             && found.files.iter().any(|file| is_same_file(file, path))
         {
@@ -82,13 +82,13 @@ impl Plan {
             return Err(Failure::new(Exit::Usage, words).hint("name another file").into());
         }
         let Some(scenario) = found.scenario else {
-            let words = format!("the scenario `{}` cannot be run", origin.path().display());
-            return Err(Failure::new(Exit::Invalid, words).into());
+            let message = format!("the scenario `{}` cannot be run", origin.path().display());
+            return Err(Failure::new(Exit::Invalid, message).into());
         };
         if scenario.logging.output == LogOutput::Stdout && args.http.is_none() {
-            let words = "`logging.output: stdout` would mix with the protocol on standard output";
+            let message = "`logging.output: stdout` would mix with the protocol on standard output";
             let hint = "use stderr or a file, or serve clients with --http";
-            return Err(Failure::new(Exit::Invalid, words).hint(hint).into());
+            return Err(Failure::new(Exit::Invalid, message).hint(hint).into());
         }
         if args.expect && scenario.expect.is_empty() {
             let words = "the scenario has no `expect`, so --expect has nothing to check";
@@ -100,28 +100,28 @@ impl Plan {
 
     /// How all answers are delivered, if the command line says so.
     pub(super) fn delivery(&self) -> Option<Delivery> {
-        let word = self.args.behavior?.word();
-        let key = Key { spot: Spot::default(), name: "delivery".to_owned() };
-        let node = Node::new(Value::Map(vec![(key, Node::text(word))]));
-        let limits = Limits::default().generator;
-        let how = behave::Reading { limits, interpolate: Interpolate::None };
-        Some(behave::read(&node, &how, &mut Findings::default()).delivery)
+        let word = self.args.behavior?.as_str();
+        let key = NodeKey { spot: Spot::default(), name: "delivery".to_owned() };
+        let node = Node::new(NodeValue::Map(vec![(key, Node::text(word))]));
+        let limits = ScenarioLimits::default().generator;
+        let how = behavior::BehaviorContext { limits, interpolate: InterpolationMode::None };
+        Some(behavior::read(&node, &how, &mut Findings::default()).delivery)
     }
 }
 
-impl Origin {
+impl ScenarioOrigin {
     fn new(args: &Args) -> Result<Self, Failure> {
         if let Some(name) = &args.scenario {
             return match library::text(name) {
                 Some(_) => Ok(Self::Library(name.clone())),
                 None => {
-                    let words = format!("there is no scenario `{name}` in the library");
-                    let near = tapegate_scenario::shape::near(name, library::names());
+                    let message = format!("there is no scenario `{name}` in the library");
+                    let near = tapegate_scenario::shape::nearest_name(name, library::names());
                     let hint = match near {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("`{}` lists them", called::command("serve --list")),
+                        None => format!("`{}` lists them", program_name::command("serve --list")),
                     };
-                    Err(Failure::new(Exit::Usage, words).hint(hint))
+                    Err(Failure::new(Exit::Usage, message).hint(hint))
                 }
             };
         }
@@ -141,13 +141,14 @@ impl Origin {
     }
 
     /// Reads the scenario and applies the command line to it.
-    pub(super) fn load(&self, args: &Args) -> Found {
+    pub(super) fn load(&self, args: &Args) -> ServedScenario {
         let mut found = self.read(Some(&args.library));
         if let (Some(scenario), Some(scope)) = (&mut found.scenario, args.state_scope) {
             scenario.server.scope = scope.into();
         }
         let dangers = found.scenario.as_ref().filter(|_| !args.allow_external_handlers);
-        let dangers: Vec<Finding> = dangers.into_iter().flat_map(danger::find).map(error).collect();
+        let dangers: Vec<Finding> =
+            dangers.into_iter().flat_map(dangerous_features::find).map(error).collect();
         if !dangers.is_empty() {
             found.scenario = None;
             found.findings.extend(dangers);
@@ -156,42 +157,46 @@ impl Origin {
     }
 
     /// Reads the scenario.
-    pub(super) fn read(&self, library: Option<&Path>) -> Found {
+    pub(super) fn read(&self, library: Option<&Path>) -> ServedScenario {
         let disk = match self {
             Self::Library(name) => {
-                Disk::with(library::file(name), library::text(name).unwrap_or_default())
+                LocalFiles::with_file(library::file(name), library::text(name).unwrap_or_default())
             }
-            Self::File(_) | Self::Tool(_) => Disk::default(),
+            Self::File(_) | Self::Tool(_) => LocalFiles::default(),
         };
-        let form = if matches!(self, Self::Tool(_)) { Form::Tool } else { Form::Scenario };
-        let loading = Loading {
+        let form = if matches!(self, Self::Tool(_)) {
+            ScenarioFileKind::Tool
+        } else {
+            ScenarioFileKind::Scenario
+        };
+        let loading = LoadOptions {
             files: &disk,
             library: library.map(|folder| folder.to_string_lossy().into_owned()),
             // The limits were checked when the plan was made.
-            limits: disk::limits().unwrap_or_default(),
+            limits: local_files::limits().unwrap_or_default(),
             form,
         };
         let loaded = load::load(&self.path().to_string_lossy(), &loading);
-        let load::Loaded { scenario, findings, sources, .. } = loaded;
-        Found { scenario, findings, sources, files: disk.asked() }
+        let load::ScenarioLoadResult { scenario, findings, sources, .. } = loaded;
+        ServedScenario { scenario, findings, sources, files: disk.requested_files() }
     }
 }
 
-impl Found {
+impl ServedScenario {
     /// Prints the findings; errors even with --quiet.
-    pub(super) fn tell(&self, quiet: bool) {
+    pub(super) fn report_findings(&self, quiet: bool) {
         for finding in &self.findings {
-            let words = self.words(finding);
+            let message = self.finding_text(finding);
             match finding.severity {
-                Severity::Error => talk::error(&words, None),
-                Severity::Warning if !quiet => talk::warn(&words),
+                Severity::Error => terminal_output::error(&message, None),
+                Severity::Warning if !quiet => terminal_output::warn(&message),
                 Severity::Warning => {}
             }
         }
     }
 
     /// A finding with its position: `file:line:column: path: words`.
-    fn words(&self, finding: &Finding) -> String {
+    fn finding_text(&self, finding: &Finding) -> String {
         let Spot { file, line, column } = finding.spot;
         let file = self.sources.get(usize::from(file)).map_or("scenario", String::as_str);
         let place = if line == 0 { String::new() } else { format!(":{line}:{column}") };
@@ -199,21 +204,21 @@ impl Found {
             "" => String::new(),
             path => format!("{path}: "),
         };
-        visible::inline(&format!("{file}{place}: {path}{}", finding.words), usize::MAX)
+        visible_text::inline(&format!("{file}{place}: {path}{}", finding.message), usize::MAX)
     }
 }
 
 /// Rejects an events file that is also a report file.
-fn look_for_events(args: &Args) -> Result<(), Failure> {
+fn check_event_files(args: &Args) -> Result<(), Failure> {
     let Some(path) = &args.events_file else { return Ok(()) };
     if args.report.iter().any(|report| report == path || is_same_file(report, path)) {
-        let words = "--events-file and --report name the same file";
-        return Err(Failure::new(Exit::Usage, words).hint("name another file"));
+        let message = "--events-file and --report name the same file";
+        return Err(Failure::new(Exit::Usage, message).hint("name another file"));
     }
     Ok(())
 }
 
-fn error(danger: danger::Danger) -> Finding {
-    let words = format!("{}; allow it with --allow-external-handlers", danger.words);
-    Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), words }
+fn error(danger: dangerous_features::DangerousFeature) -> Finding {
+    let words = format!("{}; allow it with --allow-external-handlers", danger.message);
+    Finding { severity: Severity::Error, spot: danger.spot, path: String::new(), message: words }
 }

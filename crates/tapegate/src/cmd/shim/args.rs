@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, visible_alias = "listen", value_name = "[HOST:]PORT")]
     pub(super) http: Option<String>,
     /// The largest message to forward, such as 10MB; a larger one is refused
-    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "10MB", value_parser = crate::units::bytes)]
     pub(super) max_message_bytes: usize,
     /// Log a request as an orphan if it is not answered within this many seconds; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]

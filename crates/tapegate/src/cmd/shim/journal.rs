@@ -4,37 +4,37 @@
 //! An event is logged before the message it describes is sent. Secrets known to the policy are
 //! masked in both places. If the log cannot be written, production lets no call pass.
 
-mod details;
-mod pen;
-mod sink;
-mod telling;
+mod event_details;
+mod event_sink;
+mod event_text;
+mod gate_notes;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tapegate_core::gate::Ticket;
+use tapegate_core::gate::HoldId;
 use tapegate_core::json;
 use tapegate_core::side::{Lane, Side};
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::{Differing, Event};
+use tapegate_store::activity::{Event, EventValues};
 
-use self::details::{details, level, list_of};
-use self::pen::Pen;
-pub(super) use self::sink::{ShippedLog, Sink};
-use super::tally::Tally;
-use crate::logs::{Level, Log};
+use self::event_details::{details, level, list_method_of};
+pub(super) use self::event_sink::{EventSink, ShippedLog};
+use self::gate_notes::GateNotes;
+use super::counters::SessionCounters;
+use crate::logs::{Logger, VerbosityLevel};
 
 /// The journal of a session. Clones share the same state.
 #[derive(Clone)]
-pub(super) struct Journal(Arc<Mutex<Inner>>);
+pub(super) struct ShimJournal(Arc<Mutex<JournalInner>>);
 
-struct Inner {
-    log: Log,
-    sink: Sink,
+struct JournalInner {
+    log: Logger,
+    sink: EventSink,
     server_id: String,
     connection_id: String,
     session_id: String,
@@ -43,26 +43,26 @@ struct Inner {
     /// Whether messages are recorded on a tape and so have sequence numbers.
     taped: bool,
     /// The ids of the approval requests of held calls.
-    approvals: HashMap<Ticket, String>,
-    tally: Tally,
+    approvals: HashMap<HoldId, String>,
+    counters: SessionCounters,
     /// The last logged call, if nothing else has been logged since.
     last: Option<Note<'static>>,
 }
 
 /// The parts that a journal is made of.
-pub(super) struct Begin {
-    pub(super) log: Log,
-    pub(super) sink: Sink,
+pub(super) struct JournalConfig {
+    pub(super) log: Logger,
+    pub(super) sink: EventSink,
     pub(super) server_id: String,
     pub(super) connection_id: String,
     /// The name of the session's tape.
     pub(super) session_id: String,
 }
 
-impl Journal {
-    pub(super) fn new(begin: Begin) -> Self {
-        let Begin { log, sink, server_id, connection_id, session_id } = begin;
-        Self(Arc::new(Mutex::new(Inner {
+impl ShimJournal {
+    pub(super) fn new(begin: JournalConfig) -> Self {
+        let JournalConfig { log, sink, server_id, connection_id, session_id } = begin;
+        Self(Arc::new(Mutex::new(JournalInner {
             log,
             sink,
             server_id,
@@ -72,15 +72,15 @@ impl Journal {
             profile: Profile::default(),
             taped: false,
             approvals: HashMap::new(),
-            tally: Tally::default(),
+            counters: SessionCounters::default(),
             last: None,
         })))
     }
 
     /// The handle through which the gate writes notes.
-    pub(super) fn pen(&self) -> Pen {
-        let trouble = self.inner().sink.trouble();
-        Pen { journal: self.clone(), trouble }
+    pub(super) fn gate_notes(&self) -> GateNotes {
+        let trouble = self.inner().sink.failure();
+        GateNotes { journal: self.clone(), trouble }
     }
 
     /// Sets the redactor and the profile used from now on.
@@ -90,32 +90,32 @@ impl Journal {
     }
 
     /// From now on, messages are recorded on a tape.
-    pub(super) fn taped(&self) {
+    pub(super) fn enable_tape_numbers(&self) {
         let mut inner = self.inner();
         (inner.taped, inner.last) = (true, None);
     }
 
     /// Associates a held call with its approval request.
-    pub(super) fn asked(&self, ticket: Ticket, approval_id: &str) {
-        self.inner().approvals.insert(ticket, approval_id.to_owned());
+    pub(super) fn set_approval_id(&self, hold_id: HoldId, approval_id: &str) {
+        self.inner().approvals.insert(hold_id, approval_id.to_owned());
     }
 
     /// Drops a held call that was refused and that the gate will write no more notes about.
-    pub(super) fn forget(&self, ticket: Ticket) {
-        self.inner().approvals.remove(&ticket);
+    pub(super) fn forget_hold(&self, hold_id: HoldId) {
+        self.inner().approvals.remove(&hold_id);
     }
 
     /// Logs an event that is not about a message, immediately. A failure is reported.
-    pub(super) fn keep(&self, event: Event<'_>) {
-        self.keep_said(event, false);
+    pub(super) fn log_event(&self, event: Event<'_>) {
+        self.log_event_printed(event, false);
     }
 
     /// Logs an event that has already been printed.
-    pub(super) fn keep_quietly(&self, event: Event<'_>) {
-        self.keep_said(event, true);
+    pub(super) fn log_event_quietly(&self, event: Event<'_>) {
+        self.log_event_printed(event, true);
     }
 
-    fn keep_said(&self, event: Event<'_>, said: bool) {
+    fn log_event_printed(&self, event: Event<'_>, printed: bool) {
         let mut inner = self.inner();
         let mask = |text: &Option<Cow<'_, str>>| {
             let masked = masked(inner.masking.as_ref(), text.as_deref());
@@ -128,9 +128,9 @@ impl Journal {
             policy_reason: mask(&event.policy_reason),
             ..event
         };
-        inner.append(event, said);
-        if let Err(words) = inner.commit() {
-            inner.log.say(Level::Error, &words);
+        inner.append(event, printed);
+        if let Err(message) = inner.commit() {
+            inner.log.log(VerbosityLevel::Error, &message);
         }
     }
 
@@ -140,51 +140,52 @@ impl Journal {
     }
 
     /// Prints a message that is not an event.
-    pub(super) fn say(&self, level: Level, words: &str) {
+    pub(super) fn print_message(&self, level: VerbosityLevel, message: &str) {
         let inner = self.inner();
-        let words = masked(inner.masking.as_ref(), Some(words)).unwrap_or_default();
-        inner.log.say(level, &words);
+        let message = masked(inner.masking.as_ref(), Some(message)).unwrap_or_default();
+        inner.log.log(level, &message);
     }
 
     /// The counts so far.
-    pub(super) fn tally(&self) -> Tally {
-        self.inner().tally.clone()
+    pub(super) fn counters(&self) -> SessionCounters {
+        self.inner().counters.clone()
     }
 
     /// Counts a message.
     pub(super) fn count(&self, from: Side, method: Option<&str>) {
-        self.inner().tally.message(from, method);
+        self.inner().counters.message(from, method);
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, JournalInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Journal {
+impl fmt::Debug for ShimJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal").finish_non_exhaustive()
     }
 }
 
-impl Inner {
+impl JournalInner {
     /// Logs a note. Every call comes through here, so copying is avoided.
-    fn note(&mut self, note: &Note<'_>) {
-        self.tally.note(note);
-        if self.note_like(note) {
+    fn log_note(&mut self, note: &Note<'_>) {
+        self.counters.note(note);
+        if self.log_similar_note(note) {
             return;
         }
-        let (mut extra, ticket, decided_by) = details(&note.kind, self.masking.as_ref());
+        let (mut extra, hold_id, decided_by) = details(&note.kind, self.masking.as_ref());
         // A message that is on a tape need not be in the log too.
         if let Some(raw) = note.raw.as_deref().filter(|raw| !self.taped && !raw.is_empty()) {
-            extra = format!("{extra},{}", details::raw(raw, self.masking.as_ref()));
+            extra =
+                format!("{extra},{}", event_details::message_beginning(raw, self.masking.as_ref()));
         }
-        let approval_id = ticket.and_then(|ticket| match note.kind {
-            NoteKind::HoldOpened { .. } => self.approvals.get(&ticket).cloned(),
-            _ => self.approvals.remove(&ticket),
+        let approval_id = hold_id.and_then(|hold_id| match note.kind {
+            NoteKind::HoldOpened { .. } => self.approvals.get(&hold_id).cloned(),
+            _ => self.approvals.remove(&hold_id),
         });
         let listed = match &note.kind {
-            NoteKind::Filter { offer, .. } => Some(list_of(*offer)),
+            NoteKind::Filter { offer, .. } => Some(list_method_of(*offer)),
             _ => None,
         };
         let connection_id = match connection_of(&self.connection_id, note.lane) {
@@ -193,7 +194,7 @@ impl Inner {
             Cow::Owned(name) => Cow::Owned(name),
         };
         let masked = |text| masked(self.masking.as_ref(), text);
-        let id = note.id.as_deref().map(plain);
+        let id = note.id.as_deref().map(unquoted_id);
         self.append(
             Event {
                 wall_us: note.at.wall_us,
@@ -230,19 +231,19 @@ impl Inner {
         );
         // `note_like` prints nothing, so notes that need attention must not take that path.
         let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
-        let kept = quiet && !matches!(self.sink, Sink::Nowhere(_));
+        let kept = quiet && !matches!(self.sink, EventSink::Nowhere(_));
         self.last = kept.then(|| note.clone().into_owned());
     }
 
     /// Logs a note like the last one by reusing its line; false if the two differ too much.
-    fn note_like(&mut self, note: &Note<'_>) -> bool {
+    fn log_similar_note(&mut self, note: &Note<'_>) -> bool {
         let alike = self.last.as_ref().is_some_and(|last| last.is_like(note));
         let Some(log) = self.sink.log() else { return false };
-        if !alike || self.log.says(Level::Info) {
+        if !alike || self.log.is_enabled(VerbosityLevel::Info) {
             return false;
         }
-        let id = note.id.as_deref().map(plain);
-        log.append_like(&Differing {
+        let id = note.id.as_deref().map(unquoted_id);
+        log.append_similar(&EventValues {
             wall_us: note.at.wall_us,
             message_id: masked(self.masking.as_ref(), id.as_deref()).as_deref(),
             latency_us: latency_us(note),
@@ -252,7 +253,7 @@ impl Inner {
     }
 
     /// Appends an event, and prints it unless that has already been done.
-    fn append(&mut self, event: Event<'_>, said: bool) {
+    fn append(&mut self, event: Event<'_>, printed: bool) {
         self.last = None;
         let mut event = event;
         event.component = "shim";
@@ -261,8 +262,8 @@ impl Inner {
         if event.connection_id.is_empty() {
             event.connection_id = Cow::Borrowed(&self.connection_id);
         }
-        if !said {
-            telling::tell(&self.log, &event);
+        if !printed {
+            event_text::print_event(&self.log, &event);
         }
         if let Some(log) = self.sink.log() {
             log.append(&event);
@@ -296,7 +297,7 @@ fn latency_us(note: &Note<'_>) -> Option<u64> {
 }
 
 /// The id of a message for display: text without its quotes.
-fn plain(id: &str) -> Cow<'_, str> {
+fn unquoted_id(id: &str) -> Cow<'_, str> {
     let text = id.starts_with('"').then(|| json::string(id.as_bytes())).flatten();
     text.unwrap_or(Cow::Borrowed(id))
 }

@@ -3,29 +3,29 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use tapegate_policy::decide::Principal;
+use tapegate_policy::decide::PolicyPrincipal;
 use tapegate_policy::model::Profile;
-use tapegate_policy::redact::Key;
+use tapegate_policy::redact::RedactionKey;
 use tapegate_wire::clock::Clock;
 
 use super::args::Args;
-use super::rulebook::{Found, Rule};
-use super::settings_faults::SettingsFaults;
+use super::settings_errors::SettingsFaults;
+use super::shim_policy::{ShimPolicy, ShimPolicyLoad};
 use super::tapes;
-use crate::called;
 use crate::environment::{self, UnknownVariable};
 use crate::exit::{Exit, Failure};
-use crate::logs::{Level, Log};
+use crate::logs::{Logger, VerbosityLevel};
+use crate::program_name;
 use crate::redaction;
-use crate::settings::{self, HUB_VARIABLES, Surroundings};
-use crate::trust::{Moment, PolicyNotice, Standing, Trust};
-use crate::upstream::Upstream;
+use crate::settings::{self, HUB_VARIABLES, SearchContext};
+use crate::trust::{LoadTrigger, PolicyNotice, PolicyTrust, TrustStatus};
+use crate::upstream::UpstreamTarget;
 
 /// Variables the server must not see: our own, and the client's private channel.
 const HIDDEN: [&str; 3] = ["TAPEGATE_", "THOUGHTGATE_", "CLAUDE_CODE_MESSAGING_"];
 
 /// Everything a session needs to start.
-pub(super) struct Plan {
+pub(super) struct ShimPlan {
     pub(super) args: Args,
     /// What is wrong with the environment or the command line, if anything.
     pub(super) settings_failure: Option<Failure>,
@@ -34,7 +34,7 @@ pub(super) struct Plan {
     pub(super) config: Option<PathBuf>,
     /// Why the policy file cannot be used, if so.
     config_failure: Option<Failure>,
-    pub(super) trust: Trust,
+    pub(super) trust: PolicyTrust,
     /// Whether the session may start only with a policy.
     pub(super) policy_required: bool,
     /// The profile, if one was given.
@@ -45,16 +45,16 @@ pub(super) struct Plan {
     /// The folder that the session works in.
     pub(super) folder: String,
     /// The hub to join.
-    pub(super) hub: Option<HubPlace>,
+    pub(super) hub: Option<HubAddress>,
     /// Files of ours that calls must not name, besides those that every policy covers.
     pub(super) own_files: Vec<PathBuf>,
     pub(super) connection_id: String,
     /// The name of the session's tape, by which events refer to it.
     pub(super) session_id: String,
     /// The key for the placeholders of secrets.
-    pub(super) key: Key,
+    pub(super) key: RedactionKey,
     pub(super) clock: Clock,
-    pub(super) log: Log,
+    pub(super) log: Logger,
     /// The principal's name if the policy does not give one.
     pub(super) user: String,
     /// Variables that look like ours but are not known.
@@ -65,7 +65,7 @@ pub(super) struct Plan {
 
 /// The policy that a session starts with.
 pub(super) struct StartPolicy {
-    pub(super) rule: Rule,
+    pub(super) rule: ShimPolicy,
     /// The files to watch for changes.
     pub(super) files: Vec<PathBuf>,
     /// Notices about its acceptance to log.
@@ -73,47 +73,48 @@ pub(super) struct StartPolicy {
 }
 
 /// How to reach a hub.
-pub(super) struct HubPlace {
+pub(super) struct HubAddress {
     pub(super) endpoint: String,
     pub(super) token_file: PathBuf,
 }
 
-impl Plan {
+impl ShimPlan {
     /// Makes the plan for a command line.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
         let mut faults = SettingsFaults::default();
-        let nowhere = Surroundings { folder: PathBuf::from("/"), variable: &|_| None };
-        let around = faults.or(Surroundings::ours().map_err(no_folder), nowhere);
-        let named = faults.or(args.upstream.named(), None);
+        let nowhere = SearchContext { folder: PathBuf::from("/"), variable: &|_| None };
+        let search =
+            faults.unwrap_or(SearchContext::current().map_err(missing_folder_failure), nowhere);
+        let named = faults.unwrap_or(args.upstream.optional(), None);
         let server_id = match (&args.server_id, named) {
             (Some(id), _) => id.clone(),
             (None, named) => {
-                let given = around.first(&["TAPEGATE_SERVER_ID", "THOUGHTGATE_SERVER_ID"]);
+                let given = search.first(&["TAPEGATE_SERVER_ID", "THOUGHTGATE_SERVER_ID"]);
                 let made = || named.map(|server| settings::server_id(&server));
                 given.and_then(|id| id.into_string().ok()).or_else(made).unwrap_or_default()
             }
         };
-        let log = Log::new("shim", &server_id);
-        let log = faults.or(log, Log::unset("shim", &server_id));
-        let (state, no_state) = match around.state_folder(args.project.config.as_deref()) {
+        let log = Logger::new("shim", &server_id);
+        let log = faults.unwrap_or(log, Logger::ignoring_environment("shim", &server_id));
+        let (state, no_state) = match search.state_folder(args.project.config.as_deref()) {
             Ok(state) => (state, None),
             Err(failure) => (PathBuf::new(), Some(failure)),
         };
-        let (hub, no_hub) = match hub(&args, &around, &state) {
+        let (hub, no_hub) = match hub_place(&args, &search, &state) {
             Ok(hub) => (hub, None),
             Err(failure) => (None, Some(failure)),
         };
-        let user = around.user();
+        let user = search.user();
         let (connection_id, clock) = (fresh_id()?, Clock::start());
-        let trust = Trust::new();
-        let (config, config_failure) = match trust.locate(&around, args.project.config.as_deref()) {
+        let trust = PolicyTrust::new();
+        let (config, config_failure) = match trust.locate(&search, args.project.config.as_deref()) {
             Ok(config) => (config, None),
             Err(failure) => (None, Some(failure)),
         };
         let unknown_variables = environment::unknown(std::env::vars_os());
-        faults.or(environment::require_known(&unknown_variables), ());
-        let policy_required = faults.or(around.policy_required(args.require_policy), true);
-        let wanted = faults.or(around.profile(args.project.profile), None);
+        faults.unwrap_or(environment::require_known(&unknown_variables), ());
+        let policy_required = faults.unwrap_or(search.policy_required(args.require_policy), true);
+        let wanted = faults.unwrap_or(search.profile(args.project.profile), None);
         Ok(Self {
             settings_failure: faults.into_failure(),
             config,
@@ -126,15 +127,15 @@ impl Plan {
             state_failure: no_state.or(no_hub),
             server_id,
             state,
-            folder: around.folder.to_string_lossy().into_owned(),
+            folder: search.folder.to_string_lossy().into_owned(),
             session_id: tapes::session_id(&connection_id, clock.now()),
             connection_id,
-            key: Key::on_tape(redaction::random()?),
+            key: RedactionKey::for_tape(redaction::random()?),
             clock,
             log,
             user,
             unknown_variables,
-            without: hidden(std::env::vars_os().map(|(name, _)| name)),
+            without: hidden_variables(std::env::vars_os().map(|(name, _)| name)),
             args,
         })
     }
@@ -147,23 +148,23 @@ impl Plan {
         }
         let Some(path) = &self.config else {
             if self.policy_required {
-                return Err(missing());
+                return Err(missing_policy_failure());
             }
-            let rule = Rule::observing(self.wanted);
+            let rule = ShimPolicy::observe_only(self.wanted);
             return Ok(StartPolicy { rule, files: Vec::new(), notices: Vec::new() });
         };
-        let governing = self.trust.load(path, self.wanted, &self.key, Moment::Start);
+        let governing = self.trust.load(path, self.wanted, &self.key, LoadTrigger::Start);
         if self.policy_required {
-            governing.require_kept()?;
+            governing.require_stored()?;
         }
         let notices = PolicyNotice::of(path, &governing).into_iter().collect();
-        let never_accepted = governing.standing == Standing::NeverAccepted;
-        let Found { rule, faults, warnings, files } = governing.found;
-        warnings.iter().for_each(|words| self.log.say(Level::Warn, words));
+        let never_accepted = governing.standing == TrustStatus::NeverAccepted;
+        let ShimPolicyLoad { rule, faults, warnings, files } = governing.policy_load;
+        warnings.iter().for_each(|message| self.log.log(VerbosityLevel::Warn, message));
         match rule {
             Some(rule) => Ok(StartPolicy { rule, files, notices }),
-            None if never_accepted => Err(unaccepted(path, &faults)),
-            None => Err(refused(path, &faults)),
+            None if never_accepted => Err(unaccepted_policy_failure(path, &faults)),
+            None => Err(policy_failure(path, &faults)),
         }
     }
 
@@ -174,82 +175,88 @@ impl Plan {
     }
 
     /// The server given on the command line, or else the URL in the policy.
-    pub(super) fn upstream(&self, rule: &Rule) -> Result<Upstream, Failure> {
-        if let Some(named) = self.args.upstream.named()? {
+    pub(super) fn upstream(&self, rule: &ShimPolicy) -> Result<UpstreamTarget, Failure> {
+        if let Some(named) = self.args.upstream.optional()? {
             return Ok(named);
         }
-        let policy = rule.regime.policy.as_ref();
+        let policy = rule.active_policy.policy.as_ref();
         let source = policy.and_then(|policy| policy.source(&self.server_id));
         match source.and_then(|source| source.url.clone()) {
-            Some(url) if !self.server_id.is_empty() => Ok(Upstream::Http(url)),
-            _ => self.args.upstream.wanted("to govern"),
+            Some(url) if !self.server_id.is_empty() => Ok(UpstreamTarget::Http(url)),
+            _ => self.args.upstream.required("to govern"),
         }
     }
 
     /// The principal, as far as it is known before the first call.
-    pub(super) fn principal(&self, rule: &Rule) -> Principal {
-        let said = rule.regime.policy.as_ref().map(|policy| policy.principal.clone());
-        let said = said.unwrap_or_default();
-        let or = |said: String, other: &str| if said.is_empty() { other.to_owned() } else { said };
-        Principal {
-            name: or(said.name, &self.user),
-            namespace: or(said.namespace, "local"),
-            service_account: or(said.service_account, "local"),
-            ..said
+    pub(super) fn principal(&self, rule: &ShimPolicy) -> PolicyPrincipal {
+        let configured = rule.active_policy.policy.as_ref().map(|policy| policy.principal.clone());
+        let configured = configured.unwrap_or_default();
+        let or = |configured: String, other: &str| {
+            if configured.is_empty() { other.to_owned() } else { configured }
+        };
+        PolicyPrincipal {
+            name: or(configured.name, &self.user),
+            namespace: or(configured.namespace, "local"),
+            service_account: or(configured.service_account, "local"),
+            ..configured
         }
     }
 }
 
 /// The folder we were started in is gone or cannot be read.
-fn no_folder(error: std::io::Error) -> Failure {
+fn missing_folder_failure(error: std::io::Error) -> Failure {
     Failure::new(Exit::Io, format!("cannot find the current folder: {error}"))
         .hint("start the client again in a folder that exists")
 }
 
 /// No policy was found, but one is required.
-fn missing() -> Failure {
+fn missing_policy_failure() -> Failure {
     let here = std::env::current_dir().unwrap_or_default();
-    let words = format!(
+    let message = format!(
         "no policy found, and one is required: no tapegate.yaml in `{}`, in a folder above it, or in \
          the user's config folder",
         here.display()
     );
-    Failure::new(Exit::Invalid, words).hint(format!(
+    Failure::new(Exit::Invalid, message).hint(format!(
         "write one with `{}` in the project, or name one with --config FILE; without \
          --require-policy, calls are only recorded",
-        called::command("init")
+        program_name::command("init")
     ))
 }
 
 /// The policy would replace an accepted one, but no person has accepted it.
-fn unaccepted(path: &Path, faults: &[String]) -> Failure {
+fn unaccepted_policy_failure(path: &Path, faults: &[String]) -> Failure {
     Failure::new(Exit::Invalid, faults.join("\n")).hint(format!(
         "a person runs `{}` in a terminal, or removes the file",
-        called::command(format!("policy accept {}", path.display()))
+        program_name::command(format!("policy accept {}", path.display()))
     ))
 }
 
-fn refused(path: &Path, faults: &[String]) -> Failure {
-    let words = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
-    Failure::new(Exit::Invalid, words).hint(format!(
+fn policy_failure(path: &Path, faults: &[String]) -> Failure {
+    let message = format!("{}\nthe policy `{}` does not load", faults.join("\n"), path.display());
+    Failure::new(Exit::Invalid, message).hint(format!(
         "a policy with errors is never enforced in part; `{}` shows the same errors",
-        called::command(format!("check {}", path.display()))
+        program_name::command(format!("check {}", path.display()))
     ))
 }
 
-fn hub(args: &Args, around: &Surroundings<'_>, state: &Path) -> Result<Option<HubPlace>, Failure> {
-    let by_variable = || around.first(&HUB_VARIABLES).and_then(|value| value.into_string().ok());
+fn hub_place(
+    args: &Args,
+    search: &SearchContext<'_>,
+    state: &Path,
+) -> Result<Option<HubAddress>, Failure> {
+    let by_variable = || search.first(&HUB_VARIABLES).and_then(|value| value.into_string().ok());
     let Some(endpoint) = args.governance_endpoint.clone().or_else(by_variable) else {
         return Ok(None);
     };
-    let token_file = match around.token_file(args.token_file.as_deref()) {
+    let token_file = match search.token_file(args.token_file.as_deref()) {
         Some(named) => named,
-        None => tapegate_hub::corner::token_file(&around.user_state_dir()?, state),
+        None => tapegate_hub::hub_lock::token_file(&search.user_state_dir()?, state),
     };
-    Ok(Some(HubPlace { endpoint, token_file }))
+    Ok(Some(HubAddress { endpoint, token_file }))
 }
 
-fn hidden(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
+fn hidden_variables(names: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let ours = |name: &OsString| {
         let name = name.as_encoded_bytes();
         HIDDEN.iter().any(|prefix| name.starts_with(prefix.as_bytes()))

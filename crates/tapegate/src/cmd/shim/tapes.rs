@@ -4,26 +4,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tapegate_core::tape::{Dialect, Entry, RecordError, Recorder, ScribeOptions};
-use tapegate_core::time::{At, SubSecond, write_rfc3339};
-use tapegate_policy::model::Recording;
+use tapegate_core::tape::{Dialect, EntryWriterOptions, RecordError, Recorder, TapeEntry};
+use tapegate_core::time::{SubSecond, Timestamp, write_rfc3339};
+use tapegate_policy::model::RecordingSettings;
 use tapegate_store::OpenError;
 use tapegate_store::state_dir::{self, StateDirError};
-use tapegate_store::writer::{Existing, TapeWriter};
+use tapegate_store::tape_writer::{OnExisting, TapeWriter};
 
-use super::plan::Plan;
-use super::rulebook::Rule;
-use crate::taping::{NewTape, TAPE_FOLDER, TAPE_POLICY};
-use crate::upstream::Upstream;
+use super::plan::ShimPlan;
+use super::shim_policy::ShimPolicy;
+use crate::tape_writer::{NewTape, TAPE_FOLDER, TAPE_POLICY};
+use crate::upstream::UpstreamTarget;
 
 /// How often a tape is synced to the disk.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A recorder that records nothing, for when recording is off.
-pub(super) struct Untaped;
+pub(super) struct DisabledTape;
 
 /// The name of a session's tape, by which events refer to it.
-pub(super) fn session_id(connection_id: &str, at: At) -> String {
+pub(super) fn session_id(connection_id: &str, at: Timestamp) -> String {
     let mut stamp = Vec::new();
     write_rfc3339(&mut stamp, at.wall_us, SubSecond::Millis);
     let stamp = String::from_utf8_lossy(&stamp).replace([':', '.'], "-");
@@ -31,8 +31,11 @@ pub(super) fn session_id(connection_id: &str, at: At) -> String {
 }
 
 /// Makes the state and tape folders private to the user. Returns what had to be changed.
-pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<Vec<String>, StateDirError> {
-    let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
+pub(super) fn secure_folders(
+    plan: &ShimPlan,
+    rule: &ShimPolicy,
+) -> Result<Vec<String>, StateDirError> {
+    let recording = rule.active_policy.policy.as_ref().map(|policy| &policy.recording);
     let tapes = folder(plan, recording);
     let mut changed = Vec::new();
     changed.extend(state_dir::secure(&plan.state)?);
@@ -45,11 +48,15 @@ pub(super) fn secure(plan: &Plan, rule: &Rule) -> Result<Vec<String>, StateDirEr
 }
 
 /// Opens the tape of a session.
-pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<TapeWriter, OpenError> {
-    let recording = rule.regime.policy.as_ref().map(|policy| &policy.recording);
+pub(super) fn open(
+    plan: &ShimPlan,
+    rule: &ShimPolicy,
+    upstream: &UpstreamTarget,
+) -> Result<TapeWriter, OpenError> {
+    let recording = rule.active_policy.policy.as_ref().map(|policy| &policy.recording);
     let folder = folder(plan, recording);
     if let Some(retention) = recording.and_then(|recording| recording.retention) {
-        clean(&folder, retention);
+        remove_old_tapes(&folder, retention);
     }
     // Projects may share a state folder; these members say which project the tape belongs to.
     let policy = plan.policy_name();
@@ -57,32 +64,32 @@ pub(super) fn open(plan: &Plan, rule: &Rule, upstream: &Upstream) -> Result<Tape
     members.extend((!policy.is_empty()).then_some((TAPE_POLICY, policy.as_str())));
     let tape = NewTape {
         path: folder.join(format!("{}.jsonl", plan.session_id)),
-        scribe: ScribeOptions {
+        entry_writer: EntryWriterOptions {
             dialect: Dialect::Thoughtjack,
             raw: true,
             shared: plan.args.http.is_some(),
         },
         flush_interval: FLUSH_INTERVAL,
-        existing: Existing::Number,
+        existing: OnExisting::Number,
         name: Some(&plan.server_id),
         tags: Vec::new(),
-        upstream: &upstream.words(),
+        upstream: &upstream.header_text(),
         members,
         redactor: rule.masking.clone(),
     };
     tape.open(plan.clock.now())
 }
 
-fn folder(plan: &Plan, recording: Option<&Recording>) -> PathBuf {
+fn folder(plan: &ShimPlan, recording: Option<&RecordingSettings>) -> PathBuf {
     let named = recording.and_then(|recording| recording.folder.as_deref());
     let base = plan.config.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     let tapes = named.map_or_else(|| plan.state.join("tapes"), |folder| base.join(folder));
-    tapes.join(file_word(&plan.server_id))
+    tapes.join(sanitize_file_name(&plan.server_id))
 }
 
 /// Removes tapes that were last written longer than `retention` ago. Failures are ignored: the next
 /// session tries again.
-fn clean(folder: &Path, retention: Duration) {
+fn remove_old_tapes(folder: &Path, retention: Duration) {
     let now = SystemTime::now();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let tape = entry.file_name().to_string_lossy().ends_with(".jsonl");
@@ -95,21 +102,21 @@ fn clean(folder: &Path, retention: Duration) {
 }
 
 /// Turns a server id into a folder name.
-fn file_word(text: &str) -> String {
+fn sanitize_file_name(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let word: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
     let word = word.trim_start_matches('.');
     if word.is_empty() { "server".to_owned() } else { word.to_owned() }
 }
 
-impl Recorder for Untaped {
-    fn append(&mut self, _: &Entry<'_>) {}
+impl Recorder for DisabledTape {
+    fn append(&mut self, _: &TapeEntry<'_>) {}
 
     fn commit(&mut self) -> Result<(), RecordError> {
         Ok(())
     }
 
-    fn close(&mut self, _: At) -> Result<(), RecordError> {
+    fn close(&mut self, _: Timestamp) -> Result<(), RecordError> {
         Ok(())
     }
 }

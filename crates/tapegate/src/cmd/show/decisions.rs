@@ -3,36 +3,36 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use tapegate_core::tape::timeline::Row;
-use tapegate_store::activity::{Follower, parts};
+use tapegate_core::tape::timeline::TimelineRow;
+use tapegate_store::activity::{LogFollower, parts};
 
 use crate::exit::{Exit, Failure};
-use crate::settings::Surroundings;
-use crate::views::timeline::Decision;
+use crate::settings::SearchContext;
+use crate::views::timeline::CallDecision;
 
 /// How many decisions are remembered; those of later calls are not shown.
 const DECISIONS_MAX: usize = 4_000_000;
 
 /// The decisions about one tape.
 #[derive(Debug, Default)]
-pub(super) struct Decisions {
-    follower: Option<Follower>,
+pub(super) struct TapeDecisions {
+    follower: Option<LogFollower>,
     /// The name by which events refer to the tape.
     session: String,
     /// The index into `all` for each message; most messages share a few decisions.
     by_seq: HashMap<u64, u32>,
-    all: Vec<Decision>,
+    all: Vec<CallDecision>,
     /// The calls that wait for approval, by `request_id`: a refusal's line does not name its
     /// message.
     waiting: HashMap<String, u64>,
 }
 
-impl Decisions {
+impl TapeDecisions {
     /// Finds the log that covers a tape, if there is one.
     pub(super) fn open(tape: &Path, named: Option<&Path>) -> Result<Self, Failure> {
         if let Some(folder) = named.filter(|folder| !has_log(folder)) {
-            let words = format!("there is no activity log in `{}`", folder.display());
-            return Err(Failure::new(Exit::Io, words));
+            let message = format!("there is no activity log in `{}`", folder.display());
+            return Err(Failure::new(Exit::Io, message));
         }
         let stem = tape.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let session = stem.strip_suffix(".gz").unwrap_or(stem);
@@ -41,8 +41,11 @@ impl Decisions {
         if !session.starts_with("20") || !session.contains('T') {
             return Ok(Self::default());
         }
-        let folder = named.map(Path::to_owned).or_else(|| beside(tape)).or_else(of_project);
-        let follower = folder.map(|folder| Follower::new(&folder));
+        let folder = named
+            .map(Path::to_owned)
+            .or_else(|| state_folder_of_tape(tape))
+            .or_else(state_folder_of_project);
+        let follower = folder.map(|folder| LogFollower::new(&folder));
         Ok(Self { follower, session, ..Self::default() })
     }
 
@@ -66,7 +69,7 @@ impl Decisions {
                 (seq, _) => self.waiting.remove(&request).or(seq),
             };
             let Some(seq) = seq else { continue };
-            let decision = Decision {
+            let decision = CallDecision {
                 word: word.into_owned(),
                 rule: text("rule"),
                 by: text("decided_by"),
@@ -87,7 +90,7 @@ impl Decisions {
     }
 
     /// The decision about a row.
-    pub(super) fn of(&self, row: &Row) -> Option<Decision> {
+    pub(super) fn decision_of(&self, row: &TimelineRow) -> Option<CallDecision> {
         let at = self.by_seq.get(&row.seq?)?;
         self.all.get(*at as usize).cloned()
     }
@@ -98,12 +101,12 @@ fn has_log(folder: &Path) -> bool {
 }
 
 /// The state folder that contains a tape, as `tapes/SERVER/TAPE`.
-fn beside(tape: &Path) -> Option<PathBuf> {
+fn state_folder_of_tape(tape: &Path) -> Option<PathBuf> {
     let whole = tape.canonicalize().ok()?;
     whole.ancestors().skip(1).take(4).find(|folder| has_log(folder)).map(Path::to_owned)
 }
 
-fn of_project() -> Option<PathBuf> {
-    let folder = Surroundings::ours().ok()?.state_folder(None).ok()?;
+fn state_folder_of_project() -> Option<PathBuf> {
+    let folder = SearchContext::current().ok()?.state_folder(None).ok()?;
     has_log(&folder).then_some(folder)
 }

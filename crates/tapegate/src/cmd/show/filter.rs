@@ -1,16 +1,18 @@
 //! Selects the rows to show.
 
 use regex::bytes::RegexBuilder;
-use tapegate_core::json::Str;
-use tapegate_core::tape::timeline::{AnswerOutcome, MessageTest, RequestState, Row, RowKind};
+use tapegate_core::json::JsonStr;
+use tapegate_core::tape::timeline::{
+    AnswerOutcome, MessageTest, RequestState, RowKind, TimelineRow,
+};
 use tapegate_policy::glob::Glob;
 
 use crate::exit::{Exit, Failure};
-use crate::views::timeline::Decision;
+use crate::views::timeline::CallDecision;
 
 /// What can be said about it on a command line.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(super) struct FilterArgs {
+pub(super) struct RowFilterArgs {
     /// Only requests and answers that match this regular expression, ignoring case, in their JSON
     /// or in its texts without escapes
     #[arg(long, value_name = "PATTERN")]
@@ -28,24 +30,24 @@ pub(super) struct FilterArgs {
 }
 
 /// Selects the rows to show.
-pub(super) struct Filter(FilterArgs);
+pub(super) struct RowFilter(RowFilterArgs);
 
 /// The test for messages that are searched for, if any.
-pub(super) type Wanted = Option<MessageTest>;
+pub(super) type WantedMessage = Option<MessageTest>;
 
-impl FilterArgs {
-    pub(super) fn filter(&self) -> Result<Filter, Failure> {
-        self.wanted()?;
-        Ok(Filter(self.clone()))
+impl RowFilterArgs {
+    pub(super) fn filter(&self) -> Result<RowFilter, Failure> {
+        self.build_search()?;
+        Ok(RowFilter(self.clone()))
     }
 
     /// The test that messages are searched with.
-    pub(super) fn wanted(&self) -> Result<Wanted, Failure> {
+    pub(super) fn build_search(&self) -> Result<WantedMessage, Failure> {
         let Some(pattern) = &self.grep else { return Ok(None) };
         let mut builder = RegexBuilder::new(pattern);
         let built = builder.case_insensitive(true).unicode(false).build().map_err(|error| {
-            let words = format!("--grep is not a regular expression: {error}");
-            Failure::new(Exit::Usage, words)
+            let message = format!("--grep is not a regular expression: {error}");
+            Failure::new(Exit::Usage, message)
                 .hint("put a backslash before . * + ? ( ) [ ] { } | ^ $")
         })?;
         Ok(Some(Box::new(move |text| {
@@ -56,24 +58,28 @@ impl FilterArgs {
 
 /// JSON with its escapes decoded, since people search for plain text.
 fn unescaped(text: &[u8]) -> Vec<u8> {
-    let text = Str { raw: text, escaped: true };
+    let text = JsonStr { raw: text, escaped: true };
     let letters = text.scalars().filter_map(char::from_u32);
     letters.collect::<String>().into_bytes()
 }
 
-impl Filter {
+impl RowFilter {
     /// Whether anything is filtered.
     pub(super) fn is_set(&self) -> bool {
-        let FilterArgs { grep, tool, errors, slow } = &self.0;
+        let RowFilterArgs { grep, tool, errors, slow } = &self.0;
         grep.is_some() || !tool.is_empty() || *errors || slow.is_some()
     }
 
     /// Whether a row is shown.
-    pub(super) fn passes(&self, row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) -> bool {
+    pub(super) fn matches(
+        &self,
+        row: &TimelineRow,
+        decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>,
+    ) -> bool {
         if !self.is_set() {
             return true;
         }
-        let FilterArgs { grep, tool, errors, slow } = &self.0;
+        let RowFilterArgs { grep, tool, errors, slow } = &self.0;
         let name = row.call().and_then(|call| call.name.as_deref());
         let named = || name.is_some_and(|name| tool.iter().any(|glob| glob.matches(name)));
         (grep.is_none() || row.matched)
@@ -83,7 +89,7 @@ impl Filter {
     }
 }
 
-fn is_error(row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) -> bool {
+fn is_error(row: &TimelineRow, decided: &dyn Fn(&TimelineRow) -> Option<CallDecision>) -> bool {
     let failed = row.answer.as_ref().is_some_and(|answer| answer.outcome != AnswerOutcome::Ok);
     let odd = match &row.kind {
         RowKind::Request { state, .. } => *state == RequestState::Unanswered,
@@ -99,7 +105,7 @@ fn is_error(row: &Row, decided: &dyn Fn(&Row) -> Option<Decision>) -> bool {
     failed || odd || row.marks.refused.is_some() || denied()
 }
 
-fn is_slow(row: &Row, ms: u64) -> bool {
+fn is_slow(row: &TimelineRow, ms: u64) -> bool {
     match (&row.answer, &row.kind) {
         (Some(answer), _) => answer.latency_us.is_some_and(|us| us >= ms.saturating_mul(1000)),
         (None, RowKind::Request { .. }) => true,

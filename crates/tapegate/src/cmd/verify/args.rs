@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tapegate_core::json::path::Path;
-use tapegate_core::verifier::Calls;
+use tapegate_core::json::path::JsonPath;
+use tapegate_core::verifier::CallSelection;
 
-use crate::entries::EntryArgs;
-use crate::output_file::never_stdout;
+use crate::entry_limit::EntryArgs;
+use crate::output_file::file_only_parser;
 use crate::upstream::UpstreamArgs;
 
 /// Play the client's side of a tape to a live server, and report what has changed
@@ -25,18 +25,18 @@ pub(crate) struct Args {
     pub(super) upstream: UpstreamArgs,
     /// Which messages to send
     #[arg(long, value_enum, default_value = "list")]
-    pub(super) calls: CallsWord,
+    pub(super) calls: CallsArg,
     /// A path to leave out of the comparison, such as `result.content[*].text` or `..timestamp`;
     /// repeatable, or separated by commas
-    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = ignored)]
-    pub(super) ignore: Vec<Path>,
+    #[arg(long, value_name = "PATH", value_delimiter = ',', value_parser = parse_ignored_path)]
+    pub(super) ignore: Vec<JsonPath>,
     /// Compare keys and types of values, but not the values; definitions of tools are still
     /// compared in full
     #[arg(long)]
     pub(super) schema_only: bool,
     /// How long to wait for an answer; one that took longer on the tape may take twice its recorded
     /// time
-    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::sizes::duration)]
+    #[arg(long, value_name = "DUR", default_value = "30s", value_parser = crate::units::duration)]
     pub(super) timeout: Duration,
     /// Print every difference of every change in the text format; without it, many changes are
     /// printed as a list of names
@@ -44,10 +44,10 @@ pub(crate) struct Args {
     pub(super) details: bool,
     /// The output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: Format,
+    pub(super) format: VerifyFormat,
     /// Write the result to a file: JUnit XML if it ends in .xml, SARIF if in .sarif, else JSON;
     /// repeatable
-    #[arg(long, value_name = "FILE", value_parser = never_stdout(PRINTED))]
+    #[arg(long, value_name = "FILE", value_parser = file_only_parser(PRINTED))]
     pub(super) report: Vec<PathBuf>,
     /// The file with the secret that the tape was redacted with, if it was your own
     #[arg(long, value_name = "FILE")]
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) entries: EntryArgs,
     /// The largest message to accept, such as 10MB
-    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::sizes::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "1GB", value_parser = crate::units::bytes)]
     pub(super) max_message_bytes: usize,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Args {
 const PRINTED: &str = "--format json|junit|sarif prints it to standard output; name a file";
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum CallsWord {
+pub(super) enum CallsArg {
     /// Only messages that ask what the server offers: initialize, ping, discovery and lists
     List,
     /// Also resources, prompts, completions, subscriptions, and tools that are read-only both on
@@ -74,7 +74,7 @@ pub(super) enum CallsWord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Format {
+pub(super) enum VerifyFormat {
     Text,
     Json,
     Junit,
@@ -82,16 +82,16 @@ pub(super) enum Format {
 }
 
 /// Parses a path into answers and notifications.
-fn ignored(text: &str) -> Result<Path, String> {
-    crate::sizes::path_in(text, &["result", "error", "params"])
+fn parse_ignored_path(text: &str) -> Result<JsonPath, String> {
+    crate::units::path_in(text, &["result", "error", "params"])
 }
 
-impl From<CallsWord> for Calls {
-    fn from(word: CallsWord) -> Self {
+impl From<CallsArg> for CallSelection {
+    fn from(word: CallsArg) -> Self {
         match word {
-            CallsWord::List => Self::List,
-            CallsWord::ReadOnly => Self::ReadOnly,
-            CallsWord::All => Self::All,
+            CallsArg::List => Self::List,
+            CallsArg::ReadOnly => Self::ReadOnly,
+            CallsArg::All => Self::All,
         }
     }
 }

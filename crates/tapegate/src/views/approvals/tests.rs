@@ -1,13 +1,13 @@
 //! Approval requests as people and programs see them.
 
-use tapegate_store::approvals::Decided;
+use tapegate_store::approvals::ApprovalDecision;
 
 use super::*;
 
 const NOW: i64 = 1_774_016_531_804_012;
 
-fn entry() -> Entry {
-    let request = Request {
+fn entry() -> ApprovalEntry {
+    let request = ApprovalRecord {
         id: "ap_0000000000000000".to_owned(),
         created_us: NOW - 75_000_000,
         expires_us: NOW + 3_600_000_000,
@@ -22,9 +22,9 @@ fn entry() -> Entry {
         workflow: "default".to_owned(),
         folder: "/home/u/shop".to_owned(),
         policy: "/home/u/shop/tapegate.yaml".to_owned(),
-        ..Request::default()
+        ..ApprovalRecord::default()
     };
-    Entry { request, ..Entry::default() }
+    ApprovalEntry { request, ..ApprovalEntry::default() }
 }
 
 #[test]
@@ -35,7 +35,7 @@ ID                   AGE    LEFT   SERVER  TOOL               PRINCIPAL  WORKFLO
 ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          default   waiting  /home/u/shop  tapegate.yaml  {\"path\":\"/\\u001b[31m\\u202ex\"}
 ";
     assert_eq!(text, expected);
-    let shown = details(&entry(), NOW, &Zone::default());
+    let shown = details(&entry(), NOW, &TimeZone::default());
     assert!(!text.chars().chain(shown.chars()).any(|c| c != '\n' && c.is_control()));
     assert!(!text.contains('\u{202e}') && !shown.contains('\u{202e}'));
     assert_eq!(table(&[], false, NOW, None), "nothing waits for a person\n");
@@ -44,12 +44,13 @@ ap_0000000000000000  1m15s  1h00m  files   rm\\u001b[2J\\u202e  -          defau
 #[test]
 fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
     let long = format!("/{}/shop\u{1b}[2J", "x".repeat(100));
-    let request = Request { folder: long, policy: "/etc/p.yaml".to_owned(), ..entry().request };
-    let entry = Entry { request, ..entry() };
+    let request =
+        ApprovalRecord { folder: long, policy: "/etc/p.yaml".to_owned(), ..entry().request };
+    let entry = ApprovalEntry { request, ..entry() };
     let listed = table(std::slice::from_ref(&entry), false, NOW, None);
     assert!(listed.contains("xxx/shop\\u001b[2J  /etc/p.yaml  "), "{listed}");
     assert!(!listed.contains(&"x".repeat(50)), "{listed}");
-    let shown = details(&entry, NOW, &Zone::default());
+    let shown = details(&entry, NOW, &TimeZone::default());
     assert!(shown.contains("policy      /etc/p.yaml\n"), "{shown}");
     assert!(shown.contains(&format!("folder      /{}/shop\\u001b[2J\n", "x".repeat(100))));
     let read: serde_json::Value = serde_json::from_slice(&json(&entry, NOW)).unwrap();
@@ -59,12 +60,12 @@ fn the_folder_and_the_policy_of_a_request_are_shown_and_cannot_hide() {
 
 #[test]
 fn a_repeated_call_says_how_often_and_since_when_nobody_waits() {
-    let request = Request { asked: 2, waiting: 1, ..entry().request };
+    let request = ApprovalRecord { asked: 2, waiting: 1, ..entry().request };
     assert_eq!(caller(&request, NOW), "asked 2×");
     let left_us = Some(NOW - 40_000_000);
-    let request = Request { waiting: 0, left_us, ..request };
+    let request = ApprovalRecord { waiting: 0, left_us, ..request };
     assert_eq!(caller(&request, NOW), "asked 2×, caller gave up 40s ago");
-    let request = Request { asked: 1, ..request };
+    let request = ApprovalRecord { asked: 1, ..request };
     assert_eq!(caller(&request, NOW), "caller gave up 40s ago");
 }
 
@@ -72,21 +73,25 @@ fn a_repeated_call_says_how_often_and_since_when_nobody_waits() {
 fn params_beside_the_arguments_are_shown_and_nothing_is_cut_in_the_details() {
     let long = "x".repeat(100_000);
     let params = format!(r#"{{"messages":["{long}"],"maxTokens":7}}"#);
-    let request = Request { params: Some(params), ..entry().request };
-    let whole = details(&Entry { request, ..entry() }, NOW, &Zone::default());
+    let request = ApprovalRecord { params: Some(params), ..entry().request };
+    let whole = details(&ApprovalEntry { request, ..entry() }, NOW, &TimeZone::default());
     assert!(whole.contains(&long) && whole.contains("maxTokens"), "{}", whole.len());
     let params = r#"{"name":"x","arguments":{"a":1},"task":{"ttl":9}}"#;
-    let request = Request { params: Some(params.to_owned()), ..entry().request };
-    let entry = Entry { request, ..entry() };
-    assert!(details(&entry, NOW, &Zone::default()).contains("\"ttl\":9"));
+    let request = ApprovalRecord { params: Some(params.to_owned()), ..entry().request };
+    let entry = ApprovalEntry { request, ..entry() };
+    assert!(details(&entry, NOW, &TimeZone::default()).contains("\"ttl\":9"));
     assert!(table(&[entry], false, NOW, None).contains("\"ttl\":9"));
 }
 
 #[test]
 fn json_is_one_line_that_others_read() {
-    let decided =
-        Decided { ruling: Ruling::Denied, by: "a\nb".to_owned(), at_us: NOW, reason: None };
-    let line = json(&Entry { decided: Some(decided), ..entry() }, NOW);
+    let decided = ApprovalDecision {
+        ruling: ApprovalOutcome::Denied,
+        by: "a\nb".to_owned(),
+        at_us: NOW,
+        reason: None,
+    };
+    let line = json(&ApprovalEntry { decided: Some(decided), ..entry() }, NOW);
     let line = String::from_utf8(line).unwrap();
     assert_eq!(line.matches('\n').count(), 1);
     let read: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -106,12 +111,12 @@ fn spans_are_told_in_their_two_largest_units() {
 
 #[test]
 fn what_has_expired_was_not_given_up_and_nobody_decided_it() {
-    let Entry { request, .. } = entry();
+    let ApprovalEntry { request, .. } = entry();
     let late = request.expires_us;
-    let ruling = Ruling::Expired;
-    let decided = Decided { ruling, by: "shim".to_owned(), at_us: late, reason: None };
-    let request = Request { waiting: 0, left_us: Some(late + 1000), ..request };
-    let expired = Entry { request, decided: Some(decided), ..Entry::default() };
+    let ruling = ApprovalOutcome::Expired;
+    let decided = ApprovalDecision { ruling, by: "shim".to_owned(), at_us: late, reason: None };
+    let request = ApprovalRecord { waiting: 0, left_us: Some(late + 1000), ..request };
+    let expired = ApprovalEntry { request, decided: Some(decided), ..ApprovalEntry::default() };
     assert_eq!(state(&expired, late), "expired");
     assert_eq!(caller(&expired.request, late), "waited to the end");
 }
@@ -127,23 +132,23 @@ fn what_nobody_decided_in_time_has_expired() {
 #[test]
 fn the_question_counts_what_is_masked() {
     let mut entry = entry();
-    assert!(!details(&entry, NOW, &Zone::default()).contains("hidden"));
+    assert!(!details(&entry, NOW, &TimeZone::default()).contains("hidden"));
     let masked = "[REDACTED:private-key:0123456789ab]";
     entry.request.params =
         Some(format!("{{\"arguments\":{{\"a\":\"{masked}\",\"b\":\"x {masked}\"}}}}"));
-    assert!(details(&entry, NOW, &Zone::default()).contains("hidden      2 parts are masked"));
+    assert!(details(&entry, NOW, &TimeZone::default()).contains("hidden      2 parts are masked"));
 }
 
 #[test]
 fn a_table_fits_the_terminal_and_code_is_read_line_by_line() {
     let params =
         r#"{"name":"x","arguments":{"path":"/tmp/a.py","content":"import os\nos.remove('x')\n"}}"#;
-    let request = Request {
+    let request = ApprovalRecord {
         params: Some(params.to_owned()),
         tool: "write_file".to_owned(),
         ..entry().request
     };
-    let entry = Entry { request, ..entry() };
+    let entry = ApprovalEntry { request, ..entry() };
     let narrow = table(std::slice::from_ref(&entry), false, NOW, Some(80));
     let expected = "\
 ID                  AGE   LEFT  SERVER TOOL       ARGUMENTS
@@ -156,14 +161,14 @@ ap_0000000000000000 1m15s 1h00m files  write_file {\"path\":\"/tmp/a.py\",\"cont
             assert!(text.lines().all(|line| width(line) <= columns), "{text}");
         }
     }
-    let shown = details(&entry, NOW, &Zone::default());
+    let shown = details(&entry, NOW, &TimeZone::default());
     assert!(shown.contains("  content:\n    │ import os\n    │ os.remove('x')\n"), "{shown}");
     assert!(shown.contains("asked       2026-03-20 14:20:56 UTC (1m15s ago)\n"), "{shown}");
     assert!(shown.contains("state       waits for a person\n"), "{shown}");
 }
 
 /// A realistic mix: several servers, long arguments, one request decided, one expired.
-fn several() -> Vec<Entry> {
+fn several() -> Vec<ApprovalEntry> {
     let arguments = [
         r#"{"name":"write_file","arguments":{"path":"/srv/shop/price.py","content":"def price(item):\n    return item.cents / 100\n"}}"#,
         r#"{"name":"create_pull_request","arguments":{"title":"日本語の題名","draft":true}}"#,
@@ -181,7 +186,7 @@ fn several() -> Vec<Entry> {
     ];
     let mut entries = Vec::new();
     for (at, (params, (server, tool, age))) in arguments.iter().zip(names).enumerate() {
-        let request = Request {
+        let request = ApprovalRecord {
             id: format!("ap_{at}000000000000000"),
             created_us: NOW - age * 1_000_000,
             expires_us: NOW + (600 - age) * 1_000_000,
@@ -190,10 +195,14 @@ fn several() -> Vec<Entry> {
             params: Some((*params).to_owned()),
             ..entry().request
         };
-        entries.push(Entry { request, ..entry() });
+        entries.push(ApprovalEntry { request, ..entry() });
     }
-    entries[0].decided =
-        Some(Decided { ruling: Ruling::Approved, by: "ada".to_owned(), at_us: NOW, reason: None });
+    entries[0].decided = Some(ApprovalDecision {
+        ruling: ApprovalOutcome::Approved,
+        by: "ada".to_owned(),
+        at_us: NOW,
+        reason: None,
+    });
     entries
 }
 

@@ -1,7 +1,7 @@
 //! Differences as a person sees them.
 
-use tapegate_core::json::Place;
-use tapegate_core::json::diff::{Terms, diff};
+use tapegate_core::json::JsonLocation;
+use tapegate_core::json::diff::{DiffOptions, diff};
 
 use super::*;
 use crate::views::golden::assert_golden;
@@ -11,7 +11,7 @@ fn shown(old: &str, new: &str) -> String {
 }
 
 fn painted(old: &str, new: &str, palette: Palette) -> String {
-    let terms = Terms { root: Place::member("result"), ignored: &[], listed_max: 20 };
+    let terms = DiffOptions { root: JsonLocation::member("result"), ignored: &[], listed_max: 20 };
     render(&diff(old.as_bytes(), new.as_bytes(), &terms).unwrap(), palette, "")
 }
 

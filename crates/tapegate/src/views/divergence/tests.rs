@@ -9,11 +9,11 @@ fn call(id: u32, name: &str, arguments: &str) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#).into_bytes()
 }
 
-fn near(number: u32, request: Vec<u8>, score: f64) -> Near {
-    Near { number, request, score, session: 1 }
+fn near(number: u32, request: Vec<u8>, score: f64) -> NearMatch {
+    NearMatch { number, request, score, session: 1 }
 }
 
-fn diverged(reason: Reason, nearest: Vec<Near>) -> Divergence {
+fn diverged(reason: DivergenceReason, nearest: Vec<NearMatch>) -> Divergence {
     Divergence {
         session: 1,
         tape_session: Some(1),
@@ -27,13 +27,13 @@ fn diverged(reason: Reason, nearest: Vec<Near>) -> Divergence {
     }
 }
 
-fn out_of_order(next: Near, nearest: Vec<Near>) -> Divergence {
-    Divergence { next: Some(next), ..diverged(Reason::OutOfOrder, nearest) }
+fn out_of_order(next: NearMatch, nearest: Vec<NearMatch>) -> Divergence {
+    Divergence { next: Some(next), ..diverged(DivergenceReason::OutOfOrder, nearest) }
 }
 
-fn told(divergence: &Divergence, mode: Mode) -> String {
+fn told(divergence: &Divergence, mode: MatchMode) -> String {
     let signer = Signer::default();
-    let teller = Teller { mode, signer: &signer, palette: Palette::Plain };
+    let teller = DivergenceView { mode, signer: &signer, palette: Palette::Plain };
     format!("{}\nhint: {}\n", teller.text(divergence), teller.hint(divergence))
 }
 
@@ -43,22 +43,22 @@ fn every_reason_is_told_as_the_golden_has_it() {
     let far = || near(21, call(5, "read_file", r#"{"path":["/tmp/a"],"n":1}"#), 0.25);
     let same = || near(7, call(3, "read_file", r#"{"lines":10.0,"path":"/tmp/b"}"#), 1.0);
     let list = || near(5, br#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#.to_vec(), 0.0);
-    let (fuzzy, by_request) = (Mode::Fuzzy { threshold: 0.7 }, Mode::ByRequest);
-    let mut behind = diverged(Reason::NotRecorded, vec![]);
+    let (fuzzy, by_request) = (MatchMode::Fuzzy { threshold: 0.7 }, MatchMode::ByRequest);
+    let mut behind = diverged(DivergenceReason::NotRecorded, vec![]);
     (behind.session, behind.passed_on) = (3, true);
     let told = [
-        told(&diverged(Reason::NotRecorded, vec![other(), far()]), by_request),
-        told(&diverged(Reason::NotRecorded, vec![other()]), fuzzy),
+        told(&diverged(DivergenceReason::NotRecorded, vec![other(), far()]), by_request),
+        told(&diverged(DivergenceReason::NotRecorded, vec![other()]), fuzzy),
         told(&behind, by_request),
-        told(&diverged(Reason::Exhausted, vec![same()]), by_request),
-        told(&out_of_order(list(), vec![same()]), Mode::Sequential),
-        told(&out_of_order(list(), vec![]), Mode::Sequential),
-        told(&out_of_order(other(), vec![other()]), Mode::Sequential),
-        told(&out_of_order(far(), vec![other(), far()]), Mode::Sequential),
-        told(&diverged(Reason::TapeEnded, vec![same()]), Mode::Sequential),
-        told(&diverged(Reason::TapeEnded, vec![]), Mode::Sequential),
-        told(&diverged(Reason::Unanswered, vec![same()]), by_request),
-        told(&diverged(Reason::NotCancelled, vec![same()]), by_request),
+        told(&diverged(DivergenceReason::Exhausted, vec![same()]), by_request),
+        told(&out_of_order(list(), vec![same()]), MatchMode::Sequential),
+        told(&out_of_order(list(), vec![]), MatchMode::Sequential),
+        told(&out_of_order(other(), vec![other()]), MatchMode::Sequential),
+        told(&out_of_order(far(), vec![other(), far()]), MatchMode::Sequential),
+        told(&diverged(DivergenceReason::TapeEnded, vec![same()]), MatchMode::Sequential),
+        told(&diverged(DivergenceReason::TapeEnded, vec![]), MatchMode::Sequential),
+        told(&diverged(DivergenceReason::Unanswered, vec![same()]), by_request),
+        told(&diverged(DivergenceReason::NotCancelled, vec![same()]), by_request),
     ];
     assert_golden("divergence.txt", &told.join("\n"));
 }
@@ -66,7 +66,8 @@ fn every_reason_is_told_as_the_golden_has_it() {
 #[test]
 fn other_params_are_shown() {
     let signer = Signer::default();
-    let teller = Teller { mode: Mode::Sequential, signer: &signer, palette: Palette::Plain };
+    let teller =
+        DivergenceView { mode: MatchMode::Sequential, signer: &signer, palette: Palette::Plain };
     let (old, new) = (call(1, "t", r#"{"x":1}"#), call(2, "t", r#"{"x":2}"#));
     let text = teller.differs(7, &old, &new);
     assert_eq!(
@@ -78,25 +79,26 @@ fn other_params_are_shown() {
 
 #[test]
 fn hostile_names_are_made_visible_and_hints_fit_a_shell() {
-    let mut divergence = diverged(Reason::NotRecorded, vec![]);
+    let mut divergence = diverged(DivergenceReason::NotRecorded, vec![]);
     divergence.name = Some(format!("\x1b[2J{}", "x".repeat(200)));
     divergence.method = "a\nb".to_owned();
-    let text = told(&divergence, Mode::ByRequest);
+    let text = told(&divergence, MatchMode::ByRequest);
     assert!(!text.contains('\x1b') && text.contains(r"a\nb \u001b[2Jxxx"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() < 320), "{text}");
     let near = near(1, call(1, "t", r#"{"it's; rm":1}"#), 0.9);
-    let mut divergence = diverged(Reason::NotRecorded, vec![near]);
+    let mut divergence = diverged(DivergenceReason::NotRecorded, vec![near]);
     divergence.request = call(1, "t", r#"{"it's; rm":2}"#);
-    let text = told(&divergence, Mode::ByRequest);
+    let text = told(&divergence, MatchMode::ByRequest);
     assert!(text.contains(r"--ignore 'params.arguments['\''it\'\''s; rm'\'']' or"), "{text}");
 }
 
 #[test]
 fn a_hint_names_all_that_must_be_ignored_or_nothing() {
     let hint = |old: &str, new: &str| {
-        let mut divergence = diverged(Reason::NotRecorded, vec![near(1, call(1, "t", old), 0.5)]);
+        let mut divergence =
+            diverged(DivergenceReason::NotRecorded, vec![near(1, call(1, "t", old), 0.5)]);
         divergence.request = call(1, "t", new);
-        let text = told(&divergence, Mode::ByRequest);
+        let text = told(&divergence, MatchMode::ByRequest);
         text.lines().last().unwrap_or_default().to_owned()
     };
     assert_eq!(
@@ -110,10 +112,10 @@ fn a_hint_names_all_that_must_be_ignored_or_nothing() {
 
 #[test]
 fn what_is_no_message_is_told_all_the_same() {
-    let mut divergence = diverged(Reason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
+    let mut divergence = diverged(DivergenceReason::NotRecorded, vec![near(1, b"{".to_vec(), 0.0)]);
     divergence.request = b"\xff".to_vec();
     assert!(
-        told(&divergence, Mode::ByRequest)
+        told(&divergence, MatchMode::ByRequest)
             .starts_with("no answer on the tape for tools/call read_file: ")
     );
 }

@@ -1,64 +1,64 @@
 //! The report of policy tests: an unexpected decision is a failure.
 
-use tapegate_policy::cases::{Came, Case as Test};
+use tapegate_policy::cases::{CaseResult, TestCase as Test};
 
-use super::{Case, Outcome, Place, Report, Rule, Suite};
+use super::{ReportCase, ReportOutcome, ReportRule, ReportSuite, RunReport, TapePosition};
 use crate::views::json;
 use crate::views::palette::Palette;
-use crate::views::tested::{self, Ran};
+use crate::views::policy_tests::{self, TestedFile};
 
-static UNEXPECTED: Rule = Rule::new(
+static UNEXPECTED: ReportRule = ReportRule::new(
     "unexpected-decision",
     "The decision of the policy differs from the expected one.",
     "Check the steps, then change the policy or the test.",
 );
 
-static UNREACHED: Rule = Rule::new(
+static UNREACHED: ReportRule = ReportRule::new(
     "unreached-rule",
     "No test reaches this rule.",
     "Add a test that the rule decides, or remove the rule.",
 );
 
 /// Fills `report` with the results of tests and with the rules that no test has reached.
-pub(crate) fn fill(ran: &[Ran], unreached: &[String], mut report: Report) -> Report {
-    for Ran { path, cases, .. } in ran {
+pub(crate) fn fill(ran: &[TestedFile], unreached: &[String], mut report: RunReport) -> RunReport {
+    for TestedFile { path, cases, .. } in ran {
         let name = path.to_string_lossy().into_owned();
         let cases = cases.iter().map(|(came, test)| case(came, test)).collect();
-        report.suites.push(Suite { name, cases });
+        report.suites.push(ReportSuite { name, cases });
     }
     if !unreached.is_empty() {
-        let cases = unreached.iter().map(|words| Case {
-            name: words.clone(),
-            outcome: Outcome::Warning,
+        let cases = unreached.iter().map(|text| ReportCase {
+            name: text.clone(),
+            outcome: ReportOutcome::Warning,
             rule: Some((&UNREACHED).into()),
-            message: words.clone(),
-            ..Case::default()
+            message: text.clone(),
+            ..ReportCase::default()
         });
-        report.suites.push(Suite { name: "coverage".to_owned(), cases: cases.collect() });
+        report.suites.push(ReportSuite { name: "coverage".to_owned(), cases: cases.collect() });
     }
     let count = |outcome| report.cases().filter(|case| case.outcome == outcome).count() as u64;
     report.counts = vec![
-        ("passed", count(Outcome::Passed)),
-        ("failed", count(Outcome::Failed)),
+        ("passed", count(ReportOutcome::Passed)),
+        ("failed", count(ReportOutcome::Failed)),
         ("unreached", unreached.len() as u64),
     ];
     report
 }
 
-fn case(came: &Came, test: &Test) -> Case {
+fn case(came: &CaseResult, test: &Test) -> ReportCase {
     let failed = !came.misses.is_empty();
-    let decision = came.judgement.leading().and_then(|call| call.decision.as_ref());
-    let mut facts = vec![("decision", json::quoted(came.fate.word()))];
+    let decision = came.judgement.leading_call().and_then(|call| call.decision.as_ref());
+    let mut facts = vec![("decision", json::quoted(came.case_outcome.as_str()))];
     facts.extend(came.judgement.gate().map(|gate| ("gate", json::quoted(gate.name()))));
     let rule = decision.and_then(|decision| decision.rule.as_deref());
     facts.extend(rule.map(|rule| ("policy_rule", json::quoted(rule))));
-    Case {
+    ReportCase {
         name: test.name.clone(),
-        outcome: if failed { Outcome::Failed } else { Outcome::Passed },
+        outcome: if failed { ReportOutcome::Failed } else { ReportOutcome::Passed },
         rule: failed.then(|| (&UNEXPECTED).into()),
-        message: if failed { tested::message(came) } else { String::new() },
-        details: if failed { tested::details(came, Palette::Plain) } else { String::new() },
-        place: Place { number: None, line: Some(u64::from(test.spot.line)) },
+        message: if failed { policy_tests::message(came) } else { String::new() },
+        details: if failed { policy_tests::details(came, Palette::Plain) } else { String::new() },
+        position: TapePosition { number: None, line: Some(u64::from(test.spot.line)) },
         duration_ms: None,
         facts,
     }

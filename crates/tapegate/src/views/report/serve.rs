@@ -3,14 +3,16 @@
 
 use std::borrow::Cow;
 
-use tapegate_scenario::expect::{Outcome as Came, Ruling, Seen, Verdict};
+use tapegate_scenario::expect::{
+    ExpectationOutcome as Came, ExpectationReport, ExpectationResult, SeenMessage,
+};
 
-use super::{Case, Outcome, Place, Report, Rule, Suite};
-use crate::views::json::{self, Writer};
+use super::{ReportCase, ReportOutcome, ReportRule, ReportSuite, RunReport, TapePosition};
+use crate::views::json::{self, JsonWriter};
 use crate::views::verdict;
 
 /// Fills `report` with the result of a scenario's expectations.
-pub(crate) fn fill(verdict: &Verdict, mut report: Report) -> Report {
+pub(crate) fn fill(verdict: &ExpectationReport, mut report: RunReport) -> RunReport {
     let count = |came| verdict.count(came) as u64;
     report.counts = vec![
         ("heard", verdict.heard),
@@ -20,13 +22,13 @@ pub(crate) fn fill(verdict: &Verdict, mut report: Report) -> Report {
         ("untested", count(Came::Untested)),
     ];
     let cases = verdict.rulings.iter().map(case).collect();
-    report.suites.push(Suite { name: "expect".to_owned(), cases });
+    report.suites.push(ReportSuite { name: "expect".to_owned(), cases });
     report
 }
 
-fn case(ruling: &Ruling) -> Case {
+fn case(ruling: &ExpectationResult) -> ReportCase {
     let expectation = &ruling.expectation;
-    let rule = Rule {
+    let rule = ReportRule {
         id: Cow::Owned(expectation.id.clone()),
         text: Cow::Owned(sentence(&expectation.title)),
         help: match &expectation.help {
@@ -35,38 +37,46 @@ fn case(ruling: &Ruling) -> Case {
         },
     };
     let (outcome, rule) = match ruling.outcome {
-        Came::Kept => (Outcome::Passed, None),
-        Came::Broken => (Outcome::Failed, Some(Cow::Owned(rule))),
-        Came::Untested => (Outcome::Skipped, Some(Cow::Owned(rule))),
+        Came::Kept => (ReportOutcome::Passed, None),
+        Came::Broken => (ReportOutcome::Failed, Some(Cow::Owned(rule))),
+        Came::Untested => (ReportOutcome::Skipped, Some(Cow::Owned(rule))),
     };
-    let seen = Writer::line_of(&ruling.seen, write_seen);
-    Case {
+    let seen = JsonWriter::line_of(&ruling.seen, write_seen);
+    ReportCase {
         name: expectation.title.clone(),
         outcome,
         rule,
-        message: if outcome == Outcome::Passed { String::new() } else { verdict::reason(ruling) },
-        details: if outcome == Outcome::Failed { verdict::details(ruling) } else { String::new() },
-        place: Place { number: None, line: Some(u64::from(expectation.spot.line)) },
+        message: if outcome == ReportOutcome::Passed {
+            String::new()
+        } else {
+            verdict::reason(ruling)
+        },
+        details: if outcome == ReportOutcome::Failed {
+            verdict::details(ruling)
+        } else {
+            String::new()
+        },
+        position: TapePosition { number: None, line: Some(u64::from(expectation.spot.line)) },
         duration_ms: None,
         facts: vec![
             ("id", json::quoted(&expectation.id)),
-            ("severity", json::quoted(expectation.severity.word())),
+            ("severity", json::quoted(expectation.severity.as_str())),
             ("count", ruling.count.to_string().into_bytes()),
             ("seen", seen),
         ],
     }
 }
 
-fn write_seen(json: &mut Writer, seen: &Seen) {
-    json.number("number", seen.number);
-    json.number("session", u64::from(seen.seat.0));
-    json.text("phase", &seen.phase);
-    json.text("method", &seen.method);
-    match &seen.name {
+fn write_seen(json: &mut JsonWriter, seen_message: &SeenMessage) {
+    json.number("number", seen_message.number);
+    json.number("session", u64::from(seen_message.session.0));
+    json.text("phase", &seen_message.phase);
+    json.text("method", &seen_message.method);
+    match &seen_message.name {
         Some(name) => json.text("target", name),
         None => json.raw("target", b"null"),
     }
-    json.text("excerpt", &seen.excerpt);
+    json.text("excerpt", &seen_message.excerpt);
 }
 
 /// Text that ends like a sentence.

@@ -1,12 +1,15 @@
 //! Reports in every format, as goldens. `tests/it/reports.rs` checks the goldens against external
 //! schemas and readers.
 
-use tapegate_core::json::diff::{Terms, diff};
-use tapegate_core::player::{Differing, Divergence, Mode, Near, Reason, Summary, Unused};
+use tapegate_core::json::diff::{DiffOptions, diff};
+use tapegate_core::player::{
+    DifferingRequest, Divergence, DivergenceReason, MatchMode, NearMatch, ReplaySummary,
+    UnusedRequest,
+};
 use tapegate_core::signature::Signer;
 
 use super::*;
-use crate::views::divergence::Teller;
+use crate::views::divergence::DivergenceView;
 use crate::views::golden::assert_golden;
 use crate::views::json;
 use crate::views::palette::Palette;
@@ -14,15 +17,15 @@ use crate::views::palette::Palette;
 /// Everything that a format could fail on.
 const HOSTILE: &str = "<a b=\"c\" d='e'>&amp; ]]> <![CDATA[ \0\u{1}\u{8}\t\n\u{b}\r\r\n\u{1b}[31m\u{7f}\u{85}\u{9b}\u{2028}\u{202e}\u{feff}\u{fffd}\u{fffe}\u{ffff}\u{1f600}\u{10ffff} ${x} {0} [a](https://x) %s \\u0000 -- ?>";
 
-static CHANGED: Rule = Rule::new(
+static CHANGED: ReportRule = ReportRule::new(
     "changed",
     "The server answers otherwise than it did.",
     "See whether the change is meant.",
 );
 
-fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
+fn shell(command: &'static str, tape: impl Into<PathBuf>) -> RunReport {
     let (tape, counts, suites) = (tape.into(), Vec::new(), Vec::new());
-    let start = Some(Start {
+    let start = Some(ServerStart {
         number: 1,
         run_id: None,
         pid: 4242,
@@ -31,17 +34,17 @@ fn shell(command: &'static str, tape: impl Into<PathBuf>) -> Report {
         registered: None,
     });
     let (started_us, duration_ms) = (1_763_200_953_488_000, 1234);
-    Report { command, tape, started_us, duration_ms, counts, suites, start, only_setup: false }
+    RunReport { command, tape, started_us, duration_ms, counts, suites, start, only_setup: false }
 }
 
-fn replayed() -> Report {
+fn replayed() -> RunReport {
     let call = |path: &str| {
         let params = format!(r#"{{"name":"read_file","arguments":{{"path":"{path}"}}}}"#);
         format!(r#"{{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{params}}}"#)
             .into_bytes()
     };
-    let near = Near { number: 7, request: call("/tmp/a"), score: 0.5, session: 1 };
-    let diverged = |reason: Reason, passed_on: bool| Divergence {
+    let near = NearMatch { number: 7, request: call("/tmp/a"), score: 0.5, session: 1 };
+    let diverged = |reason: DivergenceReason, passed_on: bool| Divergence {
         session: 1,
         tape_session: Some(1),
         method: "tools/call".to_owned(),
@@ -52,70 +55,79 @@ fn replayed() -> Report {
         nearest: vec![near.clone()],
         passed_on,
     };
-    let summary = Summary {
+    let summary = ReplaySummary {
         matched: 12,
         differing: 1,
-        differing_first: vec![Differing {
+        differing_first: vec![DifferingRequest {
             number: 5,
             recorded: call("/tmp/c"),
-            asked: call("/tmp/d"),
+            request: call("/tmp/d"),
         }],
         courtesies: 2,
         unmatched: 7,
         passed_on: 4,
         server_failed: 0,
         server_failure: None,
-        divergences: vec![diverged(Reason::NotRecorded, false), diverged(Reason::Exhausted, true)],
+        divergences: vec![
+            diverged(DivergenceReason::NotRecorded, false),
+            diverged(DivergenceReason::Exhausted, true),
+        ],
         unused: 2,
         unused_first: vec![
-            Unused { number: 9, method: "tools/list".to_owned(), name: None },
-            Unused {
+            UnusedRequest { number: 9, method: "tools/list".to_owned(), name: None },
+            UnusedRequest {
                 number: 11,
                 method: "tools/call".to_owned(),
                 name: Some("write_file".to_owned()),
             },
         ],
         sessions: 1,
-        ..Summary::default()
+        ..ReplaySummary::default()
     };
     let signer = Signer::default();
-    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Colour };
+    let teller =
+        DivergenceView { mode: MatchMode::ByRequest, signer: &signer, palette: Palette::Colour };
     replay::fill(&summary, &teller, shell("replay", "tapes/session.jsonl"))
 }
 
 /// A report of another command, with every outcome and with malicious texts.
-fn hostile() -> Report {
-    let terms = Terms { root: json_place(), ignored: &[], listed_max: 3 };
+fn hostile() -> RunReport {
+    let terms = DiffOptions { root: json_place(), ignored: &[], listed_max: 3 };
     let old = r#"{"a":"\ud800","b":[1,2],"c":1e999,"d":1}"#;
     let new = r#"{"a":"\udc00","b":{},"e":"\u001b"}"#;
     let found = diff(old.as_bytes(), new.as_bytes(), &terms).unwrap();
     let mut facts = json::differences(&found);
     facts.push(("raw", b"no JSON \xff".to_vec()));
-    let case = |outcome: Outcome| Case {
+    let case = |outcome: ReportOutcome| ReportCase {
         name: HOSTILE.to_owned(),
         outcome,
-        rule: (outcome != Outcome::Passed).then_some((&CHANGED).into()),
+        rule: (outcome != ReportOutcome::Passed).then_some((&CHANGED).into()),
         message: HOSTILE.to_owned(),
         details: format!("{HOSTILE}\n{HOSTILE}\n"),
-        place: Place { number: Some(3), line: Some(4) },
+        position: TapePosition { number: Some(3), line: Some(4) },
         duration_ms: Some(61_005),
         facts: facts.clone(),
     };
-    let all = [Outcome::Passed, Outcome::Failed, Outcome::Warning, Outcome::Skipped];
+    let all = [
+        ReportOutcome::Passed,
+        ReportOutcome::Failed,
+        ReportOutcome::Warning,
+        ReportOutcome::Skipped,
+    ];
     let mut report = shell("serve", "/tmp/t\u{e9} %&<\u{1}>.jsonl");
     report.counts = vec![("compared", 4), ("changed", 1)];
     let cases = all.map(case).into_iter().collect();
-    report.suites.push(Suite { name: HOSTILE.to_owned(), cases });
-    report.suites.push(Suite { name: "empty".to_owned(), cases: Vec::new() });
+    report.suites.push(ReportSuite { name: HOSTILE.to_owned(), cases });
+    report.suites.push(ReportSuite { name: "empty".to_owned(), cases: Vec::new() });
     report
 }
 
-fn json_place() -> tapegate_core::json::Place {
-    tapegate_core::json::Place::member("result")
+fn json_place() -> tapegate_core::json::JsonLocation {
+    tapegate_core::json::JsonLocation::member("result")
 }
 
-fn text(report: &Report, file: &str) -> String {
-    String::from_utf8(report.written_for(Path::new(file))).unwrap()
+fn text(report: &RunReport, file: &str) -> String {
+    String::from_utf8(report.format_for(Path::new(file))).unwrap()
 }
 
 #[test]
@@ -131,17 +143,18 @@ fn reports_are_as_the_goldens_have_them() {
 }
 
 /// A second start, in which the client sent all recorded requests but one.
-fn replayed_again() -> Report {
-    let unused = Unused { number: 9, method: "tools/list".to_owned(), name: None };
-    let summary = Summary {
+fn replayed_again() -> RunReport {
+    let unused = UnusedRequest { number: 9, method: "tools/list".to_owned(), name: None };
+    let summary = ReplaySummary {
         matched: 3,
         unused: 1,
         unused_first: vec![unused],
         sessions: 1,
-        ..Summary::default()
+        ..ReplaySummary::default()
     };
     let signer = Signer::default();
-    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Plain };
+    let teller =
+        DivergenceView { mode: MatchMode::ByRequest, signer: &signer, palette: Palette::Plain };
     let mut shell = shell("replay", "tapes/session.jsonl");
     shell.started_us += 60_000_000;
     replay::fill(&summary, &teller, shell)
@@ -151,12 +164,12 @@ fn replayed_again() -> Report {
 fn starts_are_merged_as_the_goldens_have_it() {
     for extension in ["json", "xml", "sarif"] {
         let file = format!("report-merged.{extension}");
-        let first = replayed().written_for(Path::new(&file));
+        let first = replayed().format_for(Path::new(&file));
         let mut again = replayed_again();
-        let merged = again.written_after(Path::new(&file), &first).unwrap();
+        let merged = again.append_to(Path::new(&file), &first).unwrap();
         assert_golden(&file, &String::from_utf8(merged.clone()).unwrap());
         // A third start reads what the second has written.
-        let third = replayed_again().written_after(Path::new(&file), &merged).unwrap();
+        let third = replayed_again().append_to(Path::new(&file), &merged).unwrap();
         assert!(third.len() > merged.len());
     }
 }
@@ -175,21 +188,21 @@ fn every_format_lists_what_no_start_has_asked_for() {
     for file in ["r.json", "r.xml", "r.sarif"].map(Path::new) {
         let name = file.display();
         // The first start leaves 9 and 11 unused, the second 9; in either order, 9 remains.
-        let two = replayed_again().written_after(file, &replayed().written_for(file)).unwrap();
+        let two = replayed_again().append_to(file, &replayed().format_for(file)).unwrap();
         assert_eq!(listed_unused(&two), [9], "{name}");
-        let reverse = replayed().written_after(file, &replayed_again().written_for(file)).unwrap();
+        let reverse = replayed().append_to(file, &replayed_again().format_for(file)).unwrap();
         assert_eq!(listed_unused(&reverse), [9], "{name}");
         // An unfinished start removes nothing, and one with another tape has its own list.
-        let begun = replayed_again().unfinished().written_after(file, &two).unwrap();
+        let begun = replayed_again().unfinished().append_to(file, &two).unwrap();
         assert_eq!(listed_unused(&begun), [9], "{name}");
         let mut other = replayed();
         other.tape = "tapes/<other> & \"more\".jsonl".into();
-        let both = other.clone().written_after(file, &two).unwrap();
+        let both = other.clone().append_to(file, &two).unwrap();
         assert_eq!(listed_unused(&both), [9, 9, 11], "{name}");
         // Another start with that tape uses everything.
         other.suites.pop();
         other.counts.iter_mut().filter(|(key, _)| *key == "unused").for_each(|(_, n)| *n = 0);
-        let used = other.written_after(file, &both).unwrap();
+        let used = other.append_to(file, &both).unwrap();
         assert_eq!(listed_unused(&used), [9], "{name}");
         if !used.starts_with(b"<?xml") {
             let report: serde_json::Value = serde_json::from_slice(&used).unwrap();
@@ -203,9 +216,9 @@ fn every_format_lists_what_no_start_has_asked_for() {
 fn texts_made_to_do_harm_survive_a_merge() {
     for extension in ["json", "xml", "sarif"] {
         let file = format!("r.{extension}");
-        let first = hostile().written_for(Path::new(&file));
-        let merged = hostile().written_after(Path::new(&file), &first).unwrap();
-        let again = hostile().written_after(Path::new(&file), &merged).unwrap();
+        let first = hostile().format_for(Path::new(&file));
+        let merged = hostile().append_to(Path::new(&file), &first).unwrap();
+        let again = hostile().append_to(Path::new(&file), &merged).unwrap();
         let count = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("61005").count();
         let seconds = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("\"61.005\"").count();
         let found = |bytes: &[u8]| count(bytes) + seconds(bytes);
@@ -222,16 +235,16 @@ fn a_start_joins_the_run_that_it_names_or_finds() {
     };
     for file in ["r.json", "r.xml", "r.sarif"].map(Path::new) {
         for there in [None, Some("a<&\">b")] {
-            let text = with(there).written_for(file);
+            let text = with(there).format_for(file);
             for (run_id, joins) in [(None, true), (there, true), (Some("other"), false)] {
-                let merged = with(run_id).written_after(file, &text);
+                let merged = with(run_id).append_to(file, &text);
                 assert_eq!(merged.is_some(), joins, "{} {there:?} {run_id:?}", file.display());
             }
         }
-        let serve = shell("serve", "s.yaml").written_after(file, &with(None).written_for(file));
+        let serve = shell("serve", "s.yaml").append_to(file, &with(None).format_for(file));
         assert!(serve.is_none(), "a report of another command");
         for text in ["", "{}", "the one before", "<?xml"] {
-            assert!(with(None).written_after(file, text.as_bytes()).is_none(), "{text}");
+            assert!(with(None).append_to(file, text.as_bytes()).is_none(), "{text}");
         }
     }
 }
@@ -239,21 +252,22 @@ fn a_start_joins_the_run_that_it_names_or_finds() {
 #[test]
 fn nothing_that_was_not_tested_is_all_right_in_any_format() {
     let signer = Signer::default();
-    let teller = Teller { mode: Mode::ByRequest, signer: &signer, palette: Palette::Plain };
+    let teller =
+        DivergenceView { mode: MatchMode::ByRequest, signer: &signer, palette: Palette::Plain };
     let shell = || shell("replay", "tapes/session.jsonl");
-    let untested = || replay::fill(&Summary::default(), &teller, shell());
+    let untested = || replay::fill(&ReplaySummary::default(), &teller, shell());
     let has = |bytes: &[u8], words: &str| String::from_utf8_lossy(bytes).contains(words);
-    for (file, words) in [
+    for (file, message) in [
         ("r.json", "\"ok\": false"),
         ("r.xml", "errors=\"1\""),
         ("r.sarif", "\"ruleId\": \"untested\""),
     ] {
         let file = Path::new(file);
-        let one = untested().written_for(file);
-        assert!(has(&one, words), "{}", String::from_utf8_lossy(&one));
+        let one = untested().format_for(file);
+        assert!(has(&one, message), "{}", String::from_utf8_lossy(&one));
         // A start that tested nothing does not invalidate what another one tested.
-        let two = replayed_again().written_after(file, &one).unwrap();
-        let three = untested().written_after(file, &two).unwrap();
+        let two = replayed_again().append_to(file, &one).unwrap();
+        let three = untested().append_to(file, &two).unwrap();
         for merged in [two, three] {
             let text = String::from_utf8_lossy(&merged);
             assert!(text.contains("passed") && !text.contains("errors=\"1\""), "{text}");
@@ -298,6 +312,6 @@ fn json_and_sarif_are_json_whatever_the_texts_hold() {
 fn a_replay_that_passed_everything_on_is_all_right() {
     let mut report = replayed();
     assert!(!report.outcome().is_ok());
-    report.suites[0].cases.retain(|case| case.outcome != Outcome::Failed);
+    report.suites[0].cases.retain(|case| case.outcome != ReportOutcome::Failed);
     assert!(report.outcome().is_ok());
 }

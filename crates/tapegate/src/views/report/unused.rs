@@ -3,26 +3,26 @@
 //! A request is used if any start used it. So a merged report lists what all starts with the same
 //! tape left unused; every format decides this here.
 
-use super::{Case, Report, replay};
+use super::{ReportCase, RunReport, replay};
 
 /// What this start left unused, as far as that is known.
 #[derive(Debug)]
-pub(crate) struct UnusedNow {
+pub(crate) struct UnusedSet {
     /// A case without a number stands for all those that were too many to list.
     numbers: Vec<Option<u64>>,
     /// False for an unfinished start, whose requests are not known.
     is_known: bool,
 }
 
-impl UnusedNow {
-    pub(crate) fn of(report: &Report) -> Self {
+impl UnusedSet {
+    pub(crate) fn of(report: &RunReport) -> Self {
         let unused = report.cases().filter(|case| is_unused(case));
-        let numbers = unused.map(|case| case.place.number.map(u64::from)).collect();
+        let numbers = unused.map(|case| case.position.number.map(u64::from)).collect();
         Self { numbers, is_known: !report.is_unfinished() }
     }
 
     /// Whether a request left unused by earlier starts with the same tape is still unused.
-    pub(crate) fn keeps(&self, number: Option<u64>) -> bool {
+    pub(crate) fn is_still_unused(&self, number: Option<u64>) -> bool {
         !self.is_known || self.numbers.contains(&number)
     }
 }
@@ -40,7 +40,7 @@ pub(crate) fn count(
     }
 }
 
-impl Report {
+impl RunReport {
     /// The same without its unused requests; earlier starts list those still unused.
     pub(crate) fn without_unused(&self) -> Self {
         let mut report = self.clone();
@@ -49,6 +49,6 @@ impl Report {
     }
 }
 
-fn is_unused(case: &Case) -> bool {
+fn is_unused(case: &ReportCase) -> bool {
     case.rule.as_ref().is_some_and(|rule| rule.id == replay::UNUSED.id)
 }

@@ -2,19 +2,20 @@
 //! are warnings.
 
 use tapegate_core::verifier::{
-    About, Became, Finding, List, Note, NoteSort, Report as Found, Skipped, What,
+    Discrepancy, ItemChange, ListKind, MessageRef, SkippedMessage, VerifyFinding, VerifyNote,
+    VerifyNoteKind, VerifyReport as Found,
 };
 
-use super::{Case, Outcome, Place, Report, Rule, Suite};
-use crate::views::change::{about, details, differences, headline, reason};
+use super::{ReportCase, ReportOutcome, ReportRule, ReportSuite, RunReport, TapePosition};
 use crate::views::divergence::subject;
 use crate::views::json;
 use crate::views::palette::Palette;
-use crate::views::verified::note_words;
+use crate::views::server_change::{details, differences, headline, reason, subject_text};
+use crate::views::verification::note_text;
 
 /// Groups of related changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum ChangeGroup {
     /// Tools: they may no longer be what the user agreed to.
     Tools,
     /// The server's data about itself.
@@ -30,13 +31,13 @@ pub(crate) enum Group {
 }
 
 /// The groups in the order in which they are reported.
-pub(crate) const GROUPS: [Group; 6] = [
-    Group::Tools,
-    Group::Server,
-    Group::Lists,
-    Group::Answers,
-    Group::Notifications,
-    Group::Questions,
+pub(crate) const GROUPS: [ChangeGroup; 6] = [
+    ChangeGroup::Tools,
+    ChangeGroup::Server,
+    ChangeGroup::Lists,
+    ChangeGroup::Answers,
+    ChangeGroup::Notifications,
+    ChangeGroup::Questions,
 ];
 
 const ACCEPT: &str = "Check whether the change is intended; if so, record the session again.";
@@ -46,7 +47,7 @@ const IGNORE: &str =
 
 macro_rules! rules {
     ($($name:ident: $id:literal, $text:literal, $help:expr;)*) => {
-        $(static $name: Rule = Rule::new($id, $text, $help);)*
+        $(static $name: ReportRule = ReportRule::new($id, $text, $help);)*
     };
 }
 
@@ -78,200 +79,222 @@ rules! {
 }
 
 /// Fills `report` with the result of a verification.
-pub(crate) fn fill(found: &Found, mut report: Report) -> Report {
-    let changes = found.findings.len() as u64 + found.findings_more;
-    let drift = found.findings.iter().filter(|finding| finding.what.is_tool_drift()).count();
+pub(crate) fn fill(verify_report: &Found, mut report: RunReport) -> RunReport {
+    let changes = verify_report.findings.len() as u64 + verify_report.findings_more;
+    let drift =
+        verify_report.findings.iter().filter(|finding| finding.discrepancy.is_tool_drift()).count();
     report.counts = vec![
         ("changes", changes),
         ("tool_changes", drift as u64),
-        ("requests", found.requests),
-        ("answers", found.answers),
-        ("notifications", found.notifications),
-        ("skipped", found.skipped.len() as u64 + found.skipped_more),
-        ("sessions", u64::from(found.sessions)),
+        ("requests", verify_report.requests),
+        ("answers", verify_report.answers),
+        ("notifications", verify_report.notifications),
+        ("skipped", verify_report.skipped.len() as u64 + verify_report.skipped_more),
+        ("sessions", u64::from(verify_report.sessions)),
     ];
     for group in GROUPS {
-        let mut cases: Vec<Case> = Vec::new();
-        let of_group = |finding: &&Finding| group_of(&finding.what) == group;
-        cases.extend(found.findings.iter().filter(of_group).map(changed));
-        cases.extend(sound(found, group, cases.len()));
+        let mut cases: Vec<ReportCase> = Vec::new();
+        let of_group = |finding: &&VerifyFinding| group_of(&finding.discrepancy) == group;
+        cases.extend(verify_report.findings.iter().filter(of_group).map(changed_case));
+        cases.extend(unchanged_case(verify_report, group, cases.len()));
         if !cases.is_empty() {
-            report.suites.push(Suite { name: suite_name(group).to_owned(), cases });
+            report.suites.push(ReportSuite { name: suite_name(group).to_owned(), cases });
         }
     }
-    if found.findings_more > 0 {
-        let name = format!("{} more changes", found.findings_more);
+    if verify_report.findings_more > 0 {
+        let name = format!("{} more changes", verify_report.findings_more);
         let message = "there are more changes than can be listed".to_owned();
-        let outcome = Outcome::Failed;
-        let cases =
-            vec![Case { name, outcome, rule: Some((&ANSWER).into()), message, ..Case::default() }];
-        report.suites.push(Suite { name: "more".to_owned(), cases });
-    }
-    let mut cases: Vec<Case> = found.skipped.iter().map(skipped).collect();
-    cases.extend((found.skipped_more > 0).then(|| {
-        let name = format!("{} more", found.skipped_more);
-        let message = "there are more than can be listed".to_owned();
-        Case {
+        let outcome = ReportOutcome::Failed;
+        let cases = vec![ReportCase {
             name,
-            outcome: Outcome::Skipped,
+            outcome,
+            rule: Some((&ANSWER).into()),
+            message,
+            ..ReportCase::default()
+        }];
+        report.suites.push(ReportSuite { name: "more".to_owned(), cases });
+    }
+    let mut cases: Vec<ReportCase> = verify_report.skipped.iter().map(skipped).collect();
+    cases.extend((verify_report.skipped_more > 0).then(|| {
+        let name = format!("{} more", verify_report.skipped_more);
+        let message = "there are more than can be listed".to_owned();
+        ReportCase {
+            name,
+            outcome: ReportOutcome::Skipped,
             rule: Some((&NOT_SENT).into()),
             message,
-            ..Case::default()
+            ..ReportCase::default()
         }
     }));
     if !cases.is_empty() {
-        report.suites.push(Suite { name: "not-sent".to_owned(), cases });
+        report.suites.push(ReportSuite { name: "not-sent".to_owned(), cases });
     }
-    let cases: Vec<Case> = found.notes.iter().map(noted).collect();
+    let cases: Vec<ReportCase> = verify_report.notes.iter().map(note_case).collect();
     if !cases.is_empty() {
-        report.suites.push(Suite { name: "notes".to_owned(), cases });
+        report.suites.push(ReportSuite { name: "notes".to_owned(), cases });
     }
     report
 }
 
 /// One case for everything that was compared and has not changed.
-fn sound(found: &Found, group: Group, changed: usize) -> Option<Case> {
+fn unchanged_case(verify_report: &Found, group: ChangeGroup, changed: usize) -> Option<ReportCase> {
     let (count, word) = match group {
-        Group::Answers => (found.answers, "answers"),
-        Group::Notifications => (found.notifications, "notifications"),
+        ChangeGroup::Answers => (verify_report.answers, "answers"),
+        ChangeGroup::Notifications => (verify_report.notifications, "notifications"),
         _ => return None,
     };
     let name = match changed {
         0 => format!("{count} {word} are as recorded"),
         _ => format!("{count} {word} were compared"),
     };
-    (count > 0).then(|| Case { name, ..Case::default() })
+    (count > 0).then(|| ReportCase { name, ..ReportCase::default() })
 }
 
 /// The group a change belongs to.
-pub(crate) fn group_of(what: &What) -> Group {
-    match what {
-        What::Item { list: List::Tools, .. } => Group::Tools,
-        What::Item { .. } => Group::Lists,
-        What::Server(_) | What::Version { .. } | What::Ended { .. } => Group::Server,
-        What::Notice(_) | What::Moved { .. } => Group::Notifications,
-        What::Question(_) => Group::Questions,
-        What::Answer(_)
-        | What::Error { .. }
-        | What::Result { .. }
-        | What::NoAnswer { .. }
-        | What::TooLarge { .. }
-        | What::Stray { .. } => Group::Answers,
+pub(crate) fn group_of(discrepancy: &Discrepancy) -> ChangeGroup {
+    match discrepancy {
+        Discrepancy::Item { list: ListKind::Tools, .. } => ChangeGroup::Tools,
+        Discrepancy::Item { .. } => ChangeGroup::Lists,
+        Discrepancy::Server(_) | Discrepancy::Version { .. } | Discrepancy::Ended { .. } => {
+            ChangeGroup::Server
+        }
+        Discrepancy::Notice(_) | Discrepancy::Moved { .. } => ChangeGroup::Notifications,
+        Discrepancy::Question(_) => ChangeGroup::Questions,
+        Discrepancy::Answer(_)
+        | Discrepancy::Error { .. }
+        | Discrepancy::Result { .. }
+        | Discrepancy::NoAnswer { .. }
+        | Discrepancy::TooLarge { .. }
+        | Discrepancy::Stray { .. } => ChangeGroup::Answers,
     }
 }
 
-fn suite_name(group: Group) -> &'static str {
+fn suite_name(group: ChangeGroup) -> &'static str {
     match group {
-        Group::Tools => "tools",
-        Group::Server => "server",
-        Group::Lists => "lists",
-        Group::Answers => "answers",
-        Group::Notifications => "notifications",
-        Group::Questions => "requests",
+        ChangeGroup::Tools => "tools",
+        ChangeGroup::Server => "server",
+        ChangeGroup::Lists => "lists",
+        ChangeGroup::Answers => "answers",
+        ChangeGroup::Notifications => "notifications",
+        ChangeGroup::Questions => "requests",
     }
 }
 
-fn rule(what: &What) -> &'static Rule {
-    let of = |became: &Became, [added, removed, changed]: [&'static Rule; 3]| match became {
-        Became::Added(_) => added,
-        Became::Removed(_) => removed,
-        Became::Changed(_) => changed,
+fn rule(discrepancy: &Discrepancy) -> &'static ReportRule {
+    let of = |item_change: &ItemChange, [added, removed, changed]: [&'static ReportRule; 3]| {
+        match item_change {
+            ItemChange::Added(_) => added,
+            ItemChange::Removed(_) => removed,
+            ItemChange::Changed(_) => changed,
+        }
     };
-    match what {
-        What::Item { list: List::Tools, became, .. } => {
-            of(became, [&TOOL_ADDED, &TOOL_REMOVED, &TOOL_CHANGED])
+    match discrepancy {
+        Discrepancy::Item { list: ListKind::Tools, item_change, .. } => {
+            of(item_change, [&TOOL_ADDED, &TOOL_REMOVED, &TOOL_CHANGED])
         }
-        What::Item { became, .. } => of(became, [&ITEM_ADDED, &ITEM_REMOVED, &ITEM_CHANGED]),
-        What::Notice(became) => of(became, [&NOTICE_ADDED, &NOTICE_REMOVED, &NOTICE_CHANGED]),
-        What::Question(became) => {
-            of(became, [&QUESTION_ADDED, &QUESTION_REMOVED, &QUESTION_CHANGED])
+        Discrepancy::Item { item_change, .. } => {
+            of(item_change, [&ITEM_ADDED, &ITEM_REMOVED, &ITEM_CHANGED])
         }
-        What::Moved { .. } => &NOTICE_MOVED,
-        What::Server(_) => &SERVER,
-        What::Version { .. } => &VERSION,
-        What::Ended { .. } => &ENDED,
-        What::Answer(_) => &ANSWER,
-        What::Error { .. } => &ERROR,
-        What::Result { .. } => &RESULT,
-        What::NoAnswer { .. } => &NO_ANSWER,
-        What::TooLarge { .. } => &TOO_LARGE,
-        What::Stray { .. } => &STRAY,
+        Discrepancy::Notice(item_change) => {
+            of(item_change, [&NOTICE_ADDED, &NOTICE_REMOVED, &NOTICE_CHANGED])
+        }
+        Discrepancy::Question(item_change) => {
+            of(item_change, [&QUESTION_ADDED, &QUESTION_REMOVED, &QUESTION_CHANGED])
+        }
+        Discrepancy::Moved { .. } => &NOTICE_MOVED,
+        Discrepancy::Server(_) => &SERVER,
+        Discrepancy::Version { .. } => &VERSION,
+        Discrepancy::Ended { .. } => &ENDED,
+        Discrepancy::Answer(_) => &ANSWER,
+        Discrepancy::Error { .. } => &ERROR,
+        Discrepancy::Result { .. } => &RESULT,
+        Discrepancy::NoAnswer { .. } => &NO_ANSWER,
+        Discrepancy::TooLarge { .. } => &TOO_LARGE,
+        Discrepancy::Stray { .. } => &STRAY,
     }
 }
 
-fn changed(finding: &Finding) -> Case {
-    let name = match &finding.what {
-        What::Item { list, name, .. } => subject(crate::views::change::noun(*list), Some(name)),
-        _ => about(&finding.about),
+fn changed_case(finding: &VerifyFinding) -> ReportCase {
+    let name = match &finding.discrepancy {
+        Discrepancy::Item { list, name, .. } => {
+            subject(crate::views::server_change::noun(*list), Some(name))
+        }
+        _ => subject_text(&finding.about),
     };
     let mut facts = facts(&finding.about);
     facts.push(("times", finding.times.to_string().into_bytes()));
     facts.push(("after_skipped", finding.after_skipped.to_string().into_bytes()));
-    facts.extend(sides(&finding.what));
-    Case {
+    facts.extend(sides(&finding.discrepancy));
+    ReportCase {
         name,
-        outcome: Outcome::Failed,
-        rule: Some(rule(&finding.what).into()),
+        outcome: ReportOutcome::Failed,
+        rule: Some(rule(&finding.discrepancy).into()),
         message: headline(finding),
         details: details(finding, Palette::Plain, ""),
-        place: place(&finding.about),
+        position: place(&finding.about),
         duration_ms: None,
         facts,
     }
 }
 
 /// The recorded and the live values, for machines.
-fn sides(what: &What) -> Vec<(&'static str, Vec<u8>)> {
-    match what {
-        What::Answer(changes) | What::Server(changes) => listed(changes),
-        What::Error { recorded, live }
-        | What::Result { recorded, live }
-        | What::Version { recorded, live } => {
+fn sides(discrepancy: &Discrepancy) -> Vec<(&'static str, Vec<u8>)> {
+    match discrepancy {
+        Discrepancy::Answer(changes) | Discrepancy::Server(changes) => list_changes(changes),
+        Discrepancy::Error { recorded, live }
+        | Discrepancy::Result { recorded, live }
+        | Discrepancy::Version { recorded, live } => {
             vec![("recorded", recorded.clone()), ("live", live.clone())]
         }
-        What::Stray { live } | What::Moved { live } => vec![("live", live.clone())],
-        What::Item { became, .. } | What::Notice(became) | What::Question(became) => match became {
-            Became::Added(text) => vec![("live", text.clone())],
-            Became::Removed(text) => vec![("recorded", text.clone())],
-            Became::Changed(changes) => listed(changes),
+        Discrepancy::Stray { live } | Discrepancy::Moved { live } => vec![("live", live.clone())],
+        Discrepancy::Item { item_change, .. }
+        | Discrepancy::Notice(item_change)
+        | Discrepancy::Question(item_change) => match item_change {
+            ItemChange::Added(text) => vec![("live", text.clone())],
+            ItemChange::Removed(text) => vec![("recorded", text.clone())],
+            ItemChange::Changed(changes) => list_changes(changes),
         },
-        What::NoAnswer { .. } | What::TooLarge { .. } | What::Ended { .. } => Vec::new(),
+        Discrepancy::NoAnswer { .. } | Discrepancy::TooLarge { .. } | Discrepancy::Ended { .. } => {
+            Vec::new()
+        }
     }
 }
 
-fn listed(changes: &tapegate_core::verifier::Changes) -> Vec<(&'static str, Vec<u8>)> {
+fn list_changes(
+    changes: &tapegate_core::verifier::RecordedChanges,
+) -> Vec<(&'static str, Vec<u8>)> {
     json::differences(&differences(changes))
 }
 
-fn skipped(skipped: &Skipped) -> Case {
-    Case {
-        name: about(&skipped.about),
-        outcome: Outcome::Skipped,
+fn skipped(skipped: &SkippedMessage) -> ReportCase {
+    ReportCase {
+        name: subject_text(&skipped.about),
+        outcome: ReportOutcome::Skipped,
         rule: Some((&NOT_SENT).into()),
-        message: reason(skipped.why).to_owned(),
-        place: place(&skipped.about),
+        message: reason(skipped.skip_reason).to_owned(),
+        position: place(&skipped.about),
         facts: facts(&skipped.about),
-        ..Case::default()
+        ..ReportCase::default()
     }
 }
 
-fn noted(note: &Note) -> Case {
-    let outcome = match note.sort {
-        NoteSort::Reordered(_) | NoteSort::Moved => Outcome::Passed,
-        _ => Outcome::Warning,
+fn note_case(note: &VerifyNote) -> ReportCase {
+    let outcome = match note.kind {
+        VerifyNoteKind::Reordered(_) | VerifyNoteKind::Moved => ReportOutcome::Passed,
+        _ => ReportOutcome::Warning,
     };
-    Case {
-        name: about(&note.about),
+    ReportCase {
+        name: subject_text(&note.about),
         outcome,
         rule: Some((&NOTE).into()),
-        message: note_words(&note.sort),
-        place: place(&note.about),
+        message: note_text(&note.kind),
+        position: place(&note.about),
         facts: facts(&note.about),
-        ..Case::default()
+        ..ReportCase::default()
     }
 }
 
-fn facts(about: &About) -> Vec<(&'static str, Vec<u8>)> {
+fn facts(about: &MessageRef) -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("session", about.session.to_string().into_bytes()),
         ("method", json::quoted(&about.method)),
@@ -279,8 +302,8 @@ fn facts(about: &About) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn place(about: &About) -> Place {
-    Place { number: about.number, line: None }
+fn place(about: &MessageRef) -> TapePosition {
+    TapePosition { number: about.number, line: None }
 }
 
 #[cfg(test)]

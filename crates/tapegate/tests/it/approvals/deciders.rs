@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{ID, State};
+use super::{ID, RequestFolder};
 use crate::support::{at_terminal, at_terminal_typing_ahead};
 
 #[test]
 fn without_a_terminal_or_the_project_s_key_nothing_is_decided() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     for args in [&["approve", ID][..], &["approve", "--all"], &["deny", ID]] {
         let done = state.command(args).stdin(Stdio::null()).output().unwrap();
@@ -25,7 +25,7 @@ fn without_a_terminal_or_the_project_s_key_nothing_is_decided() {
 
 #[test]
 fn from_the_shell_of_an_agent_nothing_is_decided_even_at_a_terminal() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     for name in
         ["CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT", "AI_AGENT"]
@@ -54,7 +54,7 @@ fn from_the_shell_of_an_agent_nothing_is_decided_even_at_a_terminal() {
 
 #[test]
 fn a_person_at_a_terminal_sees_the_whole_request_and_is_asked() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |request| {
         let long = "z".repeat(30_000);
         request.params = Some(format!("{{\"messages\":[\"{long}\"],\"maxTokens\":77}}"));
@@ -79,7 +79,7 @@ fn a_person_at_a_terminal_sees_the_whole_request_and_is_asked() {
 
 #[test]
 fn a_key_file_must_be_private_and_the_project_s() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     let key = state.path().join("copy");
     let (code, said) = at_terminal(&state.command(&["export-key", key.to_str().unwrap()]), "y\n");
@@ -111,7 +111,7 @@ fn a_key_file_must_be_private_and_the_project_s() {
 
 #[test]
 fn a_person_types_in_the_terminals_of_editors_with_an_agent() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     let mut command = state.command(&["approve", ID]);
     command.env("CURSOR_TRACE_ID", "9f2").env("CLAUDE_CODE_SSE_PORT", "41823");
@@ -121,7 +121,7 @@ fn a_person_types_in_the_terminals_of_editors_with_an_agent() {
 
 #[test]
 fn a_terminal_without_an_answer_is_not_a_person() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     let copy = state.path().join("copy");
     let export = ["export-key", copy.to_str().unwrap()];
@@ -146,7 +146,7 @@ fn a_terminal_without_an_answer_is_not_a_person() {
 
 #[test]
 fn who_may_not_decide_is_told_so_before_the_question() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |request| request.approvers = vec!["carol".to_owned()]);
     for verb in ["approve", "deny"] {
         let (code, said) = at_terminal(&state.command(&[verb, ID]), "y\n");
@@ -174,7 +174,7 @@ fn who_may_not_decide_is_told_so_before_the_question() {
 
 #[test]
 fn the_export_of_a_key_says_for_which_projects_it_counts() {
-    let state = State::new();
+    let state = RequestFolder::new();
     let (home, copy) = (state.path().join("home"), state.path().join("copy"));
     let export = |folder: &Path| {
         let mut command = state.command(&["export-key", copy.to_str().unwrap()]);
@@ -188,17 +188,18 @@ fn the_export_of_a_key_says_for_which_projects_it_counts() {
     std::fs::create_dir_all(&shared).unwrap();
     std::fs::create_dir_all(alone.join(".tapegate")).unwrap();
     let said = export(&shared);
-    let words = "counts for every project that has no `.tapegate` folder of its own";
-    assert!(said.contains(words) && said.contains(".local/state/tapegate"), "{said}");
+    let message = "counts for every project that has no `.tapegate` folder of its own";
+    assert!(said.contains(message) && said.contains(".local/state/tapegate"), "{said}");
     assert_eq!(said.matches("every project that has no").count(), 2, "{said}");
     let said = export(&alone);
-    let words = format!("counts for the project in `{}`", alone.canonicalize().unwrap().display());
-    assert!(said.contains(&words) && !said.contains("every project"), "{said}");
+    let message =
+        format!("counts for the project in `{}`", alone.canonicalize().unwrap().display());
+    assert!(said.contains(&message) && !said.contains("every project"), "{said}");
 }
 
 #[test]
 fn no_flag_stands_in_for_a_person_s_answer() {
-    let state = State::new();
+    let state = RequestFolder::new();
     state.ask(ID, |_| {});
     for arguments in [&["approve", ID, "--yes"][..], &["approve", ID, "-y"]] {
         let (code, said) = at_terminal(&state.command(arguments), "y\n");

@@ -8,50 +8,50 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::victim::{ACCEPT, JSON, Kind, Victim};
-use crate::shim::stand::{events, messages};
-use crate::support::{Run, Setup};
-use crate::web::send;
+use super::target_server::{ACCEPT, JSON, TargetKind, TargetServer};
+use crate::http_peers::send;
+use crate::shim::setup::{events, messages};
+use crate::support::{RunningSession, SessionSetup};
 
 /// How a client reaches its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum AttackTransport {
     /// Client and server on pipes.
     Stdio,
     /// The client over HTTP.
-    Web(Kind),
+    Web(TargetKind),
 }
 
 /// Stdio, HTTP to stdio, HTTP to HTTP and HTTP+SSE.
-pub(crate) const WAYS: [Way; 5] = [
-    Way::Stdio,
-    Way::Web(Kind::Process),
-    Way::Web(Kind::Express),
-    Way::Web(Kind::ExpressSse),
-    Way::Web(Kind::FastMcp),
+pub(crate) const WAYS: [AttackTransport; 5] = [
+    AttackTransport::Stdio,
+    AttackTransport::Web(TargetKind::Process),
+    AttackTransport::Web(TargetKind::Express),
+    AttackTransport::Web(TargetKind::ExpressSse),
+    AttackTransport::Web(TargetKind::FastMcp),
 ];
 
 /// A client with its session.
-pub(crate) struct Agent {
-    pub(crate) way: Way,
-    link: Link,
+pub(crate) struct AttackClient {
+    pub(crate) way: AttackTransport,
+    link: AttackLink,
     next_id: Cell<u64>,
     /// Requests whose answers are never read.
     open: RefCell<Vec<TcpStream>>,
 }
 
-enum Link {
-    Pipes { run: Run, input: RefCell<File> },
-    Web(Victim),
+enum AttackLink {
+    Pipes { run: RunningSession, input: RefCell<File> },
+    Web(TargetServer),
 }
 
-impl Agent {
+impl AttackClient {
     /// Starts a server and a shim, and opens a session.
-    pub(crate) fn start(way: Way, setup: Setup) -> Self {
+    pub(crate) fn start(way: AttackTransport, setup: SessionSetup) -> Self {
         let mut agent = Self::launch(way, setup);
         match &mut agent.link {
-            Link::Web(victim) => victim.open(),
-            Link::Pipes { .. } => {
+            AttackLink::Web(victim) => victim.open(),
+            AttackLink::Pipes { .. } => {
                 assert!(agent.hello()["result"].is_object());
                 agent.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
             }
@@ -60,13 +60,13 @@ impl Agent {
     }
 
     /// The same without a session.
-    pub(crate) fn launch(way: Way, setup: Setup) -> Self {
+    pub(crate) fn launch(way: AttackTransport, setup: SessionSetup) -> Self {
         let link = match way {
-            Way::Web(kind) => Link::Web(Victim::launch(kind, setup)),
-            Way::Stdio => {
-                let mut run = Kind::Process.process(setup).start();
+            AttackTransport::Web(kind) => AttackLink::Web(TargetServer::launch(kind, setup)),
+            AttackTransport::Stdio => {
+                let mut run = TargetKind::Process.process(setup).start();
                 let input = RefCell::new(run.take_input());
-                Link::Pipes { run, input }
+                AttackLink::Pipes { run, input }
             }
         };
         Self { way, link, next_id: Cell::new(100), open: RefCell::default() }
@@ -80,15 +80,15 @@ impl Agent {
         self.ask("initialize", params)
     }
 
-    pub(crate) fn run(&self) -> &Run {
+    pub(crate) fn run(&self) -> &RunningSession {
         match &self.link {
-            Link::Pipes { run, .. } => run,
-            Link::Web(victim) => victim.run(),
+            AttackLink::Pipes { run, .. } => run,
+            AttackLink::Web(victim) => victim.run(),
         }
     }
 
     fn write(&self, message: &Value) {
-        if let Link::Pipes { input, .. } = &self.link {
+        if let AttackLink::Pipes { input, .. } = &self.link {
             input.borrow_mut().write_all(format!("{message}\n").as_bytes()).unwrap();
         }
     }
@@ -102,17 +102,21 @@ impl Agent {
     pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
         let (id, message) = self.request(method, params);
         let text = match &self.link {
-            Link::Pipes { .. } => {
+            AttackLink::Pipes { .. } => {
                 self.write(&message);
                 String::new()
             }
-            Link::Web(victim) => victim.post(&[JSON, ACCEPT], message.to_string().as_bytes()).body,
+            AttackLink::Web(victim) => {
+                victim.post(&[JSON, ACCEPT], message.to_string().as_bytes()).body
+            }
         };
         let mut found = answer_in(&text, id);
         self.run().until(&format!("{method} is answered by {:?}: {text}", self.way), |run| {
             found = found.take().or_else(|| match &self.link {
-                Link::Pipes { .. } => whole_lines(&run.got()).find(|answer| answer["id"] == id),
-                Link::Web(victim) => answer_in(&victim.streamed(), id),
+                AttackLink::Pipes { .. } => {
+                    whole_lines(&run.got()).find(|answer| answer["id"] == id)
+                }
+                AttackLink::Web(victim) => answer_in(&victim.streamed(), id),
             });
             found.is_some()
         });
@@ -123,8 +127,8 @@ impl Agent {
     pub(crate) fn ask_aside(&self, method: &str, params: Value) {
         let (_, message) = self.request(method, params);
         match &self.link {
-            Link::Pipes { .. } => self.write(&message),
-            Link::Web(victim) => {
+            AttackLink::Pipes { .. } => self.write(&message),
+            AttackLink::Web(victim) => {
                 let line = format!("POST {}", victim.path);
                 let session = victim.session().unwrap_or("x-session: none");
                 let stream =
@@ -159,10 +163,10 @@ impl Agent {
     #[track_caller]
     pub(crate) fn is_refused(&self, code: i64, method: &str, params: Value) -> Value {
         let (before, ran) = (self.refusals(), self.ran());
-        let words = params.to_string();
+        let output_text = params.to_string();
         let answer = self.ask(method, params);
-        assert_eq!(answer["error"]["code"], code, "{:?} {words}: {answer}", self.way);
-        assert_eq!(self.ran(), ran, "{:?} {words}", self.way);
+        assert_eq!(answer["error"]["code"], code, "{:?} {output_text}: {answer}", self.way);
+        assert_eq!(self.ran(), ran, "{:?} {output_text}", self.way);
         self.run().until("the refusal is in the log", |_| self.refusals() > before);
         answer
     }

@@ -13,10 +13,10 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use self::table::{Row, TABLE};
-use super::victim::SERVER_S_MAX;
+use self::table::{ConversionRow, TABLE};
+use super::target_server::SERVER_S_MAX;
 use crate::peers;
-use crate::shim::stand::{call_with, events, messages};
+use crate::shim::setup::{call_with, events, messages};
 use crate::support::shim;
 
 /// The lines of a session: its opening, and a call for each spelling, with ids from 1.
@@ -32,7 +32,7 @@ fn session() -> String {
 }
 
 /// Every row with each of its spellings.
-fn calls() -> impl Iterator<Item = (&'static Row, &'static str)> {
+fn calls() -> impl Iterator<Item = (&'static ConversionRow, &'static str)> {
     TABLE.iter().flat_map(|row| row.spellings.iter().chain(row.plain).map(move |text| (row, *text)))
 }
 
@@ -68,7 +68,7 @@ fn behind(
 ) -> (BTreeMap<u64, Value>, String) {
     let rules: String = TABLE
         .iter()
-        .map(|Row { tool, test, .. }| {
+        .map(|ConversionRow { tool, test, .. }| {
             format!("    - {{ match: {tool}, action: {action}, arguments: {{ {test} }} }}\n")
         })
         .collect();

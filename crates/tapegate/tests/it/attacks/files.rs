@@ -4,10 +4,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use tapegate_policy::pins::Lock;
+use tapegate_policy::pins::PinLock;
 
-use super::agent::{Agent, WAYS};
-use crate::shim::stand::{FORWARD, events, rules};
+use super::agent::{AttackClient, WAYS};
+use crate::shim::setup::{FORWARD, events, rules};
 use crate::support::shim;
 
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"danger\" };\n";
@@ -15,7 +15,7 @@ const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, pol
 
 /// Calls the denied tool until the log shows that a change was rejected; every call must be
 /// refused.
-fn stays_denied(agent: &Agent, tool: &str, change: &str) {
+fn stays_denied(agent: &AttackClient, tool: &str, change: &str) {
     let is_noted = |event: &Value| event["event"] == "refused" || event["event"] == "not_accepted";
     let mut tries = 0;
     agent.run().until("the change is in the log", |run| {
@@ -32,7 +32,7 @@ fn stays_denied(agent: &Agent, tool: &str, change: &str) {
 #[test]
 fn a_policy_that_the_agent_rewrites_is_not_taken() {
     for way in WAYS {
-        let agent = Agent::start(way, shim(&rules(&[("danger", "deny")]), &[]));
+        let agent = AttackClient::start(way, shim(&rules(&[("danger", "deny")]), &[]));
         agent.is_refused(-32014, "tools/call", json!({"name": "danger", "arguments": {}}));
         fs::write(agent.run().folder().join("tapegate.yaml"), FORWARD).unwrap();
         stays_denied(&agent, "danger", "a policy that forwards");
@@ -58,7 +58,7 @@ fn a_file_that_is_emptied_shortened_or_removed_leaves_what_was_in_force() {
         for (name, text) in changes.iter().skip(index % 3).step_by(3) {
             let setup = shim(BY_CEDAR, &[]);
             fs::write(setup.folder().join("p.cedar"), CEDAR).unwrap();
-            let agent = Agent::start(way, setup);
+            let agent = AttackClient::start(way, setup);
             agent.is_refused(-32003, "tools/call", json!({"name": "danger", "arguments": {}}));
             let path = agent.run().folder().join(name);
             match text {
@@ -78,7 +78,7 @@ fn lock(page: &Value, word: &str) -> String {
         let description = tool["description"].as_str().unwrap_or_default();
         tool["description"] = format!("{word}{description}").into();
     }
-    let mut lock = Lock::default();
+    let mut lock = PinLock::default();
     lock.learn("s", &[page.to_string().as_bytes()]);
     lock.write()
 }
@@ -86,13 +86,13 @@ fn lock(page: &Value, word: &str) -> String {
 #[test]
 fn a_rug_pull_is_refused_to_a_client_that_never_lists_also_without_the_lock() {
     for way in WAYS {
-        let asking = Agent::start(way, shim(FORWARD, &[]));
+        let asking = AttackClient::start(way, shim(FORWARD, &[]));
         let page = asking.ask("tools/list", json!({}))["result"].clone();
         drop(asking);
         let start = |word: &str| {
             let setup = shim(FORWARD, &[]);
             fs::write(setup.folder().join("tapegate.lock"), lock(&page, word)).unwrap();
-            Agent::start(way, setup)
+            AttackClient::start(way, setup)
         };
         start("").is_unharmed();
         let agent = start("Before it changed: ");
@@ -109,10 +109,10 @@ fn without_a_policy_that_loads_nothing_starts_where_one_is_required() {
     let bad = "schema: 1\ngovernance: { defaults: { action: forwad } }\n";
     for way in WAYS {
         for (policy, reason) in [("", "no policy found"), (bad, "forwad")] {
-            let agent = Agent::launch(way, shim(policy, &[]).flags(&["--require-policy"]));
+            let agent = AttackClient::launch(way, shim(policy, &[]).flags(&["--require-policy"]));
             let answer = agent.hello();
-            let words = answer["error"]["message"].as_str().unwrap_or_default();
-            assert!(words.contains(reason), "{way:?} {policy:?}: {answer}");
+            let output_text = answer["error"]["message"].as_str().unwrap_or_default();
+            assert!(output_text.contains(reason), "{way:?} {policy:?}: {answer}");
             let answer = agent.call("danger", json!({}));
             assert!(answer["error"].is_object(), "{way:?} {policy:?}: {answer}");
             assert_eq!(agent.ran(), [""; 0], "{way:?} {policy:?}");

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use super::victim::{ACCEPT, ALL, JSON, Kind, Tool, Victim};
-use crate::shim::stand::events;
+use super::target_server::{ACCEPT, ALL, JSON, TargetKind, TargetServer, TargetTool};
+use crate::shim::setup::events;
 
-const EACH_WAY: [Kind; 4] = [Kind::Process, Kind::Express, Kind::ExpressSse, Kind::FastMcp];
+const EACH_WAY: [TargetKind; 4] =
+    [TargetKind::Process, TargetKind::Express, TargetKind::ExpressSse, TargetKind::FastMcp];
 
 fn encoded(text: &str, unit: impl Fn(char) -> Vec<u8>) -> Vec<u8> {
     text.chars().flat_map(unit).collect()
@@ -14,8 +15,8 @@ fn encoded(text: &str, unit: impl Fn(char) -> Vec<u8>) -> Vec<u8> {
 #[test]
 fn a_body_in_another_encoding_is_refused_though_no_charset_is_named() {
     for kind in ALL {
-        let victim = Victim::start(kind);
-        let denied = victim.call(Tool::Denied);
+        let victim = TargetServer::start(kind);
+        let denied = victim.call(TargetTool::Denied);
         let two_le = encoded(&denied, |char| (char as u16).to_le_bytes().to_vec());
         let two_be = encoded(&denied, |char| (char as u16).to_be_bytes().to_vec());
         let four_le = encoded(&denied, |char| (char as u32).to_le_bytes().to_vec());
@@ -44,8 +45,8 @@ fn a_body_in_another_encoding_is_refused_though_no_charset_is_named() {
 #[test]
 fn a_compressed_body_is_judged_or_refused() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
-        let denied = victim.call(Tool::Denied);
+        let victim = TargetServer::start(kind);
+        let denied = victim.call(TargetTool::Denied);
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packer.write_all(denied.as_bytes()).unwrap();
         let packed = packer.finish().unwrap();
@@ -68,9 +69,9 @@ fn a_compressed_body_is_judged_or_refused() {
 #[test]
 fn two_framings_of_one_request_do_not_smuggle_another() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
-        let denied = victim.call(Tool::Denied);
-        let allowed = victim.call(Tool::Allowed);
+        let victim = TargetServer::start(kind);
+        let denied = victim.call(TargetTool::Denied);
+        let allowed = victim.call(TargetTool::Allowed);
         let path = &victim.path;
         let post = format!("POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n{JSON}\r\n{ACCEPT}\r\n");
         let inner = format!("{post}content-length: {}\r\n\r\n{denied}", denied.len());
@@ -119,7 +120,7 @@ fn two_framings_of_one_request_do_not_smuggle_another() {
             (format!("content-length : {}\r\n", denied.len()), denied.clone()),
         ] {
             victim.raw(&format!("{post}{lines}"), body.as_bytes());
-            assert!(!victim.has_run(Tool::Denied), "{kind:?} {lines}");
+            assert!(!victim.has_run(TargetTool::Denied), "{kind:?} {lines}");
         }
         victim.is_unharmed();
         assert!(!victim.refusals().is_empty());
@@ -129,8 +130,8 @@ fn two_framings_of_one_request_do_not_smuggle_another() {
 #[test]
 fn however_a_request_is_framed_its_message_is_judged() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
-        let denied = victim.call(Tool::Denied);
+        let victim = TargetServer::start(kind);
+        let denied = victim.call(TargetTool::Denied);
         let (one, two) = denied.split_at(20);
         let chunks = format!(
             "{:x};name=value;\"x\"\r\n{one}\r\n{:X} ; a=b\r\n{two}\r\n0\r\ncontent-type: application/json; charset=utf-7\r\nmcp-session-id: x\r\n\r\n",
@@ -162,9 +163,9 @@ fn however_a_request_is_framed_its_message_is_judged() {
 
 #[test]
 fn what_never_becomes_a_request_is_in_the_log_too() {
-    for kind in [Kind::Process, Kind::Express] {
-        let victim = Victim::start(kind);
-        let body = victim.call(Tool::Denied);
+    for kind in [TargetKind::Process, TargetKind::Express] {
+        let victim = TargetServer::start(kind);
+        let body = victim.call(TargetTool::Denied);
         victim.is_refused(403, "evil.test", |victim| {
             victim.post(&[JSON, ACCEPT, "origin: http://evil.test"], body.as_bytes())
         });
@@ -177,8 +178,8 @@ fn what_never_becomes_a_request_is_in_the_log_too() {
 #[test]
 fn a_batch_of_very_many_elements_costs_one_answer_and_one_line_in_the_log() {
     let ask = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    for kind in [Kind::Process, Kind::Express] {
-        let victim = Victim::start(kind);
+    for kind in [TargetKind::Process, TargetKind::Express] {
+        let victim = TargetServer::start(kind);
         for element in ["{}", "1", ask] {
             let count = events(victim.run().folder()).len();
             let batch = format!("[{}]", vec![element; 20_000].join(","));

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::victim::{ACCEPT, JSON};
+use super::target_server::{ACCEPT, JSON};
+use crate::http_peers::{ReceivedRequest, WebServer, ask, json as json_reply};
 use crate::peers;
-use crate::shim::stand::{ask as line, events, messages};
-use crate::support::{Run, shim};
-use crate::web::{Seen, WebServer, ask, json as json_reply};
+use crate::shim::setup::{ask as line, events, messages};
+use crate::support::{RunningSession, shim};
 
 pub(super) const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward }, rules: [{ id: no-sampling, method: sampling/createMessage, action: deny }] }\n";
 const HELLO: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
@@ -30,7 +30,7 @@ fn stream_reply(stream: &str) -> Vec<u8> {
 
 /// A server that answers lists and calls with the streams that `stream` makes of the request.
 pub(super) fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) -> WebServer {
-    WebServer::start(move |seen: &Seen, to| {
+    WebServer::start(move |seen: &ReceivedRequest, to| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or_default();
         let reply = match asked["method"].as_str() {
             Some("initialize") => {
@@ -47,12 +47,12 @@ pub(super) fn server(stream: impl Fn(&Value) -> String + Send + Sync + 'static) 
     })
 }
 
-pub(super) fn before(server: &WebServer, policy: &str) -> Run {
+pub(super) fn before(server: &WebServer, policy: &str) -> RunningSession {
     let setup = shim(policy, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     setup.flags(&["--upstream-http", &server.url("/mcp")]).start()
 }
 
-fn refusals(run: &Run) -> usize {
+fn refusals(run: &RunningSession) -> usize {
     events(run.folder()).iter().filter(|event| event["forwarded"] == false).count()
 }
 

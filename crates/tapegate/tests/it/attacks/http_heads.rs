@@ -1,17 +1,18 @@
 //! Requests whose head makes a server read a different message than the gate does.
 
-use super::victim::{ACCEPT, ALL, JSON, Kind, Tool, Victim};
-use crate::shim::stand::FORWARD;
+use super::target_server::{ACCEPT, ALL, JSON, TargetKind, TargetServer, TargetTool};
+use crate::shim::setup::FORWARD;
 
 /// One server of each kind, for attacks to which all servers of a kind react alike.
-const EACH_WAY: [Kind; 4] = [Kind::Process, Kind::Express, Kind::ExpressSse, Kind::FastMcp];
+const EACH_WAY: [TargetKind; 4] =
+    [TargetKind::Process, TargetKind::Express, TargetKind::ExpressSse, TargetKind::FastMcp];
 
 #[test]
 fn a_body_in_another_charset_is_refused() {
     for kind in ALL {
-        let victim = Victim::start(kind);
+        let victim = TargetServer::start(kind);
         let hidden = victim.call_in_utf7();
-        let denied = victim.call(Tool::Denied);
+        let denied = victim.call(TargetTool::Denied);
         for lines in [
             &["content-type: application/json; charset=utf-7"][..],
             &["Content-Type: application/json;charset=\"UTF-7\""],
@@ -40,7 +41,7 @@ fn a_body_in_another_charset_is_refused() {
             }
         }
         let named = "content-type: application/json; charset=utf-8";
-        let allowed = victim.post(&[named, ACCEPT], victim.call(Tool::Allowed).as_bytes());
+        let allowed = victim.post(&[named, ACCEPT], victim.call(TargetTool::Allowed).as_bytes());
         assert!(allowed.status < 300, "{kind:?} {allowed:?}");
         victim.is_unharmed();
     }
@@ -48,8 +49,13 @@ fn a_body_in_another_charset_is_refused() {
 
 #[test]
 fn another_spelling_of_the_path_or_another_endpoint_is_refused() {
-    for kind in [Kind::Express, Kind::FastMcp, Kind::EverythingSse, Kind::ExpressSse] {
-        let victim = Victim::start(kind);
+    for kind in [
+        TargetKind::Express,
+        TargetKind::FastMcp,
+        TargetKind::EverythingSse,
+        TargetKind::ExpressSse,
+    ] {
+        let victim = TargetServer::start(kind);
         let (path, query) =
             victim.path.split_at(victim.path.find('?').unwrap_or(victim.path.len()));
         let escaped = format!("/%{:x}{}", path.as_bytes()[1], &path[2..]);
@@ -71,7 +77,7 @@ fn another_spelling_of_the_path_or_another_endpoint_is_refused() {
                 continue;
             }
             for content_type in [JSON, "content-type: application/json; charset=utf-7"] {
-                for body in [victim.call_in_utf7(), victim.call(Tool::Denied)] {
+                for body in [victim.call_in_utf7(), victim.call(TargetTool::Denied)] {
                     victim.is_refused(404, "is not an endpoint", |victim| {
                         victim.request(&line, &[content_type, ACCEPT], body.as_bytes())
                     });
@@ -81,7 +87,7 @@ fn another_spelling_of_the_path_or_another_endpoint_is_refused() {
         victim.is_unharmed();
     }
     // The same server has another endpoint, which was never announced.
-    let victim = Victim::start(Kind::Express);
+    let victim = TargetServer::start(TargetKind::Express);
     for line in ["GET /sse", "GET /SSE/", "HEAD /messages", "OPTIONS *"] {
         let got = victim.ask(line, &["accept: text/event-stream"]);
         assert_eq!(got.status, 404, "{line} {got:?}");
@@ -92,9 +98,9 @@ fn another_spelling_of_the_path_or_another_endpoint_is_refused() {
 #[test]
 fn a_target_in_absolute_form_or_with_a_query_is_judged() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
+        let victim = TargetServer::start(kind);
         let port = victim.port();
-        let denied = victim.call(Tool::Denied);
+        let denied = victim.call(TargetTool::Denied);
         let and = if victim.path.contains('?') { '&' } else { '?' };
         let targets = [
             format!("http://127.0.0.1:{port}{}", victim.path),
@@ -114,7 +120,8 @@ fn a_target_in_absolute_form_or_with_a_query_is_judged() {
         ] {
             let line = format!("POST {}{and}{query}", victim.path);
             let before = victim.refusals().len();
-            let got = victim.request(&line, &[JSON, ACCEPT], victim.call(Tool::Allowed).as_bytes());
+            let got =
+                victim.request(&line, &[JSON, ACCEPT], victim.call(TargetTool::Allowed).as_bytes());
             // Only one exact path was announced to the legacy client.
             assert!(matches!(got.status, 400 | 404), "{kind:?} {line} {got:?}");
             assert_eq!(victim.refusals().len(), before + 1, "{kind:?} {line}");
@@ -126,9 +133,9 @@ fn a_target_in_absolute_form_or_with_a_query_is_judged() {
 #[test]
 fn a_message_comes_with_post_and_nothing_overrides_the_method() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
-        let denied = victim.call(Tool::Denied);
-        let allowed = victim.call(Tool::Allowed);
+        let victim = TargetServer::start(kind);
+        let denied = victim.call(TargetTool::Denied);
+        let allowed = victim.call(TargetTool::Allowed);
         for body in [denied.as_bytes(), allowed.as_bytes()] {
             for (method, status) in [
                 ("PUT", 405),
@@ -164,7 +171,7 @@ fn a_message_comes_with_post_and_nothing_overrides_the_method() {
 #[test]
 fn only_json_is_taken_whatever_the_server_would_read() {
     for kind in ALL {
-        let victim = Victim::start(kind);
+        let victim = TargetServer::start(kind);
         for line in [
             "content-type: text/plain",
             "content-type: text/json",
@@ -175,7 +182,7 @@ fn only_json_is_taken_whatever_the_server_would_read() {
             "content-type: ",
             "x-no-content-type: 1",
         ] {
-            for tool in [Tool::Denied, Tool::Allowed] {
+            for tool in [TargetTool::Denied, TargetTool::Allowed] {
                 let body = victim.call(tool);
                 victim.is_refused(415, "Content-Type", |victim| {
                     victim.post(&[line, ACCEPT], body.as_bytes())
@@ -189,8 +196,8 @@ fn only_json_is_taken_whatever_the_server_would_read() {
 #[test]
 fn headers_that_conflict_or_take_others_away_are_refused() {
     for kind in EACH_WAY {
-        let victim = Victim::start(kind);
-        let body = victim.call(Tool::Allowed);
+        let victim = TargetServer::start(kind);
+        let body = victim.call(TargetTool::Allowed);
         for lines in [
             &["mcp-session-id: a", "mcp-session-id: b"][..],
             &["mcp-protocol-version: 2025-06-18", "mcp-protocol-version: 2026-07-28"],
@@ -220,10 +227,10 @@ fn a_shim_that_only_observes_refuses_nothing_and_notes_it() {
     let development = FORWARD.replace("schema: 1\n", "schema: 1\nprofile: development\n");
     // Without a policy, nothing would be refused in production either.
     for (policy, decision) in [("", "warn"), (&*development, "WOULD_REJECT")] {
-        let victim = Victim::start_with(Kind::Express, policy);
+        let victim = TargetServer::start_with(TargetKind::Express, policy);
         let headers = ["content-type: application/json; charset=utf-7", ACCEPT];
         for path in ["/mcp", "/MCP", "/mcp/"] {
-            let body = victim.call(Tool::Allowed);
+            let body = victim.call(TargetTool::Allowed);
             let got = victim.request(&format!("POST {path}"), &headers, body.as_bytes());
             assert!(got.body.contains("ran safe"), "{path} {got:?}");
         }

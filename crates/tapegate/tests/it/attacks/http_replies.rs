@@ -4,10 +4,10 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::victim::{ACCEPT, JSON};
-use crate::shim::stand::{ask as line, events};
-use crate::support::{Run, shim};
-use crate::web::{Got, Seen, WebServer, ask, json as json_reply};
+use super::target_server::{ACCEPT, JSON};
+use crate::http_peers::{ReceivedReply, ReceivedRequest, WebServer, ask, json as json_reply};
+use crate::shim::setup::{ask as line, events};
+use crate::support::{RunningSession, shim};
 
 const POLICY: &str = "schema: 1\nsources: [{ id: s, kind: mcp, expose: { mode: blocklist, tools: [\"hidden\"] } }]\ngovernance: { defaults: { action: forward } }\n";
 
@@ -16,10 +16,11 @@ fn list() -> String {
 }
 
 /// A shim in front of a server that replies with these header lines and this body.
-fn before(lines: &str, body: Vec<u8>) -> (WebServer, Run) {
+fn before(lines: &str, body: Vec<u8>) -> (WebServer, RunningSession) {
     let head = format!("HTTP/1.1 200 OK\r\n{lines}content-length: {}\r\n\r\n", body.len());
     let reply = [head.into_bytes(), body].concat();
-    let server = WebServer::start(move |_: &Seen, stream| stream.write_all(&reply).is_ok());
+    let server =
+        WebServer::start(move |_: &ReceivedRequest, stream| stream.write_all(&reply).is_ok());
     let setup = shim(POLICY, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     let run = setup.flags(&["--upstream-http", &server.url("/mcp")]).start();
     (server, run)
@@ -29,7 +30,7 @@ fn before(lines: &str, body: Vec<u8>) -> (WebServer, Run) {
 fn is_stopped(request: &str, lines: &str, body: Vec<u8>) {
     let (server, run) = before(lines, body);
     let text = if request.starts_with("POST") { line(1, "tools/list") } else { String::new() };
-    let got: Got = ask(run.port(), request, &[JSON, ACCEPT], text.trim_end());
+    let got: ReceivedReply = ask(run.port(), request, &[JSON, ACCEPT], text.trim_end());
     assert_eq!(got.status, 502, "{lines} {got:?}");
     assert!(got.body.contains("\"error\""), "{lines} {got:?}");
     assert_eq!(server.seen()[0].header("accept-encoding"), Some("identity"));
@@ -70,8 +71,8 @@ fn a_reply_in_another_charset_or_coding_does_not_reach_the_client() {
 }
 
 /// A shim in front of a server that replies with the status and body given in the request's params.
-fn echo() -> (WebServer, Run) {
-    let server = WebServer::start(|seen: &Seen, stream| {
+fn echo() -> (WebServer, RunningSession) {
+    let server = WebServer::start(|seen: &ReceivedRequest, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap();
         let (status, body) = (&asked["params"]["status"], asked["params"]["body"].as_str());
         let body = body.unwrap_or_default();
@@ -193,7 +194,7 @@ fn the_steps_of_a_login_pass_and_hold_no_message() {
 
 #[test]
 fn a_redirect_of_the_endpoint_stays_behind_the_gate() {
-    let server = WebServer::start(|seen: &Seen, stream| {
+    let server = WebServer::start(|seen: &ReceivedRequest, stream| {
         if seen.head.starts_with("POST /deep/mcp/ ") {
             return stream
                 .write_all(&json_reply("", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#))
@@ -205,7 +206,7 @@ fn a_redirect_of_the_endpoint_stays_behind_the_gate() {
     });
     let setup = shim(POLICY, &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     let run = setup.flags(&["--upstream-http", &server.url("/deep/mcp")]).start();
-    let call = |tool: &str| crate::shim::stand::call(1, tool).trim_end().to_owned();
+    let call = |tool: &str| crate::shim::setup::call(1, tool).trim_end().to_owned();
     let post = |path: &str, to: &str, tool: &str| {
         ask(
             run.port(),

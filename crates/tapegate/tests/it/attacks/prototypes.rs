@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::agent::{Agent, WAYS, Way};
+use super::agent::{AttackClient, AttackTransport, WAYS};
 use super::http_events::{self, before, server};
-use super::victim::Kind;
+use super::target_server::TargetKind;
 use crate::peers;
 use crate::support::shim;
 
@@ -22,8 +22,8 @@ fn params() -> [Value; 3] {
 
 #[test]
 fn the_typescript_sdk_finds_arguments_in_a_prototype() {
-    for way in [Way::Stdio, Way::Web(Kind::Express)] {
-        let agent = Agent::start(way, shim("", &[]));
+    for way in [AttackTransport::Stdio, AttackTransport::Web(TargetKind::Express)] {
+        let agent = AttackClient::start(way, shim("", &[]));
         let answer = agent.ask("tools/call", params()[0].clone());
         assert!(answer["result"].is_object(), "{way:?} {answer}");
         let ran = agent.ran();
@@ -34,7 +34,7 @@ fn the_typescript_sdk_finds_arguments_in_a_prototype() {
 #[test]
 fn a_prototype_hides_no_arguments_from_the_gate() {
     for way in WAYS {
-        let agent = Agent::start(way, shim(POLICY, &[]));
+        let agent = AttackClient::start(way, shim(POLICY, &[]));
         for params in params() {
             let answer = agent.is_refused(-32600, "tools/call", params);
             let message = answer["error"]["message"].as_str().unwrap();

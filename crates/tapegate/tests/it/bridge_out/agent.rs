@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::support::GUARD;
 
-pub(super) struct Agent {
+pub(super) struct StdioAgent {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -19,7 +19,7 @@ pub(super) struct Agent {
 }
 
 /// How a session ended.
-pub(super) struct Ended {
+pub(super) struct AgentExit {
     pub(super) code: Option<i32>,
     pub(super) stderr: String,
     pub(super) tape: String,
@@ -30,7 +30,7 @@ pub(super) struct Ended {
 pub(super) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
 pub(super) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-impl Agent {
+impl StdioAgent {
     /// Starts a session with the server at `url`.
     pub(super) fn start(url: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -112,18 +112,18 @@ impl Agent {
     }
 
     /// Closes the input, and waits for the end.
-    pub(super) fn leave(mut self) -> Ended {
+    pub(super) fn leave(mut self) -> AgentExit {
         drop(self.input.take());
         self.wait()
     }
 
     /// Waits for the end.
-    pub(super) fn wait(mut self) -> Ended {
+    pub(super) fn wait(mut self) -> AgentExit {
         let status = self.child.wait().unwrap();
         let mut stderr = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         let tape = std::fs::read_to_string(&self.tape).unwrap_or_default();
-        Ended { code: status.code(), stderr, tape, rest: self.lines.iter().collect() }
+        AgentExit { code: status.code(), stderr, tape, rest: self.lines.iter().collect() }
     }
 }
 

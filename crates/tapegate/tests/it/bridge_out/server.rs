@@ -4,25 +4,25 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::http_peers::{ReceivedRequest, WebServer};
 use crate::support::GUARD;
-use crate::web::{Seen, WebServer};
 
 /// A request of a client.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ServerRequest {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) body: String,
-    seen: Seen,
+    seen: ReceivedRequest,
 }
 
-pub(super) struct Server {
+pub(super) struct ScriptedServer {
     pub(super) origin: String,
     web: WebServer,
 }
 
-impl Asked {
-    fn of(seen: &Seen) -> Self {
+impl ServerRequest {
+    fn of(seen: &ReceivedRequest) -> Self {
         let mut words = seen.head.split(' ').map(str::to_owned);
         let (method, path) = (words.next().unwrap(), words.next().unwrap());
         let body = String::from_utf8(seen.body.clone()).unwrap();
@@ -45,24 +45,26 @@ impl Asked {
     }
 }
 
-impl Server {
+impl ScriptedServer {
     /// Serves every request with `answer` until the test ends.
-    pub(super) fn start(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(super) fn start(
+        answer: impl Fn(&ServerRequest, &mut TcpStream) + Send + Sync + 'static,
+    ) -> Self {
         let web = WebServer::start(move |seen, stream| {
             stream.set_nodelay(true).unwrap();
-            answer(&Asked::of(seen), stream);
+            answer(&ServerRequest::of(seen), stream);
             true
         });
         Self { origin: web.url(""), web }
     }
 
     /// All requests so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
-        self.web.seen().iter().map(Asked::of).collect()
+    pub(super) fn asked(&self) -> Vec<ServerRequest> {
+        self.web.seen().iter().map(ServerRequest::of).collect()
     }
 
     /// How many requests match `test`.
-    pub(super) fn count(&self, test: impl Fn(&Asked) -> bool) -> usize {
+    pub(super) fn count(&self, test: impl Fn(&ServerRequest) -> bool) -> usize {
         self.asked().iter().filter(|asked| test(asked)).count()
     }
 }
@@ -105,7 +107,7 @@ pub(super) fn end(stream: &mut TcpStream) {
 }
 
 /// Answers `initialize` and the messages that belong to it; true if it was one of them.
-pub(super) fn opens(asked: &Asked, stream: &mut TcpStream) -> bool {
+pub(super) fn opens(asked: &ServerRequest, stream: &mut TcpStream) -> bool {
     if asked.says("initialize") {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-06-18","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,

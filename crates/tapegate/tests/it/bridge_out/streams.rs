@@ -4,15 +4,15 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::agent::{Agent, result};
-use super::server::{Server, accepted, end, hang, json, opens, piece, stream, wait_for};
+use super::agent::{StdioAgent, result};
+use super::server::{ScriptedServer, accepted, end, hang, json, opens, piece, stream, wait_for};
 use crate::support::GUARD;
 
 #[test]
 fn a_stream_in_any_shape_gives_every_message_in_order_and_the_call_runs_once() {
     let text = "\u{feff}: hello\r\n\r\nid: 1\r\ndata:\r\n\r\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\ndata:  \"method\":\"notifications/progress\",\"params\":{\"é\":\"€ 😀\"}}\n\nevent: other\ndata: no message\n\n: comment\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"ask\",\"method\":\"roots/list\"}\r\rretry: 5\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"word\":\"ü\"}}\n\n";
     for step in [1, 2, 3, 7, 1000] {
-        let server = Server::start(move |asked, out| {
+        let server = ScriptedServer::start(move |asked, out| {
             if asked.body.contains("\"ask\"") {
                 return accepted(out);
             }
@@ -26,7 +26,7 @@ fn a_stream_in_any_shape_gives_every_message_in_order_and_the_call_runs_once() {
                 .for_each(|bytes| piece(out, bytes));
             end(out);
         });
-        let mut agent = Agent::open(&server.origin, &[]);
+        let mut agent = StdioAgent::open(&server.origin, &[]);
         agent.call(1, "x");
         assert_eq!(
             agent.hear(),
@@ -48,7 +48,7 @@ fn a_stream_in_any_shape_gives_every_message_in_order_and_the_call_runs_once() {
 fn a_server_that_asks_before_it_answers_is_answered() {
     let (told, heard) = channel();
     let (told, heard) = (Mutex::new(told), Mutex::new(heard));
-    let server = Server::start(move |asked, out| {
+    let server = ScriptedServer::start(move |asked, out| {
         if asked.body.contains("\"ask\"") {
             told.lock().unwrap().send(()).unwrap();
             return accepted(out);
@@ -62,7 +62,7 @@ fn a_server_that_asks_before_it_answers_is_answered() {
         piece(out, format!("data: {}\n\n", result("1", "done")).as_bytes());
         end(out);
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     agent.call(1, "x");
     assert!(agent.hear().contains("roots/list"));
     agent.say(r#"{"jsonrpc":"2.0","id":"ask","result":{"roots":[]}}"#);
@@ -74,7 +74,7 @@ fn a_server_that_asks_before_it_answers_is_answered() {
 fn a_stream_that_breaks_is_taken_up_where_it_broke() {
     let times = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&times);
-    let server = Server::start(move |asked, out| {
+    let server = ScriptedServer::start(move |asked, out| {
         if opens(asked, out) {
             return;
         }
@@ -94,7 +94,7 @@ fn a_stream_that_breaks_is_taken_up_where_it_broke() {
         }
         end(out);
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     agent.call(1, "x");
     assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"one"}"#);
     assert_eq!(agent.hear(), result("1", "late"));
@@ -114,7 +114,7 @@ fn a_stream_that_breaks_is_taken_up_where_it_broke() {
 
 #[test]
 fn a_stream_that_breaks_for_good_is_an_error_and_no_second_call() {
-    let server = Server::start(|asked, out| {
+    let server = ScriptedServer::start(|asked, out| {
         if opens(asked, out) {
             return;
         }
@@ -126,12 +126,15 @@ fn a_stream_that_breaks_for_good_is_an_error_and_no_second_call() {
         piece(out, format!("{id}data: {{\"jsonrpc\":\"2.0\",\"method\":\"one\"}}\n\n").as_bytes());
         end(out);
     });
-    let mut agent = Agent::open(&server.origin, &[]);
-    for (id, words) in [(1, "ended before the answer came"), (2, "404 Not Found")] {
+    let mut agent = StdioAgent::open(&server.origin, &[]);
+    for (id, output_text) in [(1, "ended before the answer came"), (2, "404 Not Found")] {
         agent.call(id, "x");
         assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"one"}"#);
         let line = agent.hear();
-        assert!(line.contains(&format!("\"id\":{id},\"error\"")) && line.contains(words), "{line}");
+        assert!(
+            line.contains(&format!("\"id\":{id},\"error\"")) && line.contains(output_text),
+            "{line}"
+        );
     }
     assert_eq!(agent.leave().code, Some(0));
     assert_eq!(server.count(|asked| asked.says("tools/call")), 2);
@@ -139,7 +142,7 @@ fn a_stream_that_breaks_for_good_is_an_error_and_no_second_call() {
 
 #[test]
 fn a_server_may_speak_first_and_again_after_a_break() {
-    let server = Server::start(|asked, out| {
+    let server = ScriptedServer::start(|asked, out| {
         if asked.method != "GET" {
             if !opens(asked, out) {
                 json(out, &result(asked.id(), "x"));
@@ -161,7 +164,7 @@ fn a_server_may_speak_first_and_again_after_a_break() {
             }
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"one"}"#);
     assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"two"}"#);
     agent.call(1, "x");
@@ -172,7 +175,7 @@ fn a_server_may_speak_first_and_again_after_a_break() {
 
 #[test]
 fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
-    let server = Server::start(|asked, out| {
+    let server = ScriptedServer::start(|asked, out| {
         if opens(asked, out) {
             return;
         }
@@ -181,7 +184,7 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
         piece(out, b": working\n\n");
         hang();
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     agent.call(1, "x");
     wait_for("the call", || server.count(|asked| asked.says("tools/call")) == 1);
     agent.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
@@ -195,7 +198,7 @@ fn a_cancellation_is_posted_and_does_not_keep_the_session_open() {
 #[test]
 fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
     let answers: Arc<(Mutex<Vec<String>>, Condvar)> = Arc::default();
-    let server = Server::start(move |asked, out| {
+    let server = ScriptedServer::start(move |asked, out| {
         if asked.body.contains("\"roots\"") {
             answers.0.lock().unwrap().push(asked.id().to_owned());
             answers.1.notify_all();
@@ -213,7 +216,7 @@ fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
         piece(out, format!("data: {}\n\n", result(asked.id(), "done")).as_bytes());
         end(out);
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     // More than are in flight at once.
     (1..=400).for_each(|id| agent.call(id, "x"));
     let mut done = 0;
@@ -231,7 +234,7 @@ fn calls_that_wait_for_the_client_never_keep_its_answers_back() {
 
 #[test]
 fn an_answer_over_the_limit_becomes_an_error_for_the_server_and_so_does_its_question() {
-    let server = Server::start(|asked, out| {
+    let server = ScriptedServer::start(|asked, out| {
         if opens(asked, out) {
             return;
         }
@@ -248,7 +251,7 @@ fn an_answer_over_the_limit_becomes_an_error_for_the_server_and_so_does_its_ques
         piece(out, question(71, 3000).as_bytes());
         piece(out, question(72, 3).as_bytes());
     });
-    let mut agent = Agent::open(&server.origin, &["--max-message-bytes", "2KB"]);
+    let mut agent = StdioAgent::open(&server.origin, &["--max-message-bytes", "2KB"]);
     agent.call(1, "ask");
     assert!(agent.hear().contains("\"id\":72,\"method\""));
     agent.say(&result("72", &"x".repeat(3000)));
@@ -262,7 +265,7 @@ fn an_answer_over_the_limit_becomes_an_error_for_the_server_and_so_does_its_ques
 #[test]
 fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost() {
     let gets = Mutex::new(0);
-    let server = Server::start(move |asked, out| {
+    let server = ScriptedServer::start(move |asked, out| {
         if asked.method == "GET" {
             *gets.lock().unwrap() += 1;
             if *gets.lock().unwrap() > 1 {
@@ -278,7 +281,7 @@ fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost(
             accepted(out);
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     agent.call(1, "x");
     let answer = agent.hear();
     assert!(answer.contains("its stream was lost before it answered"), "{answer}");
@@ -287,7 +290,7 @@ fn a_request_that_was_only_accepted_is_given_up_when_the_servers_stream_is_lost(
 
 #[test]
 fn what_is_said_in_reply_to_a_notification_is_not_lost() {
-    let server = Server::start(|asked, out| {
+    let server = ScriptedServer::start(|asked, out| {
         if asked.says("notifications/streams") {
             stream(out);
             piece(out, b"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/news\"}\n\n");
@@ -301,7 +304,7 @@ fn what_is_said_in_reply_to_a_notification_is_not_lost() {
             json(out, &result(asked.id(), "x"));
         }
     });
-    let mut agent = Agent::open(&server.origin, &[]);
+    let mut agent = StdioAgent::open(&server.origin, &[]);
     agent.say(r#"{"jsonrpc":"2.0","method":"notifications/streams"}"#);
     assert_eq!(agent.hear(), r#"{"jsonrpc":"2.0","method":"notifications/news"}"#);
     agent.say(r#"{"jsonrpc":"2.0","method":"notifications/answers"}"#);

@@ -33,8 +33,8 @@ fn a_good_policy_is_ok_and_counted() {
     ]);
     let (said, code) = check(folder.path(), &["tapegate.yaml"]);
     let (start, version) = said.trim_end().split_at(said.len() - 17);
-    let words = "tapegate.yaml: ok, 1 source, 1 rule, 1 workflow, 1 Cedar policy; version ";
-    assert_eq!((start, version.len(), code), (words, 16, 0));
+    let output_text = "tapegate.yaml: ok, 1 source, 1 rule, 1 workflow, 1 Cedar policy; version ";
+    assert_eq!((start, version.len(), code), (output_text, 16, 0));
     let (said, code) = check(folder.path(), &["--format", "jsonl", "tapegate.yaml"]);
     let json = format!(
         "{{\"policy\":\"tapegate.yaml\",\"errors\":0,\"warnings\":0,\"sources\":1,\"rules\":1,\
@@ -53,8 +53,8 @@ fn every_fault_has_its_file_and_its_place() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 4, "{said}");
     assert_eq!(lines[0], "tapegate.yaml:1:9: error: schema: this must be 1, not 2");
-    let words = "tapegate.yaml:5:8: error: governance.rules[0]: there is no key `mtach` here; did you mean `match`?";
-    assert_eq!(lines[1], words);
+    let output_text = "tapegate.yaml:5:8: error: governance.rules[0]: there is no key `mtach` here; did you mean `match`?";
+    assert_eq!(lines[1], output_text);
     assert!(lines[2].starts_with("conf/reads.cedar:2:17: error: cedar: "), "{said}");
     assert_eq!((lines[3], code), ("tapegate.yaml: 3 errors", 1));
     let (said, _) = check(folder.path(), &["--format", "jsonl", "tapegate.yaml"]);
@@ -97,10 +97,11 @@ fn tests_of_a_policy_and_lock_files_are_looked_over_too() {
     let said = |args: &[&str]| check(folder.path(), args);
     assert_eq!(said(&["tapegate.test.yaml"]), ("tapegate.test.yaml: ok, 1 case\n".to_owned(), 0));
     assert_eq!(said(&["bad.test.yaml"]).1, 1);
-    let words = "tapegate.lock: ok, 1 server, 0 definitions\n";
-    assert_eq!(said(&["tapegate.lock"]), (words.to_owned(), 0));
-    let words = "bad.lock:1:1: error: this is not a lock file of schema 1\nbad.lock: 1 error\n";
-    assert_eq!(said(&["bad.lock"]), (words.to_owned(), 1));
+    let output_text = "tapegate.lock: ok, 1 server, 0 definitions\n";
+    assert_eq!(said(&["tapegate.lock"]), (output_text.to_owned(), 0));
+    let output_text =
+        "bad.lock:1:1: error: this is not a lock file of schema 1\nbad.lock: 1 error\n";
+    assert_eq!(said(&["bad.lock"]), (output_text.to_owned(), 1));
     let (json, _) = said(&["--format", "jsonl", "tapegate.test.yaml", "tapegate.lock"]);
     let lines: Vec<&str> = json.lines().collect();
     assert_eq!(lines[0], r#"{"tests":"tapegate.test.yaml","errors":0,"warnings":0,"cases":1}"#);

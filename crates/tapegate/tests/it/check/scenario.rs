@@ -46,7 +46,7 @@ fn every_fault_has_its_place() {
     let (said, code) = check(folder.path(), &["s.yml"]);
     let expected = "\
 s.yml:1:9: error: server: `name` is missing
-s.yml:1:10: error: server: there is no key `nam` here; did you mean `name`?
+s.yml:1:10: error: there is no key `nam` here; did you mean `name`?
 s.yml:4:37: error: tools[1].tool.inputSchema: this must be a map, but it is a number
 s.yml:5:13: error: tools[1].response: this response has no answer
 s.yml: 4 errors
@@ -169,8 +169,8 @@ fn limits_are_set_by_variables() {
         (done.status.code(), String::from_utf8([done.stdout, done.stderr].concat()).unwrap())
     };
     assert_eq!(check("1"), (Some(0), "s.yaml: ok, 1 phase\n".to_owned()));
-    let words = "s.yaml:2:9: error: phases: there are 1 phases; the limit is 0 (TAPEGATE_MAX_PHASES)\ns.yaml: 1 error\n";
-    assert_eq!(check("0"), (Some(1), words.to_owned()));
-    let words = "error: TAPEGATE_MAX_PHASES must be a whole number up to 10000, not `many`\n";
-    assert_eq!(check("many"), (Some(64), words.to_owned()));
+    let message = "s.yaml:2:9: error: phases: there are 1 phases; the limit is 0 (TAPEGATE_MAX_PHASES)\ns.yaml: 1 error\n";
+    assert_eq!(check("0"), (Some(1), message.to_owned()));
+    let message = "error: TAPEGATE_MAX_PHASES must be a whole number up to 10000, not `many`\n";
+    assert_eq!(check("many"), (Some(64), message.to_owned()));
 }

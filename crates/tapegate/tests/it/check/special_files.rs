@@ -40,8 +40,8 @@ fn a_pipe_or_a_device_is_refused_whatever_it_is_said_to_be() {
         let (code, said) = at_once(folder.path(), &["check", name]);
         assert_eq!(code, Some(3), "{said}");
         if name != "activity.jsonl" {
-            let words = format!("error: cannot read `{name}`: it is a pipe, not a regular file\n");
-            assert!(said.starts_with(&words), "{said}");
+            let text = format!("error: cannot read `{name}`: it is a pipe, not a regular file\n");
+            assert!(said.starts_with(&text), "{said}");
         }
     }
     let (code, said) = at_once(folder.path(), &["check", "/dev/zero"]);

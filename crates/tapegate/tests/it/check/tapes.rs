@@ -23,9 +23,9 @@ fn check(folder: &Path, args: &[&str], input: &[u8]) -> Output {
 }
 
 #[track_caller]
-fn says(done: &Output, code: i32, words: &str) {
+fn says(done: &Output, code: i32, text: &str) {
     let said = String::from_utf8_lossy(&done.stdout);
-    assert_eq!(said, words, "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(said, text, "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(done.status.code(), Some(code));
 }
 
@@ -80,8 +80,8 @@ fn frames_beside_a_tape_are_anomalies_too() {
     let done = check(folder.path(), &["t.jsonl"], b"");
     let note = "t.jsonl: note: `t.jsonl.anomalies.jsonl` holds 2 frames that could not be recorded as \
                 messages\n";
-    let words = format!("{note}t.jsonl: ok, 2 messages (1 client, 1 server), 2 anomalies\n");
-    says(&done, 0, &words);
+    let text = format!("{note}t.jsonl: ok, 2 messages (1 client, 1 server), 2 anomalies\n");
+    says(&done, 0, &text);
 }
 
 #[test]

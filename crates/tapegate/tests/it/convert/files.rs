@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use super::{convert, converted, sample, tape};
 
 #[track_caller]
-fn fails(run: &std::process::Output, code: i32, words: &str) {
+fn fails(run: &std::process::Output, code: i32, output_text: &str) {
     let stderr = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(code), "{stderr}");
-    assert!(stderr.contains(words), "{stderr}");
+    assert!(stderr.contains(output_text), "{stderr}");
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use super::{POLICY, Place, Run, log};
+use super::{HubFolder, POLICY, RunningHub, log};
 use crate::support::replace_file;
 
 #[test]
 fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
-    let place = Place::new();
+    let place = HubFolder::new();
     let mut hub = place.start();
-    let version = |hub: &Run| hub.get("/governance/snapshot").json()["version"].clone();
+    let version = |hub: &RunningHub| hub.get("/governance/snapshot").json()["version"].clone();
     let first = version(&hub);
     assert_eq!(hub.evaluate("ls")["decision"], "forward");
     replace_file(&place.policy(), &POLICY.replace("match: rm", "match: ls"));
@@ -39,7 +39,7 @@ fn a_policy_is_taken_up_when_its_file_changes_and_a_bad_one_is_not() {
 
 #[test]
 fn a_policy_that_vanishes_is_a_fault_and_no_reason_to_let_everything_through() {
-    let place = Place::new();
+    let place = HubFolder::new();
     let mut hub = place.start();
     fs::remove_file(place.policy()).unwrap();
     hub.says("does not load");
@@ -48,7 +48,7 @@ fn a_policy_that_vanishes_is_a_fault_and_no_reason_to_let_everything_through() {
 
 #[test]
 fn a_hang_up_has_the_policy_loaded_with_the_files_it_names() {
-    let place = Place::new();
+    let place = HubFolder::new();
     let cedar = place.folder.path().join("p.cedar");
     fs::write(&cedar, "permit(principal, action, resource);").unwrap();
     let policy = "\

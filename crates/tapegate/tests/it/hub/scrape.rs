@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Place;
+use super::HubFolder;
 
 /// A sample: its name, its labels, and the number.
-type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
+type MetricSamples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
 /// Parses the text format strictly.
-fn read(text: &str) -> (BTreeMap<String, String>, Samples) {
-    let (mut types, mut samples) = (BTreeMap::new(), Samples::new());
+fn read(text: &str) -> (BTreeMap<String, String>, MetricSamples) {
+    let (mut types, mut samples) = (BTreeMap::new(), MetricSamples::new());
     for line in text.lines() {
         if let Some(comment) = line.strip_prefix("# ") {
             let mut words = comment.splitn(3, ' ');
@@ -59,7 +59,7 @@ fn quoted_text(text: &str) -> (String, &str) {
 
 #[test]
 fn metrics_can_be_read_by_the_book_and_say_what_happened() {
-    let place = Place::new();
+    let place = HubFolder::new();
     let hub = place.start();
     for tool in ["rm", "rm", "ls", "pay"] {
         hub.evaluate(tool);
@@ -96,7 +96,7 @@ fn metrics_can_be_read_by_the_book_and_say_what_happened() {
     histograms_add_up(&types, &samples);
 }
 
-fn histograms_add_up(types: &BTreeMap<String, String>, samples: &Samples) {
+fn histograms_add_up(types: &BTreeMap<String, String>, samples: &MetricSamples) {
     let mut checked = 0;
     for (name, _) in types.iter().filter(|(_, kind)| *kind == "histogram") {
         let all = samples.iter().filter(|((other, _), _)| *other == format!("{name}_count"));

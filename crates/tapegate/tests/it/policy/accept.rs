@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tapegate_store::accepted::{AcceptedPolicies, PolicyPaths};
+use tapegate_store::accepted_policies::{AcceptedPolicies, PolicyPaths};
 use tempfile::TempDir;
 
-use crate::shim::stand::{answer, call};
+use crate::shim::setup::{answer, call};
 use crate::support::{accept_policy, at_terminal, at_terminal_typing_ahead, shim, tapegate};
 
 const STRICT: &str = "schema: 1\ngovernance: { defaults: { action: deny } }\n";
 const LOOSE: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n";
 
 /// A project whose accepted policy is strict, and whose file has become loose.
-struct Project {
+struct LoosenedProject {
     folder: TempDir,
 }
 
-impl Project {
+impl LoosenedProject {
     fn new() -> Self {
         let project = Self { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(project.home()).unwrap();
@@ -56,7 +56,7 @@ impl Project {
 #[test]
 fn a_yes_at_the_terminal_puts_the_shown_change_in_force() {
     for answer in ["y\n", "yes\n", " Y \n"] {
-        let project = Project::new();
+        let project = LoosenedProject::new();
         let (code, said) = at_terminal(&project.command(&["accept"]), answer);
         assert_eq!(code, 0, "{said}");
         assert!(said.contains("+governance: { defaults: { action: forward } }"), "{said}");
@@ -67,7 +67,7 @@ fn a_yes_at_the_terminal_puts_the_shown_change_in_force() {
 
 #[test]
 fn anything_else_leaves_what_was_in_force() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     for (ahead, answer, expected) in [
         ("", "n\n", 1),
         ("", "\n", 1),
@@ -93,7 +93,7 @@ fn anything_else_leaves_what_was_in_force() {
 
 #[test]
 fn a_refused_acceptance_is_logged_as_an_attempt() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     let log = project.home().join("activity.jsonl");
     let attempts = || -> Vec<Value> {
         let text = fs::read_to_string(&log).unwrap();
@@ -120,7 +120,7 @@ fn a_refused_acceptance_is_logged_as_an_attempt() {
 
 #[test]
 fn a_command_that_writes_over_an_accepted_policy_asks_before_it_is_in_force() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     let init = || {
         fs::remove_file(project.policy()).unwrap();
         let mut command = tapegate();
@@ -147,7 +147,7 @@ fn call_in(project: &Path, home: &Path, tool: &str) {
 
 #[test]
 fn a_change_is_tried_on_the_tapes_of_its_own_project_alone() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("tapegate.yaml"), STRICT).unwrap();
     call_in(project.folder.path(), &project.home(), "ours");
@@ -172,7 +172,7 @@ fn a_change_is_tried_on_the_tapes_of_its_own_project_alone() {
 
 #[test]
 fn what_was_accepted_and_cannot_be_read_is_replaced_only_by_who_saw_all_of_the_new_text() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     let paths = PolicyPaths::of(&project.policy(), None);
     let copy = AcceptedPolicies::new(&project.home()).copy_paths(&paths).remove(0);
     fs::write(&copy, "damaged").unwrap();
@@ -210,7 +210,7 @@ fn a_tighter_policy_that_cannot_be_compared_waits_for_a_person() {
     let more = "    - { match: b, action: deny }\n";
     // This character surrounds the marks of variables when policies are compared.
     for (text, is_taken) in [("x", true), ("x\\uf8ffy\\uf8ff", false)] {
-        let project = Project::new();
+        let project = LoosenedProject::new();
         fs::write(project.policy(), rule(text)).unwrap();
         let done = accept_policy(project.folder.path(), &project.home(), &[]);
         assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
@@ -228,7 +228,7 @@ fn a_tighter_policy_that_cannot_be_compared_waits_for_a_person() {
 
 #[test]
 fn a_script_that_writes_over_an_accepted_policy_is_told_that_it_is_not_in_force() {
-    let project = Project::new();
+    let project = LoosenedProject::new();
     let init = |flags: &[&str]| {
         let mut command = tapegate();
         command.arg("init").args(flags).env("TAPEGATE_HOME", project.home());
@@ -239,8 +239,8 @@ fn a_script_that_writes_over_an_accepted_policy_is_told_that_it_is_not_in_force(
     assert_eq!(init(&[]).0, Some(3), "nothing is overwritten unasked");
     let (code, said) = init(&["--force"]);
     assert_eq!(code, Some(0), "{said}");
-    let words = "tapegate.yaml` is not the policy in force: `tapegate.yaml` has changed";
-    assert!(said.contains(words), "{said}");
+    let output_text = "tapegate.yaml` is not the policy in force: `tapegate.yaml` has changed";
+    assert!(said.contains(output_text), "{said}");
     assert!(said.contains("tapegate policy accept "), "{said}");
     assert_eq!(project.in_force().as_deref(), Some(STRICT));
 }

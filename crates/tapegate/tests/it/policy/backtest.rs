@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::{Project, answer, call, tape};
+use super::{PolicyProject, answer, call, tape};
 
 const HELLO: &str = r#">{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"agent","version":"1"}}}"#;
 const LIST: &str = r#"<{"jsonrpc":"2.0","id":90,"result":{"tools":[{"name":"read_file","description":"reads"},{"name":"admin_reset"}]}}"#;
@@ -44,7 +44,7 @@ fn summary(out: &str) -> Value {
 
 #[test]
 fn what_a_policy_would_have_done_is_counted_and_listed() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("t.jsonl", session());
     let files = ["backtest", "t.jsonl", "--server-id", "files"];
     project.policy(&files).exits(0).golden("backtest.txt");
@@ -63,7 +63,7 @@ fn what_a_policy_would_have_done_is_counted_and_listed() {
 
 #[test]
 fn two_policies_are_compared_message_by_message() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("t.jsonl", session());
     let other = super::POLICY
         .replace(
@@ -102,7 +102,7 @@ fn two_policies_are_compared_message_by_message() {
 
 #[test]
 fn a_script_can_tell_whether_anything_is_found() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("t.jsonl", session());
     project.write("good.jsonl", tape(&[&call(1, "read_file", "{}"), &answer(1)]));
     let code = |arguments: &[&str]| {
@@ -117,7 +117,7 @@ fn a_script_can_tell_whether_anything_is_found() {
 
 #[test]
 fn tapes_of_every_dialect_compressed_or_not_and_of_folders_say_the_same() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let text = session();
     project.write("a/one.jsonl", &text);
     let mut gz = GzEncoder::new(Vec::new(), Compression::default());
@@ -150,7 +150,7 @@ fn tapes_of_every_dialect_compressed_or_not_and_of_folders_say_the_same() {
 
 #[test]
 fn the_server_is_the_one_that_is_named_or_that_of_the_tape() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let text = tape(&[&call(1, "read_file", "{}")]);
     project.write(".tapegate/tapes/few/t.jsonl", &text);
     project
@@ -171,7 +171,7 @@ fn the_server_is_the_one_that_is_named_or_that_of_the_tape() {
 
 #[test]
 fn what_was_no_message_is_judged_too_and_what_is_our_own_is_not() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let own = r#"{"type":"message","seq":2,"ts":"2026-01-01T00:00:01Z","dir":"s2c","msg":{"jsonrpc":"2.0","id":1,"error":{}},"by":"tapegate"}"#;
     project.write("t.jsonl", format!("{}{own}\n", tape(&[&call(1, "read_file", "{}")])));
     let bad = |raw: &str, reason: &str| {
@@ -203,7 +203,7 @@ fn what_was_no_message_is_judged_too_and_what_is_our_own_is_not() {
 
 #[test]
 fn a_batch_on_stdio_is_refused_and_by_http_each_of_its_messages_counts() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let batch = |seq: u64, message: &str| {
         format!(
             "{{\"type\":\"message\",\"seq\":{seq},\"ts\":\"2026-01-01T00:00:01Z\",\"dir\":\"c2s\",\"msg\":{},\"batch\":1}}\n",
@@ -234,7 +234,7 @@ fn a_batch_on_stdio_is_refused_and_by_http_each_of_its_messages_counts() {
 
 #[test]
 fn hostile_tapes_are_judged_as_far_as_they_go() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let good = tape(&[&call(1, "delete_file", "{}")]);
     let deep = format!(
         ">{{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"x\",\"params\":{}{}}}",
@@ -271,7 +271,7 @@ fn hostile_tapes_are_judged_as_far_as_they_go() {
 
 #[test]
 fn a_large_tape_is_judged_the_same_in_parts_and_as_a_whole() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let tools = ["read_file", "delete_file", "write_file", "other"];
     let messages: Vec<String> = (0..20_000)
         .flat_map(|id| [call(id, tools[id as usize % 4], "{\"path\":\"/tmp/x\"}"), answer(id)])
@@ -305,7 +305,7 @@ fn a_large_tape_is_judged_the_same_in_parts_and_as_a_whole() {
 
 #[test]
 fn drift_counts_from_where_it_is_seen_in_a_tape_of_many_parts() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project
         .write("good.jsonl", tape(&[r#">{"jsonrpc":"2.0","id":90,"method":"tools/list"}"#, LIST]));
     project.policy(&["pin", "good.jsonl", "--server-id", "files", "--all"]).exits(0);
@@ -322,7 +322,7 @@ fn drift_counts_from_where_it_is_seen_in_a_tape_of_many_parts() {
 
 #[test]
 fn drift_is_found_where_a_list_shows_it_and_stops_the_calls_after_it() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project
         .write("good.jsonl", tape(&[r#">{"jsonrpc":"2.0","id":90,"method":"tools/list"}"#, LIST]));
     project.policy(&["pin", "good.jsonl", "--server-id", "files", "--all"]).exits(0);

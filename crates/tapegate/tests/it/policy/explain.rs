@@ -1,10 +1,10 @@
 //! `tapegate policy explain`
 
-use super::{Project, tape};
+use super::{PolicyProject, tape};
 
 #[test]
 fn every_step_to_a_decision_is_told() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let explain = |arguments: &[&str]| {
         let all = [&["explain"], arguments].concat();
         let done = project.policy(&all).exits(0);
@@ -26,12 +26,13 @@ fn every_step_to_a_decision_is_told() {
         explain(&[&files[..], &["--method", "logging/setLevel", ""]].concat()),
         explain(&[&files[..], &["--method", "ping", ""]].concat()),
     ];
-    super::Done { code: Some(0), out: out.concat(), err: String::new() }.golden("explain.txt");
+    super::CommandResult { code: Some(0), out: out.concat(), err: String::new() }
+        .golden("explain.txt");
 }
 
 #[test]
 fn a_raw_message_is_explained_with_what_is_wrong_with_it() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let explain = |arguments: &[&str]| {
         let all = [&["explain", "--server-id", "files", "--frame"], arguments].concat();
         let done = project.policy(&all).exits(0);
@@ -60,13 +61,13 @@ fn a_raw_message_is_explained_with_what_is_wrong_with_it() {
             "server",
         ]),
     ];
-    super::Done { code: Some(0), out: out.concat(), err: String::new() }
+    super::CommandResult { code: Some(0), out: out.concat(), err: String::new() }
         .golden("explain-frame.txt");
 }
 
 #[test]
 fn a_script_can_tell_what_becomes_of_a_call() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let code = |arguments: &[&str]| {
         let all = [&["explain", "--exit-code", "--server-id", "files"], arguments].concat();
         project.policy(&all).code
@@ -81,7 +82,7 @@ fn a_script_can_tell_what_becomes_of_a_call() {
 
 #[test]
 fn the_explanation_is_json_if_it_is_to_be() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let json = |arguments: &[&str]| {
         let all = [&["explain", "--format", "json", "--server-id", "files"], arguments].concat();
         serde_json::from_str::<serde_json::Value>(&project.policy(&all).exits(0).out).unwrap()
@@ -100,7 +101,7 @@ fn the_explanation_is_json_if_it_is_to_be() {
 
 #[test]
 fn arguments_come_from_a_file_too_and_must_be_json() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("a.json", r#"{"path":"/tmp/a"}"#);
     let with = |arguments: &[&str]| {
         project.policy(
@@ -118,7 +119,7 @@ fn arguments_come_from_a_file_too_and_must_be_json() {
 
 #[test]
 fn without_a_server_the_only_one_is_meant() {
-    let project = Project::with(
+    let project = PolicyProject::with(
         "schema: 1\nsources: [{id: only, kind: mcp}]\ngovernance: {defaults: {action: forward}}\n",
     );
     let out = project.policy(&["explain", "x"]).exits(0).out;
@@ -127,20 +128,20 @@ fn without_a_server_the_only_one_is_meant() {
 
 #[test]
 fn a_relative_path_is_said_never_to_be_under_a_folder() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let explain = |path: &str| {
         let arguments = format!("{{\"path\":\"{path}\"}}");
         let all = ["explain", "--server-id", "files", "write_file", "--arguments", &arguments];
         project.policy(&all).exits(0).out
     };
-    let words = "relative paths never match `under`";
-    assert!(explain("a/b").contains(words), "{}", explain("a/b"));
-    assert!(!explain("/etc/a").contains(words) && !explain("/tmp/a").contains(words));
+    let text = "relative paths never match `under`";
+    assert!(explain("a/b").contains(text), "{}", explain("a/b"));
+    assert!(!explain("/etc/a").contains(text) && !explain("/tmp/a").contains(text));
 }
 
 #[test]
 fn a_name_that_differs_from_a_pinned_one_by_blanks_or_case_is_told_apart_from_it() {
-    let project = Project::with(
+    let project = PolicyProject::with(
         "schema: 1\ngovernance: {defaults: {action: forward}}\npins: {on_drift: deny, lock: tapegate.lock}\n",
     );
     let listed = tape(&[
@@ -160,8 +161,8 @@ fn a_name_that_differs_from_a_pinned_one_by_blanks_or_case_is_told_apart_from_it
         let title = if name.trim() == name { name.to_owned() } else { format!("`{name}`") };
         assert!(out.starts_with(&format!("tools/call {title} on server s\n")), "{out}");
         assert!(out.contains("production (in force): deny"), "{out}");
-        let words = "pins: new: never pinned; `write_file` is pinned, whose name differs only in blanks, case";
-        assert!(out.contains(words), "{out}");
+        let text = "pins: new: never pinned; `write_file` is pinned, whose name differs only in blanks, case";
+        assert!(out.contains(text), "{out}");
     }
     let out = explain("other");
     assert!(out.contains("pins: new: never pinned; denied"), "{out}");

@@ -20,12 +20,12 @@ const PLAIN: &str = "schema: 1\ngovernance: { defaults: { action: forward } }\n"
 const COMMANDS: [&[&str]; 3] =
     [&["policy", "explain", "a"], &["check", "tapegate.yaml"], &["policy", "backtest", "t.jsonl"]];
 
-struct Project {
+struct LockedProject {
     folder: tempfile::TempDir,
     home: tempfile::TempDir,
 }
 
-impl Project {
+impl LockedProject {
     fn new(policy: &str) -> Self {
         let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(folder.path().join("tapegate.yaml"), policy).unwrap();
@@ -66,7 +66,7 @@ impl Project {
 
 #[test]
 fn a_lock_that_was_not_accepted_is_told_by_every_command_that_reads_the_policy() {
-    let project = Project::new(BY_HINT);
+    let project = LockedProject::new(BY_HINT);
     COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));
     let said = project.pin("n\n");
     assert!(!said.contains("differences accepted"), "{said}");
@@ -82,11 +82,11 @@ fn a_lock_that_was_not_accepted_is_told_by_every_command_that_reads_the_policy()
 
 #[test]
 fn a_lock_that_was_accepted_is_said_to_be_and_one_that_can_only_refuse_needs_no_answer() {
-    let project = Project::new(BY_HINT);
+    let project = LockedProject::new(BY_HINT);
     let said = project.pin("y\n");
     assert!(said.contains("1 of 1 differences accepted, written to tapegate.lock"), "{said}");
     COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));
-    let project = Project::new(PLAIN);
+    let project = LockedProject::new(PLAIN);
     let said = project.pin("");
     assert!(said.contains("1 of 1 differences accepted") && !said.contains("[y/N]"), "{said}");
     COMMANDS.iter().for_each(|command| assert!(!project.is_warned_of(command), "{command:?}"));
@@ -94,7 +94,7 @@ fn a_lock_that_was_accepted_is_said_to_be_and_one_that_can_only_refuse_needs_no_
 
 #[test]
 fn a_long_lock_is_told_in_short_and_shown_whole_to_whoever_wants_that() {
-    let project = Project::new(BY_HINT);
+    let project = LockedProject::new(BY_HINT);
     let tools: Vec<String> = (0..9)
         .map(|n| format!(r#"{{"name":"t{n}","inputSchema":{{"type":"object"}},"annotations":{{"readOnlyHint":true}}}}"#))
         .collect();

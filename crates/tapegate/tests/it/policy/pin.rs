@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Project, tape};
+use super::{PolicyProject, tape};
 use crate::support::{accept_policy, tapegate};
 
 /// A tape on which a server lists these tools, each with a name and a description.
@@ -36,7 +36,7 @@ done"#
 
 #[test]
 fn what_tapes_show_is_compared_and_accepted_by_name_or_as_a_whole() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("one.jsonl", listing(&[("a", "first"), ("b", "second")]));
     let pin = |arguments: &[&str]| {
         project.policy(&[&["pin", "--server-id", "files"], arguments].concat())
@@ -73,7 +73,7 @@ fn what_tapes_show_is_compared_and_accepted_by_name_or_as_a_whole() {
 
 #[test]
 fn a_server_that_is_not_pinned_yet_is_pinned_as_a_whole_and_needs_no_cedar_for_it() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write(
         "tapegate.yaml",
         "schema: 1\ngovernance: {defaults: {action: policy, policy_id: p}}\ncedar: {policies: [rules.cedar]}\n",
@@ -100,7 +100,7 @@ fn a_server_that_is_not_pinned_yet_is_pinned_as_a_whole_and_needs_no_cedar_for_i
 
 #[test]
 fn what_is_gone_is_told_and_the_difference_is_json_if_it_is_to_be() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("one.jsonl", listing(&[("a", "first"), ("b", "second")]));
     project.write("two.jsonl", listing(&[("a", "other")]));
     project.policy(&["pin", "--server-id", "s", "one.jsonl", "--all"]).exits(0);
@@ -122,7 +122,7 @@ fn what_is_gone_is_told_and_the_difference_is_json_if_it_is_to_be() {
 
 #[test]
 fn a_live_server_is_asked_for_all_pages_of_all_it_has() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let pin = |flags: &[&str], description: &str| {
         let server = server(description);
         let server: Vec<&str> = server.iter().map(String::as_str).collect();
@@ -145,7 +145,7 @@ fn a_live_server_is_asked_for_all_pages_of_all_it_has() {
 
 #[test]
 fn a_server_that_cannot_be_had_changes_nothing() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let pin = |arguments: &[&str]| project.policy(&[&["pin", "--all"], arguments].concat());
     pin(&["--", "no-such-program-anywhere"]).fails(4, "no-such-program-anywhere");
     pin(&["--", "sh", "-c", "exit 3"]).fails(4, "the MCP server ended");
@@ -164,7 +164,7 @@ fn a_server_that_cannot_be_had_changes_nothing() {
 
 #[test]
 fn tools_of_several_servers_that_look_alike_are_named() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("one.jsonl", listing(&[("read_file", "a"), ("other", "b")]));
     project.write("two.jsonl", listing(&[("read_file", "c"), ("Other", "d")]));
     project.policy(&["pin", "--server-id", "one", "one.jsonl", "--all"]).exits(0);
@@ -178,21 +178,21 @@ fn tools_of_several_servers_that_look_alike_are_named() {
 
 #[test]
 fn a_lock_that_was_tampered_with_is_not_used() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("one.jsonl", listing(&[("a", "first")]));
     project.policy(&["pin", "--server-id", "files", "one.jsonl", "--all"]).exits(0);
     let lock = project.read("tapegate.lock").replace("first", "worst");
     project.write("tapegate.lock", &lock);
-    let words = "the hash does not match the definition";
-    project.policy(&["pin", "--server-id", "files", "one.jsonl", "--check"]).fails(2, words);
-    project.policy(&["backtest", "--server-id", "files", "one.jsonl"]).fails(2, words);
+    let text = "the hash does not match the definition";
+    project.policy(&["pin", "--server-id", "files", "one.jsonl", "--check"]).fails(2, text);
+    project.policy(&["backtest", "--server-id", "files", "one.jsonl"]).fails(2, text);
     assert_eq!(project.read("tapegate.lock"), lock);
 }
 
 #[test]
 fn a_lock_that_is_damaged_is_told_and_can_be_written_anew() {
     for policy in [true, false] {
-        let project = Project::new();
+        let project = PolicyProject::new();
         if !policy {
             fs::remove_file(project.path("tapegate.yaml")).unwrap();
         }
@@ -204,8 +204,8 @@ fn a_lock_that_is_damaged_is_told_and_can_be_written_anew() {
         let lock = project.read("tapegate.lock");
         for damaged in [&lock[..lock.len() / 2], "", "<<<<<<< ours\n"] {
             project.write("tapegate.lock", damaged);
-            let words = "error: `tapegate.lock` cannot be used: ";
-            pin(&["--all"]).fails(2, words);
+            let text = "error: `tapegate.lock` cannot be used: ";
+            pin(&["--all"]).fails(2, text);
             pin(&["--all"]).fails(2, "hint: restore it from version control");
             assert_eq!(project.read("tapegate.lock"), damaged);
             // Nothing is accepted implicitly.
@@ -219,7 +219,7 @@ fn a_lock_that_is_damaged_is_told_and_can_be_written_anew() {
 
 #[test]
 fn without_a_policy_the_lock_lies_here_and_a_lock_that_cannot_be_written_is_an_error() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     fs::remove_file(project.path("tapegate.yaml")).unwrap();
     project.write("one.jsonl", listing(&[("a", "first")]));
     project.policy(&["pin", "--server-id", "s", "one.jsonl", "--all"]).exits(0);
@@ -235,7 +235,7 @@ fn without_a_policy_the_lock_lies_here_and_a_lock_that_cannot_be_written_is_an_e
 
 #[test]
 fn a_tool_that_changes_within_a_tape_is_told() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let (one, two) = (listing(&[("a", "first")]), listing(&[("a", "worst")]));
     project.write("one.jsonl", format!("{one}{two}"));
     let done = project.policy(&["pin", "--server-id", "s", "one.jsonl"]);
@@ -244,7 +244,7 @@ fn a_tool_that_changes_within_a_tape_is_told() {
 
 #[test]
 fn what_new_tools_say_about_themselves_is_shown_since_rules_go_by_it() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let answer = r#"<{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get","annotations":{"readOnlyHint":true,"title":"Get"}},{"name":"put","annotations":{"openWorldHint":false,"destructiveHint":true}}]}}"#;
     project
         .write("one.jsonl", tape(&[r#">{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, answer]));
@@ -262,7 +262,7 @@ fn what_new_tools_say_about_themselves_is_shown_since_rules_go_by_it() {
 #[test]
 fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
     // Under this policy, a pinned hint permits a tool.
-    let project = Project::with(
+    let project = PolicyProject::with(
         "schema: 1\ngovernance:\n  defaults: { action: deny }\n  \
          rules: [{ match: \"*\", annotations: { readOnlyHint: true }, action: forward }]\n",
     );
@@ -284,6 +284,6 @@ fn a_lock_that_no_person_could_accept_is_said_not_to_be_in_force() {
     fs::remove_file(project.path("tapegate.lock")).unwrap();
     let accepted = accept_policy(&project.path(""), home.path(), &[]);
     assert!(accepted.status.success(), "{accepted:?}");
-    let words = pinned();
-    assert!(words.contains("not in force") && words.contains("tapegate policy accept"), "{words}");
+    let text = pinned();
+    assert!(text.contains("not in force") && text.contains("tapegate policy accept"), "{text}");
 }

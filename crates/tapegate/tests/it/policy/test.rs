@@ -1,6 +1,6 @@
 //! `tapegate policy test`
 
-use super::Project;
+use super::PolicyProject;
 
 const CASES: &str = r#"server: files
 cases:
@@ -21,7 +21,7 @@ const WRONG: &str = r#"  - {name: deleting is fine, call: delete_file, expect: f
 
 #[test]
 fn what_is_as_expected_is_ok() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("tapegate.test.yaml", CASES);
     let done = project.policy(&["test"]).exits(0).golden("test.txt");
     assert!(done.out.ends_with("7 cases: 7 as expected, 0 not\n"));
@@ -30,7 +30,7 @@ fn what_is_as_expected_is_ok() {
 
 #[test]
 fn what_is_not_as_expected_fails_and_says_why() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("tapegate.test.yaml", format!("{CASES}{WRONG}"));
     project.policy(&["test", "-q"]).exits(1).golden("test-failed.txt");
     let json = project.policy(&["test", "--format", "json", "--coverage"]).exits(1).out;
@@ -48,7 +48,7 @@ fn what_is_not_as_expected_fails_and_says_why() {
 
 #[test]
 fn the_report_goes_to_files_in_the_format_of_their_names() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("tapegate.test.yaml", CASES);
     project.policy(&["test", "-q", "--report", "r.xml", "--report", "r.json"]).exits(0);
     assert!(project.read("r.xml").starts_with("<?xml") && project.read("r.json").starts_with('{'));
@@ -56,7 +56,7 @@ fn the_report_goes_to_files_in_the_format_of_their_names() {
 
 #[test]
 fn rules_that_no_case_reaches_are_named() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project.write("tapegate.test.yaml", CASES);
     let out = project.policy(&["test", "-q", "--coverage"]).exits(0).out;
     assert_eq!(
@@ -72,7 +72,7 @@ fn rules_that_no_case_reaches_are_named() {
 
 #[test]
 fn a_file_of_cases_with_faults_is_invalid_and_all_of_them_are_told() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     project
         .write("bad.yaml", "serfer: a\ncases:\n  - {call: a, expect: maybe}\n  - {expect: deny}\n");
     let done = project.policy(&["test", "bad.yaml"]).fails(2, "error: `bad.yaml` cannot be used\n");
@@ -87,7 +87,7 @@ fn a_file_of_cases_with_faults_is_invalid_and_all_of_them_are_told() {
 
 #[test]
 fn the_policy_is_the_one_that_is_named_then_that_of_the_file_then_the_one_beside_it() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let open = "schema: 1\ngovernance: {defaults: {action: forward}}\n";
     project.write("sub/tapegate.yaml", open);
     project.write("sub/a.test.yaml", "cases: [{call: delete_file, expect: forward}]");
@@ -102,7 +102,7 @@ fn the_policy_is_the_one_that_is_named_then_that_of_the_file_then_the_one_beside
 
 #[test]
 fn the_schema_is_printed() {
-    let project = Project::new();
+    let project = PolicyProject::new();
     let schema = project.policy(&["test", "--schema"]).exits(0).out;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     assert_eq!(schema["title"], "Tapegate policy tests");

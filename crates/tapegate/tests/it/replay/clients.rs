@@ -5,7 +5,7 @@ use std::io::Write;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{MODES, answer, ask, call, lines, refusal, tape};
-use crate::support::{Dice, replay};
+use crate::support::{SeededRandom, replay};
 
 /// A tape with `count` calls made one after the other.
 fn many(count: usize) -> String {
@@ -26,7 +26,7 @@ fn ten_thousand_requests_in_one_piece_get_the_right_answers_in_every_mode() {
 
 #[test]
 fn ten_thousand_requests_in_any_order_get_the_right_answers() {
-    let mut dice = Dice::roll();
+    let mut dice = SeededRandom::roll();
     let tape = many(10_000);
     let mut order: Vec<usize> = (0..10_000).collect();
     for place in (1..order.len()).rev() {

@@ -204,11 +204,11 @@ fn ec_rec_007_a_tape_of_a_gigabyte_is_played_in_bounded_memory() {
 
 #[test]
 fn ec_rec_008_a_tape_of_another_major_version_is_refused_with_both_versions() {
-    let words = ": line 1: the tape has format 2.0, but this build reads formats 1.x\n";
+    let output_text = ": line 1: the tape has format 2.0, but this build reads formats 1.x\n";
     let tape = tape(&two()).replace("\"version\":\"1.0\"", "\"version\":\"2.0\"");
     for tape in [tape.clone().into_bytes(), gzip(&tape)] {
         let end = replay(tape).run(lines(&[call(1, "a", 1)]).as_bytes()).exits(2);
-        end.complains(" cannot be read").complains(words).client_got(b"");
+        end.complains(" cannot be read").complains(output_text).client_got(b"");
     }
 }
 
@@ -230,8 +230,12 @@ fn ec_rec_011_a_tape_without_a_footer_is_played_and_its_lack_is_told() {
     let live = lines(&[call(1, "a", 1), call(2, "b", 2)]);
     let got = lines(&[answer(1, "one"), answer(2, "two")]);
     let end = replay(&whole).run(live.as_bytes()).exits(0).client_got(got.as_bytes());
-    let words = ": there is no footer: the recording did not end normally\n";
-    assert!(end.stderr.starts_with("tapegate: ") && end.stderr.contains(words), "{}", end.stderr);
+    let output_text = ": there is no footer: the recording did not end normally\n";
+    assert!(
+        end.stderr.starts_with("tapegate: ") && end.stderr.contains(output_text),
+        "{}",
+        end.stderr
+    );
     assert!(!end.stderr.contains("warning"), "it is no fault: {}", end.stderr);
     let end = replay(&whole).flags(&["-q"]).run(live.as_bytes()).exits(0);
     assert_eq!(end.stderr, "");

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::{answer, call, lines, refusal, tape};
-use crate::support::{Run, Setup, kept, replay, tapegate};
-use crate::web::{Got, ask, send};
+use crate::http_peers::{ReceivedReply, ask, send};
+use crate::support::{RunningSession, SessionSetup, kept, replay, tapegate};
 
 const JSON: &str = "content-type: application/json";
 const BOTH: &str = "accept: application/json, text/event-stream";
@@ -37,19 +37,19 @@ fn session() -> String {
     tape(&script.join("\n"))
 }
 
-fn served(setup: Setup) -> (Run, u16) {
+fn served(setup: SessionSetup) -> (RunningSession, u16) {
     let run = setup.flags(&["--http", "127.0.0.1:0"]).start();
     let port = run.port();
     (run, port)
 }
 
 /// A client with a session.
-struct Client {
+struct ReplayClient {
     port: u16,
     session: String,
 }
 
-impl Client {
+impl ReplayClient {
     fn greet(port: u16) -> Self {
         let got = ask(port, "POST /mcp", &[JSON, BOTH], HELLO);
         assert_eq!(got.status, 200, "{got:?}");
@@ -65,7 +65,7 @@ impl Client {
         [JSON.to_owned(), BOTH.to_owned(), session, "mcp-protocol-version: 2025-06-18".to_owned()]
     }
 
-    fn post(&self, body: &str) -> Got {
+    fn post(&self, body: &str) -> ReceivedReply {
         let headers = self.headers();
         ask(self.port, "POST /mcp", &headers.each_ref().map(String::as_str), body)
     }
@@ -90,7 +90,7 @@ fn until(stream: &mut impl BufRead, text: &str) {
 #[test]
 fn each_session_plays_the_tape_from_its_start() {
     let (run, port) = served(replay(session()));
-    let (one, two) = (Client::greet(port), Client::greet(port));
+    let (one, two) = (ReplayClient::greet(port), ReplayClient::greet(port));
     assert_ne!(one.session, two.session);
     for text in ["one", "two"] {
         for client in [&one, &two] {
@@ -105,7 +105,7 @@ fn each_session_plays_the_tape_from_its_start() {
 #[test]
 fn sessions_may_share_one_place_on_the_tape() {
     let (run, port) = served(replay(session() + &session()).flags(&["--state-scope", "global"]));
-    let one = Client::greet(port);
+    let one = ReplayClient::greet(port);
     assert!(one.post(&call(5, "a", 1)).body.contains(&answer(5, "one")));
     assert!(one.post(&call(6, "a", 1)).body.contains(&answer(6, "two")));
     // The next message on the tape is not an `initialize`.
@@ -117,7 +117,7 @@ fn sessions_may_share_one_place_on_the_tape() {
 #[test]
 fn what_the_server_asks_comes_on_the_stream_of_the_call_and_its_answer_by_post() {
     let (run, port) = served(replay(session()).flags(&["--match-mode", "by-request"]));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     let mut stream = client.stream(&call(5, "b", 1));
     until(&mut stream, LOG);
     until(&mut stream, SAMPLE);
@@ -160,13 +160,13 @@ fn clients_without_sessions_are_answered_and_told_what_belongs_to_their_request(
 #[test]
 fn what_is_not_on_the_tape_is_answered_and_ends_everything() {
     let (run, port) = served(replay(session()));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     let got = client.post(&call(5, "z", 1));
     assert!(got.body.contains(&refusal(5)), "{got:?}");
     run.end().exits(6).complains("error: no answer on the tape for tools/call z: ");
     // If that is only a warning, the replay goes on.
     let (run, port) = served(replay(session()).flags(&["--on-unmatched", "warn"]));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     assert!(client.post(&call(5, "z", 1)).body.contains(&refusal(5)));
     assert!(client.post(&call(6, "a", 1)).body.contains(&answer(6, "one")));
     run.signal(Signal::INT);
@@ -176,17 +176,17 @@ fn what_is_not_on_the_tape_is_answered_and_ends_everything() {
 #[test]
 fn a_session_that_is_ended_or_unknown_is_not_served() {
     let (run, port) = served(replay(session()));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     let headers = client.headers();
     let headers = headers.each_ref().map(String::as_str);
     assert!(ask(port, "DELETE /mcp", &headers, "").status < 300);
     assert_eq!(client.post(&call(5, "a", 1)).status, 404);
-    let stranger = Client { port, session: "made-up".to_owned() };
+    let stranger = ReplayClient { port, session: "made-up".to_owned() };
     assert_eq!(stranger.post(&call(5, "a", 1)).status, 404);
     // A page in a browser may not send requests either.
     let got = ask(port, "POST /mcp", &[JSON, BOTH, "origin: http://evil.example"], HELLO);
     assert_eq!(got.status, 403, "{got:?}");
-    assert!(Client::greet(port).post(&call(6, "a", 1)).body.contains(&answer(6, "one")));
+    assert!(ReplayClient::greet(port).post(&call(6, "a", 1)).body.contains(&answer(6, "one")));
     run.signal(Signal::TERM);
     run.end().exits(143);
 }
@@ -194,7 +194,7 @@ fn a_session_that_is_ended_or_unknown_is_not_served() {
 #[test]
 fn hostile_requests_are_answered_and_the_replay_goes_on() {
     let (run, port) = served(replay(session()).flags(&["--max-message-bytes", "64KB"]));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     let large = call(5, &"x".repeat(100_000), 1);
     for body in ["", "{", "\0", "17", "\"text\"", &large, &"[".repeat(50_000)] {
         let got = client.post(body);
@@ -232,7 +232,7 @@ fn a_client_that_goes_away_takes_nobody_with_it() {
     );
     let flags = ["--match-mode", "by-request", "--timing", "realistic"];
     let (run, port) = served(replay(tape(&script)).flags(&flags));
-    let (one, two) = (Client::greet(port), Client::greet(port));
+    let (one, two) = (ReplayClient::greet(port), ReplayClient::greet(port));
     let waiting = one.stream(&call(5, "slow", 1));
     assert!(two.post(&call(6, "quick", 2)).body.contains(&answer(6, "soon")));
     drop(waiting);
@@ -256,7 +256,7 @@ fn answers_take_their_time_for_each_client_apart() {
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let client = Client::greet(port);
+                let client = ReplayClient::greet(port);
                 let asked = Instant::now();
                 assert!(client.post(&call(5, "slow", 1)).body.contains(&answer(5, "late")));
                 assert!(asked.elapsed() >= Duration::from_millis(400));
@@ -269,12 +269,12 @@ fn answers_take_their_time_for_each_client_apart() {
 }
 
 /// A replay over HTTP, started from a command line.
-struct Player {
+struct HttpReplay {
     process: Child,
     port: u16,
 }
 
-impl Player {
+impl HttpReplay {
     fn start(command: &mut Command) -> Self {
         let process = command.arg("--http").arg(":0").stderr(Stdio::piped()).spawn().unwrap();
         // From here on it is killed even if its output is unexpected.
@@ -288,7 +288,7 @@ impl Player {
     }
 }
 
-impl Drop for Player {
+impl Drop for HttpReplay {
     fn drop(&mut self) {
         self.process.kill().ok();
         self.process.wait().ok();
@@ -303,8 +303,8 @@ fn the_command_line_of_the_seed_listens_on_loopback() {
     fs::write(folder.path().join("session.jsonl"), session()).unwrap();
     let mut command = Command::new(&link);
     command.args(["replay", "--recording", "session.jsonl"]).current_dir(folder.path());
-    let player = Player::start(command.stdin(Stdio::null()));
-    let got = Client::greet(player.port).post(&call(5, "a", 1));
+    let player = HttpReplay::start(command.stdin(Stdio::null()));
+    let got = ReplayClient::greet(player.port).post(&call(5, "a", 1));
     assert!(got.body.contains(&answer(5, "one")), "{got:?}");
 }
 
@@ -313,8 +313,8 @@ fn a_tape_may_come_from_standard_input_and_a_port_that_is_taken_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), session()).unwrap();
     let input = fs::File::open(folder.path().join("t.jsonl")).unwrap();
-    let player = Player::start(tapegate().args(["replay", "-r", "-"]).stdin(input));
-    let got = Client::greet(player.port).post(&call(5, "a", 1));
+    let player = HttpReplay::start(tapegate().args(["replay", "-r", "-"]).stdin(input));
+    let got = ReplayClient::greet(player.port).post(&call(5, "a", 1));
     assert!(got.body.contains(&answer(5, "one")), "{got:?}");
     let address = format!("127.0.0.1:{}", player.port);
     let end = replay(session()).flags(&["--http", &address]).start().end();
@@ -329,7 +329,7 @@ fn a_new_tape_marks_what_tapegate_said_itself_and_nothing_else() {
     let new = setup.folder().join("new.jsonl");
     let setup = setup.flags(&["--record-to", new.to_str().unwrap(), "--match-mode", "by-request"]);
     let (run, port) = served(setup.flags(&["--on-unmatched", "warn"]));
-    let client = Client::greet(port);
+    let client = ReplayClient::greet(port);
     assert!(client.post(&call(50, "a", 1)).body.contains(&answer(50, "one")));
     assert!(client.post(&call(60, "unknown", 1)).body.contains("\"error\""));
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":70,\"method\":\"ping\"}";
@@ -356,7 +356,7 @@ fn a_new_tape_has_every_session_and_what_was_passed_on() {
     let setup = setup.flags(&["--record-to", new.to_str().unwrap(), "--match-mode", "by-request"]);
     let (run, port) = served(setup.behind(&["serve"]));
     for n in 0..2 {
-        let client = Client::greet(port);
+        let client = ReplayClient::greet(port);
         assert!(client.post(&call(5, "a", 1)).body.contains(&answer(5, "one")));
         let got = client.post(&call(6, "new", n));
         assert!(got.body.contains("\"id\":6,\"result\":{\"for\":"), "{got:?}");

@@ -6,12 +6,12 @@ use std::fs;
 use serde_json::Value;
 
 use super::{MODES, answer, call, lines, tape};
-use crate::support::{Setup, replay};
+use crate::support::{SessionSetup, replay};
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{}}}}"#;
 
 /// A call in which the server sends this request, and the client's reply.
-fn asking(method: &str, reply: &str) -> Setup {
+fn asking(method: &str, reply: &str) -> SessionSetup {
     let script = [
         format!("> {HELLO}\n< {}", answer(0, "hello")),
         format!("> {}", call(1, "a", 1)),
@@ -25,7 +25,7 @@ fn asking(method: &str, reply: &str) -> Setup {
 }
 
 /// Replies differently: the exit code, the output, and the report.
-fn replied(setup: Setup, reply: &str) -> (Option<i32>, String, Value) {
+fn replied(setup: SessionSetup, reply: &str) -> (Option<i32>, String, Value) {
     let mut run = setup.start();
     run.send(lines(&[HELLO.to_owned(), call(1, "a", 1)]).as_bytes());
     run.lines(2);
@@ -90,12 +90,12 @@ fn an_error_for_a_result_is_a_divergence_whatever_was_asked_for() {
     for method in ["sampling/createMessage", "elicitation/create", "roots/list"] {
         let (code, stderr, report) = replied(asking(method, ACCEPT), ERROR);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}");
-        let words = "the client answers with an error; a result was recorded";
-        assert_eq!(cases(&report), other("failed", words));
+        let output_text = "the client answers with an error; a result was recorded";
+        assert_eq!(cases(&report), other("failed", output_text));
         let (code, stderr, report) = replied(asking(method, ERROR), ACCEPT);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}");
-        let words = "the client answers with a result; an error was recorded";
-        assert_eq!(cases(&report), other("failed", words));
+        let output_text = "the client answers with a result; an error was recorded";
+        assert_eq!(cases(&report), other("failed", output_text));
     }
 }
 
@@ -110,12 +110,12 @@ fn what_a_model_says_and_which_roots_there_are_is_a_warning_unless_strict() {
         let (code, stderr, report) = replied(asking(method, reply), &live);
         assert_eq!((code, &report["ok"]), (Some(0), &true.into()), "{stderr}");
         assert!(stderr.contains(&format!("warning: {method} of #4: the client")), "{stderr}");
-        let words = "the client's answer differs from the recorded one";
-        assert_eq!(cases(&report), other("warning", words));
+        let output_text = "the client's answer differs from the recorded one";
+        assert_eq!(cases(&report), other("warning", output_text));
         let strict = asking(method, reply).flags(&["--strict-replies"]);
         let (code, stderr, report) = replied(strict, &live);
         assert_eq!((code, &report["ok"]), (Some(6), &false.into()), "{stderr}");
-        assert_eq!(cases(&report), other("failed", words));
+        assert_eq!(cases(&report), other("failed", output_text));
     }
 }
 
@@ -125,8 +125,8 @@ fn a_client_that_cannot_answer_or_leaves_before_is_in_the_report() {
     let end = asking("elicitation/create", ACCEPT).run(live.as_bytes()).exits(0);
     let text = fs::read_to_string(end.run.folder().join("r.json")).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
-    let words = "the client does not support it; it is not sent";
-    assert_eq!(cases(&report), other("warning", words));
+    let output_text = "the client does not support it; it is not sent";
+    assert_eq!(cases(&report), other("warning", output_text));
     let live = lines(&[HELLO.to_owned(), call(1, "a", 1)]);
     let end = asking("elicitation/create", ACCEPT).run(live.as_bytes()).exits(0);
     let text = fs::read_to_string(end.run.folder().join("r.json")).unwrap();

@@ -7,21 +7,21 @@ use std::path::Path;
 use serde_json::Value;
 use tapegate_core::side::Side;
 use tapegate_core::signature::Signer;
-use tapegate_core::tape::Reader;
+use tapegate_core::tape::TapeReader;
 use tapegate_core::tape::index::{Index, Indexer, NONE};
 
 use super::{MODES, ask, overwatch, tape};
-use crate::support::{Dice, kept, record};
+use crate::support::{SeededRandom, kept, record};
 
 const ROUNDS: usize = 8;
 
 /// A conversation in the order it happened.
-type Conversation = Vec<(Side, String)>;
+type RecordedConversation = Vec<(Side, String)>;
 
 /// Generates a conversation with many concurrent requests of both sides, some of them identical.
 #[derive(Default)]
-struct Talk {
-    said: Conversation,
+struct ConversationBuilder {
+    said: RecordedConversation,
     /// The client's unanswered requests, and whether they want progress.
     open: VecDeque<(u32, bool)>,
     /// The server's unanswered requests.
@@ -29,8 +29,8 @@ struct Talk {
     next: u32,
 }
 
-impl Talk {
-    fn make_up(dice: &mut Dice) -> Conversation {
+impl ConversationBuilder {
+    fn make_up(dice: &mut SeededRandom) -> RecordedConversation {
         let mut talk = Self { next: 1, ..Self::default() };
         talk.client(r#""id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"roots":{}}}"#);
         talk.server(r#""id":0,"result":{"mark":0}"#);
@@ -59,7 +59,7 @@ impl Talk {
         self.said.push((Side::Server, format!(r#"{{"jsonrpc":"2.0",{rest}}}"#)));
     }
 
-    fn ask(&mut self, dice: &mut Dice) {
+    fn ask(&mut self, dice: &mut SeededRandom) {
         let (id, tool, token, n) = (self.next, dice.below(4), dice.below(2) == 0, dice.below(3));
         let meta = format!(r#","_meta":{{"progressToken":{id}}}"#);
         let meta = if token { &*meta } else { "" };
@@ -70,7 +70,7 @@ impl Talk {
         ));
     }
 
-    fn answer(&mut self, mark: u32, dice: &mut Dice) {
+    fn answer(&mut self, mark: u32, dice: &mut SeededRandom) {
         let place = dice.below(self.open.len().max(1) as u64) as usize;
         let Some((id, _)) = self.open.remove(place) else { return };
         self.server(&match mark % 7 {
@@ -79,7 +79,7 @@ impl Talk {
         });
     }
 
-    fn tell(&mut self, mark: u32, dice: &mut Dice) {
+    fn tell(&mut self, mark: u32, dice: &mut SeededRandom) {
         let place = dice.below(self.open.len().max(1) as u64) as usize;
         self.server(&match self.open.get(place) {
             Some((id, true)) => format!(
@@ -96,21 +96,25 @@ impl Talk {
         ));
     }
 
-    fn answer_back(&mut self, dice: &mut Dice) {
+    fn answer_back(&mut self, dice: &mut SeededRandom) {
         let place = dice.below(self.asked.len().max(1) as u64) as usize;
         let Some(id) = self.asked.remove(place) else { return };
         self.client(&format!(r#""id":{id},"result":{{"reply":{id}}}"#));
     }
 }
 
-fn script(conversation: &Conversation) -> String {
+fn script(conversation: &RecordedConversation) -> String {
     let sign = |from: Side| if from == Side::Client { '>' } else { '<' };
     conversation.iter().map(|(from, text)| format!("{} {text}\n", sign(*from))).collect()
 }
 
 /// Plays the client of a conversation, with other ids and tokens, against its tape, and records
 /// that.
-fn replayed(said: &Conversation, tape: &Path, mode: &str) -> (Conversation, Vec<u8>) {
+fn replayed(
+    said: &RecordedConversation,
+    tape: &Path,
+    mode: &str,
+) -> (RecordedConversation, Vec<u8>) {
     let command = format!(
         "exec {} replay -q -r {} --match-mode {mode}",
         env!("CARGO_BIN_EXE_tapegate"),
@@ -138,7 +142,7 @@ fn is_ping(text: &str) -> bool {
 
 fn index(tape: &[u8]) -> Index {
     let mut indexer = Indexer::new(Signer::default());
-    let mut reader = Reader::new(tape);
+    let mut reader = TapeReader::new(tape);
     while let Some(line) = reader.next() {
         indexer.push(&line.unwrap());
     }
@@ -146,7 +150,7 @@ fn index(tape: &[u8]) -> Index {
 }
 
 /// The messages of both sides, scene by scene, without ids and tokens.
-fn scenes(said: &Conversation, tape: &[u8]) -> Vec<Vec<Value>> {
+fn scenes(said: &RecordedConversation, tape: &[u8]) -> Vec<Vec<Value>> {
     let index = index(tape);
     let plain = |slot: u32| {
         let mut message: Value = serde_json::from_str(&said[slot as usize].1).unwrap();
@@ -161,7 +165,7 @@ fn scenes(said: &Conversation, tape: &[u8]) -> Vec<Vec<Value>> {
     };
     let firsts = (0..said.len() as u32).filter(begins);
     let scene = |first: u32| {
-        let next = |slot: &u32| Some(index.slot(*slot).next).filter(|next| *next != NONE);
+        let next = |slot: &u32| Some(index.entry(*slot).next).filter(|next| *next != NONE);
         std::iter::successors(Some(first), next).map(plain).collect()
     };
     firsts.map(scene).collect()
@@ -169,11 +173,11 @@ fn scenes(said: &Conversation, tape: &[u8]) -> Vec<Vec<Value>> {
 
 #[test]
 fn a_recorded_replay_is_the_tape_again() {
-    let mut dice = Dice::roll();
+    let mut dice = SeededRandom::roll();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.jsonl");
     for round in 0..ROUNDS {
-        let old = Talk::make_up(&mut dice);
+        let old = ConversationBuilder::make_up(&mut dice);
         let text = if round % 2 == 0 { tape(&script(&old)) } else { overwatch(&script(&old)) };
         std::fs::write(&path, &text).unwrap();
         let wanted = scenes(&old, text.as_bytes());

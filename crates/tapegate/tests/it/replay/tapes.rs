@@ -7,7 +7,7 @@ use super::{
     HEADER, MODES, answer, ask, call, gzip, lines, messages, overwatch, piped, refusal, tape,
 };
 use crate::support::{record, replay, request};
-use crate::tape_faults::Disk;
+use crate::tape_faults::SmallFileSystem;
 
 /// A session with everything: a handshake, progress, a request of the server, errors.
 const SESSION: &str = r#"
@@ -167,7 +167,7 @@ fn a_batch_is_answered_with_a_batch() {
 fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
     let whole = tape(SESSION);
     let whole: Vec<&str> = whole.lines().collect();
-    for (line, text, words) in [
+    for (line, text, output_text) in [
         (3, "{\"type\":\"mess", "not JSON: "),
         (4, "[1,2]", "not a tape entry"),
         (5, "hello", "not JSON: no JSON value at byte 0"),
@@ -179,7 +179,7 @@ fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
         tape[line - 1] = text;
         for tape in [lines(&tape).into_bytes(), gzip(lines(&tape))] {
             let end = replay(tape).run(lines(&[LIVE[0].0]).as_bytes()).exits(2).client_got(b"");
-            let end = end.complains(&format!("is damaged: line {line}: {words}"));
+            let end = end.complains(&format!("is damaged: line {line}: {output_text}"));
             assert!(end.stderr.starts_with("error: `"), "{}", end.stderr);
         }
     }
@@ -187,7 +187,7 @@ fn a_broken_tape_is_an_error_with_its_line_and_nothing_is_played() {
 
 #[test]
 fn what_is_no_tape_is_refused() {
-    for (text, words) in [
+    for (text, output_text) in [
         ("", "is not a tape: it has no entries"),
         ("\n\n", "is not a tape: it has no entries"),
         ("my diary\nof today\n", "is not a tape: line 1: not JSON"),
@@ -195,7 +195,7 @@ fn what_is_no_tape_is_refused() {
         ("\u{1f}\u{8b}", "is not a tape"),
     ] {
         let end = replay(text).run(lines(&[LIVE[0].0]).as_bytes()).exits(2);
-        end.client_got(b"").complains(words);
+        end.client_got(b"").complains(output_text);
     }
     // The start of a gzip file, followed by something else.
     let end = replay(b"\x1f\x8b\x08\x00garbage").run(b"").exits(2);
@@ -246,7 +246,7 @@ fn a_tape_may_be_played_by_two_at_once_and_while_it_is_written() {
 
 #[test]
 fn what_unpacks_to_more_than_there_is_room_for_is_an_error_and_no_full_disk() {
-    let disk = Disk::new("1m");
+    let disk = SmallFileSystem::new("1m");
     let folder = tempfile::tempdir().unwrap();
     let bomb = folder.path().join("bomb.jsonl.gz");
     fs::write(&bomb, gzip(vec![b' '; 8 << 20])).unwrap();

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use super::{answer, call, lines, tape};
-use crate::support::{Run, Setup, replay};
+use crate::support::{RunningSession, SessionSetup, replay};
 
 const CANCEL: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
 
 /// A call that took `took_ms`, and one that took no time.
-fn slow(took_ms: u32) -> Setup {
+fn slow(took_ms: u32) -> SessionSetup {
     let script = format!(
         "> {}\n@{took_ms} < {}\n> {}\n< {}\n",
         call(1, "slow", 1),
@@ -20,7 +20,7 @@ fn slow(took_ms: u32) -> Setup {
     replay(tape(&script))
 }
 
-fn took(run: &mut Run, line: &str, count: usize) -> Duration {
+fn took(run: &mut RunningSession, line: &str, count: usize) -> Duration {
     let begun = Instant::now();
     run.send(format!("{line}\n").as_bytes());
     run.lines(count);

@@ -26,16 +26,16 @@ fn run_in(folder: &Path, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn refused(args: &[&str], code: i32, words: &str) {
+fn refused(args: &[&str], code: i32, text: &str) {
     let done = run(args);
-    assert_eq!(String::from_utf8_lossy(&done.stderr), words, "{args:?}");
+    assert_eq!(String::from_utf8_lossy(&done.stderr), text, "{args:?}");
     assert_eq!(done.status.code(), Some(code), "{args:?}");
     assert_eq!(done.stdout, b"", "{args:?}");
 }
 
 #[test]
 fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
-    for (args, words) in [
+    for (args, text) in [
         (
             &["-r", "t.jsonl", "--on-unmatched", "passthrough"][..],
             "error: --on-unmatched passthrough needs a server\n\n\
@@ -96,14 +96,14 @@ fn what_makes_no_sense_together_is_refused_before_anything_is_played() {
              hint: check its quotes, or give the words after `--`\n",
         ),
     ] {
-        refused(args, 64, words);
+        refused(args, 64, text);
     }
 }
 
 #[test]
 fn values_that_are_none_are_refused_with_what_is_expected() {
     let help = "\n\nFor more information, try '--help'.\n";
-    for (flag, value, words) in [
+    for (flag, value, text) in [
         ("--timing <TIMING>", "scaled:-1", "expected a number of 0 or more after `scaled:`"),
         ("--timing <TIMING>", "scaled:NaN", "expected a number of 0 or more after `scaled:`"),
         ("--timing <TIMING>", "scaled:inf", "expected a number of 0 or more after `scaled:`"),
@@ -119,8 +119,8 @@ fn values_that_are_none_are_refused_with_what_is_expected() {
     ] {
         let (name, _) = flag.split_once(' ').unwrap();
         let value_of = format!("{name}={value}");
-        let words = format!("error: invalid value '{value}' for '{flag}': {words}{help}");
-        refused(&["-r", "t.jsonl", &value_of], 64, &words);
+        let text = format!("error: invalid value '{value}' for '{flag}': {text}{help}");
+        refused(&["-r", "t.jsonl", &value_of], 64, &text);
     }
     for (flag, values) in [
         ("--match-mode <MATCH_MODE>", "sequential, by-request, fuzzy"),
@@ -130,9 +130,9 @@ fn values_that_are_none_are_refused_with_what_is_expected() {
         ("--server-messages <SERVER_MESSAGES>", "all, notifications, none"),
     ] {
         let (name, _) = flag.split_once(' ').unwrap();
-        let words =
+        let text =
             format!("error: invalid value 'odd' for '{flag}'\n  [possible values: {values}]{help}");
-        refused(&["-r", "t.jsonl", name, "odd"], 64, &words);
+        refused(&["-r", "t.jsonl", name, "odd"], 64, &text);
     }
 }
 
@@ -179,12 +179,12 @@ fn a_tape_that_cannot_be_read_is_named_with_the_reason() {
 
 #[test]
 fn a_report_without_a_place_is_refused_before_anything_is_played() {
-    for (path, words) in [
+    for (path, text) in [
         ("no/r.xml", "No such file or directory (os error 2)"),
         (".", "Is a directory (os error 21)"),
     ] {
-        let words = format!("error: cannot write the report `{path}`: {words}\n");
-        refused(&["-r", "t.jsonl", "--report", path], 3, &words);
+        let text = format!("error: cannot write the report `{path}`: {text}\n");
+        refused(&["-r", "t.jsonl", "--report", path], 3, &text);
     }
 }
 
@@ -208,7 +208,7 @@ fn a_tape_or_a_server_that_stands_alone_is_told_its_flag() {
 fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.jsonl"), one()).unwrap();
-    for (flags, words) in [(&[][..], "tapegate: waiting for an MCP client"), (&["-q"], "")] {
+    for (flags, text) in [(&[][..], "tapegate: waiting for an MCP client"), (&["-q"], "")] {
         let (mut ours, theirs) = terminal();
         let mut command = tapegate();
         command.args(["replay", "-r", "t.jsonl"]).args(flags).current_dir(folder.path());
@@ -218,7 +218,7 @@ fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
         let done = child.wait_with_output().unwrap();
         let said = String::from_utf8(done.stderr).unwrap();
         assert_eq!(done.status.code(), Some(0), "{said}");
-        assert!(said.starts_with(words) && said.is_empty() == words.is_empty(), "{said}");
+        assert!(said.starts_with(text) && said.is_empty() == text.is_empty(), "{said}");
     }
 }
 

@@ -3,12 +3,12 @@
 
 use super::*;
 
-const TS1: Client = Client { python: None, script: &["order.mjs", "1"] };
-const TS2: Client = Client { python: None, script: &["order.mjs", "legacy"] };
-const TS2_MODERN: Client = Client { python: None, script: &["order.mjs", "modern"] };
-const PY1: Client = Client { python: Some("py1"), script: &["order.py", "1"] };
-const PY2: Client = Client { python: Some("py2"), script: &["order.py", "legacy"] };
-const PY2_MODERN: Client = Client { python: Some("py2"), script: &["order.py", "modern"] };
+const TS1: PeerClient = PeerClient { python: None, script: &["order.mjs", "1"] };
+const TS2: PeerClient = PeerClient { python: None, script: &["order.mjs", "legacy"] };
+const TS2_MODERN: PeerClient = PeerClient { python: None, script: &["order.mjs", "modern"] };
+const PY1: PeerClient = PeerClient { python: Some("py1"), script: &["order.py", "1"] };
+const PY2: PeerClient = PeerClient { python: Some("py2"), script: &["order.py", "legacy"] };
+const PY2_MODERN: PeerClient = PeerClient { python: Some("py2"), script: &["order.py", "modern"] };
 
 same_from_the_tape! {
     ts1_hears_in_order: TS1, Order, Stdio => plays_in_order;
@@ -19,16 +19,17 @@ same_from_the_tape! {
     py2_modern_hears_in_order: PY2_MODERN, Order, Stdio => plays_in_order;
 }
 
-impl Recorded {
+impl SdkRecording {
     /// On stdio and over HTTP in every mode.
     fn plays_in_order(&self) {
         assert!(self.live.contains("\"odd at 3\""), "{}", self.live);
         for mode in MODES {
             let (line, report) = self.replay(mode);
-            self.is_same(Link::Stdio, &line);
+            self.is_same(PeerTransport::Stdio, &line);
             assert_clean(&report, Some(1));
             self.plays_at(mode, |url| {
-                let run = self.client.run(Link::Http, &[url.to_owned()], Path::new("/dev/null"));
+                let run =
+                    self.client.run(PeerTransport::Http, &[url.to_owned()], Path::new("/dev/null"));
                 peers::assert_same(&each_call(&self.live), &each_call(&run));
             });
         }

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::support::GUARD;
 
 /// An agent and the server it has started. Both are gone when it is dropped.
-pub(super) struct Agent {
+pub(super) struct ScenarioAgent {
     server: Child,
     input: Option<ChildStdin>,
-    heard: Receiver<Heard>,
+    heard: Receiver<AgentInput>,
     /// The server's standard error.
     errors: Arc<Mutex<Vec<u8>>>,
     reader: Option<thread::JoinHandle<()>>,
@@ -31,18 +31,18 @@ pub(super) struct Agent {
     killed: bool,
 }
 
-enum Heard {
+enum AgentInput {
     Bytes,
     Line(Value),
 }
 
 /// How a server ended.
-pub(super) struct Gone {
+pub(super) struct ServerExit {
     pub(super) code: Option<i32>,
     pub(super) stderr: String,
 }
 
-impl Agent {
+impl ScenarioAgent {
     /// Starts the server and initializes the session.
     pub(super) fn start(mut command: Command) -> Self {
         let mut agent = Self::connect(&mut command);
@@ -167,9 +167,9 @@ impl Agent {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left) {
-                Ok(Heard::Line(message)) if wanted(&message) => return message,
-                Ok(Heard::Line(message)) => self.waiting.push_back(message),
-                Ok(Heard::Bytes) => {}
+                Ok(AgentInput::Line(message)) if wanted(&message) => return message,
+                Ok(AgentInput::Line(message)) => self.waiting.push_back(message),
+                Ok(AgentInput::Bytes) => {}
                 Err(_) => panic!("{}: waited for {what}, got {:.2000?}", self.now, self.waiting),
             }
         }
@@ -178,8 +178,8 @@ impl Agent {
     /// Waits until more bytes arrive, whatever they are.
     fn trickle(&mut self) {
         match self.heard.recv_timeout(GUARD) {
-            Ok(Heard::Bytes) => {}
-            Ok(Heard::Line(message)) => self.waiting.push_back(message),
+            Ok(AgentInput::Bytes) => {}
+            Ok(AgentInput::Line(message)) => self.waiting.push_back(message),
             Err(_) => panic!("{}: no more bytes", self.now),
         }
     }
@@ -190,10 +190,10 @@ impl Agent {
     }
 
     /// Waits for a text on the server's standard error.
-    pub(super) fn hears(&self, words: &str) {
+    pub(super) fn hears(&self, text: &str) {
         let deadline = Instant::now() + GUARD;
-        while !self.complaints().contains(words) {
-            assert!(Instant::now() < deadline, "no `{words}` in {}", self.complaints());
+        while !self.complaints().contains(text) {
+            assert!(Instant::now() < deadline, "no `{text}` in {}", self.complaints());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -205,7 +205,7 @@ impl Agent {
     }
 
     /// Leaves, and waits until the server has exited too.
-    pub(super) fn leave(mut self) -> Gone {
+    pub(super) fn leave(mut self) -> ServerExit {
         if !self.killed {
             self.input = None;
         }
@@ -216,11 +216,11 @@ impl Agent {
         }
         let code = self.server.wait().unwrap().code();
         self.reader.take().unwrap().join().unwrap();
-        Gone { code, stderr: self.complaints() }
+        ServerExit { code, stderr: self.complaints() }
     }
 }
 
-impl Drop for Agent {
+impl Drop for ScenarioAgent {
     fn drop(&mut self) {
         self.server.kill().ok();
         self.server.wait().ok();
@@ -228,7 +228,7 @@ impl Drop for Agent {
 }
 
 /// Reads the output. A line that a common JSON parser rejects counts only as bytes.
-fn listen(mut output: impl BufRead, said: &mpsc::Sender<Heard>) {
+fn listen(mut output: impl BufRead, said: &mpsc::Sender<AgentInput>) {
     let mut line = Vec::new();
     loop {
         let Ok(piece) = output.fill_buf() else { return };
@@ -241,10 +241,10 @@ fn listen(mut output: impl BufRead, said: &mpsc::Sender<Heard>) {
         };
         line.extend_from_slice(&piece[..length]);
         output.consume(length);
-        said.send(Heard::Bytes).ok();
+        said.send(AgentInput::Bytes).ok();
         if ends {
             if let Ok(message) = serde_json::from_slice(&line) {
-                said.send(Heard::Line(message)).ok();
+                said.send(AgentInput::Line(message)).ok();
             }
             line.clear();
         }

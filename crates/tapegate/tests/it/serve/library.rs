@@ -9,12 +9,12 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::agent::Agent;
+use super::agent::ScenarioAgent;
 use crate::support::tapegate;
 
 /// How two agents play a scenario.
 #[derive(Default)]
-struct Play {
+struct LibraryRun {
     flags: Vec<String>,
     env: Vec<(String, String)>,
     handler: bool,
@@ -66,17 +66,17 @@ fn every_file_of_the_library_is_in_it_and_without_fault() {
         files.iter().map(|file| file.file_stem().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, stems);
     let done = tapegate().args(["check", "--strict"]).args(&files).output().unwrap();
-    let words = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{words}");
+    let output_text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{output_text}");
     for (file, name) in files.iter().zip(names) {
         let text = std::fs::read_to_string(file).unwrap();
         assert!(text.contains(&format!("\n  id: {name}\n")), "{name} has another id");
     }
 }
 
-fn play_all(script: fn(&Play) -> &Vec<String>, code: i32) {
+fn play_all(script: fn(&LibraryRun) -> &Vec<String>, code: i32) {
     let plays = plays();
-    let plays: Vec<(&String, &Play)> = plays.iter().collect();
+    let plays: Vec<(&String, &LibraryRun)> = plays.iter().collect();
     thread::scope(|scope| {
         for half in plays.chunks(plays.len().div_ceil(4)) {
             scope.spawn(move || {
@@ -87,7 +87,7 @@ fn play_all(script: fn(&Play) -> &Vec<String>, code: i32) {
 }
 
 /// Plays a script, and checks the verdict against the exit code and the report.
-fn run(name: &str, play: &Play, script: &[String], code: i32) {
+fn run(name: &str, play: &LibraryRun, script: &[String], code: i32) {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("verdict.json");
     let mut command = tapegate();
@@ -96,7 +96,7 @@ fn run(name: &str, play: &Play, script: &[String], code: i32) {
     if play.handler {
         command.env("ADAPTIVE_URL", handler());
     }
-    let mut agent = Agent::start(command);
+    let mut agent = ScenarioAgent::start(command);
     for step in script {
         agent.now = format!("{name}: {step}");
         agent.step(step);
@@ -135,8 +135,8 @@ fn handler() -> String {
     format!("http://{address}/answer")
 }
 
-fn plays() -> BTreeMap<String, Play> {
-    let mut plays: BTreeMap<String, Play> = BTreeMap::new();
+fn plays() -> BTreeMap<String, LibraryRun> {
+    let mut plays: BTreeMap<String, LibraryRun> = BTreeMap::new();
     let (mut name, mut safe) = (String::new(), true);
     for line in include_str!("../../library.txt").lines() {
         if let Some(next) = line.strip_prefix("== ") {

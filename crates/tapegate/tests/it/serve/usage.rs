@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::ScenarioAgent;
 use super::{calculator, serve};
 use crate::support::tapegate;
 
@@ -45,8 +45,8 @@ fn a_broken_scenario_is_refused_with_all_its_faults_and_their_places() {
     );
     let done = run(folder(&[]).path(), &["none.yaml"]);
     assert_eq!(done.status.code(), Some(2));
-    let words = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(words.contains("none.yaml") && words.contains("no such file"), "{words}");
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(message.contains("none.yaml") && message.contains("no such file"), "{message}");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn what_may_do_harm_needs_leave_and_is_named_with_its_place() {
     let handler = "server: { name: s }\ntools:\n  - tool: { name: a, description: A., inputSchema: { type: object } }\n    response: { handler: { type: command, cmd: [\"true\"] } }\n";
     let done = run(folder(&[("s.yaml", handler)]).path(), &["s.yaml"]);
     assert_eq!(done.status.code(), Some(2));
-    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
     let place = "error: s.yaml:3:11: tool `a` has a handler that runs outside of tapegate; \
                  allow it with --allow-external-handlers\n";
-    assert!(words.starts_with(place), "{words}");
+    assert!(message.starts_with(place), "{message}");
     for effect in ["{ type: pipe_deadlock }", "{ type: close_connection, graceful: false }"] {
         let text = format!("{}behavior: {{ side_effects: [{effect}] }}\n", calculator("x"));
         let folder = folder(&[("s.yaml", &text)]);
@@ -94,8 +94,8 @@ fn a_scenario_writes_its_log_only_below_where_it_is_started() {
         let folder = folder(&[("s.yaml", &text)]);
         let done = run(folder.path(), &["s.yaml"]);
         assert_eq!(done.status.code(), Some(2), "{done:?}");
-        let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert!(words.contains(&format!("is outside of this folder: `{place}`")), "{words}");
+        let message = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(message.contains(&format!("is outside of this folder: `{place}`")), "{message}");
     }
     let text = format!("{}logging: {{ output: log.txt }}\n", calculator("x"));
     let folder = folder(&[("s.yaml", &text), ("log.txt", "before\n")]);
@@ -159,7 +159,7 @@ fn a_tool_alone_gets_a_server() {
     let folder = folder(&[("t.yaml", tool)]);
     let mut command = tapegate();
     command.current_dir(folder.path()).args(["serve", "--tool", "t.yaml"]);
-    let mut agent = Agent::start(command);
+    let mut agent = ScenarioAgent::start(command);
     let answer = agent.call("add", &json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "4");
     assert_eq!(agent.leave().code, Some(0));
@@ -169,7 +169,7 @@ fn a_tool_alone_gets_a_server() {
 fn a_behaviour_of_the_command_line_wins() {
     let folder = folder(&[("s.yaml", &calculator("x"))]);
     let mut agent =
-        Agent::connect(&mut serve(folder.path(), "s.yaml", &["--behavior", "nested-json"]));
+        ScenarioAgent::connect(&mut serve(folder.path(), "s.yaml", &["--behavior", "nested-json"]));
     agent.step("fire add {}");
     agent.step("trickle");
     agent.kill();
@@ -192,7 +192,7 @@ phases:
 ";
     let folder = folder(&[("s.yaml", text)]);
     let flags = ["--events-file", "events.jsonl"];
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+    let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &flags));
     agent.call("a", &json!({}));
     agent.step("ping");
     let gone = agent.leave();
@@ -222,7 +222,7 @@ phases:
   - name: two
 ";
     let folder = folder(&[("s.yaml", text)]);
-    let agent = Agent::start(serve(folder.path(), "s.yaml", &[]));
+    let agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &[]));
     agent.hears("error: ");
     let gone = agent.leave();
     assert_eq!(gone.code, Some(5), "{}", gone.stderr);

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::agent::Agent;
+use super::agent::ScenarioAgent;
 use super::{calculator, serve};
 use crate::support::tapegate;
 
@@ -24,7 +24,7 @@ fn scenario() -> String {
 fn a_verdict_is_told_in_words_and_by_the_code() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), scenario()).unwrap();
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &["--expect"]));
+    let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &["--expect"]));
     agent.call("add", &json!({"key": "sk-12\u{1b}[31m"}));
     let gone = agent.leave();
     assert_eq!(gone.code, Some(6));
@@ -46,7 +46,7 @@ fn a_client_that_is_killed_with_the_server_is_judged_too() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), scenario()).unwrap();
     let flags = ["--expect", "--report", "r.json"];
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+    let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &flags));
     agent.call("add", &json!({}));
     agent.step("list");
     agent.kill();
@@ -65,7 +65,7 @@ fn a_message_that_nobody_has_read_makes_nobody_safe() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("s.yaml"), scenario()).unwrap();
     let flags = ["--expect", "--report", "r.json", "--max-message-bytes", "1KB"];
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+    let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &flags));
     agent.call("add", &json!({}));
     agent.call("add", &json!({"padding": "x".repeat(2000), "key": "sk-1234"}));
     let gone = agent.leave();
@@ -82,7 +82,7 @@ fn nothing_is_safe_that_was_not_tested() {
     for text in [scenario(), scenario().replace("regex: \"sk-[0-9]+\"", "phase: attack")] {
         fs::write(folder.path().join("s.yaml"), text).unwrap();
         let flags = ["--expect", "--report", "r.json"];
-        let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+        let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &flags));
         agent.step("list");
         let gone = agent.leave();
         assert_eq!(gone.code, Some(1), "{}", gone.stderr);
@@ -99,7 +99,7 @@ fn reports_come_in_every_format() {
     fs::write(folder.path().join("s.yaml"), scenario()).unwrap();
     let flags =
         ["--expect", "--quiet", "--report", "r.json", "--report", "r.xml", "--report", "r.sarif"];
-    let mut agent = Agent::start(serve(folder.path(), "s.yaml", &flags));
+    let mut agent = ScenarioAgent::start(serve(folder.path(), "s.yaml", &flags));
     agent.call("add", &json!({"key": "sk-1"}));
     assert_eq!(agent.leave().code, Some(6));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
@@ -122,7 +122,10 @@ fn expectations_are_checked_like_everything_else() {
     fs::write(folder.path().join("s.yaml"), text).unwrap();
     let mut command = tapegate();
     let done = command.current_dir(folder.path()).args(["check", "s.yaml"]).output().unwrap();
-    let words = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert_eq!(done.status.code(), Some(1), "{words}");
-    assert!(words.contains("s.yaml:7:5: error: expect[0]: there is no key `sevrity`"), "{words}");
+    let output_text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{output_text}");
+    assert!(
+        output_text.contains("s.yaml:7:5: error: expect[0]: there is no key `sevrity`"),
+        "{output_text}"
+    );
 }

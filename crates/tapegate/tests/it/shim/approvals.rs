@@ -5,18 +5,18 @@ use std::fs;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use super::stand::{
+use super::setup::{
     answer, answer_in, approvals, ask, call, call_with, decide, event, events, held, is_refused,
     messages, rules, server_got, state, tapegate_on, tapes, waiting,
 };
-use crate::support::{Run, accept_policy, key_flags, replace_file, shim};
-use tapegate_store::approvals::Ruling;
+use crate::support::{RunningSession, accept_policy, key_flags, replace_file, shim};
+use tapegate_store::approvals::ApprovalOutcome;
 
 fn asking() -> String {
     rules(&[("ask*", "approve"), ("no", "deny")])
 }
 
-fn governed() -> Run {
+fn governed() -> RunningSession {
     shim(&asking(), &["log=log", "serve"]).start()
 }
 
@@ -32,7 +32,7 @@ fn a_held_call_is_sent_when_a_person_says_yes_and_nothing_waits_behind_it() {
     assert_eq!(answer(&run, 3)["result"]["for"], 3);
     assert_eq!(answer(&run, 4)["error"]["code"], -32014);
     assert!(!server_got(run.folder()).contains("\"ask\""));
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     assert!(server_got(run.folder()).ends_with(&line), "byte for byte");
     let end = run.end_of_input().exits(0);
@@ -53,7 +53,7 @@ fn a_person_s_no_is_told_to_the_caller() {
     let mut run = governed();
     run.send(call(1, "ask").as_bytes());
     let id = held(&run, 1).remove(0);
-    decide(&run, Ruling::Denied, &id);
+    decide(&run, ApprovalOutcome::Denied, &id);
     is_refused(&answer(&run, 1), -32007, "approval", "ask", "approval_rejected");
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()), "");
@@ -67,7 +67,7 @@ fn no_name_takes_a_secret_into_a_request_a_denial_or_the_end_of_a_text_that_is_c
     run.send(call(1, &format!("ask-{secret}")).as_bytes());
     let id = held(&run, 1).remove(0);
     let shown = tapegate_on(&run, &["approvals", "--format", "jsonl"]);
-    decide(&run, Ruling::Denied, &id);
+    decide(&run, ApprovalOutcome::Denied, &id);
     assert_eq!(answer(&run, 1)["error"]["code"], -32007);
     // The last character of the secret is the first one that the log truncates.
     for (id, room) in [(2, 1024), (3, 2048)] {
@@ -212,13 +212,13 @@ fn a_hundred_approvals_in_a_row_are_no_more_trouble_than_one() {
     for id in 0..100 {
         run.send(call_with(id, "ask", &format!("{{\"n\":{id}}}")).as_bytes());
         let name = held(&run, 1).remove(0);
-        decide(&run, Ruling::Approved, &name);
+        decide(&run, ApprovalOutcome::Approved, &name);
         assert_eq!(answer(&run, id)["result"]["for"], id);
     }
 }
 
 /// Asserts that what was sent behind 32 held calls is answered, and recorded as not sent.
-fn nothing_behind_the_held_is_lost(steps: &[&str], end: impl FnOnce(&Run)) {
+fn nothing_behind_the_held_is_lost(steps: &[&str], end: impl FnOnce(&RunningSession)) {
     let mut run = shim(&asking(), steps).start();
     let lines: String =
         (0..40).map(|id| call_with(id, "ask", &format!("{{\"n\":{id}}}"))).collect();
@@ -261,10 +261,10 @@ fn no_more_than_32_are_held_and_the_rest_waits_its_turn() {
     run.send([lines, ask("\"last\"", "ping")].concat().as_bytes());
     let ids = held(&run, 32);
     assert!(!String::from_utf8_lossy(&run.got()).contains("last"), "nothing more is read");
-    ids.iter().for_each(|id| decide(&run, Ruling::Approved, id));
+    ids.iter().for_each(|id| decide(&run, ApprovalOutcome::Approved, id));
     let rest = held(&run, 8);
     assert_eq!(answer(&run, "\"last\"")["result"]["for"], "last");
-    rest.iter().for_each(|id| decide(&run, Ruling::Denied, id));
+    rest.iter().for_each(|id| decide(&run, ApprovalOutcome::Denied, id));
     run.lines(41);
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()).matches("\"ask\"").count(), 32);
@@ -279,7 +279,7 @@ fn a_call_that_was_approved_after_its_client_gave_up_passes_once() {
     // The client ends, and with it the shim; the request can still be decided.
     run.signal(rustix::process::Signal::KILL);
     let end = run.end();
-    decide(&end.run, Ruling::Approved, &id);
+    decide(&end.run, ApprovalOutcome::Approved, &id);
     let mut again = shim("", &["log=log", "serve"]).within(end.run.folder()).start();
     // The same call with its members in another order.
     again.send(call_with(5, "ask", r#"{"a":[1],"b":2}"#).as_bytes());
@@ -309,7 +309,7 @@ fn outlives(reason: &str) {
     run.send(format!("{taken_back}\n").as_bytes());
     run.send(ask(2, "ping").as_bytes());
     answer(&run, 2);
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     run.send(call(3, "ask").as_bytes());
     assert_eq!(answer(&run, 3)["result"]["for"], 3, "{reason}");
     let end = run.end_of_input().exits(0);
@@ -348,7 +348,7 @@ fn a_call_is_decided_again_when_it_is_approved() {
     run.until("the new policy", |run| {
         events(run.folder()).iter().any(|event| event["event"] == "reloaded")
     });
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     is_refused(&answer(&run, 1), -32011, "governance", "ask", "policy_drift");
     let end = run.end_of_input().exits(0);
     assert_eq!(server_got(end.run.folder()), "");
@@ -362,7 +362,7 @@ fn an_approved_call_that_cedar_decides_about_is_no_drift() {
     let mut run = shim(policy, &["log=log", "serve"]).start();
     run.send(call(1, "x").as_bytes());
     let id = held(&run, 1).remove(0);
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     assert_eq!(answer(&run, 1)["result"], json!({ "for": 1 }));
 }
 
@@ -397,7 +397,7 @@ fn repeats_of_a_call_are_asked_about_once_and_the_newest_is_sent() {
     assert_eq!((waits.len(), waits[0].id.as_str(), waits[0].asked), (1, id.as_str(), 2));
     let shown = tapegate_on(&run, &["approvals"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("asked 2×"), "{shown:?}");
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     assert_eq!(answer(&run, 2)["result"]["for"], 2);
     is_refused(&answer(&run, 1), -32007, "approval", "ask", "approval_used");
     let end = run.end_of_input().exits(0);
@@ -415,7 +415,7 @@ fn a_caller_that_gave_up_is_told_of_and_its_call_is_sent_only_when_it_asks_again
     run.until("the caller is gone", |run| waiting(run)[0].waiting == 0);
     let shown = tapegate_on(&run, &["approvals"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("caller gave up"), "{shown:?}");
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     run.send(ask(2, "ping").as_bytes());
     answer(&run, 2);
     assert!(!server_got(run.folder()).contains("\"ask\""), "not run for nobody");
@@ -462,8 +462,8 @@ fn the_reason_of_a_person_s_no_reaches_the_agent() {
     let id = held(&run, 1).remove(0);
     let flags = key_flags(&state(&run));
     let flags = flags.each_ref().map(String::as_str);
-    let words = ["approvals", "deny", &id, "--reason", "use the staging database"];
-    assert!(tapegate_on(&run, &[&words, &flags[..]].concat()).status.success());
+    let text = ["approvals", "deny", &id, "--reason", "use the staging database"];
+    assert!(tapegate_on(&run, &[&text, &flags[..]].concat()).status.success());
     let refused = answer(&run, 1);
     is_refused(&refused, -32007, "approval", "ask", "approval_rejected");
     let message = refused["error"]["message"].as_str().unwrap();

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use super::stand::{ask as line, call, rules, server_got};
-use crate::support::{Run, shim};
-use crate::web::{Got, STREAM, Seen, WebServer, ask, json};
+use super::setup::{ask as line, call, rules, server_got};
+use crate::http_peers::{ReceivedReply, ReceivedRequest, STREAM, WebServer, ask, json};
+use crate::support::{RunningSession, shim};
 
 const JSON: &str = "content-type: application/json";
 const ACCEPT: &str = "accept: application/json, text/event-stream";
@@ -29,7 +29,7 @@ fn listing_and_ping() -> String {
 }
 
 /// Every message in a reply, whether it is a single body or an event stream.
-fn messages(got: &Got) -> Vec<Value> {
+fn messages(got: &ReceivedReply) -> Vec<Value> {
     let texts: Vec<&str> = match got.header("content-type") {
         Some(kind) if kind.starts_with("text/event-stream") => {
             let data = got.body.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -57,7 +57,7 @@ fn by_id<'a>(messages: &'a [Value], id: &Value) -> &'a Value {
 
 /// An HTTP server that answers a batch with `reply`.
 fn upstream(reply: &'static str) -> WebServer {
-    WebServer::start(move |seen: &Seen, stream| {
+    WebServer::start(move |seen: &ReceivedRequest, stream| {
         if seen.head.contains("x-stream") {
             let event = format!("event: message\ndata: {reply}\n\n");
             stream.write_all(&[STREAM, event.as_bytes()].concat()).ok();
@@ -67,7 +67,7 @@ fn upstream(reply: &'static str) -> WebServer {
     })
 }
 
-fn sidecar(upstream: &WebServer) -> Run {
+fn sidecar(upstream: &WebServer) -> RunningSession {
     let setup = shim(&policy(), &[]).server(&[]).flags(&["--http", "127.0.0.1:0"]);
     setup.flags(&["--upstream-http", &upstream.url("/mcp")]).start()
 }

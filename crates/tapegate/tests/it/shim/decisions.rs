@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::stand::{
+use super::setup::{
     FORWARD, answer_in, ask, call, call_with, event, events, is_refused, messages, rules,
     server_got, tapes,
 };
-use crate::support::{Ended, check, kept, shim, tapegate};
+use crate::support::{EndedSession, check, kept, shim, tapegate};
 
 /// Sends lines through a policy.
-fn sent(policy: &str, flags: &[&str], lines: &str) -> Ended {
+fn sent(policy: &str, flags: &[&str], lines: &str) -> EndedSession {
     shim(policy, &["log=log", "mcp=a,b"]).flags(flags).run(lines.as_bytes()).exits(0)
 }
 

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::stand::{FORWARD, answer_in, ask, call, event, events, messages, server_got};
-use crate::support::{Ended, shim};
+use super::setup::{FORWARD, answer_in, ask, call, event, events, messages, server_got};
+use crate::support::{EndedSession, shim};
 
 const PROFILES: [&str; 2] = ["production", "development"];
 
 /// Sends lines between two valid calls, in a profile.
-fn sent(profile: &str, policy: &str, lines: &[u8]) -> Ended {
+fn sent(profile: &str, policy: &str, lines: &[u8]) -> EndedSession {
     let setup = shim(policy, &["log=log", "serve"]).flags(&["--profile", profile]);
     let text =
         [call("\"before\"", "a").as_bytes(), lines, call("\"after\"", "b").as_bytes()].concat();
@@ -21,12 +21,12 @@ fn sent(profile: &str, policy: &str, lines: &[u8]) -> Ended {
 }
 
 /// Whether part of the lines has reached the server.
-fn arrived(end: &Ended, part: &str) -> bool {
+fn arrived(end: &EndedSession, part: &str) -> bool {
     server_got(end.run.folder()).contains(part)
 }
 
 /// The framing decisions in the activity log.
-fn noted(end: &Ended) -> Vec<String> {
+fn noted(end: &EndedSession) -> Vec<String> {
     let events = events(end.run.folder());
     let framing = events.iter().filter(|event| event["kind"] == "framing");
     framing

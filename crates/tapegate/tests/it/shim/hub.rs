@@ -1,9 +1,9 @@
 //! Shims that have joined a hub: it supplies the policy and handles approvals, and they end with
 //! it.
 
+mod event_upload;
 mod impostor;
-mod scripted;
-mod shipping;
+mod scripted_hub;
 
 use std::fs;
 use std::net::TcpListener;
@@ -13,27 +13,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tapegate_hub::corner::{approver_token_file, token_file};
-use tapegate_store::approvals::Ruling;
+use tapegate_hub::hub_lock::{approver_token_file, token_file};
+use tapegate_store::approvals::ApprovalOutcome;
 use tempfile::TempDir;
 
-use super::stand::{
+use super::setup::{
     FORWARD, answer, answer_in, ask, call, call_with, decide, event, events, held, is_refused,
     messages, rules, server_got,
 };
+use crate::http_peers;
 use crate::support::{
-    GUARD, Run, Setup, approvals_of, at_terminal, key_flags, replace_file, shim, tapegate,
+    GUARD, RunningSession, SessionSetup, approvals_of, at_terminal, key_flags, replace_file, shim,
+    tapegate,
 };
-use crate::web;
 
 /// A hub that is always ended, however the test ends.
-struct Hub {
+struct HubProcess {
     process: Child,
     folder: TempDir,
     url: String,
 }
 
-impl Hub {
+impl HubProcess {
     /// A hub with this policy, on its own port.
     fn start(policy: &str, flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), policy, flags)
@@ -79,11 +80,11 @@ impl Hub {
     }
 
     /// A shim that joins it; its own state folder is the hub's.
-    fn shim(&self, steps: &[&str]) -> Setup {
+    fn shim(&self, steps: &[&str]) -> SessionSetup {
         self.join(shim("", steps))
     }
 
-    fn join(&self, setup: Setup) -> Setup {
+    fn join(&self, setup: SessionSetup) -> SessionSetup {
         setup
             .flags(&["--governance-endpoint", &self.url])
             .env("TAPEGATE_HOME", self.state().to_str().unwrap())
@@ -93,9 +94,14 @@ impl Hub {
         self.url.rsplit(':').next().unwrap().parse().unwrap()
     }
 
-    fn ask(&self, request_line: &str, body: &str) -> web::Got {
+    fn ask(&self, request_line: &str, body: &str) -> http_peers::ReceivedReply {
         let token = format!("authorization: Bearer {}", self.token());
-        web::ask(self.port(), request_line, &[&token, "content-type: application/json"], body)
+        http_peers::ask(
+            self.port(),
+            request_line,
+            &[&token, "content-type: application/json"],
+            body,
+        )
     }
 
     fn signal(&self, signal: Signal) {
@@ -103,7 +109,7 @@ impl Hub {
     }
 }
 
-impl Drop for Hub {
+impl Drop for HubProcess {
     fn drop(&mut self) {
         self.process.kill().ok();
         self.process.wait().ok();
@@ -118,13 +124,18 @@ fn port_for_later() -> u16 {
 }
 
 /// Waits until an event is in the hub's log.
-fn until_logged(run: &Run, folder: &Path, what: &str, holds: impl Fn(&serde_json::Value) -> bool) {
+fn until_logged(
+    run: &RunningSession,
+    folder: &Path,
+    what: &str,
+    holds: impl Fn(&serde_json::Value) -> bool,
+) {
     run.until(what, |_| events(folder).iter().any(&holds));
 }
 
 #[test]
 fn the_hub_s_policy_holds_and_its_log_has_every_decision() {
-    let hub = Hub::start(&rules(&[("no", "deny")]), &[]);
+    let hub = HubProcess::start(&rules(&[("no", "deny")]), &[]);
     let mut run = hub.shim(&["log=log", "serve"]).start();
     run.send([call(1, "no"), call(2, "yes")].concat().as_bytes());
     is_refused(&answer(&run, 1), -32014, "governance", "no", "governance_rule_denied");
@@ -137,7 +148,7 @@ fn the_hub_s_policy_holds_and_its_log_has_every_decision() {
 
 #[test]
 fn what_shims_count_is_among_the_hub_s_metrics() {
-    let hub = Hub::start(&rules(&[("no", "deny")]), &[]);
+    let hub = HubProcess::start(&rules(&[("no", "deny")]), &[]);
     let mut run = hub.shim(&["serve"]).start();
     run.send([call(1, "no"), call(2, "yes"), "garbage\n".to_owned()].concat().as_bytes());
     answer(&run, 2);
@@ -157,7 +168,7 @@ fn what_shims_count_is_among_the_hub_s_metrics() {
 fn what_is_masked_in_a_call_held_at_the_hub_is_revealed_there() {
     let policy =
         format!("{}redaction: {{ fields: [arguments.x] }}\n", rules(&[("ask", "approve")]));
-    let hub = Hub::start_deciding(&policy);
+    let hub = HubProcess::start_deciding(&policy);
     let mut run = hub.shim(&["serve"]).start();
     run.send(call_with(1, "ask", "{\"x\":\"correct horse\"}").as_bytes());
     let approvals = approvals_of(&hub.state());
@@ -180,7 +191,7 @@ fn what_is_masked_in_a_call_held_at_the_hub_is_revealed_there() {
 
 #[test]
 fn people_are_asked_through_the_hub_and_a_yes_or_no_reaches_the_caller() {
-    let hub = Hub::start_deciding(&rules(&[("ask*", "approve")]));
+    let hub = HubProcess::start_deciding(&rules(&[("ask*", "approve")]));
     let mut run = hub.shim(&["log=log", "serve"]).start();
     for (id, verb) in [(1, "approve"), (2, "deny")] {
         run.send(call(id, &format!("ask_{id}")).as_bytes());
@@ -204,7 +215,7 @@ fn people_are_asked_through_the_hub_and_a_yes_or_no_reaches_the_caller() {
 
 #[test]
 fn what_is_logged_of_a_held_call_names_the_request_for_approval() {
-    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let hub = HubProcess::start(&rules(&[("*", "approve")]), &[]);
     let mut run = hub.shim(&["serve"]).start();
     run.send(call(1, "a").as_bytes());
     let mut body = String::new();
@@ -219,11 +230,11 @@ fn what_is_logged_of_a_held_call_names_the_request_for_approval() {
 
 #[test]
 fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
-    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let hub = HubProcess::start(&rules(&[("*", "approve")]), &[]);
     let mut run = hub.shim(&["log=log", "serve"]).start();
     run.send(call(1, "a").as_bytes());
     let waits = |count: usize| {
-        move |hub: &Hub| {
+        move |hub: &HubProcess| {
             let body = hub.ask("GET /approvals", "").body;
             body.matches("\"server_id\"").count() == count
         }
@@ -236,7 +247,7 @@ fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
 
 #[test]
 fn a_policy_that_changes_at_the_hub_holds_at_its_shims_at_once() {
-    let hub = Hub::start(FORWARD, &[]);
+    let hub = HubProcess::start(FORWARD, &[]);
     let mut run = hub.shim(&["serve"]).start();
     run.send(call(1, "a").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
@@ -250,7 +261,7 @@ fn a_policy_that_changes_at_the_hub_holds_at_its_shims_at_once() {
 
 #[test]
 fn a_shim_cannot_be_laxer_than_its_hub() {
-    let hub = Hub::start(&rules(&[("no", "deny")]), &["--profile", "production"]);
+    let hub = HubProcess::start(&rules(&[("no", "deny")]), &["--profile", "production"]);
     let mut run = hub.join(shim("", &["serve"]).flags(&["--profile", "development"])).start();
     run.send(call(1, "no").as_bytes());
     assert_eq!(answer(&run, 1)["error"]["code"], -32014);
@@ -269,7 +280,7 @@ fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
     run.send(call(1, "a").as_bytes());
     // It is there a few attempts later.
     thread::sleep(Duration::from_millis(300));
-    let hub = Hub::start_at(folder, FORWARD, &["--port", &port.to_string()]);
+    let hub = HubProcess::start_at(folder, FORWARD, &["--port", &port.to_string()]);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
     run.end_of_input().exits(0);
     drop(hub);
@@ -277,7 +288,7 @@ fn ec_stdio_036_a_hub_that_is_late_is_waited_for() {
 
 #[test]
 fn a_token_in_the_project_is_not_used_and_that_is_said() {
-    let hub = Hub::start(FORWARD, &[]);
+    let hub = HubProcess::start(FORWARD, &[]);
     let old = hub.state().join("hub/token");
     fs::rename(token_file(&hub.state(), &hub.state()), &old).unwrap();
     let mut run = hub.shim(&["serve"]).start();
@@ -304,7 +315,7 @@ fn ec_stdio_036_without_a_hub_what_was_asked_is_answered_and_the_shim_exits() {
 
 #[test]
 fn without_the_token_nothing_is_governed_and_nothing_passes() {
-    let hub = Hub::start(FORWARD, &[]);
+    let hub = HubProcess::start(FORWARD, &[]);
     let wrong = hub.folder.path().join("wrong");
     fs::write(&wrong, "0".repeat(64)).unwrap();
     for token in [wrong.to_str().unwrap(), "/no/such/file"] {
@@ -323,7 +334,7 @@ fn without_the_token_nothing_is_governed_and_nothing_passes() {
 
 #[test]
 fn a_folder_of_the_hub_that_cannot_be_trusted_is_told_in_the_answer_to_initialize() {
-    let hub = Hub::start(FORWARD, &[]);
+    let hub = HubProcess::start(FORWARD, &[]);
     let elsewhere = hub.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, hub.state().join("tapes")).unwrap();
@@ -338,7 +349,7 @@ fn a_folder_of_the_hub_that_cannot_be_trusted_is_told_in_the_answer_to_initializ
 
 #[test]
 fn ec_stdio_041_an_idle_shim_ends_in_order_when_the_hub_is_told_to() {
-    let hub = Hub::start(FORWARD, &[]);
+    let hub = HubProcess::start(FORWARD, &[]);
     let mut run = hub.shim(&["serve"]).start();
     run.send(ask(1, "ping").as_bytes());
     answer(&run, 1);
@@ -348,7 +359,7 @@ fn ec_stdio_041_an_idle_shim_ends_in_order_when_the_hub_is_told_to() {
 
 #[test]
 fn ec_stdio_041_what_is_under_way_is_finished_and_what_is_held_is_answered() {
-    let hub = Hub::start(&rules(&[("ask", "approve")]), &[]);
+    let hub = HubProcess::start(&rules(&[("ask", "approve")]), &[]);
     let mut run = hub.shim(&["serve=500"]).start();
     run.send([call(1, "slow"), call(2, "ask")].concat().as_bytes());
     run.until("a question", |_| hub.ask("GET /approvals", "").body.contains("\"server_id\""));
@@ -360,7 +371,7 @@ fn ec_stdio_041_what_is_under_way_is_finished_and_what_is_held_is_answered() {
 
 #[test]
 fn ec_stdio_042_when_the_hub_is_killed_the_shim_ends_at_once_and_its_server_with_it() {
-    let mut hub = Hub::start(FORWARD, &[]);
+    let mut hub = HubProcess::start(FORWARD, &[]);
     let mut run = hub.shim(&["serve"]).start();
     run.send(ask(1, "ping").as_bytes());
     answer(&run, 1);
@@ -373,13 +384,13 @@ fn ec_stdio_042_when_the_hub_is_killed_the_shim_ends_at_once_and_its_server_with
 
 #[test]
 fn the_folder_of_approvals_is_one_for_shims_with_and_without_a_hub() {
-    let hub = Hub::start(&rules(&[("*", "approve")]), &[]);
+    let hub = HubProcess::start(&rules(&[("*", "approve")]), &[]);
     let setup = shim("", &["serve"]);
     // The helpers of other tests look in the test's own folder.
     std::os::unix::fs::symlink(hub.state(), setup.folder().join("state")).unwrap();
     let mut run = hub.join(setup).start();
     run.send(call(1, "a").as_bytes());
     let id = held(&run, 1).remove(0);
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
 }

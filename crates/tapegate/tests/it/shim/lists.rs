@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::stand::{ask, event, messages, server_got};
-use crate::support::{Ended, shim};
+use super::setup::{ask, event, messages, server_got};
+use crate::support::{EndedSession, shim};
 
 /// A policy that hides everything whose name starts with `x`.
 const HIDES_X: &str = "\
@@ -20,7 +20,7 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-fn listed(end: &Ended, id: i64, key: &str, member: &str) -> Vec<String> {
+fn listed(end: &EndedSession, id: i64, key: &str, member: &str) -> Vec<String> {
     let all = messages(&end.stdout);
     let reply = all.iter().find(|message| message["id"] == id).expect("an answer");
     let items = reply["result"][key].as_array().expect("a list");

@@ -1,6 +1,6 @@
 //! What a shim keeps in memory between calls.
 
-use super::stand::{answer, call};
+use super::setup::{answer, call};
 use crate::support::shim;
 
 const CEDAR: &str = "\

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::stand::{FORWARD, call, events};
+use super::setup::{FORWARD, call, events};
 use crate::support::shim;
 
 /// The orphans in the activity log: kind, direction and id.

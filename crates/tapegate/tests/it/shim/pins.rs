@@ -7,11 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tapegate_policy::pins::Lock;
+use tapegate_policy::pins::PinLock;
 
-use super::stand::{FORWARD, answer, call, event, events, is_refused};
-use crate::support::{Run, Setup, shim, tapegate};
-use crate::web::{Got, STREAM, Seen, WebServer, ask, json as reply, send};
+use super::setup::{FORWARD, answer, call, event, events, is_refused};
+use crate::http_peers::{
+    ReceivedReply, ReceivedRequest, STREAM, WebServer, ask, json as reply, send,
+};
+use crate::support::{RunningSession, SessionSetup, shim, tapegate};
 
 const JSON: &str = "content-type: application/json";
 const ACCEPT: &str = "accept: application/json, text/event-stream";
@@ -33,8 +35,8 @@ fn pin(folder: &Path) {
     assert!(folder.join("tapegate.lock").is_file());
 }
 
-fn lock(setup: &Setup, page: &str) {
-    let mut lock = Lock::default();
+fn lock(setup: &SessionSetup, page: &str) {
+    let mut lock = PinLock::default();
     lock.learn("s", &[page.as_bytes()]);
     fs::write(setup.folder().join("tapegate.lock"), lock.write()).unwrap();
 }
@@ -46,7 +48,7 @@ fn upstream(tools: &'static str) -> WebServer {
 
 /// The same, but slow to list them.
 fn slow_upstream(tools: &'static str, pause: Duration) -> WebServer {
-    WebServer::start(move |seen: &Seen, stream| {
+    WebServer::start(move |seen: &ReceivedRequest, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         if asked["method"] == "tools/list" {
             std::thread::sleep(pause);
@@ -72,18 +74,18 @@ fn slow_upstream(tools: &'static str, pause: Duration) -> WebServer {
 }
 
 fn methods(upstream: &WebServer) -> Vec<String> {
-    let method = |seen: &Seen| {
+    let method = |seen: &ReceivedRequest| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         asked["method"].as_str().map(str::to_owned)
     };
     upstream.seen().iter().filter_map(method).collect()
 }
 
-fn post(run: &Run, headers: &[&str], body: &str) -> Got {
+fn post(run: &RunningSession, headers: &[&str], body: &str) -> ReceivedReply {
     ask(run.port(), "POST /mcp", &[&[JSON, ACCEPT], headers].concat(), body.trim_end())
 }
 
-fn said(got: &Got) -> Value {
+fn said(got: &ReceivedReply) -> Value {
     let text = got.body.trim();
     let mut data = text.lines().filter_map(|line| line.strip_prefix("data:"));
     let last = data.next_back().unwrap_or(text);
@@ -91,7 +93,7 @@ fn said(got: &Got) -> Value {
 }
 
 fn calculate(id: u64) -> String {
-    super::stand::call_with(id, "calculate", r#"{"expression":"2+2"}"#)
+    super::setup::call_with(id, "calculate", r#"{"expression":"2+2"}"#)
 }
 
 #[test]
@@ -109,8 +111,8 @@ fn a_rug_pull_is_refused_to_a_client_that_never_lists() {
     run.send(calculate(4).as_bytes());
     let refused = answer(&run, 4);
     is_refused(&refused, -32014, "governance", "calculate", "definition_drift");
-    let words = refused["error"]["message"].as_str().unwrap_or_default();
-    assert!(words.contains("has changed since it was pinned"), "{words}");
+    let output_text = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(output_text.contains("has changed since it was pinned"), "{output_text}");
     let got = String::from_utf8_lossy(&run.got()).into_owned();
     assert!(!got.contains("tapegate:list") && !got.contains("inputSchema"), "{got}");
     event(run.folder(), &[("kind", "drift"), ("tool", "calculate")]);
@@ -252,7 +254,7 @@ fn a_client_on_pipes_waits_for_the_list_of_a_server_by_http() {
 
 #[test]
 fn a_client_that_closes_its_end_gets_its_answer_from_a_server_by_http_that_is_slow_to_list() {
-    let policies = [FORWARD.to_owned(), super::stand::rules(&[("a", "approve")])];
+    let policies = [FORWARD.to_owned(), super::setup::rules(&[("a", "approve")])];
     for (policy, expected) in policies.iter().zip(["\"result\"", "before the call was decided"]) {
         let upstream = slow_upstream(TOOLS, Duration::from_millis(500));
         let setup = shim(policy, &[]).server(&[]);
@@ -288,7 +290,7 @@ fn a_client_by_http_that_leaves_while_its_call_waits_for_a_list_is_no_error() {
 
 #[test]
 fn a_server_that_cannot_list_is_not_called_and_the_client_is_told_why() {
-    let upstream = WebServer::start(|seen: &Seen, stream| {
+    let upstream = WebServer::start(|seen: &ReceivedRequest, stream| {
         let asked: Value = serde_json::from_slice(&seen.body).unwrap_or(Value::Null);
         let text = match asked["method"].as_str() {
             Some("tools/list") => {
@@ -307,8 +309,8 @@ fn a_server_that_cannot_list_is_not_called_and_the_client_is_told_why() {
     let run = setup.start();
     let refused = said(&post(&run, &["mcp-session-id: one"], &call(1, "a")));
     is_refused(&refused, -32014, "governance", "a", "definition_drift");
-    let words = refused["error"]["message"].as_str().unwrap_or_default();
-    assert!(words.contains("could not be compared with its pin"), "{words}");
+    let output_text = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(output_text.contains("could not be compared with its pin"), "{output_text}");
     let noted = event(run.folder(), &[("kind", "decision"), ("tool", "a")]);
     assert!(noted["policy_reason"].as_str().unwrap_or_default().contains("500"), "{noted}");
     assert_eq!(methods(&upstream), ["tools/list"]);

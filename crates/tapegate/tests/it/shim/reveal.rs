@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tapegate_store::approvals::Ruling;
+use tapegate_store::approvals::ApprovalOutcome;
 
-use super::stand::{
+use super::setup::{
     answer, approvals, call_with, decide, event, events, held, rules, state, waiting,
 };
-use crate::support::{Run, at_terminal, shim, tapegate};
+use crate::support::{RunningSession, at_terminal, shim, tapegate};
 
 const SECRET: &str = "correct horse";
 
 /// A session whose only call waits for approval, with a masked argument.
-fn holding(timeout: &str) -> (Run, String) {
+fn holding(timeout: &str) -> (RunningSession, String) {
     let rules = rules(&[("ask", "approve")]).replace("5m", timeout);
     let policy = format!("{rules}redaction: {{ fields: [arguments.x] }}\n");
     let mut run = shim(&policy, &["log=log", "serve"]).start();
@@ -25,18 +25,18 @@ fn holding(timeout: &str) -> (Run, String) {
     (run, id)
 }
 
-fn reveal(run: &Run, id: &str) -> Command {
+fn reveal(run: &RunningSession, id: &str) -> Command {
     let mut command = tapegate();
     command.args(["approvals", "show", id, "--reveal", "--by", "alice"]);
     command.env("TAPEGATE_HOME", state(run)).current_dir(run.folder());
     command
 }
 
-fn kept(run: &Run, id: &str) -> PathBuf {
+fn kept(run: &RunningSession, id: &str) -> PathBuf {
     approvals(run).path().join("unmasked").join(id)
 }
 
-fn is_logged(run: &Run) -> bool {
+fn is_logged(run: &RunningSession) -> bool {
     events(run.folder()).iter().any(|event| event["event"] == "revealed")
 }
 
@@ -56,7 +56,7 @@ fn a_person_at_a_terminal_is_shown_what_is_masked_until_it_is_decided() {
     let logged = event(run.folder(), &[("event", "revealed"), ("approval_id", &id)]);
     assert_eq!((&logged["kind"], &logged["revealed_to"]), (&"approval".into(), &"alice".into()));
     assert!(!logged.to_string().contains(SECRET), "{logged}");
-    decide(&run, Ruling::Approved, &id);
+    decide(&run, ApprovalOutcome::Approved, &id);
     assert!(answer(&run, 1)["result"].is_object());
     assert!(!kept(&run, &id).exists());
     let (code, said) = at_terminal(&reveal(&run, &id), "y\n");

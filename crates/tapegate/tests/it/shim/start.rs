@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::stand::{FORWARD, answer, ask, call, event, events, tapegate_on};
-use crate::support::{Run, shim};
-use crate::web;
+use super::setup::{FORWARD, answer, ask, call, event, events, tapegate_on};
+use crate::http_peers;
+use crate::support::{RunningSession, shim};
 
 /// Sends the first requests of clients of both eras, and returns the error message.
-fn told(run: &mut Run) -> String {
+fn told(run: &mut RunningSession) -> String {
     run.send([ask("\"d-1\"", "server/discover"), ask(0, "initialize")].concat().as_bytes());
     let (first, second) = (answer(run, "\"d-1\""), answer(run, 0));
     assert_eq!(first["error"], second["error"]);
@@ -27,8 +27,8 @@ fn without_a_policy_a_session_that_requires_one_answers_initialize_with_the_reas
             false => setup.env("TAPEGATE_REQUIRE_POLICY", "1"),
         };
         let mut run = setup.start();
-        let words = told(&mut run);
-        assert!(words.contains("no policy found") && words.contains("tapegate init"), "{words}");
+        let text = told(&mut run);
+        assert!(text.contains("no policy found") && text.contains("tapegate init"), "{text}");
         assert!(run.lives());
         let end = run.end_of_input().exits(2).complains("no policy found").leaves_no_process();
         assert!(!end.run.folder().join("log").exists(), "no server was started");
@@ -42,12 +42,9 @@ fn a_policy_that_does_not_load_is_told_in_the_answer_to_initialize() {
     for profile in ["production", "development"] {
         let bad = "schema: 1\ngovernance: { defaults: { action: forwad } }\nsources: [{ id: 1 }]\n";
         let mut run = shim(bad, &["serve"]).flags(&["--profile", profile]).start();
-        let words = told(&mut run);
-        assert!(words.contains("does not load") && words.contains("forwad"), "{words}");
-        assert!(
-            words.contains(": tapegate.yaml:2:") && words.contains("tapegate check"),
-            "{words}"
-        );
+        let text = told(&mut run);
+        assert!(text.contains("does not load") && text.contains("forwad"), "{text}");
+        assert!(text.contains(": tapegate.yaml:2:") && text.contains("tapegate check"), "{text}");
         let end = run.end_of_input().exits(2).complains("forwad");
         event(end.run.folder(), &[("event", "start_failed"), ("kind", "policy")]);
     }
@@ -58,8 +55,8 @@ fn a_policy_that_cannot_be_opened_is_told_too() {
     let setup = shim("", &["serve"]);
     std::os::unix::fs::symlink("nowhere", setup.folder().join("tapegate.yaml")).unwrap();
     let mut run = setup.start();
-    let words = told(&mut run);
-    assert!(words.contains("a dangling link"), "{words}");
+    let text = told(&mut run);
+    assert!(text.contains("a dangling link"), "{text}");
     run.end_of_input().exits(2);
 }
 
@@ -76,9 +73,9 @@ fn a_folder_that_cannot_be_trusted_is_told_in_the_answer_to_initialize() {
         let setup = shim(FORWARD, &["log=log", "serve"]);
         link(setup.folder(), name);
         let mut run = setup.start();
-        let words = told(&mut run);
-        assert!(words.contains("it is a symbolic link, not a folder"), "{words}");
-        assert!(words.contains(name) && words.contains("remove or rename it"), "{words}");
+        let text = told(&mut run);
+        assert!(text.contains("it is a symbolic link, not a folder"), "{text}");
+        assert!(text.contains(name) && text.contains("remove or rename it"), "{text}");
         let end = run.end_of_input().exits(3).complains("symbolic link").leaves_no_process();
         let end = end.client_got_some("state_folder_refused");
         assert!(!end.run.folder().join("log").exists(), "no server was started");
@@ -95,8 +92,8 @@ fn a_shim_without_a_home_tells_so() {
         .iter()
         .fold(setup, |setup, name| setup.env(name, ""));
     let mut run = setup.start();
-    let words = told(&mut run);
-    assert!(words.contains("HOME is not set") && words.contains("TAPEGATE_HOME"), "{words}");
+    let text = told(&mut run);
+    assert!(text.contains("HOME is not set") && text.contains("TAPEGATE_HOME"), "{text}");
     run.end_of_input().exits(64);
 }
 
@@ -108,7 +105,7 @@ fn over_http_every_request_is_answered_with_the_reason() {
         let body = ask(id, "initialize");
         let head =
             ["content-type: application/json", "accept: application/json, text/event-stream"];
-        let got = web::ask(port, "POST /mcp", &head, body.trim());
+        let got = http_peers::ask(port, "POST /mcp", &head, body.trim());
         assert_eq!(got.status, 200, "{}", got.body);
         assert!(got.body.contains("no policy found"), "{}", got.body);
         assert!(got.body.contains(&format!("\"id\":{id}")), "{}", got.body);
@@ -121,8 +118,8 @@ fn a_server_that_ends_before_the_client_asks_is_told_in_the_answer_to_initialize
     run.until("the end of the server", |run| {
         events(run.folder()).iter().any(|event| event["event"] == "start_failed")
     });
-    let words = told(&mut run);
-    assert!(words.contains("ended at once (exit status: 7)"), "{words}");
+    let text = told(&mut run);
+    assert!(text.contains("ended at once (exit status: 7)"), "{text}");
     let end = run.end_of_input().exits(7);
     let failed = event(end.run.folder(), &[("event", "start_failed")]);
     assert_eq!(failed["kind"], "session");
@@ -156,9 +153,9 @@ fn a_server_that_ends_instead_of_answering_is_told_to_a_client_that_asks_again()
 #[test]
 fn a_server_that_cannot_be_started_is_logged() {
     let mut run = shim(FORWARD, &[]).server(&["/no/such/server"]).start();
-    let words = told(&mut run);
-    assert!(words.starts_with("Tapegate: cannot start `/no/such/server`"), "{words}");
-    assert!(words.ends_with("Check the server's command in the client's configuration"), "{words}");
+    let text = told(&mut run);
+    assert!(text.starts_with("Tapegate: cannot start `/no/such/server`"), "{text}");
+    assert!(text.ends_with("Check the server's command in the client's configuration"), "{text}");
     let end = run.end_of_input().exits(4);
     let failed = event(end.run.folder(), &[("event", "start_failed")]);
     assert!(failed["policy_reason"].as_str().unwrap().contains("/no/such/server"), "{failed}");
@@ -184,7 +181,7 @@ fn the_user_s_own_policy_governs_where_a_project_has_none() {
     let setup = shim("", &["serve"]).flags(&["--require-policy"]);
     let folder = setup.folder().join("config/tapegate");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("tapegate.yaml"), super::stand::rules(&[("a", "deny")])).unwrap();
+    fs::write(folder.join("tapegate.yaml"), super::setup::rules(&[("a", "deny")])).unwrap();
     let mut run = setup.start();
     run.send(call(1, "a").as_bytes());
     let answer: Value = answer(&run, 1);

@@ -4,14 +4,14 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use super::stand::{FORWARD, answer, ask, event, events, server_got};
-use crate::support::{Run, Setup, shim, tapegate};
-use crate::tape_faults::Disk;
+use super::setup::{FORWARD, answer, ask, event, events, server_got};
+use crate::support::{RunningSession, SessionSetup, shim, tapegate};
+use crate::tape_faults::SmallFileSystem;
 
 /// A way to fail, and the expected result.
-struct Case {
+struct StartCase {
     name: &'static str,
-    setup: fn(Setup) -> Setup,
+    setup: fn(SessionSetup) -> SessionSetup,
     /// Parts of the message to the client.
     told: &'static [&'static str],
     error_type: &'static str,
@@ -22,19 +22,19 @@ struct Case {
 
 const SETTINGS: &str = "settings_invalid";
 
-fn in_folder(setup: &Setup, name: &str) -> String {
+fn in_folder(setup: &SessionSetup, name: &str) -> String {
     setup.folder().join(name).display().to_string()
 }
 
 /// A state folder that cannot be created, even by root.
-fn unwritable_state(setup: Setup) -> Setup {
+fn unwritable_state(setup: SessionSetup) -> SessionSetup {
     fs::write(setup.folder().join("file"), "").unwrap();
     let state = in_folder(&setup, "file/state");
     setup.env("TAPEGATE_HOME", &state)
 }
 
-const CASES: &[Case] = &[
-    Case {
+const CASES: &[StartCase] = &[
+    StartCase {
         name: "a bad profile in the environment",
         setup: |setup| setup.env("TAPEGATE_PROFILE", "strict"),
         told: &["the profile `strict` is unknown", "`production` or `development`"],
@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad log level in the environment",
         setup: |setup| setup.env("TAPEGATE_LOG", "loud"),
         told: &["the log level `loud` is unknown", "TAPEGATE_LOG is"],
@@ -50,7 +50,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad switch in the environment",
         setup: |setup| setup.env("TAPEGATE_REQUIRE_POLICY", "perhaps"),
         told: &["TAPEGATE_REQUIRE_POLICY is `perhaps`"],
@@ -58,7 +58,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a misspelt variable that decides what is governed",
         setup: |setup| setup.env("TAPEGATE_REQIRE_POLICY", "1"),
         told: &["`TAPEGATE_REQIRE_POLICY` is not known", "did you mean `TAPEGATE_REQUIRE_POLICY`?"],
@@ -66,7 +66,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "several bad variables",
         setup: |setup| setup.env("TAPEGATE_PROFILE", "x").env("TAPEGATE_LOG", "y"),
         told: &["2 settings are wrong", "the profile `x`", "the log level `y`"],
@@ -74,7 +74,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "no server",
         setup: |setup| setup.server(&[]),
         told: &["no MCP server to govern", "Name one: `-- CMD ARGS`"],
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a command line with a quote too many",
         setup: |setup| setup.server(&[]).flags(&["--upstream", "npx 'x"]),
         told: &["`--upstream npx 'x` is not a command line"],
@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad value of a flag",
         setup: |setup| setup.flags(&["--max-message-bytes", "many"]),
         told: &["invalid value 'many' for '--max-message-bytes", "in the client's configuration"],
@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "flags that exclude each other",
         setup: |setup| setup.flags(&["--upstream-http", "http://127.0.0.1:1/mcp"]),
         told: &["cannot be used with"],
@@ -106,7 +106,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a header of a variable that is not set",
         setup: |setup| {
             let setup = setup.server(&[]).flags(&["--upstream-http", "http://127.0.0.1:1/mcp"]);
@@ -117,7 +117,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad header",
         setup: |setup| {
             let setup = setup.server(&[]).flags(&["--upstream-http", "http://127.0.0.1:1/mcp"]);
@@ -128,7 +128,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad URL of the server",
         setup: |setup| setup.server(&[]).flags(&["--upstream-http", "ftp://x"]),
         told: &["ftp://x"],
@@ -136,7 +136,7 @@ const CASES: &[Case] = &[
         exit: 64,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a config that is not there",
         setup: |setup| setup.flags(&["--config", "none.yaml"]),
         told: &["none.yaml"],
@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
         exit: 2,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a config that is a folder",
         setup: |setup| setup.flags(&["--config", "/"]),
         told: &["does not load"],
@@ -152,7 +152,7 @@ const CASES: &[Case] = &[
         exit: 2,
         logged: false,
     },
-    Case {
+    StartCase {
         name: "a state folder that cannot be made",
         setup: unwritable_state,
         told: &["file/state", "Not a directory"],
@@ -160,7 +160,7 @@ const CASES: &[Case] = &[
         exit: 2,
         logged: false,
     },
-    Case {
+    StartCase {
         name: "a program that is not there",
         setup: |setup| setup.server(&["/no/such/server"]),
         told: &["cannot start `/no/such/server`"],
@@ -168,7 +168,7 @@ const CASES: &[Case] = &[
         exit: 4,
         logged: true,
     },
-    Case {
+    StartCase {
         name: "a bad URL of the hub",
         setup: |setup| setup.flags(&["--governance-endpoint", "nowhere"]),
         told: &["nowhere", "Start one by `tapegate hub`"],
@@ -179,14 +179,14 @@ const CASES: &[Case] = &[
 ];
 
 /// Sends the first request of a client, and returns the answer.
-fn told(run: &mut Run) -> serde_json::Value {
+fn told(run: &mut RunningSession) -> serde_json::Value {
     run.send(ask(0, "initialize").as_bytes());
     answer(run, 0)
 }
 
 #[test]
 fn a_session_that_cannot_start_tells_its_client_why_and_logs_it() {
-    for Case { name, setup, told: words, error_type, exit, logged } in CASES {
+    for StartCase { name, setup, told: words, error_type, exit, logged } in CASES {
         let mut run = setup(shim(FORWARD, &["log=log", "serve"])).start();
         let said = told(&mut run);
         let message = said["error"]["message"].as_str().unwrap_or_else(|| panic!("{name}: {said}"));
@@ -207,7 +207,7 @@ fn a_session_that_cannot_start_tells_its_client_why_and_logs_it() {
 
 #[test]
 fn a_full_disk_is_told_to_the_client() {
-    let disk = Disk::new("16k");
+    let disk = SmallFileSystem::new("16k");
     fs::write(disk.path().join("filler"), vec![0; 16 << 10]).ok();
     let home = disk.path().join("state").display().to_string();
     let mut run = shim(FORWARD, &["log=log", "serve"]).env("TAPEGATE_HOME", &home).start();
@@ -232,7 +232,7 @@ fn by_http_a_bad_setting_is_told_to_every_client() {
     let setup = shim(FORWARD, &["serve"]).env("TAPEGATE_PROFILE", "x");
     let run = setup.flags(&["--http", "127.0.0.1:0"]).start();
     let head = ["content-type: application/json", "accept: application/json, text/event-stream"];
-    let got = crate::web::ask(run.port(), "POST /mcp", &head, ask(3, "initialize").trim());
+    let got = crate::http_peers::ask(run.port(), "POST /mcp", &head, ask(3, "initialize").trim());
     assert!(got.body.contains("the profile `x` is unknown"), "{}", got.body);
 }
 

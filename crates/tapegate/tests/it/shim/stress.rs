@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::support::{Dice, shim};
+use crate::support::{SeededRandom, shim};
 
 /// How many messages are sent per round.
 const COUNT: usize = 200_000;
@@ -27,7 +27,7 @@ governance:
 ";
 
 /// A message, and what must happen to it.
-struct Made {
+struct StressMessage {
     line: Vec<u8>,
     passes: bool,
     /// The id of the only answer, as written.
@@ -43,8 +43,8 @@ fn nothing_reaches_the_server_that_was_not_let_through_and_every_request_has_one
 }
 
 fn round() {
-    let mut dice = Dice::roll();
-    let made: Vec<Made> = (0..COUNT).map(|n| make(&mut dice, n)).collect();
+    let mut dice = SeededRandom::roll();
+    let made: Vec<StressMessage> = (0..COUNT).map(|n| make(&mut dice, n)).collect();
     let sent: Vec<u8> = made.iter().flat_map(|one| one.line.iter().copied()).collect();
     let end = shim(POLICY, &["log=log", "serve"]).flags(&["--quiet"]).run(&sent).exits(0);
 
@@ -78,7 +78,7 @@ fn round() {
     assert!(answers.is_empty(), "nobody asked: {:?}", answers.iter().next());
 }
 
-fn make(dice: &mut Dice, n: usize) -> Made {
+fn make(dice: &mut SeededRandom, n: usize) -> StressMessage {
     match dice.below(10) {
         0..4 => permitted(dice, n),
         4..7 => denied(dice, n),
@@ -87,7 +87,7 @@ fn make(dice: &mut Dice, n: usize) -> Made {
 }
 
 /// A unique id.
-fn id(dice: &mut Dice, n: usize) -> String {
+fn id(dice: &mut SeededRandom, n: usize) -> String {
     match dice.below(4) {
         0 => format!("\"s{n}\""),
         1 => format!("{n}.25"),
@@ -96,7 +96,7 @@ fn id(dice: &mut Dice, n: usize) -> String {
     }
 }
 
-fn permitted(dice: &mut Dice, n: usize) -> Made {
+fn permitted(dice: &mut SeededRandom, n: usize) -> StressMessage {
     let id = id(dice, n);
     let padding = "p".repeat(dice.below(200) as usize);
     let (body, asks) = match dice.below(8) {
@@ -131,11 +131,11 @@ fn permitted(dice: &mut Dice, n: usize) -> Made {
     let space = [" ", "", "\t", ""][dice.below(4) as usize];
     let end = if dice.below(10) == 0 { "\r\n" } else { "\n" };
     let line = format!("{space}{{\"jsonrpc\":\"2.0\",{space}{body}}}{end}").into_bytes();
-    Made { line, passes: true, id: asks.then_some(id), maybe: None }
+    StressMessage { line, passes: true, id: asks.then_some(id), maybe: None }
 }
 
 /// Denied calls, spelled in equivalent ways.
-fn denied(dice: &mut Dice, n: usize) -> Made {
+fn denied(dice: &mut SeededRandom, n: usize) -> StressMessage {
     let id = id(dice, n);
     let method = ["tools/call", "tools\\/call", "\\u0074ools/call", "tools/\\u0063all"]
         [dice.below(4) as usize];
@@ -155,7 +155,7 @@ fn denied(dice: &mut Dice, n: usize) -> Made {
             r#""id":{id},"method":"resources/subscribe","params":{{"uri":"hidden:{BANNED}{n}"}}"#
         ),
     };
-    Made {
+    StressMessage {
         line: format!("{{\"jsonrpc\":\"2.0\",{body}}}\n").into_bytes(),
         passes: false,
         id: Some(id),
@@ -164,7 +164,7 @@ fn denied(dice: &mut Dice, n: usize) -> Made {
 }
 
 /// Lines with more than one reading, or none.
-fn odd(dice: &mut Dice, n: usize) -> Made {
+fn odd(dice: &mut SeededRandom, n: usize) -> StressMessage {
     let id = id(dice, n);
     let call = format!(
         r#""method":"tools/call","params":{{"name":"rm","arguments":{{"m":"{BANNED}{n}"}}}}"#
@@ -218,5 +218,5 @@ fn odd(dice: &mut Dice, n: usize) -> Made {
     }
     line.push(b'\n');
     let (id, maybe) = if answered { (Some(id), None) } else { (None, Some(id)) };
-    Made { line, passes: false, id, maybe }
+    StressMessage { line, passes: false, id, maybe }
 }

@@ -8,15 +8,15 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tapegate_policy::gated::Offer;
-use tapegate_policy::pins::{Lock, Pin, Server};
+use tapegate_policy::gated_requests::OfferKind;
+use tapegate_policy::pins::{Pin, PinLock, PinnedServer};
 use tapegate_store::user_state::PrivateDir;
 
-use super::stand::{
+use super::setup::{
     FORWARD, answer, call, call_with, event, events, is_refused, rules, server_got, state,
     tapegate_on,
 };
-use crate::support::{Run, accept_policy, replace_file, shim, write_key};
+use crate::support::{RunningSession, accept_policy, replace_file, shim, write_key};
 
 const CEDAR: &str = "permit (principal, action, resource);\nforbid (principal, action, resource) when { resource.name == \"rm\" };\n";
 const BY_CEDAR: &str = "schema: 1\ngovernance: { defaults: { action: policy, policy_id: p } }\ncedar: { policies: [p.cedar] }\n";
@@ -26,7 +26,7 @@ fn denying() -> String {
 }
 
 /// Whether the server answers a call of `tool`.
-fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
+fn passes(run: &mut RunningSession, id: u32, tool: &str) -> bool {
     run.send(call(id, tool).as_bytes());
     answer(run, id)["result"].is_object()
 }
@@ -36,7 +36,7 @@ fn has_event(folder: &Path, name: &str) -> bool {
 }
 
 /// Starts another session in the folder of one that has ended.
-fn again(folder: &Path) -> Run {
+fn again(folder: &Path) -> RunningSession {
     shim("", &["serve"]).within(folder).start()
 }
 
@@ -129,7 +129,7 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     fs::write(&open, fs::read(key).unwrap()).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
-    for (flags, why) in [
+    for (flags, reason) in [
         (&[][..], "requires a person at a terminal"),
         (&["--forget"], "requires a person at a terminal"),
         (&with_key(&wrong), "is not this project's key"),
@@ -139,9 +139,9 @@ fn nobody_accepts_without_a_terminal_or_with_another_key() {
     ] {
         let arguments: Vec<&str> = ["policy", "accept"].iter().chain(flags).copied().collect();
         let done = tapegate_on(&run, &arguments);
-        let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(1), "{flags:?}: {words}");
-        assert!(words.contains(why), "{words}");
+        let output_text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(1), "{flags:?}: {output_text}");
+        assert!(output_text.contains(reason), "{output_text}");
     }
     assert!(!passes(&mut run, 2, "rm"));
     run.end_of_input().exits(0);
@@ -201,10 +201,10 @@ fn a_removed_lock_leaves_what_was_pinned() {
 
 /// A lock that pins one tool of the server `s`, so that all its other tools are unaccepted.
 fn lock() -> String {
-    let pin = Pin::of(Offer::Tool, br#"{"name":"ls","inputSchema":{"type":"object"}}"#);
+    let pin = Pin::of(OfferKind::Tool, br#"{"name":"ls","inputSchema":{"type":"object"}}"#);
     let tools = BTreeMap::from([("ls".to_owned(), pin)]);
-    let server = Server { offers: BTreeMap::from([(Offer::Tool, tools)]) };
-    Lock { servers: BTreeMap::from([("s".to_owned(), server)]) }.write()
+    let server = PinnedServer { offers: BTreeMap::from([(OfferKind::Tool, tools)]) };
+    PinLock { servers: BTreeMap::from([("s".to_owned(), server)]) }.write()
 }
 
 #[test]
@@ -234,8 +234,8 @@ fn a_call_that_names_our_own_files_is_refused_also_after_calls_that_do_not() {
     assert!(answer(&run, 1)["result"].is_object() && answer(&run, 3)["result"].is_object());
     let refused = answer(&run, 2);
     is_refused(&refused, -32014, "governance", "write", "governance_rule_denied");
-    let words = refused["error"]["message"].as_str().unwrap();
-    assert!(words.contains("may neither read nor change"), "{words}");
+    let output_text = refused["error"]["message"].as_str().unwrap();
+    assert!(output_text.contains("may neither read nor change"), "{output_text}");
     // Our state folder is not an exception.
     let state = state(&run).join("private/key").display().to_string();
     run.send(write(4, &state).as_bytes());

@@ -1,23 +1,23 @@
 //! A change that only seems to tighten a policy, or another file in its place, is not accepted.
 
-use super::stand::{answer, call, call_with, events};
-use crate::support::{Run, Setup, replace_file, shim};
+use super::setup::{answer, call, call_with, events};
+use crate::support::{RunningSession, SessionSetup, replace_file, shim};
 
 const DENY: &str = "schema: 1\nprofile: production\ngovernance: { defaults: { action: deny } }\n";
 
 /// Whether the server answers a call of `tool`.
-fn passes(run: &mut Run, id: u32, tool: &str) -> bool {
+fn passes(run: &mut RunningSession, id: u32, tool: &str) -> bool {
     run.send(call(id, tool).as_bytes());
     answer(run, id)["result"].is_object()
 }
 
 /// Ends a session after a change of its policy, once it has reported that a person must accept it.
-fn ends_unaccepted(run: Run) -> Run {
+fn ends_unaccepted(run: RunningSession) -> RunningSession {
     run.says("tapegate policy accept");
     run.end_of_input().exits(0).run
 }
 
-fn again(run: &Run) -> Setup {
+fn again(run: &RunningSession) -> SessionSetup {
     shim("", &["serve"]).within(run.folder())
 }
 
@@ -41,7 +41,7 @@ fn a_variable_in_the_place_of_its_value_is_not_taken() {
              arguments: {{ path: {{ under: \"{path}\" }} }} }}\n"
         )
     };
-    let reads = |run: &mut Run| {
+    let reads = |run: &mut RunningSession| {
         run.send(call_with(1, "read", r#"{"path":"/etc/passwd"}"#).as_bytes());
         answer(run, 1)["result"].is_object()
     };

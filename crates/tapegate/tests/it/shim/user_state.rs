@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::stand::{FORWARD, answer, call};
-use crate::support::{Run, shim, tapegate};
+use super::setup::{FORWARD, answer, call};
+use crate::support::{RunningSession, shim, tapegate};
 
 /// A shim in a project with its own state folder, whose user state folder is below `place`.
-fn started(place: &Path) -> Run {
+fn started(place: &Path) -> RunningSession {
     let setup = shim(FORWARD, &["serve"]);
     fs::create_dir(setup.folder().join(".tapegate")).unwrap();
     let place = place.to_str().unwrap();
@@ -18,7 +18,7 @@ fn started(place: &Path) -> Run {
 }
 
 /// The standard error of a command in the project, with this state folder.
-fn said(run: &Run, place: &Path, arguments: &[&str]) -> String {
+fn said(run: &RunningSession, place: &Path, arguments: &[&str]) -> String {
     let mut command = tapegate();
     command.args(arguments).current_dir(run.folder());
     command.env_remove("TAPEGATE_HOME").env("XDG_STATE_HOME", place);
@@ -33,13 +33,13 @@ fn commands_that_decide_warn_if_the_shim_never_reads_their_folder() {
     let (named, own) = (theirs.join("tapegate"), ours.join("tapegate"));
     for arguments in [&["approvals"][..], &["approvals", "approve", "--all"], &["policy", "accept"]]
     {
-        let words = said(&run, &ours, arguments);
+        let message = said(&run, &ours, arguments);
         let shim = format!("uses the user state folder `{}`", named.display());
         let terminal = format!("this terminal `{}`", own.display());
-        assert!(words.contains(&shim) && words.contains(&terminal), "{words}");
-        assert!(words.contains("XDG_STATE_HOME"), "{words}");
-        let words = said(&run, &theirs, arguments);
-        assert!(!words.contains("user state folder"), "{words}");
+        assert!(message.contains(&shim) && message.contains(&terminal), "{message}");
+        assert!(message.contains("XDG_STATE_HOME"), "{message}");
+        let message = said(&run, &theirs, arguments);
+        assert!(!message.contains("user state folder"), "{message}");
     }
     // The next session will use the same folder as this one.
     let end = run.end_of_input().exits(0);

@@ -69,18 +69,18 @@ pub(crate) fn at_terminal_answering(
     assert!(session.status().unwrap().success());
     drop((session, theirs));
     let mut asked = 0;
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut piece = [0; 4096];
     // A terminal whose other end is closed returns an error, not end of file.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
-        said.extend_from_slice(&piece[..count]);
-        let questions = said.windows(QUESTION.len()).filter(|window| *window == QUESTION).count();
+        output.extend_from_slice(&piece[..count]);
+        let questions = output.windows(QUESTION.len()).filter(|window| *window == QUESTION).count();
         while let Some(answer) = answers.get(asked).filter(|_| asked < questions) {
             asked += 1;
             ours.write_all(answer.as_bytes()).unwrap();
         }
     }
-    let said = String::from_utf8(said).unwrap();
-    let (said, code) = said.rsplit_once("exit=").expect("it ends");
-    (code.trim().parse().unwrap(), said.to_owned())
+    let output = String::from_utf8(output).unwrap();
+    let (output, code) = output.rsplit_once("exit=").expect("it ends");
+    (code.trim().parse().unwrap(), output.to_owned())
 }

@@ -1,10 +1,10 @@
 //! A server that has changed: exactly the changes are reported.
 
-use super::Drift;
+use super::DriftTape;
 
 #[test]
 fn nothing_is_reported_of_a_server_that_has_not_changed() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     for calls in ["list", "read-only", "all"] {
         assert!(!drift.is_erased());
         let done = drift.verify("", &["--calls", calls]);
@@ -25,7 +25,7 @@ fn nothing_is_reported_of_a_server_that_has_not_changed() {
 
 #[test]
 fn only_tools_that_both_sides_call_read_only_are_called() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let done = drift.verify("annotation", &["--calls", "read-only"]);
     done.finds(
         "Tools have changed (a possible rug pull)\n  tool erase has changed\n\
@@ -33,17 +33,17 @@ fn only_tools_that_both_sides_call_read_only_are_called() {
     );
     assert!(!drift.is_erased());
     // A tool that only the tape marks as harmless is not called either.
-    let drift = Drift::record("annotation");
+    let drift = DriftTape::record("annotation");
     drift.verify("", &["--calls", "read-only"]);
     assert!(!drift.is_erased());
     let done = drift.verify("unsafe annotation", &["--calls", "read-only"]);
-    let words = "not sent: 1 × tools/call: the server does not mark the tool as read-only\n";
-    assert!(done.stdout.contains(words), "{}", done.stdout);
+    let text = "not sent: 1 × tools/call: the server does not mark the tool as read-only\n";
+    assert!(done.stdout.contains(text), "{}", done.stdout);
 }
 
 #[test]
 fn tools_that_drift_are_told_apart_field_by_field() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let heading = "Tools have changed (a possible rug pull)\n";
     for (change, found) in [
         (
@@ -77,7 +77,7 @@ fn tools_that_drift_are_told_apart_field_by_field() {
 
 #[test]
 fn other_changes_are_each_told() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     for (change, found) in [
         (
             "version",
@@ -114,14 +114,14 @@ fn other_changes_are_each_told() {
     drift.verify("answer", &ignored).finds_nothing();
     drift.verify("answer", &["--calls", "all", "--schema-only"]).finds_nothing();
     // In the other direction, a request that the server no longer sends is reported.
-    Drift::record("question").verify("", &["--calls", "all"]).finds(
+    DriftTape::record("question").verify("", &["--calls", "all"]).finds(
         "Requests of the server\n  #11 sampling/createMessage: the server did not make this request\n    - {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"sampling/createMessage\",\"params\":{\"messages\":[],\"maxTokens\":1}}",
     );
 }
 
 #[test]
 fn a_server_that_hangs_or_ends_is_told() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let done = drift.verify("hang", &["--calls", "read-only", "--timeout", "500ms"]);
     done.finds(
         "Answers\n  #11 tools/call read: no answer within 0.500 s\n  #20 ping: no answer within 0.500 s",
@@ -134,7 +134,7 @@ fn a_server_that_hangs_or_ends_is_told() {
 
 #[test]
 fn several_changes_are_all_told_group_by_group() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let done = drift.verify("answer version added notice-extra", &["--calls", "read-only"]);
     let headings =
         ["Tools have changed (a possible rug pull)", "The server", "Answers", "Notifications"];
@@ -148,7 +148,7 @@ fn several_changes_are_all_told_group_by_group() {
 
 #[test]
 fn sessions_are_played_one_after_the_other_and_what_each_finds_is_told_once() {
-    let mut drift = Drift::record("");
+    let mut drift = DriftTape::record("");
     let joined = drift.folder.path().join("joined.jsonl");
     std::fs::write(&joined, std::fs::read(&drift.tape).unwrap().repeat(3)).unwrap();
     drift.tape = joined;

@@ -8,20 +8,23 @@ use std::process::Child;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{Drift, tapegate, verify, words};
+use super::{DriftTape, tapegate, verify, words};
+use crate::http_peers::WebServer;
 use crate::peers;
-use crate::web::WebServer;
 
 #[test]
 fn codes_tell_what_was_wrong() {
     let folder = tempfile::tempdir().unwrap();
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let code = |tape: &Path, flags: &[&str]| {
         let done = verify(tape, flags);
         (done.code, done.stderr)
     };
-    let (usage, words) = code(&drift.tape, &[]);
-    assert_eq!((usage, words.lines().next()), (Some(64), Some("error: no MCP server to verify")));
+    let (usage, output_text) = code(&drift.tape, &[]);
+    assert_eq!(
+        (usage, output_text.lines().next()),
+        (Some(64), Some("error: no MCP server to verify"))
+    );
     let (usage, _) = code(&drift.tape, &["--ignore", "a..", "--upstream", "cat"]);
     assert_eq!(usage, Some(64));
     let (usage, _) = code(&drift.tape, &["--upstream-http", "nowhere"]);
@@ -32,13 +35,13 @@ fn codes_tell_what_was_wrong() {
     assert_eq!((usage, fs::read(&drift.tape).unwrap() == before), (Some(64), true));
     let (missing, _) = code(&drift.tape, &["--upstream", "/no/such/server"]);
     assert_eq!(missing, Some(4));
-    let (silent, words) = code(&drift.tape, &["--upstream", "false"]);
+    let (silent, output_text) = code(&drift.tape, &["--upstream", "false"]);
     let gone = "error: the MCP server ended (exit status: 1)\n";
-    assert_eq!((silent, words.as_str()), (Some(4), gone));
-    let (unreachable, words) =
+    assert_eq!((silent, output_text.as_str()), (Some(4), gone));
+    let (unreachable, output_text) =
         code(&drift.tape, &["-q", "--upstream-http", "http://127.0.0.1:9/mcp"]);
-    assert_eq!(unreachable, Some(4), "{words}");
-    assert!(words.contains("127.0.0.1:9"), "{words}");
+    assert_eq!(unreachable, Some(4), "{output_text}");
+    assert!(output_text.contains("127.0.0.1:9"), "{output_text}");
     let broken = folder.path().join("broken.jsonl");
     fs::write(&broken, "{\"type\":\"mess\n{}\n").unwrap();
     assert_eq!(code(&broken, &["--upstream", "cat"]).0, Some(2));
@@ -47,7 +50,7 @@ fn codes_tell_what_was_wrong() {
 
 #[test]
 fn what_is_no_mcp_server_is_told_apart_from_one_that_has_changed() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let page = "<html>\n<body>It works!</body>\n</html>\n";
     let server = WebServer::start(move |seen, out| {
         let status = match seen.head.contains("/page") {
@@ -65,21 +68,21 @@ fn what_is_no_mcp_server_is_told_apart_from_one_that_has_changed() {
     let greeting =
         "the MCP server ended (exit status: 0), and its output is not an MCP message: hello";
     let echo = "this is not an MCP server: it echoes every message, as `cat` does";
-    for (flags, why) in [
+    for (flags, reason) in [
         (&["--upstream-http", &nothing][..], "the MCP server answered 404 Not Found"),
         (&["--upstream-http", &html], no_message),
         (&["--", "echo", "hello"], greeting),
         (&["--", "cat"], echo),
     ] {
         let done = verify(&drift.tape, &[&["-q"], flags].concat());
-        assert_eq!((done.code, done.stderr), (Some(4), format!("error: {why}\n")));
+        assert_eq!((done.code, done.stderr), (Some(4), format!("error: {reason}\n")));
         assert_eq!(done.stdout, "");
     }
 }
 
 #[test]
 fn what_never_stops_talking_and_says_no_message_is_no_mcp_server() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let done = verify(&drift.tape, &["-q", "--timeout", "1s", "--", "yes", "hello\u{1b}[31m"]);
     assert_eq!(done.code, Some(4), "{}", done.stdout);
     assert!(done.stderr.contains("its output is not an MCP message: hello"), "{}", done.stderr);
@@ -88,7 +91,7 @@ fn what_never_stops_talking_and_says_no_message_is_no_mcp_server() {
 
 #[test]
 fn results_are_printed_and_written_in_every_format() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let file = |name: &str| drift.folder.path().join(name).display().to_string();
     let (json, xml, sarif) = (file("r.json"), file("r.xml"), file("r.sarif"));
     let flags = ["--report", &json, "--report", &xml, "--report", &sarif, "--format", "json"];
@@ -118,7 +121,7 @@ fn results_are_printed_and_written_in_every_format() {
 
 #[test]
 fn colours_are_printed_for_whoever_insists() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let server = peers::peer("drift-server.py");
     let mut command = tapegate();
     command.args(["verify", "-q", "-r"]).arg(&drift.tape).env("CLICOLOR_FORCE", "1");
@@ -130,7 +133,7 @@ fn colours_are_printed_for_whoever_insists() {
 
 #[test]
 fn a_tape_that_was_redacted_is_compared_masked_and_secrets_are_not_sent() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let masked = drift.folder.path().join("masked.jsonl");
     let rules = "result.content[*].text,result.serverInfo.version,params.arguments.path";
     let done = tapegate()
@@ -146,8 +149,8 @@ fn a_tape_that_was_redacted_is_compared_masked_and_secrets_are_not_sent() {
     let run = |server: &str| verify(&masked, &["--calls", "all", "--upstream", server]);
     let done = run(&server);
     done.finds_nothing();
-    let words = "not sent: 2 × tools/call: it holds secrets that are masked on the tape\n";
-    assert!(done.stdout.contains(words), "{}", done.stdout);
+    let output_text = "not sent: 2 × tools/call: it holds secrets that are masked on the tape\n";
+    assert!(done.stdout.contains(output_text), "{}", done.stdout);
     assert!(!drift.is_erased());
     let done = run(&format!("{server} version"));
     assert!(done.stdout.contains("the server's version was \"[REDACTED:path:"), "{}", done.stdout);
@@ -156,14 +159,14 @@ fn a_tape_that_was_redacted_is_compared_masked_and_secrets_are_not_sent() {
 
 #[test]
 fn a_signal_ends_it_and_the_server_with_it() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let mark = drift.folder.path().join("mark");
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut command = tapegate();
         command.args(["verify", "--calls", "all", "-r"]).arg(&drift.tape);
         let server = peers::peer("drift-server.py");
         command.args(words(&["python3", &server, "hang", &mark.display().to_string()]));
-        let mut run = Killed(command.spawn().unwrap());
+        let mut run = ChildGuard(command.spawn().unwrap());
         wait_for(&mark);
         kill_process(Pid::from_child(&run.0), signal).unwrap();
         assert_eq!(run.0.wait().unwrap().code(), Some(code));
@@ -172,9 +175,9 @@ fn a_signal_ends_it_and_the_server_with_it() {
 }
 
 /// A process that does not outlive its test.
-struct Killed(Child);
+struct ChildGuard(Child);
 
-impl Drop for Killed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         drop(self.0.kill());
         drop(self.0.wait());
@@ -209,7 +212,7 @@ fn a_tape_with_nothing_to_say_starts_no_server() {
 
 #[test]
 fn a_server_that_only_asks_and_never_reads_is_given_up() {
-    let drift = Drift::record("");
+    let drift = DriftTape::record("");
     let question = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
     let done = verify(&drift.tape, &["--timeout", "1s", "--", "yes", question]);
     assert_eq!(done.code, Some(1), "{}", done.stderr);

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::tree::Tree;
+use super::tree::ConfigValue;
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::init) struct Entry {
-    pub(in crate::cmd::init) target: Target,
+pub(in crate::cmd::init) struct ServerEntry {
+    pub(in crate::cmd::init) target: ServerTarget,
     /// The names of its environment variables. The values may be secret and are never read.
     pub(in crate::cmd::init) variables: Vec<String>,
     /// Client settings that also apply to a command, such as a timeout or a switch, with their
@@ -26,7 +26,7 @@ pub(in crate::cmd::init) struct Entry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::init) enum Target {
+pub(in crate::cmd::init) enum ServerTarget {
     /// A program and its arguments.
     Command(Vec<String>),
     /// A URL, and the names of the headers that are sent to it.
@@ -79,85 +79,89 @@ const URL_ONLY: [&str; 18] = [
     "tcp",
 ];
 
-impl Entry {
+impl ServerEntry {
     /// Reads an entry, or returns why it names neither a command nor a URL.
-    pub(super) fn read(tree: &Tree) -> Result<Self, String> {
+    pub(super) fn read(tree: &ConfigValue) -> Result<Self, String> {
         // Cline nests settings that other clients have at the top level.
         let inner = tree.get("transport").filter(|inner| !inner.entries().is_empty());
         let get = |key: &str| inner.and_then(|inner| inner.get(key)).or_else(|| tree.get(key));
-        let is_true = |key: &str| get(key) == Some(&Tree::Bool(true));
-        let is_disabled = is_true("disabled") || get("enabled") == Some(&Tree::Bool(false));
+        let is_true = |key: &str| get(key) == Some(&ConfigValue::Bool(true));
+        let is_disabled = is_true("disabled") || get("enabled") == Some(&ConfigValue::Bool(false));
         let environment = ["env", "envs", "environment"].iter().find_map(|key| get(key));
-        let variables = environment.map(Tree::entries).unwrap_or_default();
+        let variables = environment.map(ConfigValue::entries).unwrap_or_default();
         let variables = variables.iter().map(|(name, _)| name.clone()).collect();
         let target = match command(&get)?.or_else(|| url(&get)) {
             Some(target) => target,
-            None if matches!(tree, Tree::Map(_)) => {
+            None if matches!(tree, ConfigValue::Map(_)) => {
                 return Err("it has neither a command nor a URL".to_owned());
             }
             None => return Err("it is not a map of settings".to_owned()),
         };
-        let is_governed = matches!(&target, Target::Command(argv) if is_shim(argv));
+        let is_governed = matches!(&target, ServerTarget::Command(argv) if is_shim(argv));
         let (mut settings, mut others) = settings(tree);
         let (mut removed, mut bearer) = (Vec::new(), None);
-        if matches!(target, Target::Url(..)) {
+        if matches!(target, ServerTarget::Url(..)) {
             let is_kept = |name: &String| !URL_ONLY.contains(&name.as_str());
             removed.extend(settings.extract_if(.., |(name, _)| !is_kept(name)).map(|one| one.0));
             removed.extend(others.extract_if(.., |name| !is_kept(name)));
-            bearer = get("bearer_token_env_var").and_then(Tree::as_text).map(str::to_owned);
+            bearer = get("bearer_token_env_var").and_then(ConfigValue::as_text).map(str::to_owned);
         }
         Ok(Self { target, variables, settings, removed, bearer, others, is_disabled, is_governed })
     }
 }
 
 /// The remaining settings: those whose values can be shown, and the names of the others.
-fn settings(tree: &Tree) -> (Vec<(String, String)>, Vec<String>) {
+fn settings(tree: &ConfigValue) -> (Vec<(String, String)>, Vec<String>) {
     let (mut settings, mut others) = (Vec::new(), Vec::new());
-    let unknown = |name: &&(String, Tree)| !REPLACED.contains(&name.0.as_str());
+    let unknown = |name: &&(String, ConfigValue)| !REPLACED.contains(&name.0.as_str());
     for (name, value) in tree.entries().iter().filter(unknown) {
         match value {
-            Tree::Bool(yes) => settings.push((name.clone(), yes.to_string())),
-            Tree::Number(number) => settings.push((name.clone(), number.clone())),
+            ConfigValue::Bool(yes) => settings.push((name.clone(), yes.to_string())),
+            ConfigValue::Number(number) => settings.push((name.clone(), number.clone())),
             _ => others.push(name.clone()),
         }
     }
     (settings, others)
 }
 
-fn command<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Result<Option<Target>, String> {
+fn command<'a>(
+    get: &impl Fn(&str) -> Option<&'a ConfigValue>,
+) -> Result<Option<ServerTarget>, String> {
     let Some(own) = get("command").or_else(|| get("cmd")) else { return Ok(None) };
-    let args = |tree: Option<&Tree>| match tree {
-        None | Some(Tree::Other) => Ok(Vec::new()),
+    let args = |tree: Option<&ConfigValue>| match tree {
+        None | Some(ConfigValue::Other) => Ok(Vec::new()),
         Some(tree) => tree.texts().ok_or("its `args` is not a list of texts".to_owned()),
     };
     let is_not = || "its command is not a text".to_owned();
     let argv = match own {
-        Tree::Text(program) => [vec![program.clone()], args(get("args"))?].concat(),
+        ConfigValue::Text(program) => [vec![program.clone()], args(get("args"))?].concat(),
         // opencode puts all words into one list; older versions of Zed use a map.
-        Tree::List(_) => own.texts().ok_or("its command is not a list of texts".to_owned())?,
-        Tree::Map(_) => {
-            let program = own.get("path").and_then(Tree::as_text).ok_or_else(is_not)?;
+        ConfigValue::List(_) => {
+            own.texts().ok_or("its command is not a list of texts".to_owned())?
+        }
+        ConfigValue::Map(_) => {
+            let program = own.get("path").and_then(ConfigValue::as_text).ok_or_else(is_not)?;
             [vec![program.to_owned()], args(own.get("args"))?].concat()
         }
         _ => return Err(is_not()),
     };
     match argv.first() {
-        Some(program) if !program.trim().is_empty() => Ok(Some(Target::Command(argv))),
+        Some(program) if !program.trim().is_empty() => Ok(Some(ServerTarget::Command(argv))),
         _ => Err("its command is empty".to_owned()),
     }
 }
 
-fn url<'a>(get: &impl Fn(&str) -> Option<&'a Tree>) -> Option<Target> {
+fn url<'a>(get: &impl Fn(&str) -> Option<&'a ConfigValue>) -> Option<ServerTarget> {
     let keys = ["url", "serverUrl", "httpUrl", "uri", "endpoint"];
-    let url = keys.iter().find_map(|key| get(key).and_then(Tree::as_text))?;
+    let url = keys.iter().find_map(|key| get(key).and_then(ConfigValue::as_text))?;
     let headers = ["headers", "http_headers", "env_http_headers"];
-    let headers = headers.iter().filter_map(|key| get(key)).flat_map(Tree::entries);
+    let headers = headers.iter().filter_map(|key| get(key)).flat_map(ConfigValue::entries);
     let mut headers: Vec<String> = headers.map(|(name, _)| name.clone()).collect();
     let has_token = get("bearer_token_env_var").or_else(|| get("bearer_token")).is_some();
     if has_token && !headers.iter().any(|name| name.eq_ignore_ascii_case("Authorization")) {
         headers.push("Authorization".to_owned());
     }
-    Some(Target::Url(url.to_owned(), headers))
+    Some(ServerTarget::Url(url.to_owned(), headers))
 }
 
 /// Whether a command line starts a shim, under any name of the binary.
@@ -172,17 +176,17 @@ fn is_shim(argv: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::Format;
+    use super::super::table::ConfigFormat;
     use super::*;
 
-    fn read(text: &str) -> Result<Entry, String> {
-        Entry::read(&Tree::read(text, Format::Json).unwrap())
+    fn read(text: &str) -> Result<ServerEntry, String> {
+        ServerEntry::read(&ConfigValue::read(text, ConfigFormat::Json).unwrap())
     }
 
     fn argv(text: &str) -> String {
         match read(text).unwrap().target {
-            Target::Command(argv) => argv.join(" "),
-            Target::Url(url, headers) => format!("{url} {}", headers.join(" ")),
+            ServerTarget::Command(argv) => argv.join(" "),
+            ServerTarget::Url(url, headers) => format!("{url} {}", headers.join(" ")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! JSON with comments and trailing commas.
 
 /// JSON without the comments and trailing commas that editors allow.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn strip_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn comments_and_stray_commas_are_left_out_and_strings_are_not() {
         let text = "{ // one, \"two\"\n \"a//b\": [1, 2,], /* \" */ \"c,}\": \"d\\\"//\", }";
-        let value: serde_json::Value = serde_json::from_str(&plain(text)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&strip_comments(text)).unwrap();
         assert_eq!(value, serde_json::json!({ "a//b": [1, 2], "c,}": "d\"//" }));
     }
 }

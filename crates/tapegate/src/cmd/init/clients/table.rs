@@ -5,11 +5,11 @@
 
 /// A program that starts MCP servers.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cmd::init) struct Client {
+pub(in crate::cmd::init) struct McpClient {
     /// Its name, for display.
     pub(in crate::cmd::init) name: &'static str,
     /// How a server is added to its config.
-    pub(in crate::cmd::init) style: Style,
+    pub(in crate::cmd::init) style: EntryStyle,
     /// Whether it starts all servers in the project's folder, including those of the user's config.
     pub(in crate::cmd::init) starts_in_project: bool,
     /// The variable for the project's folder in a project config, if there is one.
@@ -20,17 +20,17 @@ pub(in crate::cmd::init) struct Client {
 /// A place where a config may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ConfigFile {
-    pub(super) root: Root,
+    pub(super) root: PathRoot,
     /// The path from there. A `*` in its last component matches anything.
     pub(super) path: &'static str,
-    pub(super) format: Format,
+    pub(super) format: ConfigFormat,
     /// The keys that lead to the servers.
-    pub(super) keys: Keys,
+    pub(super) keys: ServerKeys,
 }
 
 /// Where a path starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Root {
+pub(super) enum PathRoot {
     /// The project's folder, and its parents in the same repository.
     Project,
     Home,
@@ -45,7 +45,7 @@ pub(super) enum Root {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum ConfigFormat {
     /// JSON, with or without comments and trailing commas.
     Json,
     Toml,
@@ -54,7 +54,7 @@ pub(super) enum Format {
 
 /// How servers are found in a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum ServerKeys {
     /// Under these keys, as a map or a list of servers.
     Path(&'static [&'static str]),
     /// The servers of this project: `projects`, the project's path, `mcpServers`.
@@ -63,7 +63,7 @@ pub(super) enum Keys {
 
 /// How a server is added to a config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cmd::init) enum Style {
+pub(in crate::cmd::init) enum EntryStyle {
     /// With the client's own command, where that loses nothing.
     ClaudeCode,
     /// `"name": { "command", "args" }`
@@ -82,46 +82,46 @@ pub(in crate::cmd::init) enum Style {
     GooseYaml,
 }
 
-const SERVERS: Keys = Keys::Path(&["mcpServers"]);
+const SERVERS: ServerKeys = ServerKeys::Path(&["mcpServers"]);
 
-const fn json(root: Root, path: &'static str, keys: Keys) -> ConfigFile {
-    ConfigFile { root, path, format: Format::Json, keys }
+const fn json(root: PathRoot, path: &'static str, keys: ServerKeys) -> ConfigFile {
+    ConfigFile { root, path, format: ConfigFormat::Json, keys }
 }
 
-const fn toml(root: Root, path: &'static str) -> ConfigFile {
-    ConfigFile { root, path, format: Format::Toml, keys: Keys::Path(&["mcp_servers"]) }
+const fn toml(root: PathRoot, path: &'static str) -> ConfigFile {
+    ConfigFile { root, path, format: ConfigFormat::Toml, keys: ServerKeys::Path(&["mcp_servers"]) }
 }
 
-const fn yaml(root: Root, path: &'static str, keys: Keys) -> ConfigFile {
-    ConfigFile { root, path, format: Format::Yaml, keys }
+const fn yaml(root: PathRoot, path: &'static str, keys: ServerKeys) -> ConfigFile {
+    ConfigFile { root, path, format: ConfigFormat::Yaml, keys }
 }
 
 /// A program that runs in a terminal, and so in the project.
-const fn cli(name: &'static str, style: Style, files: &'static [ConfigFile]) -> Client {
-    Client { name, style, starts_in_project: true, project_variable: None, files }
+const fn cli(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
+    McpClient { name, style, starts_in_project: true, project_variable: None, files }
 }
 
 /// A program with a GUI, for which the folder of its servers is not known.
-const fn app(name: &'static str, style: Style, files: &'static [ConfigFile]) -> Client {
-    Client { name, style, starts_in_project: false, project_variable: None, files }
+const fn app(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
+    McpClient { name, style, starts_in_project: false, project_variable: None, files }
 }
 
 /// An editor that has a variable for the project's folder.
-const fn editor(name: &'static str, style: Style, files: &'static [ConfigFile]) -> Client {
+const fn editor(name: &'static str, style: EntryStyle, files: &'static [ConfigFile]) -> McpClient {
     let project_variable = Some("${workspaceFolder}");
-    Client { name, style, starts_in_project: false, project_variable, files }
+    McpClient { name, style, starts_in_project: false, project_variable, files }
 }
 
-use Root::{Config, File, Home, Project, System, Variable};
+use PathRoot::{Config, File, Home, Project, System, Variable};
 
 /// Every client that is looked for, in display order.
-pub(super) const CLIENTS: &[Client] = &[
+pub(super) const CLIENTS: &[McpClient] = &[
     cli(
         "Claude Code",
-        Style::ClaudeCode,
+        EntryStyle::ClaudeCode,
         &[
             json(Project, ".mcp.json", SERVERS),
-            json(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json", Keys::ClaudeProject),
+            json(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json", ServerKeys::ClaudeProject),
             json(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json", SERVERS),
             json(System, "/etc/claude-code/managed-mcp.json", SERVERS),
             json(System, "/Library/Application Support/ClaudeCode/managed-mcp.json", SERVERS),
@@ -129,7 +129,7 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     app(
         "Claude Desktop",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Config, "Claude/claude_desktop_config.json", SERVERS),
             json(Home, "Library/Application Support/Claude/claude_desktop_config.json", SERVERS),
@@ -137,13 +137,13 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     editor(
         "Cursor",
-        Style::Json,
+        EntryStyle::Json,
         &[json(Project, ".cursor/mcp.json", SERVERS), json(Home, ".cursor/mcp.json", SERVERS)],
     ),
-    editor("VS Code", Style::TypedJson, VS_CODE),
+    editor("VS Code", EntryStyle::TypedJson, VS_CODE),
     app(
         "Windsurf",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Home, ".codeium/windsurf/mcp_config.json", SERVERS),
             json(Home, ".codeium/mcp_config.json", SERVERS),
@@ -151,7 +151,7 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     cli(
         "Devin",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".devin/config.json", SERVERS),
             json(Project, ".devin/config.local.json", SERVERS),
@@ -160,15 +160,15 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     app(
         "Zed",
-        Style::Json,
+        EntryStyle::Json,
         &[
-            json(Project, ".zed/settings.json", Keys::Path(&["context_servers"])),
-            json(Config, "zed/settings.json", Keys::Path(&["context_servers"])),
+            json(Project, ".zed/settings.json", ServerKeys::Path(&["context_servers"])),
+            json(Config, "zed/settings.json", ServerKeys::Path(&["context_servers"])),
         ],
     ),
     cli(
         "Codex",
-        Style::Toml,
+        EntryStyle::Toml,
         &[
             toml(Project, ".codex/config.toml"),
             toml(Variable("CODEX_HOME", ".codex"), "config.toml"),
@@ -178,7 +178,7 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     cli(
         "Gemini CLI",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".gemini/settings.json", SERVERS),
             json(Home, ".gemini/settings.json", SERVERS),
@@ -186,12 +186,12 @@ pub(super) const CLIENTS: &[Client] = &[
             json(System, "/Library/Application Support/GeminiCli/settings.json", SERVERS),
         ],
     ),
-    cli("opencode", Style::OpencodeJson, OPENCODE),
-    app("Cline", Style::Json, CLINE),
-    app("Roo Code", Style::Json, ROO),
+    cli("opencode", EntryStyle::OpencodeJson, OPENCODE),
+    app("Cline", EntryStyle::Json, CLINE),
+    app("Roo Code", EntryStyle::Json, ROO),
     cli(
         "Continue",
-        Style::ListYaml,
+        EntryStyle::ListYaml,
         &[
             yaml(Project, ".continue/mcpServers/*.yaml", SERVERS),
             yaml(Project, ".continue/mcpServers/*.yml", SERVERS),
@@ -203,12 +203,12 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     cli(
         "Goose",
-        Style::GooseYaml,
-        &[yaml(Config, "goose/config.yaml", Keys::Path(&["extensions"]))],
+        EntryStyle::GooseYaml,
+        &[yaml(Config, "goose/config.yaml", ServerKeys::Path(&["extensions"]))],
     ),
     app(
         "Junie",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".junie/mcp/mcp.json", SERVERS),
             json(Home, ".junie/mcp/mcp.json", SERVERS),
@@ -216,7 +216,7 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     cli(
         "Amazon Q",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".amazonq/mcp.json", SERVERS),
             json(Project, ".amazonq/cli-agents/*.json", SERVERS),
@@ -226,7 +226,7 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     app(
         "Kiro",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".kiro/settings/mcp.json", SERVERS),
             json(Home, ".kiro/settings/mcp.json", SERVERS),
@@ -235,73 +235,81 @@ pub(super) const CLIENTS: &[Client] = &[
     ),
     app(
         "LM Studio",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Home, ".lmstudio/mcp.json", SERVERS),
             json(Home, ".cache/lm-studio/mcp.json", SERVERS),
         ],
     ),
-    cli("Copilot CLI", Style::CopilotJson, &[json(Home, ".copilot/mcp-config.json", SERVERS)]),
-    app("Antigravity", Style::Json, &[json(Home, ".gemini/antigravity/mcp_config.json", SERVERS)]),
-    cli("Amp", Style::Json, &[json(Config, "amp/settings.json", Keys::Path(&["amp.mcpServers"]))]),
+    cli("Copilot CLI", EntryStyle::CopilotJson, &[json(Home, ".copilot/mcp-config.json", SERVERS)]),
+    app(
+        "Antigravity",
+        EntryStyle::Json,
+        &[json(Home, ".gemini/antigravity/mcp_config.json", SERVERS)],
+    ),
+    cli(
+        "Amp",
+        EntryStyle::Json,
+        &[json(Config, "amp/settings.json", ServerKeys::Path(&["amp.mcpServers"]))],
+    ),
     cli(
         "Crush",
-        Style::TypedJson,
+        EntryStyle::TypedJson,
         &[
-            json(Project, "crush.json", Keys::Path(&["mcp"])),
-            json(Project, ".crush.json", Keys::Path(&["mcp"])),
-            json(Config, "crush/crush.json", Keys::Path(&["mcp"])),
+            json(Project, "crush.json", ServerKeys::Path(&["mcp"])),
+            json(Project, ".crush.json", ServerKeys::Path(&["mcp"])),
+            json(Config, "crush/crush.json", ServerKeys::Path(&["mcp"])),
         ],
     ),
     cli(
         "Qwen Code",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Project, ".qwen/settings.json", SERVERS),
             json(Home, ".qwen/settings.json", SERVERS),
         ],
     ),
-    cli("Factory", Style::TypedJson, &[json(Home, ".factory/mcp.json", SERVERS)]),
-    cli("Kimi", Style::Json, &[json(Home, ".kimi/mcp.json", SERVERS)]),
-    app("Qoder", Style::Json, &[json(Home, ".qoder/mcp.json", SERVERS)]),
+    cli("Factory", EntryStyle::TypedJson, &[json(Home, ".factory/mcp.json", SERVERS)]),
+    cli("Kimi", EntryStyle::Json, &[json(Home, ".kimi/mcp.json", SERVERS)]),
+    app("Qoder", EntryStyle::Json, &[json(Home, ".qoder/mcp.json", SERVERS)]),
     app(
         "Trae",
-        Style::Json,
+        EntryStyle::Json,
         &[
             json(Config, "Trae/User/mcp.json", SERVERS),
             json(Home, "Library/Application Support/Trae/User/mcp.json", SERVERS),
         ],
     ),
-    cli("Vibe", Style::Toml, &[toml(Home, ".vibe/config.toml")]),
+    cli("Vibe", EntryStyle::Toml, &[toml(Home, ".vibe/config.toml")]),
 ];
 
 const VS_CODE: &[ConfigFile] = &[
-    json(Project, ".vscode/mcp.json", Keys::Path(&["servers"])),
-    json(Config, "Code/User/mcp.json", Keys::Path(&["servers"])),
-    json(Config, "Code/User/profiles/*/mcp.json", Keys::Path(&["servers"])),
-    json(Config, "Code/User/settings.json", Keys::Path(&["mcp", "servers"])),
-    json(Config, "Code - Insiders/User/mcp.json", Keys::Path(&["servers"])),
-    json(Home, ".vscode-server/data/User/mcp.json", Keys::Path(&["servers"])),
-    json(Home, "Library/Application Support/Code/User/mcp.json", Keys::Path(&["servers"])),
+    json(Project, ".vscode/mcp.json", ServerKeys::Path(&["servers"])),
+    json(Config, "Code/User/mcp.json", ServerKeys::Path(&["servers"])),
+    json(Config, "Code/User/profiles/*/mcp.json", ServerKeys::Path(&["servers"])),
+    json(Config, "Code/User/settings.json", ServerKeys::Path(&["mcp", "servers"])),
+    json(Config, "Code - Insiders/User/mcp.json", ServerKeys::Path(&["servers"])),
+    json(Home, ".vscode-server/data/User/mcp.json", ServerKeys::Path(&["servers"])),
+    json(Home, "Library/Application Support/Code/User/mcp.json", ServerKeys::Path(&["servers"])),
     json(
         Home,
         "Library/Application Support/Code - Insiders/User/mcp.json",
-        Keys::Path(&["servers"]),
+        ServerKeys::Path(&["servers"]),
     ),
 ];
 
 const OPENCODE: &[ConfigFile] = &[
-    json(Project, "opencode.jsonc", Keys::Path(&["mcp"])),
-    json(Project, "opencode.json", Keys::Path(&["mcp"])),
-    json(Project, ".opencode/opencode.jsonc", Keys::Path(&["mcp"])),
-    json(Project, ".opencode/opencode.json", Keys::Path(&["mcp"])),
-    json(File("OPENCODE_CONFIG"), "", Keys::Path(&["mcp"])),
-    json(Config, "opencode/opencode.jsonc", Keys::Path(&["mcp"])),
-    json(Config, "opencode/opencode.json", Keys::Path(&["mcp"])),
-    json(Home, ".opencode/opencode.jsonc", Keys::Path(&["mcp"])),
-    json(Home, ".opencode/opencode.json", Keys::Path(&["mcp"])),
-    json(System, "/etc/opencode/opencode.json", Keys::Path(&["mcp"])),
-    json(System, "/Library/Application Support/opencode/opencode.json", Keys::Path(&["mcp"])),
+    json(Project, "opencode.jsonc", ServerKeys::Path(&["mcp"])),
+    json(Project, "opencode.json", ServerKeys::Path(&["mcp"])),
+    json(Project, ".opencode/opencode.jsonc", ServerKeys::Path(&["mcp"])),
+    json(Project, ".opencode/opencode.json", ServerKeys::Path(&["mcp"])),
+    json(File("OPENCODE_CONFIG"), "", ServerKeys::Path(&["mcp"])),
+    json(Config, "opencode/opencode.jsonc", ServerKeys::Path(&["mcp"])),
+    json(Config, "opencode/opencode.json", ServerKeys::Path(&["mcp"])),
+    json(Home, ".opencode/opencode.jsonc", ServerKeys::Path(&["mcp"])),
+    json(Home, ".opencode/opencode.json", ServerKeys::Path(&["mcp"])),
+    json(System, "/etc/opencode/opencode.json", ServerKeys::Path(&["mcp"])),
+    json(System, "/Library/Application Support/opencode/opencode.json", ServerKeys::Path(&["mcp"])),
 ];
 
 const CLINE: &[ConfigFile] = &[

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::table::Format;
+use super::table::ConfigFormat;
 use super::*;
 
 /// A machine with a home folder, a project in it, and files.
-struct Machine {
+struct TestMachine {
     root: tempfile::TempDir,
     variables: BTreeMap<&'static str, String>,
 }
 
-impl Machine {
+impl TestMachine {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("home/project/.git")).unwrap();
@@ -31,20 +31,20 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    fn find_in(&self, folder: &str) -> Found {
+    fn find_in(&self, folder: &str) -> ServerScan {
         let variable =
             |name: &str| self.variables.get(name).map(|value| OsString::from(value.as_str()));
-        find(&Surroundings { folder: self.at(folder), variable: &variable })
+        find(&SearchContext { folder: self.at(folder), variable: &variable })
     }
 
     /// `client scope name: target`, one per line.
     fn told(&self) -> String {
-        let line = |server: &Server| {
+        let line = |server: &ConfiguredServer| {
             let target = match &server.entry.target {
-                Target::Command(argv) => argv.join(" "),
-                Target::Url(url, _) => url.clone(),
+                ServerTarget::Command(argv) => argv.join(" "),
+                ServerTarget::Url(url, _) => url.clone(),
             };
-            format!("{} {} {}: {target}\n", server.client.name, server.scope.word(), server.id)
+            format!("{} {} {}: {target}\n", server.client.name, server.scope.as_str(), server.id)
         };
         self.find_in("home/project").servers.iter().map(line).collect()
     }
@@ -55,22 +55,22 @@ const PLAIN: &str = r#"{"mcpServers":{"files":{"command":"npx","args":["-y","fil
 #[test]
 fn every_config_of_every_client_is_found() {
     let mut expected = 0;
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     for client in CLIENTS {
         for file in client.files {
             let root = match file.root {
-                Root::Project => "home/project",
-                Root::Home => "home",
-                Root::Config => "home/.config",
-                Root::Variable(_, otherwise) => &format!("home/{otherwise}"),
-                Root::File(_) | Root::System => continue,
+                PathRoot::Project => "home/project",
+                PathRoot::Home => "home",
+                PathRoot::Config => "home/.config",
+                PathRoot::Variable(_, otherwise) => &format!("home/{otherwise}"),
+                PathRoot::File(_) | PathRoot::System => continue,
             };
             let path = format!("{root}/{}", file.path.replace('*', "any"));
-            let Keys::Path(keys) = file.keys else { continue };
+            let ServerKeys::Path(keys) = file.keys else { continue };
             let entry = match file.format {
-                Format::Json => nested(keys, r#"{"s":{"command":"x"}}"#),
-                Format::Toml => format!("[{}.s]\ncommand = \"x\"\n", keys[0]),
-                Format::Yaml => format!("{}:\n  s:\n    command: x\n", keys[0]),
+                ConfigFormat::Json => nested(keys, r#"{"s":{"command":"x"}}"#),
+                ConfigFormat::Toml => format!("[{}.s]\ncommand = \"x\"\n", keys[0]),
+                ConfigFormat::Yaml => format!("{}:\n  s:\n    command: x\n", keys[0]),
             };
             machine.write(&path, &entry);
             expected += 1;
@@ -88,7 +88,7 @@ fn nested(keys: &[&str], inner: &str) -> String {
 
 #[test]
 fn servers_are_found_however_clients_write_them() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("home/project/.mcp.json", PLAIN);
     let project = machine.at("home/project").display().to_string();
     machine.write(
@@ -116,13 +116,13 @@ Goose user fetch: uvx mcp-fetch
 "
     );
     let below = machine.find_in("home/project/sub");
-    assert!(below.servers.iter().any(|one| one.scope == Scope::Project), "{below:?}");
-    assert!(below.servers.iter().any(|one| one.scope == Scope::Local), "{below:?}");
+    assert!(below.servers.iter().any(|one| one.scope == ConfigScope::Project), "{below:?}");
+    assert!(below.servers.iter().any(|one| one.scope == ConfigScope::Local), "{below:?}");
 }
 
 #[test]
 fn broken_and_odd_configs_are_named_and_skipped() {
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("home/project/.mcp.json", "{\"mcpServers\": {");
     machine.write("home/.codex/config.toml", "[mcp_servers\n");
     machine.write("home/.continue/config.yaml", "mcpServers: [a\n");
@@ -145,9 +145,9 @@ fn broken_and_odd_configs_are_named_and_skipped() {
     let skipped: Vec<String> = found
         .skipped
         .iter()
-        .map(|(path, why)| {
+        .map(|(path, reason)| {
             let path = path.strip_prefix(machine.at("home")).unwrap().display();
-            format!("{path} {}", why.split(':').next().unwrap_or_default())
+            format!("{path} {}", reason.split(':').next().unwrap_or_default())
         })
         .collect();
     assert_eq!(
@@ -170,7 +170,7 @@ fn broken_and_odd_configs_are_named_and_skipped() {
 
 #[test]
 fn variables_lead_to_configs_elsewhere() {
-    let mut machine = Machine::new();
+    let mut machine = TestMachine::new();
     machine.write("elsewhere/.claude.json", PLAIN);
     machine.write("codex/config.toml", "[mcp_servers.c]\ncommand = \"c\"\n");
     machine.write("xdg/amp/settings.json", r#"{"amp.mcpServers":{"a":{"command":"a"}}}"#);
@@ -189,7 +189,7 @@ fn variables_lead_to_configs_elsewhere() {
 #[test]
 fn whatever_stands_before_a_config_its_servers_are_found() {
     for before in [" ", "\n", "\t\r\n", "// mine\n", "/* mine */", "\u{feff}\n"] {
-        let machine = Machine::new();
+        let machine = TestMachine::new();
         machine.write("home/project/.mcp.json", &format!("{before}{PLAIN}"));
         machine.write("home/project/.cursor/mcp.json", &format!("{before}{PLAIN}"));
         let opencode = r#"{"mcp":{"o":{"command":["x"]}}}"#;
@@ -212,21 +212,21 @@ fn a_config_without_a_usable_server_is_named_with_the_reason() {
         (r#"{"mcpServers":"x"}"#, "`mcpServers` is not a map of servers"),
         ("7", "not a map of settings"),
     ] {
-        let machine = Machine::new();
+        let machine = TestMachine::new();
         machine.write("home/project/.cursor/mcp.json", text);
         let found = machine.find_in("home/project");
         let path = machine.at("home/project/.cursor/mcp.json");
         assert_eq!(found.skipped, [(path, expected.to_owned())], "{text}");
         assert!(found.servers.is_empty(), "{text}");
     }
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     fs::create_dir_all(machine.at("home/project/.cursor")).unwrap();
     let path = machine.at("home/project/.cursor/mcp.json");
     std::os::unix::fs::symlink("nowhere", &path).unwrap();
     let found = machine.find_in("home/project");
     assert_eq!(found.skipped, [(path, "a link to nothing".to_owned())]);
     // A config that names no server is not reported as skipped.
-    let machine = Machine::new();
+    let machine = TestMachine::new();
     machine.write("home/.claude.json", r#"{"numStartups":1,"mcpServers":{}}"#);
     machine.write("home/.config/zed/settings.json", r#"{"theme":"dark"}"#);
     assert_eq!(machine.find_in("home/project").skipped, []);

@@ -2,56 +2,56 @@
 
 use tapegate_core::json::{self, Cursor, string};
 use tapegate_yaml::finding::Findings;
-use tapegate_yaml::node::{Node, Value};
+use tapegate_yaml::node::{Node, NodeValue};
 use tapegate_yaml::yaml;
 use toml::de::{DeTable, DeValue};
 
 use super::jsonc;
-use super::table::Format;
+use super::table::ConfigFormat;
 
 /// How deeply nested values are read.
 const DEPTH_MAX: usize = 64;
 
 /// A value in a config. Dates and the like are not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Tree {
+pub(super) enum ConfigValue {
     Bool(bool),
     /// As written.
     Number(String),
     Text(String),
-    List(Vec<Tree>),
-    Map(Vec<(String, Tree)>),
+    List(Vec<ConfigValue>),
+    Map(Vec<(String, ConfigValue)>),
     Other,
 }
 
-impl Tree {
+impl ConfigValue {
     /// Parses a config, or returns what is wrong with it.
-    pub(super) fn read(text: &str, format: Format) -> Result<Self, String> {
+    pub(super) fn read(text: &str, format: ConfigFormat) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         if text.trim().is_empty() {
             return Ok(Self::Other);
         }
         match format {
-            Format::Json => {
-                let plain = jsonc::plain(text);
+            ConfigFormat::Json => {
+                let plain = jsonc::strip_comments(text);
                 json::check(plain.as_bytes())
                     .map_err(|fault| format!("not valid JSON: {fault}"))?;
                 // A removed comment or anything else before the value leaves whitespace.
                 Ok(Self::from_json(plain.trim().as_bytes(), DEPTH_MAX))
             }
-            Format::Toml => match DeTable::parse(text) {
+            ConfigFormat::Toml => match DeTable::parse(text) {
                 Ok(table) => Ok(Self::from_table(table.get_ref(), DEPTH_MAX)),
                 Err(error) => Err(format!("not valid TOML: {}", error.message())),
             },
-            Format::Yaml => {
+            ConfigFormat::Yaml => {
                 let mut findings = Findings::default();
                 match yaml::parse(text, 0, &mut findings) {
                     Some(node) if !findings.has_errors() => Ok(Self::from_node(&node, DEPTH_MAX)),
                     _ => {
                         let first = findings.into_list().into_iter().next();
-                        let (line, words) =
-                            first.map_or((0, String::new()), |one| (one.spot.line, one.words));
-                        Err(format!("not valid YAML: line {line}: {words}"))
+                        let (line, message) =
+                            first.map_or((0, String::new()), |one| (one.spot.line, one.message));
+                        Err(format!("not valid YAML: line {line}: {message}"))
                     }
                 }
             }
@@ -100,13 +100,13 @@ impl Tree {
     fn from_node(node: &Node, depth: usize) -> Self {
         let Some(depth) = depth.checked_sub(1) else { return Self::Other };
         match &node.value {
-            Value::Bool(yes) => Self::Bool(*yes),
-            Value::Text(text) => Self::Text(text.clone()),
-            Value::Number(text) => Self::Number(text.clone()),
-            Value::List(items) => {
+            NodeValue::Bool(yes) => Self::Bool(*yes),
+            NodeValue::Text(text) => Self::Text(text.clone()),
+            NodeValue::Number(text) => Self::Number(text.clone()),
+            NodeValue::List(items) => {
                 Self::List(items.iter().map(|item| Self::from_node(item, depth)).collect())
             }
-            Value::Map(entries) => {
+            NodeValue::Map(entries) => {
                 let entries = entries.iter();
                 Self::Map(
                     entries
@@ -114,7 +114,7 @@ impl Tree {
                         .collect(),
                 )
             }
-            Value::Null | Value::Raw(_) => Self::Other,
+            NodeValue::Null | NodeValue::Raw(_) => Self::Other,
         }
     }
 
@@ -147,12 +147,13 @@ impl Tree {
     }
 }
 
-fn members(text: &[u8], depth: usize) -> Option<Vec<(String, Tree)>> {
+fn members(text: &[u8], depth: usize) -> Option<Vec<(String, ConfigValue)>> {
     let mut cursor = Cursor::new(text).ok()?;
     cursor.open().ok()?;
     let (mut first, mut found) = (true, Vec::new());
     while let Some(key) = cursor.key(&mut first).ok()? {
-        found.push((key.decode().into_owned(), Tree::from_json(cursor.value().ok()?, depth)));
+        found
+            .push((key.decode().into_owned(), ConfigValue::from_json(cursor.value().ok()?, depth)));
     }
     Some(found)
 }
@@ -166,11 +167,11 @@ mod tests {
         let json = "\u{feff}{ // one\n \"s\": {\"a\": {\"command\": \"x\", \"args\": [\"1\", \"2\",], \"on\": true}} }";
         let toml = "[s.a]\ncommand = \"x\"\nargs = ['1', \"2\"]\non = true\n";
         let yaml = "s:\n  a:\n    command: x\n    args: [\"1\", \"2\"]\n    on: true\n";
-        let read = |text, format| Tree::read(text, format).unwrap();
-        let expected = read(json, Format::Json);
+        let read = |text, format| ConfigValue::read(text, format).unwrap();
+        let expected = read(json, ConfigFormat::Json);
         let entry = expected.get("s").unwrap().get("a").unwrap();
         assert_eq!(entry.get("args").unwrap().texts().unwrap(), ["1", "2"]);
-        for (text, format) in [(toml, Format::Toml), (yaml, Format::Yaml)] {
+        for (text, format) in [(toml, ConfigFormat::Toml), (yaml, ConfigFormat::Yaml)] {
             let tree = read(text, format);
             let other = tree.get("s").unwrap().get("a").unwrap();
             for key in ["command", "args", "on"] {
@@ -181,31 +182,31 @@ mod tests {
 
     #[test]
     fn blanks_and_comments_may_stand_before_a_config_and_after_it() {
-        let expected = Tree::read(r#"{"a": {"b": [1, true]}}"#, Format::Json).unwrap();
+        let expected = ConfigValue::read(r#"{"a": {"b": [1, true]}}"#, ConfigFormat::Json).unwrap();
         for text in [
             " {\"a\": {\"b\": [1, true]}}",
             "\r\n\t{\"a\":\n {\"b\" : [ 1 , true ] } }\n",
             "// mine\n{\"a\": /* 1 */ {\"b\": /* 2 */ [1, /* 3 */ true,],}} // end",
             "/* mine */ {\"a\": {\"b\": [1, true]}}",
         ] {
-            assert_eq!(Tree::read(text, Format::Json).unwrap(), expected, "{text}");
+            assert_eq!(ConfigValue::read(text, ConfigFormat::Json).unwrap(), expected, "{text}");
         }
     }
 
     #[test]
     fn what_is_broken_is_told_and_what_is_empty_says_nothing() {
         for (text, format) in [
-            ("{", Format::Json),
-            ("{\"a\": }", Format::Json),
-            ("[a\n", Format::Toml),
-            ("a: [", Format::Yaml),
+            ("{", ConfigFormat::Json),
+            ("{\"a\": }", ConfigFormat::Json),
+            ("[a\n", ConfigFormat::Toml),
+            ("a: [", ConfigFormat::Yaml),
         ] {
-            assert!(Tree::read(text, format).is_err(), "{text}");
+            assert!(ConfigValue::read(text, format).is_err(), "{text}");
         }
-        for format in [Format::Json, Format::Toml, Format::Yaml] {
-            assert_eq!(Tree::read(" \n", format), Ok(Tree::Other));
+        for format in [ConfigFormat::Json, ConfigFormat::Toml, ConfigFormat::Yaml] {
+            assert_eq!(ConfigValue::read(" \n", format), Ok(ConfigValue::Other));
         }
         let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
-        let _ = Tree::read(&deep, Format::Json);
+        let _ = ConfigValue::read(&deep, ConfigFormat::Json);
     }
 }

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use tapegate_core::actor::Seat;
-use tapegate_core::time::At;
-use tapegate_scenario::expect::{Expectation, Judge};
+use tapegate_core::actor::ActorSessionId;
+use tapegate_core::time::Timestamp;
+use tapegate_scenario::expect::{Expectation, ExpectationJudge};
 use tapegate_scenario::finding::Findings;
 use tapegate_scenario::yaml;
 
 use super::*;
 use crate::views::golden::assert_golden;
 use crate::views::palette::Palette;
-use crate::views::report::start::Start;
+use crate::views::report::run_start::ServerStart;
 
 const EXPECT: &str = "\
 - id: no-key
@@ -24,27 +24,32 @@ const EXPECT: &str = "\
 - { id: later, title: Nothing happens later, never: { name: x }, after: { name: y } }
 ";
 
-fn judged() -> Verdict {
+fn judged() -> ExpectationReport {
     let mut findings = Findings::default();
     let node = yaml::parse(EXPECT, 0, &mut findings).unwrap();
     let list = node.as_list().unwrap();
     let list: Vec<Expectation> =
         list.iter().filter_map(|one| Expectation::read(one, &mut findings)).collect();
     assert_eq!(findings.into_list(), vec![]);
-    let mut judge = Judge::new(&list);
+    let mut judge = ExpectationJudge::new(&list);
     for number in 0..5 {
         let call = format!(
             r#"{{"id":{number},"method":"tools/call","params":{{"name":"send","arguments":{{"a":"CANARY \u001b[31m <&>"}}}}}}"#
         );
-        judge.hear(At::default(), Seat(1), call.as_bytes(), "attack");
+        judge.receive_line(Timestamp::default(), ActorSessionId(1), call.as_bytes(), "attack");
     }
-    judge.hear(At::default(), Seat(2), br#"{"id":1,"method":"tools/list"}"#, "");
+    judge.receive_line(
+        Timestamp::default(),
+        ActorSessionId(2),
+        br#"{"id":1,"method":"tools/list"}"#,
+        "",
+    );
     judge.verdict()
 }
 
 #[test]
 fn a_verdict_is_as_the_goldens_have_it() {
-    let report = Report {
+    let report = RunReport {
         command: "serve",
         tape: "scenarios/s.yaml".into(),
         started_us: 1_763_200_953_488_000,
@@ -52,7 +57,7 @@ fn a_verdict_is_as_the_goldens_have_it() {
         counts: Vec::new(),
         suites: Vec::new(),
         only_setup: false,
-        start: Some(Start {
+        start: Some(ServerStart {
             number: 1,
             run_id: None,
             pid: 4242,
@@ -64,7 +69,7 @@ fn a_verdict_is_as_the_goldens_have_it() {
     let report = fill(&judged(), report);
     for extension in ["json", "xml", "sarif"] {
         let file = format!("report-serve.{extension}");
-        let text = String::from_utf8(report.written_for(Path::new(&file))).unwrap();
+        let text = String::from_utf8(report.format_for(Path::new(&file))).unwrap();
         assert_golden(&file, &text);
     }
     assert_golden("verdict.txt", &verdict::text(&judged(), Palette::Plain));

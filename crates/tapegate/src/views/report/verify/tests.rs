@@ -1,30 +1,33 @@
 //! Everything that a verification can find, as goldens.
 
-use tapegate_core::json::{Hop, Place};
-use tapegate_core::verifier::{Change, Changes, Token, Why};
+use tapegate_core::json::{JsonLocation, LocationStep};
+use tapegate_core::verifier::{MintedKind, RecordedChange, RecordedChanges, SkipReason};
 
 use super::*;
 use crate::views::golden::assert_golden;
 use crate::views::json_report;
-use crate::views::verified;
+use crate::views::verification;
 
-fn at(number: u32, method: &str, name: Option<&str>) -> About {
+fn at(number: u32, method: &str, name: Option<&str>) -> MessageRef {
     let (method, name) = (method.to_owned(), name.map(str::to_owned));
-    About { session: 1, number: Some(number), method, name }
+    MessageRef { session: 1, number: Some(number), method, name }
 }
 
-fn changes(keys: &[&str], recorded: Option<&str>, live: Option<&str>) -> Changes {
-    let steps = keys.iter().map(|key| Hop::Key((*key).to_owned())).collect();
+fn changes(keys: &[&str], recorded: Option<&str>, live: Option<&str>) -> RecordedChanges {
+    let steps = keys.iter().map(|key| LocationStep::Key((*key).to_owned())).collect();
     let bytes = |text: &str| text.as_bytes().to_vec();
     let (recorded, live) = (recorded.map(bytes), live.map(bytes));
-    Changes { listed: vec![Change { place: Place { steps }, recorded, live }], more: 2 }
+    RecordedChanges {
+        listed: vec![RecordedChange { location: JsonLocation { steps }, recorded, live }],
+        more: 2,
+    }
 }
 
-fn item(list: List, name: &str, became: Became) -> What {
-    What::Item { list, name: name.to_owned(), became }
+fn item(list: ListKind, name: &str, item_change: ItemChange) -> Discrepancy {
+    Discrepancy::Item { list, name: name.to_owned(), item_change }
 }
 
-fn findings() -> Vec<(About, What)> {
+fn findings() -> Vec<(MessageRef, Discrepancy)> {
     let tools = || at(5, "tools/list", None);
     let call = || at(8, "tools/call", Some("read_file"));
     let answer = |text: &str| text.as_bytes().to_vec();
@@ -32,59 +35,85 @@ fn findings() -> Vec<(About, What)> {
     let description = changes(&["description"], Some("\"Reads.\""), Some("\"Reads. Then sends.\""));
     let text = changes(&["result", "n"], Some("1"), Some("\"1\""));
     vec![
-        (tools(), item(List::Tools, "read_file", Became::Changed(description))),
-        (tools(), item(List::Tools, "rm", Became::Added(answer(poison)))),
-        (tools(), item(List::Tools, "ls", Became::Removed(answer(r#"{"name":"ls"}"#)))),
-        (at(6, "prompts/list", None), item(List::Prompts, "p", Became::Removed(answer("{}")))),
-        (at(1, "initialize", None), What::Server(changes(&["instructions"], None, Some("\"x\"")))),
+        (tools(), item(ListKind::Tools, "read_file", ItemChange::Changed(description))),
+        (tools(), item(ListKind::Tools, "rm", ItemChange::Added(answer(poison)))),
+        (tools(), item(ListKind::Tools, "ls", ItemChange::Removed(answer(r#"{"name":"ls"}"#)))),
+        (
+            at(6, "prompts/list", None),
+            item(ListKind::Prompts, "p", ItemChange::Removed(answer("{}"))),
+        ),
         (
             at(1, "initialize", None),
-            What::Version { recorded: answer("\"1.0\""), live: answer("\"1.1\"") },
+            Discrepancy::Server(changes(&["instructions"], None, Some("\"x\""))),
         ),
-        (call(), What::Answer(text)),
+        (
+            at(1, "initialize", None),
+            Discrepancy::Version { recorded: answer("\"1.0\""), live: answer("\"1.1\"") },
+        ),
+        (call(), Discrepancy::Answer(text)),
         (
             call(),
-            What::Error {
+            Discrepancy::Error {
                 recorded: answer(r#"{"id":3,"result":{"content":[]}}"#),
                 live: answer(r#"{"id":3,"error":{"code":-32602,"message":"no"}}"#),
             },
         ),
-        (call(), What::NoAnswer { waited_ms: 30_000 }),
-        (call(), What::TooLarge { bytes_total: 20_000_000, bytes_max: 10_000_000 }),
-        (call(), What::Stray { live: answer(r#"{"id":77,"result":{}}"#) }),
-        (at(9, "notifications/message", None), What::Notice(Became::Removed(answer("{\"a\":1}")))),
-        (at(9, "notifications/message", None), What::Moved { live: answer("{}") }),
+        (call(), Discrepancy::NoAnswer { waited_ms: 30_000 }),
+        (call(), Discrepancy::TooLarge { bytes_total: 20_000_000, bytes_max: 10_000_000 }),
+        (call(), Discrepancy::Stray { live: answer(r#"{"id":77,"result":{}}"#) }),
+        (
+            at(9, "notifications/message", None),
+            Discrepancy::Notice(ItemChange::Removed(answer("{\"a\":1}"))),
+        ),
+        (at(9, "notifications/message", None), Discrepancy::Moved { live: answer("{}") }),
         (
             at(10, "sampling/createMessage", None),
-            What::Question(Became::Changed(changes(&["params", "maxTokens"], Some("10"), None))),
+            Discrepancy::Question(ItemChange::Changed(changes(
+                &["params", "maxTokens"],
+                Some("10"),
+                None,
+            ))),
         ),
-        (About::default(), What::Ended { why: "it exited with 1\x1b[0m".to_owned() }),
+        (
+            MessageRef::default(),
+            Discrepancy::Ended { reason: "it exited with 1\x1b[0m".to_owned() },
+        ),
     ]
 }
 
 fn found() -> Found {
-    let finding =
-        |(about, what): (About, What)| Finding { about, what, times: 1, after_skipped: false };
-    let mut findings: Vec<Finding> = findings().into_iter().map(finding).collect();
+    let finding = |(about, what): (MessageRef, Discrepancy)| VerifyFinding {
+        about,
+        discrepancy: what,
+        times: 1,
+        after_skipped: false,
+    };
+    let mut findings: Vec<VerifyFinding> = findings().into_iter().map(finding).collect();
     findings[0].times = 3;
-    let call = |name: &str, why: Why| Skipped { about: at(12, "tools/call", Some(name)), why };
+    let call = |name: &str, reason: SkipReason| SkippedMessage {
+        about: at(12, "tools/call", Some(name)),
+        skip_reason: reason,
+    };
     Found {
         findings,
         findings_more: 4,
         findings_bytes: 0,
         skipped: vec![
-            call("write_file", Why::NotAskedFor),
-            call("write_file", Why::NotAskedFor),
-            call("rm", Why::NotAskedFor),
-            call("login", Why::Masked),
-            call("next", Why::NotMinted(Token::Cursor)),
+            call("write_file", SkipReason::NotAskedFor),
+            call("write_file", SkipReason::NotAskedFor),
+            call("rm", SkipReason::NotAskedFor),
+            call("login", SkipReason::Masked),
+            call("next", SkipReason::NotMinted(MintedKind::Cursor)),
         ],
         skipped_more: 1,
         notes: vec![
-            Note { about: at(5, "tools/list", None), sort: NoteSort::Reordered(List::Tools) },
-            Note {
-                about: About::default(),
-                sort: NoteSort::NoMessage { start: "debug\x1b[2J".to_owned() },
+            VerifyNote {
+                about: at(5, "tools/list", None),
+                kind: VerifyNoteKind::Reordered(ListKind::Tools),
+            },
+            VerifyNote {
+                about: MessageRef::default(),
+                kind: VerifyNoteKind::NoMessage { start: "debug\x1b[2J".to_owned() },
             },
         ],
         sessions: 1,
@@ -94,8 +123,8 @@ fn found() -> Found {
     }
 }
 
-fn shell() -> Report {
-    Report {
+fn shell() -> RunReport {
+    RunReport {
         command: "verify",
         tape: "tapes/session.jsonl".into(),
         started_us: 1_763_200_953_488_000,
@@ -109,34 +138,40 @@ fn shell() -> Report {
 
 #[test]
 fn every_change_is_told_as_the_goldens_have_it() {
-    let text =
-        verified::changes(&found(), Palette::Plain, true) + "\n" + &verified::summary(&found());
+    let text = verification::changes(&found(), Palette::Plain, true)
+        + "\n"
+        + &verification::summary(&found());
     assert!(!text.contains('\x1b'), "{text}");
     assert_golden("verify.txt", &text);
     let report = fill(&found(), shell());
     assert!(!report.outcome().is_ok());
     for extension in ["json", "xml", "sarif"] {
         let file = format!("report-verify.{extension}");
-        let written = report.written_for(file.as_ref());
+        let written = report.format_for(file.as_ref());
         assert_golden(&file, std::str::from_utf8(&written).unwrap());
     }
 }
 
 #[test]
 fn nothing_found_is_told_in_a_line() {
-    let found = Found { sessions: 1, requests: 2, answers: 2, ..Found::default() };
-    assert!(fill(&found, shell()).outcome().is_ok());
-    assert_eq!(verified::changes(&found, Palette::Colour, true), "");
-    let words = "nothing has changed: compared 2 answers and 0 notifications in 1 session\n";
-    assert_eq!(verified::summary(&found), words);
+    let verify_report = Found { sessions: 1, requests: 2, answers: 2, ..Found::default() };
+    assert!(fill(&verify_report, shell()).outcome().is_ok());
+    assert_eq!(verification::changes(&verify_report, Palette::Colour, true), "");
+    let message = "nothing has changed: compared 2 answers and 0 notifications in 1 session\n";
+    assert_eq!(verification::summary(&verify_report), message);
 }
 
 #[test]
 fn no_part_of_a_new_tool_is_hidden() {
     let long = format!("{}<IMPORTANT>", "Removes a file. ".repeat(40));
     let tool = format!(r#"{{"name":"rm","description":"{long}","inputSchema":{{}}}}"#);
-    let what = item(List::Tools, "rm", Became::Added(tool.into_bytes()));
-    let finding = Finding { about: About::default(), what, times: 1, after_skipped: false };
+    let what = item(ListKind::Tools, "rm", ItemChange::Added(tool.into_bytes()));
+    let finding = VerifyFinding {
+        about: MessageRef::default(),
+        discrepancy: what,
+        times: 1,
+        after_skipped: false,
+    };
     let shown = details(&finding, Palette::Plain, "");
     assert!(
         shown.contains("+ description: \"Removes") && shown.contains("<IMPORTANT>\""),
@@ -163,8 +198,8 @@ fn many_changes_are_names_first_and_details_on_demand() {
     while found.findings.len() < 80 {
         found.findings.extend(one.clone());
     }
-    let names = verified::changes(&found, Palette::Plain, false);
-    let all = verified::changes(&found, Palette::Plain, true);
+    let names = verification::changes(&found, Palette::Plain, false);
+    let all = verification::changes(&found, Palette::Plain, true);
     assert!(
         names.contains("tool read_file has changed") && !names.contains("Then sends"),
         "{names}"

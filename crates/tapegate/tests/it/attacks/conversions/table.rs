@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A tool with one argument, a rule about it, and ways to write that argument.
-pub(super) struct Row {
+pub(super) struct ConversionRow {
     pub(super) tool: &'static str,
     /// The condition of a rule, as YAML.
     pub(super) test: &'static str,
@@ -15,8 +15,8 @@ pub(super) struct Row {
     pub(super) plain: &'static [&'static str],
 }
 
-pub(super) const TABLE: &[Row] = &[
-    Row {
+pub(super) const TABLE: &[ConversionRow] = &[
+    ConversionRow {
         tool: "a_bool",
         test: "value: true",
         is_about: |read| read == &json!(true),
@@ -46,7 +46,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["false", "0"],
     },
-    Row {
+    ConversionRow {
         tool: "an_optional",
         test: "value: false",
         is_about: |read| read == &json!(false),
@@ -68,7 +68,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["true", "1"],
     },
-    Row {
+    ConversionRow {
         tool: "an_int",
         test: "value: 5000",
         is_about: |read| read == &json!(5000),
@@ -95,7 +95,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["4999", "\"17\""],
     },
-    Row {
+    ConversionRow {
         tool: "a_float",
         test: "value: { min: 1000 }",
         is_about: |read| number(read).is_some_and(|number| number >= 1000.0),
@@ -119,7 +119,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["99.5", "\"12\""],
     },
-    Row {
+    ConversionRow {
         tool: "a_str",
         test: "value: main",
         is_about: |read| read.as_str().is_some_and(|text| text.trim() == "main"),
@@ -134,7 +134,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["\"topic\"", "\"mainline\"", "5"],
     },
-    Row {
+    ConversionRow {
         tool: "a_list",
         test: "\"value[*]\": \"/etc/*\"",
         is_about: |read| {
@@ -156,7 +156,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["[\"/data/a\"]", "[]", "\"[\\\"/data/a\\\"]\""],
     },
-    Row {
+    ConversionRow {
         tool: "a_path",
         test: "value: { under: /etc }",
         is_about: |read| {
@@ -186,7 +186,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["\"/data/etc/a\"", "\"/etcetera\""],
     },
-    Row {
+    ConversionRow {
         tool: "an_enum",
         test: "value: { in: [write, 5] }",
         is_about: |read| read == &json!("write") || read == &json!(5),
@@ -203,7 +203,7 @@ pub(super) const TABLE: &[Row] = &[
         ],
         plain: &["\"read\""],
     },
-    Row {
+    ConversionRow {
         tool: "a_model",
         test: "value.amount: { min: 1000 }",
         is_about: |read| number(&read["amount"]).is_some_and(|number| number >= 1000.0),

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
-use tapegate_hub::corner::{approver_token_file, token_file};
+use tapegate_hub::hub_lock::{approver_token_file, token_file};
 
-use super::scripted::{health, token};
-use super::{Hub, port_for_later};
-use crate::shim::stand::{FORWARD, answer, ask, call, call_with, is_refused, rules, server_got};
+use super::scripted_hub::{health, token};
+use super::{HubProcess, port_for_later};
+use crate::http_peers::{ReceivedRequest, WebServer, json};
+use crate::shim::setup::{FORWARD, answer, ask, call, call_with, is_refused, rules, server_got};
 use crate::support::shim;
-use crate::web::{Seen, WebServer, json};
 
 const UNPROVEN: &str = "does not have this hub's token";
 
 /// A hub's answers to a shim, with a policy that forwards everything.
-fn welcome(seen: &Seen) -> Vec<u8> {
+fn welcome(seen: &ReceivedRequest) -> Vec<u8> {
     let config = serde_json::Value::from(FORWARD).to_string();
     let body = match seen.head.contains("/governance/snapshot") {
         true => format!(
@@ -31,9 +31,9 @@ fn welcome(seen: &Seen) -> Vec<u8> {
 }
 
 /// Asserts that a program got no token, and no request that needs one.
-fn got_no_token(seen: &[Seen], token: &str) {
+fn got_no_token(seen: &[ReceivedRequest], token: &str) {
     assert!(!seen.is_empty());
-    for Seen { head, body } in seen {
+    for ReceivedRequest { head, body } in seen {
         assert!(head.starts_with("GET /healthz "), "{head}");
         let (head, body) = (head.to_lowercase(), String::from_utf8_lossy(body));
         assert!(!head.contains("authorization") && !head.contains(token), "{head}");
@@ -45,7 +45,7 @@ fn got_no_token(seen: &[Seen], token: &str) {
 fn a_program_on_the_port_of_a_hub_that_ended_gets_no_token_and_governs_nothing() {
     use std::io::Write;
     let port = port_for_later().to_string();
-    let mut hub = Hub::start(&rules(&[("no", "deny")]), &["--port", &port]);
+    let mut hub = HubProcess::start(&rules(&[("no", "deny")]), &["--port", &port]);
     // A killed hub leaves its files behind.
     hub.signal(Signal::KILL);
     hub.process.wait().unwrap();
@@ -89,7 +89,7 @@ fn a_program_that_takes_the_port_during_a_session_gets_no_token_and_the_session_
     let mut run = setup.flags(&place).start();
     run.send(call(1, "a").as_bytes());
     assert_eq!(answer(&run, 1)["result"]["for"], 1);
-    let is_beat = |seen: &Seen| seen.head.contains("/governance/heartbeat");
+    let is_beat = |seen: &ReceivedRequest| seen.head.contains("/governance/heartbeat");
     run.until("a heartbeat", |_| hub.seen().iter().any(is_beat));
     is_hub.store(false, Ordering::SeqCst);
     run.end().complains(UNPROVEN).leaves_no_process();
@@ -100,7 +100,10 @@ fn a_program_that_takes_the_port_during_a_session_gets_no_token_and_the_session_
 fn the_files_of_a_hub_s_tokens_are_our_own_wherever_they_lie() {
     let away = tempfile::tempdir().unwrap();
     let files = ["shims", "approvers"].map(|name| away.path().join(name).display().to_string());
-    let hub = Hub::start(FORWARD, &["--token-file", &files[0], "--approver-token-file", &files[1]]);
+    let hub = HubProcess::start(
+        FORWARD,
+        &["--token-file", &files[0], "--approver-token-file", &files[1]],
+    );
     let state = hub.state();
     assert!(!token_file(&state, &state).exists() && !approver_token_file(&state, &state).exists());
     let setup = shim("", &["log=log", "serve"]).flags(&["--token-file", &files[0]]);

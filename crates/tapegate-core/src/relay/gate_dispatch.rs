@@ -1,0 +1,244 @@
+//! Asks the gate about each message. Nothing is sent on that it has not let through.
+
+use std::borrow::Cow;
+
+use super::holds::HeldRequest;
+use super::permit::PermittedMessage;
+use super::{ActionSink, MessageOrigin, Relay, RelayAction, send_own_entry};
+use crate::frame::{Envelope, Frame, MessageKind};
+use crate::gate::{Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Topic, Verdict};
+use crate::side::Side;
+use crate::tape::{EntryBody, EntryElement, GateOutcome, TapeEntry};
+use crate::time::Timestamp;
+
+/// The error code when a call would have to be held but too many are held already.
+pub(super) const CODE_UNAVAILABLE: i32 = -32013;
+/// The error code for a message that cannot be handled as it is.
+pub(super) const CODE_INVALID: i32 = -32600;
+
+impl Relay {
+    /// Asks the gate about a message and carries out its verdict.
+    pub(super) fn judge_and_forward<'e, G: Gate + ?Sized>(
+        &mut self,
+        origin: MessageOrigin,
+        frame: &Frame<'e>,
+        gate: &mut G,
+        emit: &mut ActionSink<'_, 'e>,
+    ) {
+        if self.take_own_answer(origin, frame, gate, emit) {
+            return;
+        }
+        let governed = gate.is_active();
+        let topic = if governed { self.topic_of_answer(origin, frame) } else { None };
+        if governed {
+            self.note_orphan_replies(origin, frame, topic, gate);
+        }
+        if governed && topic.is_none() && self.refuse_lookalike_answer(origin, frame, gate, emit) {
+            return;
+        }
+        let MessageOrigin { at, lane, from, terminated, .. } = origin;
+        let n = self.count + 1;
+        let case =
+            GateInput { at, n, lane, from, frame, terminated, topic, approved: None, listed: None };
+        match gate.judge(&case) {
+            Verdict::Refuse(refusal) => self.refuse(origin, frame, &refusal, emit),
+            Verdict::Hold(hold) => self.hold(origin, frame, (*hold, GateOutcome::Held), gate, emit),
+            Verdict::ListFirst(first) => self.hold_for_list(origin, frame, *first, gate, emit),
+            Verdict::Forward | Verdict::Rewrite(_)
+                if (!self.holds.is_empty() || !self.unsent.is_empty())
+                    && self.stop_if_unsent(origin, frame, gate, emit) => {}
+            Verdict::Forward => self.forward(origin, frame, gate.is_active(), emit),
+            Verdict::Rewrite(text) => self.forward_replacement(origin, frame, text, emit),
+        }
+        if governed {
+            self.schedule_late_check(at, gate);
+        }
+    }
+
+    /// The topic of the request that a message answers.
+    fn topic_of_answer(&self, origin: MessageOrigin, frame: &Frame<'_>) -> Option<Topic> {
+        let envelope = frame.envelope()?;
+        let answers = matches!(envelope.kind(), MessageKind::Response | MessageKind::Error);
+        let id = envelope.id.filter(|_| answers)?;
+        self.pending(origin.from.other())
+            .find(origin.lane, id)
+            .map(|pending_request| pending_request.topic)
+    }
+
+    /// Records a message, then sends it on unchanged.
+    fn forward<'e>(
+        &mut self,
+        origin: MessageOrigin,
+        frame: &Frame<'e>,
+        topics: bool,
+        emit: &mut ActionSink<'_, 'e>,
+    ) {
+        let what = self.note_frame(origin, frame, topics);
+        emit(RelayAction::Record(&origin.entry(
+            Cow::Borrowed(frame.bytes()),
+            what,
+            GateOutcome::Sent,
+        )));
+        let message = PermittedMessage::as_received(frame);
+        emit(RelayAction::Forward { lane: origin.lane, to: origin.from.other(), message });
+    }
+
+    /// Sends `text` in a message's place. The tape keeps the client's view: what it sent, or what
+    /// it got.
+    fn forward_replacement(
+        &mut self,
+        origin: MessageOrigin,
+        frame: &Frame<'_>,
+        text: Vec<u8>,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        let what = self.note_frame(origin, &Frame::read(&text), true);
+        let kept = match origin.from {
+            Side::Client => frame.bytes(),
+            Side::Server => &text,
+        };
+        emit(RelayAction::Record(&origin.entry(Cow::Borrowed(kept), what, GateOutcome::Rewritten)));
+        let message = PermittedMessage::replacement(text);
+        emit(RelayAction::Forward { lane: origin.lane, to: origin.from.other(), message });
+    }
+
+    /// Holds a call, which the tape marks with `fate`, or refuses it if it cannot be held.
+    pub(super) fn hold<G: Gate + ?Sized>(
+        &mut self,
+        origin: MessageOrigin,
+        frame: &Frame<'_>,
+        (hold, fate): (Hold, GateOutcome),
+        gate: &mut G,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        let call = frame.envelope().filter(|envelope| envelope.kind() == MessageKind::Request);
+        let (Some((envelope, id)), true) = (
+            call.and_then(|envelope| Some((envelope, envelope.id?))),
+            !self.holds.is_full(origin.lane.session),
+        ) else {
+            gate.hold_ended(origin.at, hold.hold_id, HoldEnd::Closed);
+            let refusal = match call {
+                Some(_) => too_many_held_refusal(),
+                None => refusal(CODE_INVALID, "only a single request can be held for approval"),
+            };
+            return self.refuse(origin, frame, &refusal, emit);
+        };
+        self.count += 1;
+        let body = EntryBody::Message(EntryElement { n: self.count, reply: None });
+        emit(RelayAction::Record(&origin.entry(Cow::Borrowed(frame.bytes()), body, fate)));
+        emit(RelayAction::Held { lane: origin.lane, hold_id: hold.hold_id });
+        let call = (id, frame.bytes(), envelope.progress_token);
+        self.holds.insert(HeldRequest::new(
+            origin.at,
+            (origin.lane, origin.from),
+            call,
+            self.count,
+            hold,
+        ));
+    }
+
+    /// Carries out the decision about a held call.
+    pub(super) fn settle<G: Gate + ?Sized>(
+        &mut self,
+        at: Timestamp,
+        hold_id: HoldId,
+        outcome: &HoldOutcome,
+        gate: &mut G,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        let Some(mut held_request) = self.holds.take(hold_id) else { return };
+        match outcome {
+            HoldOutcome::Approved(approval) => held_request.approval = Some(approval.clone()),
+            HoldOutcome::Refused(refusal) => {
+                return self.refuse_held(at, held_request, refusal, emit);
+            }
+            HoldOutcome::Unanswered(refusal) => {
+                gate.hold_ended(at, hold_id, HoldEnd::Unanswered);
+                return self.refuse_held(at, held_request, refusal, emit);
+            }
+        }
+        self.judge_again(at, held_request, None, gate, emit);
+    }
+
+    /// Ends holds that have timed out, and sends progress to callers that still wait.
+    pub(super) fn tick<G: Gate + ?Sized>(
+        &mut self,
+        at: Timestamp,
+        gate: &mut G,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        self.check_late(at, gate);
+        while let Some(mut held_request) = self.holds.take_late(at) {
+            if held_request.awaits_list {
+                self.own_lists_timed_out(at, held_request, gate, emit);
+                continue;
+            }
+            gate.hold_ended(at, held_request.hold_id, HoldEnd::TimedOut);
+            match held_request.on_timeout.take() {
+                Some(refusal) => self.refuse_held(at, held_request, &refusal, emit),
+                None => self.release(held_request, None, emit),
+            }
+        }
+        for (hold_id, way, text) in self.holds.keepalives_due(at) {
+            self.count += 1;
+            let body = EntryBody::Message(EntryElement { n: self.count, reply: None });
+            send_own_entry(way, body, text, Some(hold_id), emit);
+        }
+    }
+
+    /// Ends the hold of a caller that is gone. It has not cancelled the call and may retry.
+    pub(super) fn withdraw_held<G: Gate + ?Sized>(
+        &mut self,
+        at: Timestamp,
+        hold_id: HoldId,
+        gate: &mut G,
+    ) {
+        if let Some(held_request) = self.holds.take(hold_id) {
+            self.unsent.insert(held_request.lane, held_request.from, &held_request.id);
+            gate.hold_ended(at, hold_id, HoldEnd::Abandoned);
+        }
+    }
+
+    /// Sends a held call on. It was recorded when it arrived.
+    pub(super) fn release(
+        &mut self,
+        held_request: HeldRequest,
+        text: Option<Vec<u8>>,
+        emit: &mut ActionSink<'_, '_>,
+    ) {
+        let HeldRequest { hold_id, lane, from, id, bytes, at, n, .. } = held_request;
+        let text = text.unwrap_or(bytes);
+        let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
+        self.pending_mut(from).add(lane, &id, at, n, topic);
+        let message = PermittedMessage::release_held(hold_id, text);
+        emit(RelayAction::Forward { lane, to: from.other(), message });
+    }
+}
+
+/// The topic of a request.
+pub(super) fn topic_of(envelope: &Envelope<'_>) -> Topic {
+    envelope.method.map_or(Topic::Other, |method| Topic::of(&method.bytes()))
+}
+
+pub(super) fn refusal(code: i32, message_text: &str) -> Refusal {
+    let (message, reason) = (message_text.to_owned(), message_text.to_owned());
+    Refusal { code, message, data: "{\"by\":\"tapegate\"}".to_owned(), reason }
+}
+
+fn too_many_held_refusal() -> Refusal {
+    refusal(CODE_UNAVAILABLE, "too many calls are waiting for approval")
+}
+
+impl MessageOrigin {
+    /// The tape entry for a message that arrived this way.
+    pub(super) fn entry<'a>(
+        self,
+        bytes: Cow<'a, [u8]>,
+        body: EntryBody,
+        gate_outcome: GateOutcome,
+    ) -> TapeEntry<'a> {
+        let Self { at, lane, from, terminated, resumed, provenance } = self;
+        let ours = provenance.ours;
+        TapeEntry { at, lane, from, bytes, body, terminated, ours, resumed, gate_outcome }
+    }
+}

@@ -1,0 +1,442 @@
+//! Whatever a gate decides and in whatever order things happen: nothing passes without its
+//! permission, no request is left waiting, and none is answered twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::{
+    Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Verdict,
+};
+use tapegate_core::relay::{Event, HELD_MAX, Relay, RelayAction};
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::{
+    Dialect, EntryWriter, EntryWriterOptions, RecordError, TapeAudit, TapeHeader, TapeReader,
+    TapeSeverity,
+};
+use tapegate_core::time::Timestamp;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GateAnswer {
+    Forward,
+    Rewrite,
+    Refuse,
+    Hold,
+    /// Held, and sent on if there is no decision.
+    Trust,
+}
+
+/// A step, with the gate's verdict about it. Numbers choose among what is available.
+#[derive(Debug, Clone)]
+enum GateStep {
+    Ask(Side, GateAnswer),
+    Tell(Side, GateAnswer),
+    /// Answers a request that was forwarded and not answered.
+    Answer(Side, usize, GateAnswer),
+    /// Answers any request, forwarded or not.
+    Guess(usize),
+    Cancel(usize),
+    Batch(GateAnswer),
+    Garbage(Side, GateAnswer),
+    Approve(usize, GateAnswer),
+    Deny(usize),
+    Wait(u64),
+    Unheld,
+    Gone,
+}
+
+fn word() -> impl Strategy<Value = GateAnswer> {
+    prop_oneof![
+        4 => Just(GateAnswer::Forward),
+        1 => Just(GateAnswer::Rewrite),
+        2 => Just(GateAnswer::Refuse),
+        4 => Just(GateAnswer::Hold),
+        1 => Just(GateAnswer::Trust),
+    ]
+}
+
+fn side() -> impl Strategy<Value = Side> {
+    prop_oneof![3 => Just(Side::Client), 1 => Just(Side::Server)]
+}
+
+fn step() -> impl Strategy<Value = GateStep> {
+    prop_oneof![
+        12 => (side(), word()).prop_map(|(side, word)| GateStep::Ask(side, word)),
+        2 => (side(), word()).prop_map(|(side, word)| GateStep::Tell(side, word)),
+        6 => (side(), any::<usize>(), word()).prop_map(|(side, at, word)| GateStep::Answer(side, at, word)),
+        1 => any::<usize>().prop_map(GateStep::Guess),
+        3 => any::<usize>().prop_map(GateStep::Cancel),
+        1 => word().prop_map(GateStep::Batch),
+        1 => (side(), word()).prop_map(|(side, word)| GateStep::Garbage(side, word)),
+        5 => (any::<usize>(), word()).prop_map(|(at, word)| GateStep::Approve(at, word)),
+        3 => any::<usize>().prop_map(GateStep::Deny),
+        3 => (0u64..20_000).prop_map(GateStep::Wait),
+        1 => Just(GateStep::Unheld),
+        1 => Just(GateStep::Gone),
+    ]
+}
+
+/// Returns the verdicts it is given, and remembers what it has permitted.
+#[derive(Debug, Default)]
+struct ScriptedGate {
+    word: Option<GateAnswer>,
+    tickets: u64,
+    /// The held calls by id: the text, and whether it is sent on if there is no decision.
+    held: BTreeMap<u64, (Vec<u8>, bool)>,
+    permitted: BTreeSet<Vec<u8>>,
+    judged: usize,
+}
+
+fn refusal() -> Refusal {
+    let text = || "no".to_owned();
+    Refusal { code: -1, message: text(), data: "{}".to_owned(), reason: text() }
+}
+
+impl Gate for ScriptedGate {
+    fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
+        self.judged += 1;
+        let text = case.frame.bytes().to_vec();
+        if let Some(approval) = case.approved {
+            assert!(self.held.remove(&approval.hold_id.0).is_some(), "approved and not held");
+        }
+        match self.word.expect("a word") {
+            GateAnswer::Forward => {
+                self.permitted.insert(text);
+                Verdict::Forward
+            }
+            GateAnswer::Rewrite => {
+                // White space changes the bytes but not the meaning.
+                let instead = [&text[..], b" "].concat();
+                self.permitted.insert(instead.clone());
+                Verdict::Rewrite(instead)
+            }
+            GateAnswer::Refuse => Verdict::Refuse(Box::new(refusal())),
+            word @ (GateAnswer::Hold | GateAnswer::Trust) => {
+                self.tickets += 1;
+                let trusts = word == GateAnswer::Trust;
+                self.held.insert(self.tickets, (text, trusts));
+                let on_timeout = (!trusts).then(refusal);
+                let ticket = HoldId(self.tickets);
+                Verdict::Hold(Box::new(Hold { hold_id: ticket, timeout_ms: 15_000, on_timeout }))
+            }
+        }
+    }
+
+    fn hold_ended(&mut self, _: Timestamp, ticket: HoldId, how: HoldEnd) {
+        let (text, trusts) = self.held.remove(&ticket.0).expect("it was held");
+        if how == HoldEnd::TimedOut && trusts {
+            self.permitted.insert(text);
+        }
+    }
+
+    fn note_oversize(&mut self, _: Timestamp, _: Lane, _: Side, _: u64, _: &[u8]) {}
+
+    fn note_unsent(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) {}
+
+    fn reject_ambiguous(&mut self, _: Timestamp, _: Lane, _: Side, _: &Frame<'_>, _: &str) -> bool {
+        true
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
+/// A tape of one dialect, with its anomalies.
+struct DialectTape {
+    entry_writer: EntryWriter,
+    tape: Vec<u8>,
+    beside: Vec<u8>,
+}
+
+impl DialectTape {
+    fn open(dialect: Dialect) -> Self {
+        let options = EntryWriterOptions { dialect, raw: false, shared: false };
+        let mut entry_writer = EntryWriter::new(options, None, Timestamp::default());
+        let (mut tape, beside) = (Vec::new(), Vec::new());
+        let header = TapeHeader {
+            version: "1.0".into(),
+            recorded_at: "2026-01-01T00:00:00.000000Z".into(),
+            upstream: "cmd".into(),
+            tool_version: "0".into(),
+            ..TapeHeader::default()
+        };
+        entry_writer.open(&header, &mut tape);
+        Self { entry_writer: entry_writer, tape, beside }
+    }
+
+    /// The errors found in it.
+    fn errors(mut self, at: Timestamp) -> Vec<String> {
+        self.entry_writer.close(at, &mut self.tape);
+        let mut reader = TapeReader::new(self.tape.as_slice());
+        let mut audit = TapeAudit::default();
+        while let Some(next) = reader.next() {
+            audit.line(&next);
+        }
+        let (findings, _) = audit.finish();
+        let errors = findings.into_iter().filter(|one| one.severity == TapeSeverity::Error);
+        errors.map(|one| format!("{one:?}")).collect()
+    }
+}
+
+/// A session under test.
+struct GatedSession {
+    tapes: [DialectTape; 2],
+    relay: Relay,
+    gate: ScriptedGate,
+    ms: u64,
+    serial: u64,
+    /// Requests: the sender, whether it was forwarded, how often answered, whether cancelled.
+    asked: BTreeMap<u64, TrackedRequest>,
+    /// The last serial number that was forwarded at once, to the server and to the client.
+    last: [u64; 2],
+}
+
+#[derive(Debug)]
+struct TrackedRequest {
+    by: Side,
+    forwarded: bool,
+    answers: usize,
+    cancelled: bool,
+}
+
+/// The number after `key` in a text.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let from = text.find(key)? + key.len();
+    let digits: String = text[from..].chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+impl Default for GatedSession {
+    fn default() -> Self {
+        let tapes = [Dialect::Thoughtjack, Dialect::Overwatch].map(DialectTape::open);
+        let (relay, gate, asked) = (Relay::default(), ScriptedGate::default(), BTreeMap::new());
+        Self { tapes, relay, gate, ms: 0, serial: 0, asked, last: [0; 2] }
+    }
+}
+
+impl GatedSession {
+    fn now(&self) -> Timestamp {
+        Timestamp { wall_us: self.ms as i64 * 1000, mono_ns: self.ms * 1_000_000 }
+    }
+
+    fn receive(&mut self, from: Side, text: &str, word: GateAnswer) {
+        self.gate.word = Some(word);
+        let (lane, bytes) = (Lane::ONLY, text.as_bytes());
+        let judged = self.gate.judged;
+        self.feed(Event::Received { lane, from, bytes, terminated: true });
+        assert_eq!(self.gate.judged, judged + 1, "everything is judged, once");
+    }
+
+    fn feed(&mut self, event: Event<'_>) {
+        let at = self.now();
+        let tapes = &mut self.tapes;
+        let at_once = matches!(event, Event::Received { .. });
+        let mut actions = Vec::new();
+        let mut recorded = 0;
+        self.relay.handle(at, event, &mut self.gate, &mut |action| match action {
+            RelayAction::Record(entry) => {
+                recorded += 1;
+                for DialectTape { entry_writer: scribe, tape, beside } in tapes.iter_mut() {
+                    scribe.write(entry, tape, beside);
+                }
+            }
+            RelayAction::Held { .. } | RelayAction::HeldAgain { .. } => {}
+            RelayAction::Forward { to, message, .. } => {
+                assert!(!at_once || recorded == 1, "recorded, then sent");
+                actions.push((to, message.bytes().to_vec(), true));
+            }
+            RelayAction::Answer { to, message, .. } => {
+                assert!(recorded > 0, "recorded, then sent");
+                actions.push((to, message.bytes().to_vec(), false));
+            }
+        });
+        for (to, bytes, forwarded) in actions {
+            let text = String::from_utf8(bytes.clone()).unwrap();
+            match forwarded {
+                true => self.forwarded(to, &text, at_once),
+                false => self.answered(to, &text),
+            }
+        }
+        assert!(self.relay.held_calls() <= HELD_MAX);
+        assert_eq!(self.relay.held_calls(), self.gate.held.len(), "the gate knows of every hold");
+    }
+
+    fn forwarded(&mut self, to: Side, text: &str, at_once: bool) {
+        assert!(self.gate.permitted.remove(text.as_bytes()), "without a permit: {text}");
+        if at_once && let Some(serial) = number(text, "\"s\":") {
+            let last = &mut self.last[usize::from(to == Side::Client)];
+            assert!(*last < serial, "order is kept: {text}");
+            *last = serial;
+        }
+        let id = number(text, "\"id\":");
+        if text.contains("method") {
+            for id in text.split("\"id\":").skip(1).filter_map(|rest| number(rest, "")) {
+                let asked = self.asked.get_mut(&id).expect("asked");
+                assert!(!asked.cancelled, "taken back, and sent all the same");
+                assert!(!asked.forwarded && asked.answers == 0, "once: {text}");
+                asked.forwarded = true;
+            }
+        } else if let Some(asked) = id.and_then(|id| self.asked.get_mut(&id)) {
+            asked.answers += 1;
+        }
+    }
+
+    fn answered(&mut self, to: Side, text: &str) {
+        if text.contains("notifications/progress") {
+            return;
+        }
+        for id in text.split("\"id\":").skip(1).filter_map(|rest| number(rest, "")) {
+            let asked = self.asked.get_mut(&id).expect("asked");
+            assert_eq!(asked.by, to);
+            assert!(!asked.cancelled, "taken back, and answered by us");
+            asked.answers += 1;
+        }
+    }
+
+    fn ask(&mut self, by: Side) -> (u64, String) {
+        self.serial += 1;
+        let id = self.serial;
+        self.asked
+            .insert(id, TrackedRequest { by, forwarded: false, answers: 0, cancelled: false });
+        let meta = format!("{{\"progressToken\":{id}}}");
+        (id, format!(r#"{{"s":{id},"id":{id},"method":"m","params":{{"_meta":{meta}}}}}"#))
+    }
+
+    /// One of the requests that satisfy `is`, if there is any.
+    fn choose(&self, at: usize, is: impl Fn(&TrackedRequest) -> bool) -> Option<u64> {
+        let ids: Vec<u64> = self.asked.iter().filter(|one| is(one.1)).map(|one| *one.0).collect();
+        ids.get(at.checked_rem(ids.len())?).copied()
+    }
+
+    fn take(&mut self, step: &GateStep) {
+        match *step {
+            GateStep::Ask(side, word) => {
+                let (_, text) = self.ask(side);
+                self.receive(side, &text, word);
+            }
+            GateStep::Tell(side, word) => {
+                self.serial += 1;
+                self.receive(side, &format!(r#"{{"s":{},"method":"n"}}"#, self.serial), word);
+            }
+            GateStep::Answer(side, at, word) => {
+                let open =
+                    |one: &TrackedRequest| one.by != side && one.forwarded && one.answers == 0;
+                let Some(id) = self.choose(at, open) else { return };
+                self.serial += 1;
+                let text = format!(r#"{{"s":{},"result":{{}},"id":{id}}}"#, self.serial);
+                self.receive(side, &text, word);
+            }
+            GateStep::Guess(at) => {
+                let held = |one: &TrackedRequest| {
+                    one.by == Side::Client && !one.forwarded && one.answers == 0 && !one.cancelled
+                };
+                let Some(id) = self.choose(at, held) else { return };
+                self.receive(
+                    Side::Server,
+                    &format!(r#"{{"result":{{}},"id":{id}}}"#),
+                    GateAnswer::Forward,
+                );
+            }
+            GateStep::Cancel(at) => {
+                let open = |one: &TrackedRequest| {
+                    one.by == Side::Client && one.answers == 0 && !one.cancelled
+                };
+                let Some(id) = self.choose(at, open) else { return };
+                self.cancel(id);
+            }
+            GateStep::Batch(word) => {
+                let ((_, one), (_, two)) = (self.ask(Side::Client), self.ask(Side::Client));
+                self.receive(Side::Client, &format!("[{one},{two}]"), word);
+            }
+            GateStep::Garbage(side, word) => self.receive(side, "no message", word),
+            GateStep::Approve(at, word) => self.settle(at, Some(word)),
+            GateStep::Deny(at) => self.settle(at, None),
+            GateStep::Wait(ms) => {
+                self.ms += ms;
+                self.feed(Event::Tick);
+                let due = self.relay.next_due_ns();
+                assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
+            }
+            GateStep::Unheld => {
+                self.feed(Event::Unheld { lane: None, reason: "over", keeps_lists: false });
+                assert_eq!(self.relay.held_calls(), 0);
+            }
+            GateStep::Gone => {
+                self.feed(Event::Gone {
+                    lane: None,
+                    side: Side::Server,
+                    reason: "gone",
+                    error_type: None,
+                });
+                // The requests of the server are forgotten with it.
+                self.asked.retain(|_, one| one.by == Side::Client);
+                assert_eq!((self.relay.held_calls(), self.relay.wanted(Side::Client)), (0, 0));
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        self.serial += 1;
+        let (method, serial) = ("notifications/cancelled", self.serial);
+        let text = format!(r#"{{"s":{serial},"method":"{method}","params":{{"requestId":{id}}}}}"#);
+        let asked = &self.asked[&id];
+        let (sent, before) = (asked.forwarded, self.gate.held.len());
+        self.receive(Side::Client, &text, GateAnswer::Forward);
+        let swallowed = self.gate.permitted.remove(text.as_bytes());
+        assert_eq!(swallowed, !sent, "what was never sent need not be taken back");
+        assert_eq!(before - self.gate.held.len(), usize::from(!sent));
+        self.asked.get_mut(&id).expect("asked").cancelled = true;
+    }
+
+    fn settle(&mut self, at: usize, word: Option<GateAnswer>) {
+        let tickets: Vec<u64> = self.gate.held.keys().copied().collect();
+        let Some(place) = at.checked_rem(tickets.len()) else { return };
+        let ticket = HoldId(tickets[place]);
+        self.gate.word = word;
+        let settlement = match word {
+            Some(_) => HoldOutcome::Approved(Approval { hold_id: ticket, by: "me".to_owned() }),
+            None => {
+                self.gate.held.remove(&ticket.0);
+                HoldOutcome::Refused(refusal())
+            }
+        };
+        self.feed(Event::Settled { hold_id: ticket, outcome: settlement });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn nothing_passes_without_a_permit_and_nobody_waits_for_ever(
+        steps in proptest::collection::vec(step(), 0..200)
+    ) {
+        let mut world = GatedSession::default();
+        for step in &steps {
+            world.take(step);
+            for (id, one) in &world.asked {
+                prop_assert!(one.answers <= 1, "{id} was answered {} times", one.answers);
+            }
+        }
+        world.take(&GateStep::Gone);
+        for (id, one) in &world.asked {
+            prop_assert!(one.answers == 1 || one.cancelled, "{id} waits for ever: {one:?}");
+        }
+        let at = world.now();
+        for tape in world.tapes {
+            prop_assert_eq!(tape.errors(at), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn the_call_after_the_last_that_can_be_held_is_refused() {
+    let mut world = GatedSession::default();
+    for _ in 0..=HELD_MAX {
+        world.take(&GateStep::Ask(Side::Client, GateAnswer::Hold));
+    }
+    assert_eq!(world.relay.held_calls(), HELD_MAX);
+    let refused: Vec<u64> =
+        world.asked.iter().filter(|one| one.1.answers == 1).map(|one| *one.0).collect();
+    assert_eq!(refused, [HELD_MAX as u64 + 1]);
+}

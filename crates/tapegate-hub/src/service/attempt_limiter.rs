@@ -1,0 +1,100 @@
+//! Logs refused attempts to decide, as the command line does.
+//!
+//! Any program on the machine can send requests without a token, so the log takes only a few a
+//! second.
+
+use std::cell::Cell;
+
+use tapegate_core::decision::LoggedDecision;
+use tapegate_core::json::write_str;
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::is_id;
+
+use super::response::ApiRefusal;
+use super::route::{ApiRoute, RouteMatch};
+use super::{Hub, NoticeLevel, journal};
+
+/// How many attempts are logged per second.
+const A_SECOND_MAX: u32 = 10;
+
+/// The attempts of the current second.
+#[derive(Debug, Default)]
+pub(super) struct AttemptLimiter {
+    second: Cell<i64>,
+    count: Cell<u32>,
+}
+
+/// A request to approve, deny or shut down.
+#[derive(Debug)]
+pub(super) struct DecidingRequest {
+    path: String,
+    id: String,
+}
+
+impl AttemptLimiter {
+    /// Whether one more may be logged.
+    fn admits(&self, now_us: i64) -> bool {
+        let second = now_us / 1_000_000;
+        if self.second.replace(second) != second {
+            self.count.set(0);
+        }
+        self.count.set(self.count.get().saturating_add(1));
+        self.count.get() <= A_SECOND_MAX
+    }
+}
+
+impl DecidingRequest {
+    /// The request, if it approves, denies or shuts down the hub.
+    pub(super) fn of(route_match: &RouteMatch<'_>, path: &str) -> Option<Self> {
+        match route_match {
+            RouteMatch::Route(ApiRoute::Approve | ApiRoute::Deny | ApiRoute::Shutdown, id) => {
+                Some(Self { path: path.to_owned(), id: (*id).to_owned() })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Hub {
+    /// Logs that a request was refused because of who sent it.
+    pub(super) fn log_attempt(&self, request: &DecidingRequest, refusal: &ApiRefusal) {
+        let now_us = self.clock.now().wall_us;
+        if !refusal.is_about_caller() || !self.attempts.admits(now_us) {
+            return;
+        }
+        let DecidingRequest { path, id } = request;
+        let is_known = is_id(id);
+        // A value that is not a valid id may contain anything, so it is left out.
+        let command = match is_known || id.is_empty() {
+            true => format!("POST {path}"),
+            false => format!("POST {}", path.replace(id.as_str(), "…")),
+        };
+        let mut extra = b"\"event\":\"refused\",\"command\":".to_vec();
+        write_str(&mut extra, &command);
+        let reason = format!("refused `{command}`: {}", refusal.message());
+        let event = Event {
+            governance_decision: Some(LoggedDecision::Refused),
+            gate: Some("approval"),
+            policy_reason: Some(reason.into()),
+            approval_id: is_known.then(|| id.as_str().into()),
+            extra: String::from_utf8_lossy(&extra).into_owned().into(),
+            ..journal::event(now_us, "error", "approval", self.active_policy().profile)
+        };
+        if let Err(cause_text) = self.journal.write(&[event]) {
+            (self.options.notice)(NoticeLevel::Error, &cause_text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_attempts_of_a_second_are_logged() {
+        let attempts = AttemptLimiter::default();
+        let logged = |at: i64| (0..50).filter(|_| attempts.admits(at)).count();
+        assert_eq!((logged(5_000_000), logged(5_900_000)), (10, 0));
+        assert_eq!(logged(6_000_000), 10);
+    }
+}

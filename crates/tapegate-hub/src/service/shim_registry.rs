@@ -1,0 +1,176 @@
+//! The shims that are connected, according to their heartbeats.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tapegate_core::time::Timestamp;
+use tokio::sync::watch;
+
+use super::Hub;
+use crate::LEASE;
+use crate::api::{Counters, HeartbeatRequest, HeartbeatResponse};
+use crate::metrics::Metrics;
+
+/// How many shims are tracked. When there are more, a new one replaces the one that has been silent
+/// for the longest time.
+const SHIMS_MAX: usize = 1024;
+/// How many different series a shim may report.
+const COUNTS_MAX: usize = 1000;
+/// The states a server can be in.
+const STATES: [&str; 5] = ["starting", "running", "stopping", "stopped", "crashed"];
+
+/// The shims that are connected.
+pub(super) struct ShimRegistry {
+    /// By connection id, or by server id if that is all they send.
+    known: BTreeMap<String, ShimInfo>,
+    changes: watch::Sender<()>,
+}
+
+/// A shim.
+struct ShimInfo {
+    server_id: String,
+    /// When it was last heard from.
+    seen: Timestamp,
+    state: &'static str,
+    /// How many streams it has open. One that closes its last stream during shutdown is gone.
+    streams: Option<usize>,
+    /// The totals in its last heartbeat, by metric name and labels.
+    counted: BTreeMap<(&'static str, [String; 2]), u64>,
+}
+
+impl Default for ShimRegistry {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), changes: watch::Sender::new(()) }
+    }
+}
+
+impl ShimInfo {
+    fn is_gone(&self) -> bool {
+        matches!(self.state, "stopped" | "crashed")
+    }
+
+    /// How much longer it is considered connected.
+    fn remaining_lease(&self, now: Timestamp) -> Duration {
+        LEASE.saturating_sub(Duration::from_nanos(now.mono_ns.saturating_sub(self.seen.mono_ns)))
+    }
+
+    /// Counts the increase since its last totals.
+    fn count(&mut self, counters: &Counters, metrics: &mut Metrics) {
+        let messages = counters.messages.iter().map(|it| {
+            let labels = [it.direction.name().to_owned(), it.method.clone()];
+            (("thoughtgate_stdio_messages_total", labels), it.count)
+        });
+        let framing = counters.framing_errors.iter().map(|it| {
+            let labels = [it.error_type.clone(), String::new()];
+            (("thoughtgate_stdio_framing_errors_total", labels), it.count)
+        });
+        let decisions = counters.decisions.iter().map(|it| {
+            let profile = tapegate_policy::model::Profile::from(it.profile).name().to_owned();
+            let labels = [it.decision.clone(), profile];
+            (("thoughtgate_stdio_governance_decisions_total", labels), it.count)
+        });
+        for (key, count) in messages.chain(framing).chain(decisions) {
+            if self.counted.len() >= COUNTS_MAX && !self.counted.contains_key(&key) {
+                continue;
+            }
+            let (name, labels) = key.clone();
+            let before = self.counted.insert(key, count).unwrap_or(0);
+            // A restarted shim counts from zero.
+            let more = if count >= before { count - before } else { count };
+            let mut named = vec![self.server_id.as_str(), labels[0].as_str()];
+            named.extend(Some(labels[1].as_str()).filter(|_| !name.contains("framing")));
+            if more > 0 {
+                metrics.add(name, &named, more);
+            }
+        }
+    }
+}
+
+impl ShimRegistry {
+    /// Notifies when a shim comes or goes.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// How many are connected, and how long until the next one may time out.
+    pub(super) fn count_active(&mut self, now: Timestamp) -> (usize, Duration) {
+        self.known.retain(|_, shim| !shim.remaining_lease(now).is_zero());
+        let there = self.known.values().filter(|shim| !shim.is_gone());
+        let until = there.clone().map(|shim| shim.remaining_lease(now)).min();
+        (there.count(), until.unwrap_or(LEASE))
+    }
+
+    /// Every server and its state.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.known.values().map(|shim| (shim.server_id.as_str(), shim.state))
+    }
+
+    /// Records a heartbeat.
+    fn note_heartbeat(
+        &mut self,
+        now: Timestamp,
+        key: String,
+        beat: &HeartbeatRequest,
+    ) -> &mut ShimInfo {
+        self.make_room(&key);
+        self.changes.send_replace(());
+        let shim = self.known.entry(key).or_insert_with(|| ShimInfo {
+            server_id: beat.server_id.clone(),
+            seen: now,
+            state: "running",
+            streams: None,
+            counted: BTreeMap::new(),
+        });
+        shim.seen = now;
+        shim.server_id.clone_from(&beat.server_id);
+        let state = beat.state.as_deref().and_then(|word| STATES.iter().find(|it| **it == word));
+        shim.state = state.copied().unwrap_or(shim.state);
+        shim
+    }
+
+    fn make_room(&mut self, key: &str) {
+        if self.known.len() < SHIMS_MAX || self.known.contains_key(key) {
+            return;
+        }
+        let oldest = self.known.iter().min_by_key(|(_, shim)| shim.seen.mono_ns);
+        if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+            self.known.remove(&oldest);
+        }
+    }
+
+    /// Records that a shim has opened or closed a stream. Closing the last one during shutdown ends
+    /// it.
+    pub(super) fn set_listening(&mut self, key: &str, more: bool, ending: bool) {
+        let Some(shim) = self.known.get_mut(key) else { return };
+        let count = shim.streams.unwrap_or(0);
+        let count = if more { count + 1 } else { count.saturating_sub(1) };
+        shim.streams = Some(count);
+        if count == 0 && ending {
+            shim.state = "stopped";
+        }
+        self.changes.send_replace(());
+    }
+}
+
+impl Hub {
+    pub(super) fn heartbeat(&self, beat: HeartbeatRequest) -> HeartbeatResponse {
+        let key = beat.connection_id.as_ref().unwrap_or(&beat.server_id).clone();
+        let mut shims = self.shims.borrow_mut();
+        let shim = shims.note_heartbeat(self.clock.now(), key.clone(), &beat);
+        if let Some(counters) = &beat.counters {
+            // From now on, its lines in the log are not counted.
+            let counting = &mut self.follow.borrow_mut().counting;
+            if counting.len() < 4 * SHIMS_MAX {
+                counting.insert(key);
+            }
+            shim.count(counters, &mut self.metrics.borrow_mut());
+        }
+        let governed = self.active_policy();
+        HeartbeatResponse {
+            shutdown: self.is_stopping(),
+            policy_version: governed.version().to_owned(),
+            recording: governed.is_recording(),
+            lease_ms: LEASE.as_millis() as u64,
+        }
+    }
+}

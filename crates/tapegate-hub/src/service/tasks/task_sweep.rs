@@ -1,0 +1,184 @@
+//! Notices how requests end, no matter which process decided.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord,
+};
+use tapegate_wire::port::StreamPort;
+use tokio::io::Interest;
+
+use crate::api::{HubPush, TaskStatus};
+use crate::service::{Hub, NoticeLevel};
+
+/// The shortest interval between two checks of the folder.
+const LOOK_MOST: Duration = Duration::from_millis(20);
+/// The longest interval where changes are watched.
+const LOOK_LEAST: Duration = Duration::from_secs(60);
+/// How long requests are kept after they expired.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+
+impl Hub {
+    /// Checks the folder whenever it changes or a request expires. Never returns.
+    pub(in crate::service) async fn watch_tasks(&self) {
+        let watcher = self.tasks.approvals.watch();
+        let notifier = watcher.handle().and_then(|handle| handle.try_clone_to_owned().ok());
+        let notifier = notifier
+            .and_then(|handle| StreamPort::from_own_descriptor(handle, Interest::READABLE).ok());
+        let mut news = [0; 4096];
+        loop {
+            self.sweep();
+            let pause = match &notifier {
+                Some(_) => LOOK_LEAST.min(self.next_expiry()),
+                None => watcher.pause().unwrap_or(LOOK_MOST * 10),
+            };
+            let changed = async {
+                match &notifier {
+                    Some(notifier) => notifier.read(&mut news).await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::time::timeout(pause, changed).await.ok();
+            // Batches many changes into one check.
+            tokio::time::sleep(LOOK_MOST).await;
+        }
+    }
+
+    fn next_expiry(&self) -> Duration {
+        let now_us = self.clock.now().wall_us;
+        let open = self.tasks.open.borrow();
+        let first = open.values().map(|request| request.expires_us).min();
+        let left_us = first.map_or(i64::MAX, |first| first.saturating_sub(now_us).max(0));
+        Duration::from_micros(left_us as u64)
+    }
+
+    /// Counts new requests and decisions, expires overdue requests, and wakes waiting clients.
+    pub(in crate::service) fn sweep(&self) {
+        let now_us = self.clock.now().wall_us;
+        let ids = match self.tasks.approvals.ids() {
+            Ok(ids) => BTreeSet::from_iter(ids),
+            Err(error) => {
+                return (self.options.notice)(NoticeLevel::Error, &error.to_string());
+            }
+        };
+        // Finished requests are not read again: there may be thousands.
+        let unread: Vec<&String> =
+            ids.iter().filter(|id| !self.tasks.done.borrow().contains(*id)).collect();
+        for id in unread {
+            match self.tasks.approvals.entry(id) {
+                Ok(entry) => self.note_entry(entry, now_us),
+                Err(ApprovalError::Unknown { .. }) => {}
+                Err(error) => (self.options.notice)(NoticeLevel::Error, &error.to_string()),
+            }
+        }
+        self.report_refused();
+        self.log_unlogged();
+        self.tasks.open.borrow_mut().retain(|id, _| ids.contains(id));
+        self.tasks.done.borrow_mut().retain(|id| ids.contains(id));
+        self.tasks.changes.send_replace(());
+    }
+
+    /// Records the state of a request.
+    fn note_entry(&self, entry: ApprovalEntry, now_us: i64) {
+        let is_pending = entry.is_pending(now_us);
+        // `next_expiry` compares with the hub's clock, so the expiry is converted to it.
+        let left_us = entry.request.expires_us.saturating_sub(entry.asker_now_us(now_us));
+        let ApprovalEntry { request, decided, .. } = entry;
+        match decided {
+            Some(decided) => self.report_settled(&request, &decided),
+            None if !is_pending => self.expire(&request),
+            None => {
+                let id = request.id.clone();
+                let request =
+                    ApprovalRecord { expires_us: now_us.saturating_add(left_us), ..request };
+                if self.tasks.open.borrow_mut().insert(id, request).is_none() {
+                    let name = "thoughtgate_tasks_created_total";
+                    self.metrics.borrow_mut().count(name, &["approval"]);
+                }
+            }
+        }
+    }
+
+    /// Reports and logs every approval file that was set aside.
+    pub(super) fn report_refused(&self) {
+        for file in self.tasks.approvals.take_refused() {
+            let (component, profile) = ("hub", self.active_policy().profile.name());
+            let event = Event::from_refused(&file, self.clock.now().wall_us);
+            let event = Event { component, profile, ..event };
+            let message = event.policy_reason.as_deref().unwrap_or_default();
+            (self.options.notice)(NoticeLevel::Error, message);
+            if let Err(reason) = self.journal.write(&[event]) {
+                (self.options.notice)(NoticeLevel::Error, &reason);
+            }
+        }
+    }
+
+    /// Removes requests that expired long ago, and excludes earlier decisions from the metrics.
+    pub(in crate::service) fn load_existing_tasks(&self) {
+        let now_us = self.clock.now().wall_us;
+        if let Err(error) = self.tasks.approvals.remove_expired(now_us, KEPT) {
+            (self.options.notice)(NoticeLevel::Warn, &error.to_string());
+        }
+        if let Err(error) = self.tasks.approvals.remove_stale_unmasked(now_us) {
+            (self.options.notice)(NoticeLevel::Warn, &error.to_string());
+        }
+        let entries = self.tasks.approvals.entries().unwrap_or_default();
+        let decided = entries.into_iter().filter(|entry| entry.decided.is_some());
+        self.tasks.done.borrow_mut().extend(decided.map(|entry| entry.request.id));
+        self.sweep();
+    }
+
+    /// Marks a request as expired.
+    pub(super) fn expire(&self, request: &ApprovalRecord) {
+        let decided = self.new_decision(ApprovalOutcome::Expired, "tapegate", None);
+        // A shim logs by itself that its request expired.
+        let log = || match request.connection_id.is_empty() {
+            true => self.log_settled(request, &decided, ""),
+            false => Ok(()),
+        };
+        match self.tasks.approvals.decide_and_log(&request.id, &decided, log) {
+            Ok(_) => {
+                self.report_settled(request, &decided);
+            }
+            Err(ApprovalError::AlreadyDecided { decided, .. }) => {
+                self.report_settled(request, &decided)
+            }
+            Err(error) => (self.options.notice)(NoticeLevel::Error, &error.to_string()),
+        }
+    }
+
+    /// Counts and announces the end of a request, once.
+    fn report_settled(&self, request: &ApprovalRecord, decided: &ApprovalDecision) {
+        if !self.tasks.done.borrow_mut().insert(request.id.clone()) {
+            return;
+        }
+        let known = self.tasks.open.borrow_mut().remove(&request.id).is_some();
+        let status = match decided.ruling {
+            ApprovalOutcome::Approved => TaskStatus::Approved,
+            ApprovalOutcome::Denied => TaskStatus::Rejected,
+            ApprovalOutcome::Expired => TaskStatus::Expired,
+            ApprovalOutcome::Cancelled => TaskStatus::Cancelled,
+        };
+        let mut metrics = self.metrics.borrow_mut();
+        if !known {
+            metrics.count("thoughtgate_tasks_created_total", &["approval"]);
+        }
+        let (server, outcome) = (request.server_id.as_str(), status.name());
+        let waited = (decided.at_us - request.created_us).max(0) as f64 / 1e6;
+        metrics.count("thoughtgate_tasks_completed_total", &["approval", outcome]);
+        metrics.count("thoughtgate_approval_requests_total", &["cli", outcome]);
+        metrics.count("thoughtgate_blocking_approvals_total", &[outcome]);
+        metrics.count("thoughtgate_stdio_approval_outcomes_total", &[server, outcome]);
+        metrics.observe("thoughtgate_approval_wait_duration_s", &["cli", outcome], waited);
+        metrics.observe("thoughtgate_blocking_hold_duration_seconds", &[outcome], waited);
+        let duration = "thoughtgate_stdio_approval_duration_seconds";
+        metrics.observe(duration, &[server, outcome], waited);
+        if matches!(status, TaskStatus::Approved | TaskStatus::Rejected) {
+            metrics.observe("thoughtgate_stdio_approval_latency_seconds", &[server], waited);
+        }
+        drop(metrics);
+        self.push(HubPush::Task { task_id: request.id.clone(), status });
+    }
+}

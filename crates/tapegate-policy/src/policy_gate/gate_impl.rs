@@ -1,0 +1,167 @@
+//! Implements the relay's `Gate` trait.
+
+use std::borrow::Cow;
+
+use tapegate_core::decision::LoggedDecision;
+use tapegate_core::frame::Frame;
+use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, ListStep, Verdict};
+use tapegate_core::pending::UnansweredRequest;
+use tapegate_core::side::{Lane, Side};
+use tapegate_core::tape::RecordError;
+use tapegate_core::time::Timestamp;
+
+use super::PolicyGate;
+use crate::decide::GateName;
+use crate::judge::is_plain_answer;
+use crate::note::{Note, NoteKind};
+
+impl Gate for PolicyGate {
+    fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
+        self.refresh_policy();
+        self.observe_lists(case);
+        // A plain response that is not masked has nothing to carry out.
+        if self.active_policy.redactor.is_none()
+            && is_plain_answer(case.frame, self.settings.arrival(case))
+        {
+            return Verdict::Forward;
+        }
+        // Responses are timed only if something in them may be hidden or masked.
+        let lists = || case.frame.envelope().is_none_or(|envelope| envelope.lists);
+        let timed = case.from == Side::Client || self.active_policy.redactor.is_some() || lists();
+        let begun_ns = timed.then(|| (self.effects.clock)());
+        let mut judgement = self.judge_message(case);
+        match self.request_lists_first(case, &judgement) {
+            Ok(Some(first)) => return Verdict::ListFirst(first),
+            Ok(None) => {}
+            Err(cause_text) => {
+                self.state.set_drift(Some(cause_text));
+                judgement = self.judge_message(case);
+            }
+        }
+        if judgement.elements.is_empty() {
+            return self.message(case, case.frame, &judgement, begun_ns, false);
+        }
+        if !judgement.faults.is_empty() {
+            self.note_faults(case, case.frame, &judgement.faults, begun_ns);
+        }
+        let verdict = self.apply_batch(case, &judgement, begun_ns);
+        if !judgement.anomalies.is_empty() {
+            let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
+            self.note_malformed(
+                case,
+                case.frame,
+                &judgement.anomalies,
+                (LoggedDecision::Warn, sent),
+                begun_ns,
+            );
+        }
+        verdict
+    }
+
+    fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd) {
+        self.lists.forget_hold(hold_id);
+        self.handle_hold_end(at, hold_id, how);
+    }
+
+    fn own_request_answered(
+        &mut self,
+        at: Timestamp,
+        hold_id: HoldId,
+        answer: &Frame<'_>,
+    ) -> ListStep {
+        self.refresh_policy();
+        self.compare_own_list(at, hold_id, answer)
+    }
+
+    fn own_request_failed(&mut self, _: Timestamp, hold_id: HoldId, cause_text: &str) {
+        self.note_own_list_failure(hold_id, cause_text);
+    }
+
+    fn note_oversize(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        bytes_total: u64,
+        head: &[u8],
+    ) {
+        let reason = format!("a message of {bytes_total} bytes is over the limit");
+        let mut note = Note {
+            kind: NoteKind::Oversized { bytes_total },
+            decision: LoggedDecision::Reject,
+            reason: Some(Cow::Owned(reason)),
+            forwarded: Some(false),
+            gate: Some(GateName::Framing),
+            raw: Note::start(head),
+            ..Note::new(at, lane, from)
+        };
+        self.effects.note(&self.active_policy, &mut note);
+    }
+
+    fn note_orphan_reply(&mut self, at: Timestamp, lane: Lane, from: Side, id: &[u8]) {
+        self.log_orphan_reply(at, lane, from, id);
+    }
+
+    fn note_orphan_request(&mut self, at: Timestamp, asker: Side, request: &UnansweredRequest) {
+        self.log_orphan_request(at, asker, request);
+    }
+
+    fn answer_timeout_ns(&self) -> Option<u64> {
+        let timeout_ms = self.settings.answer_timeout_ms;
+        (timeout_ms > 0).then(|| timeout_ms.saturating_mul(1_000_000))
+    }
+
+    fn note_unsent(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        frame: &Frame<'_>,
+        cause_text: &str,
+    ) {
+        self.note_rejection(Note::new(at, lane, from), frame, cause_text, true);
+    }
+
+    fn reject_ambiguous(
+        &mut self,
+        at: Timestamp,
+        lane: Lane,
+        from: Side,
+        frame: &Frame<'_>,
+        cause_text: &str,
+    ) -> bool {
+        // Without a policy, nothing is refused that the server would accept.
+        let refused = self.is_enforcing();
+        self.note_rejection(Note::new(at, lane, from), frame, cause_text, refused);
+        refused
+    }
+
+    fn note_plain_exchange(&mut self, at: Timestamp, lane: Lane, what: &str) {
+        let mut note = Note {
+            kind: NoteKind::Http,
+            reason: Note::text(what),
+            forwarded: Some(true),
+            ..Note::new(at, lane, Side::Client)
+        };
+        self.effects.note(&self.active_policy, &mut note);
+    }
+
+    fn masks(&mut self) -> bool {
+        self.refresh_policy();
+        self.active_policy.redactor.is_some()
+    }
+
+    fn mask_text(&mut self, at: Timestamp, lane: Lane, what: &str, text: &[u8]) -> Option<Vec<u8>> {
+        self.refresh_policy();
+        self.masked_text((at, lane), what, text)
+    }
+
+    fn is_enforcing(&mut self) -> bool {
+        self.refresh_policy();
+        self.is_strict() && self.active_policy.policy.is_some()
+    }
+
+    fn commit(&mut self) -> Result<(), RecordError> {
+        self.effects.notes.commit()
+    }
+}

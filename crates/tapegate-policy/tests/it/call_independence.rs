@@ -1,0 +1,116 @@
+//! The decision about a call does not depend on the calls before it.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tapegate_core::gate::Verdict;
+use tapegate_policy::decide::{CallFacts, PolicyCall, decide};
+use tapegate_policy::inspect::TransportKind;
+use tapegate_policy::model::{Policy, Profile};
+
+use crate::gate_harness::{GateHarness, GateRecord, policy_with, request};
+
+const POLICIES: [&str; 3] = [
+    "
+schema: 1
+governance:
+  defaults: {action: deny}
+  rules:
+    - {match: a, action: forward, arguments: {$.x: ok}}
+    - {match: 'a*', action: approve, approval: slow}
+    - {match: b, action: forward}
+    - {match: c, action: policy, policy_id: p}
+cedar: {policies: [p.cedar]}
+approval:
+  slow: {destination: {type: cli}, timeout: 10m}
+",
+    "
+schema: 1
+sources: [{id: fs, kind: mcp, expose: {mode: blocklist, tools: [b]}}]
+governance: {defaults: {action: forward}}
+",
+    "
+schema: 1
+governance:
+  defaults: {action: forward}
+  rules: [{match: b, action: deny}, {match: aa, action: deny, arguments: {$.x: {max: 3}}}]
+",
+];
+
+/// A step of a session: a call, or a new policy.
+#[derive(Debug, Clone)]
+enum PolicyStep {
+    Call { method: &'static str, name: &'static str, arguments: &'static str },
+    Policy(usize),
+}
+
+fn step() -> impl Strategy<Value = PolicyStep> {
+    let one = |of: &'static [&'static str]| prop::sample::select(of);
+    let call = (
+        one(&["tools/call", "prompts/get"]),
+        one(&["a", "aa", "b", "c", "d"]),
+        one(&[r#"{"x":"ok"}"#, r#"{"x":2}"#, r#"{"x":9}"#, "{}"]),
+    );
+    let call =
+        call.prop_map(|(method, name, arguments)| PolicyStep::Call { method, name, arguments });
+    prop_oneof![12 => call, 1 => (0..POLICIES.len()).prop_map(PolicyStep::Policy)]
+}
+
+fn outcome(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Refuse(refusal) => format!("refused {}", refusal.code),
+        Verdict::Hold(hold) => format!("held for {} ms", hold.timeout_ms),
+        other => format!("{other:?}"),
+    }
+}
+
+fn rig(policy: &Arc<Policy>) -> GateHarness {
+    let policy = Some(Arc::clone(policy));
+    GateHarness::sharing(GateRecord::default(), TransportKind::Lines, policy, Profile::Production)
+}
+
+fn policies() -> [Arc<Policy>; 3] {
+    let cedar = ("p.cedar", "permit(principal, action, resource);");
+    POLICIES.map(|text| Arc::new(policy_with(text, &[cedar])))
+}
+
+#[test]
+fn what_arguments_or_cedar_have_decided_is_asked_each_time() {
+    let [policy, ..] = policies();
+    let by_name = |name, arguments: &'static str| {
+        let arguments = Some(arguments.as_bytes());
+        let call = PolicyCall { source: "fs", method: "tools/call", name, arguments };
+        decide(&policy, Profile::Production, &call, &CallFacts::default()).by_name
+    };
+    assert!(by_name("b", "{}") && by_name("aa", "{}") && by_name("d", "{}"));
+    assert!(!by_name("a", "{}") && !by_name("a", r#"{"x":"ok"}"#) && !by_name("c", "{}"));
+}
+
+proptest! {
+    #[test]
+    fn a_call_is_decided_about_as_if_it_were_the_first(steps in prop::collection::vec(step(), 1..40)) {
+        let policies = policies();
+        let (mut now, mut session) = (&policies[0], rig(&policies[0]));
+        for step in steps {
+            match step {
+                PolicyStep::Policy(index) => {
+                    now = &policies[index];
+                    session.policy_handle.set_policy(Some(Arc::clone(now)));
+                }
+                PolicyStep::Call { method, name, arguments } => {
+                    let params = format!(r#"{{"name":"{name}","arguments":{arguments}}}"#);
+                    let text = request(method, &params);
+                    let mut alone = rig(now);
+                    let verdicts = (session.client(&text), alone.client(&text));
+                    prop_assert_eq!(outcome(&verdicts.0), outcome(&verdicts.1), "{}", text);
+                    let last = |rig: &GateHarness| {
+                        let notes = rig.memory.notes.lock().unwrap();
+                        let note = notes.last().unwrap();
+                        (note.decision, note.gate, note.rule.clone(), note.reason.clone())
+                    };
+                    prop_assert_eq!(last(&session), last(&alone), "{}", text);
+                }
+            }
+        }
+    }
+}

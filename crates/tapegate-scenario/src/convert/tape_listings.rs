@@ -1,0 +1,227 @@
+//! The lists that a server gave, joined from their pages, and how they changed.
+
+use std::collections::HashMap;
+
+use tapegate_core::json;
+
+use super::tree;
+
+/// The kinds of items that can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ListedKind {
+    Tool,
+    Resource,
+    Template,
+    Prompt,
+}
+
+/// All lists of a tape, by kind.
+#[derive(Debug, Default)]
+pub(super) struct TapeListings {
+    kinds: [KindListings; 4],
+}
+
+/// The lists of one kind.
+#[derive(Debug, Default)]
+pub(super) struct KindListings {
+    /// Those that differ from the previous one, in order.
+    pub(super) distinct: Vec<TapeListing>,
+    /// How many requests for pages there were.
+    asked: u64,
+    /// Lists with pages still missing, by session and cursor.
+    open: HashMap<(u32, Vec<u8>), TapeListing>,
+}
+
+/// A list.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TapeListing {
+    /// The names and the definitions as they were sent.
+    pub(super) items: Vec<(String, Vec<u8>)>,
+    /// How many items the first page has, if it was not the only one.
+    pub(super) page_items: Option<usize>,
+    /// How many calls came before it.
+    pub(super) calls_before: u64,
+    /// How many requests for such lists came before it.
+    pub(super) asked_before: u64,
+}
+
+impl ListedKind {
+    /// The kind of items that a method lists.
+    pub(super) fn of_list(method: &str) -> Self {
+        match method {
+            "resources/list" => Self::Resource,
+            "resources/templates/list" => Self::Template,
+            "prompts/list" => Self::Prompt,
+            _ => Self::Tool,
+        }
+    }
+
+    /// The member of a list result that holds the items.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Resource => "resources",
+            Self::Template => "resourceTemplates",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    /// The member of a definition that identifies the item.
+    pub(super) fn name_key(self) -> &'static str {
+        match self {
+            Self::Tool | Self::Prompt => "name",
+            Self::Resource => "uri",
+            Self::Template => "uriTemplate",
+        }
+    }
+
+    /// The singular noun.
+    pub(super) fn singular(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Template => "template",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// The key for the list in a scenario.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Resource => "resources",
+            Self::Template => "resource_templates",
+            Self::Prompt => "prompts",
+        }
+    }
+}
+
+impl TapeListings {
+    pub(super) fn of(&mut self, kind: ListedKind) -> ListingCollector<'_> {
+        ListingCollector { kind, lists: &mut self.kinds[kind as usize] }
+    }
+
+    /// The list that the scenario starts with: the first complete one.
+    pub(super) fn first(&self, kind: ListedKind) -> Option<&TapeListing> {
+        self.kinds[kind as usize].distinct.first()
+    }
+
+    /// The lists after the first, each different from the previous one.
+    pub(super) fn changes(&self, kind: ListedKind) -> &[TapeListing] {
+        self.kinds[kind as usize].distinct.get(1..).unwrap_or_default()
+    }
+
+    /// The final list, if it is not the first.
+    pub(super) fn latest_list(&self, kind: ListedKind) -> Option<&TapeListing> {
+        let distinct = &self.kinds[kind as usize].distinct;
+        distinct.last().filter(|_| distinct.len() > 1)
+    }
+
+    /// A definition from the first list that has it.
+    pub(super) fn find_definition(&self, kind: ListedKind, name: &str) -> Option<&[u8]> {
+        let mut lists = self.kinds[kind as usize].distinct.iter();
+        lists.find_map(|list| list.get(name))
+    }
+
+    /// Whether a method's list is on the tape.
+    pub(super) fn has_list(&self, method: &str) -> bool {
+        let lists = matches!(
+            method,
+            "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list"
+        );
+        lists && self.first(ListedKind::of_list(method)).is_some()
+    }
+
+    /// Finishes reading. If no list is complete, the first incomplete one is used.
+    pub(super) fn finish(&mut self, warnings: &mut Vec<String>) {
+        for kind in
+            [ListedKind::Tool, ListedKind::Resource, ListedKind::Template, ListedKind::Prompt]
+        {
+            let lists = &mut self.kinds[kind as usize];
+            let mut open: Vec<TapeListing> =
+                lists.open.drain().map(|(_, listing)| listing).collect();
+            open.sort_by_key(|listing| listing.asked_before);
+            if let (true, Some(listing)) = (lists.distinct.is_empty(), open.into_iter().next()) {
+                let (words, count) = (kind.member(), listing.items.len());
+                warnings.push(format!(
+                    "no list of {words} on the tape is complete; the {count} listed are used"
+                ));
+                lists.distinct.push(listing);
+            }
+            if lists.distinct.len() > 1 {
+                let (words, times) = (kind.member(), lists.distinct.len() - 1);
+                let calls = lists.distinct[1].calls_before;
+                let how = if times == 1 { "once".to_owned() } else { format!("{times} times") };
+                let s = if calls == 1 { "" } else { "s" };
+                warnings.push(format!(
+                    "the server changed its {words} {how}, first after {calls} call{s}"
+                ));
+            }
+        }
+    }
+}
+
+/// The lists of one kind, while they are read.
+pub(super) struct ListingCollector<'a> {
+    kind: ListedKind,
+    lists: &'a mut KindListings,
+}
+
+impl ListingCollector<'_> {
+    /// Adds a page, given the session and the cursor of its request.
+    pub(super) fn page(
+        self,
+        (session, cursor): (u32, Option<&[u8]>),
+        result: Option<&[u8]>,
+        calls: u64,
+    ) {
+        let Self { kind, lists } = self;
+        let result = result.unwrap_or_default();
+        let mut listing = match cursor {
+            None => TapeListing {
+                calls_before: calls,
+                asked_before: lists.asked,
+                ..TapeListing::default()
+            },
+            // Ignore a page of a list whose first page is not on the tape.
+            Some(cursor) => match lists.open.remove(&(session, cursor.to_vec())) {
+                Some(listing) => listing,
+                None => return lists.asked += 1,
+            },
+        };
+        lists.asked += 1;
+        let items = json::member(result, kind.member()).unwrap_or(b"[]");
+        for item in tree::items(items) {
+            let name = json::member(item, kind.name_key()).and_then(json::string);
+            listing.items.push((name.unwrap_or_default().into_owned(), item.to_vec()));
+        }
+        let next = json::member(result, "nextCursor").filter(|next| *next != b"null");
+        match next {
+            Some(next) => {
+                listing.page_items.get_or_insert(listing.items.len());
+                lists.open.insert((session, next.to_vec()), listing);
+            }
+            None if lists.distinct.last().is_some_and(|last| last.is_same(&listing)) => {}
+            None => lists.distinct.push(listing),
+        }
+    }
+}
+
+impl TapeListing {
+    /// The definition of an item.
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        // If a name occurs more than once, calls go to the last one.
+        let mut items = self.items.iter().rev();
+        items.find(|item| item.0 == name).map(|item| item.1.as_slice())
+    }
+
+    /// Whether two lists have the same items in any order.
+    fn is_same(&self, other: &Self) -> bool {
+        let sorted = |listing: &Self| {
+            let mut items = listing.items.clone();
+            items.sort_unstable();
+            items
+        };
+        self.items == other.items || sorted(self) == sorted(other)
+    }
+}

@@ -1,0 +1,92 @@
+//! Messages that the server sends on its own: notifications, and requests to the client.
+
+use tapegate_core::json;
+
+use super::EngineNote;
+use super::engine_turn::EngineTurn;
+use super::lifecycle::log_level;
+use super::request::EngineRequest;
+use super::stateless;
+use super::subscriptions::ListChange;
+use crate::template::JsonTemplate;
+
+impl EngineTurn<'_, '_> {
+    /// Fills a template with the values of a request.
+    pub(super) fn fill(&self, request: &EngineRequest<'_>, form: &JsonTemplate) -> Vec<u8> {
+        let mut out = Vec::new();
+        form.write(&self.context(request), &mut out);
+        out
+    }
+
+    /// Whether the client wants log messages of this level.
+    pub(super) fn wants_log_level(&self, request: &EngineRequest<'_>, level: &str) -> bool {
+        let level = log_level(level).unwrap_or(usize::MAX);
+        if request.modern {
+            let meta = json::member(request.params, "_meta");
+            let least = meta.and_then(|meta| json::member(meta, stateless::LOG_LEVEL));
+            let least = least.and_then(json::string);
+            return least
+                .is_some_and(|least| log_level(&least).is_some_and(|least| level >= least));
+        }
+        // A sessionless client receives log messages only as part of a request.
+        if request.id.is_empty()
+            && self.engine_session.is_modern
+            && self.engine_session.version.is_none()
+        {
+            return false;
+        }
+        self.engine_session.level.is_none_or(|least| level >= least)
+    }
+
+    /// Sends a request to the client; returns its id.
+    pub(super) fn send_client_request(
+        &mut self,
+        request: &EngineRequest<'_>,
+        method: &str,
+        id: Option<&str>,
+        params: Option<&[u8]>,
+    ) -> Box<[u8]> {
+        self.engine_session.asked += 1;
+        let id = id.map_or_else(|| self.engine_session.asked.to_string(), str::to_owned);
+        let mut line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":").into_bytes();
+        write_call(&mut line, method, params);
+        self.note(EngineNote::Asked { id: id.as_bytes(), method });
+        self.send_notification_line(request, &line);
+        id.into_bytes().into()
+    }
+
+    /// Sends a notification to the client and to matching subscriptions.
+    pub(super) fn notify(
+        &mut self,
+        request: &EngineRequest<'_>,
+        method: &str,
+        params: Option<&[u8]>,
+    ) {
+        if let Some(change) = ListChange::of(method, params) {
+            self.notify_listeners(&change, method, params);
+            if self.engine_session.is_modern && self.engine_session.version.is_none() {
+                return;
+            }
+        }
+        let mut line = b"{\"jsonrpc\":\"2.0\",\"method\":".to_vec();
+        write_call(&mut line, method, params);
+        self.send_notification_line(request, &line);
+    }
+
+    fn send_notification_line(&mut self, request: &EngineRequest<'_>, line: &[u8]) {
+        match request.id {
+            b"" => self.engine_session.delivery.send_unrelated(&[line], self.act),
+            id => self.engine_session.delivery.send_related(id, &[line], self.act),
+        }
+    }
+}
+
+/// Appends the method and the params, and closes the object.
+pub(super) fn write_call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
+    json::write_str(out, method);
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        out.extend_from_slice(params);
+    }
+    out.push(b'}');
+}

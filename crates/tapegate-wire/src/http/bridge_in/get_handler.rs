@@ -1,0 +1,79 @@
+//! GET and DELETE: opening a session's stream, and ending the session.
+
+use std::rc::Rc;
+
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use super::super::listener::ConnectionHandle;
+use super::super::request_headers::{LAST_EVENT_ID, RequestHeaders};
+use super::super::{OutboundBytes, ReplyBody, headers};
+use super::history::EventId;
+use super::post_handler::ExchangeGuard;
+use super::server_connection::{ConnectionKind, ServerConnection};
+use super::{EarlyReply, InboundBridge, not_allowed};
+
+/// Opens the stream of a session, or resumes a broken one.
+pub(super) fn get(
+    bridge: &InboundBridge,
+    request: &Request<Incoming>,
+    client_connection: &Rc<ConnectionHandle>,
+) -> Response<ReplyBody> {
+    let (connection, terms) = match session(bridge, request) {
+        Ok(found) => found,
+        Err(refused) => return *refused,
+    };
+    if !terms.events {
+        return headers::refusal(406, "Accept must allow text/event-stream");
+    }
+    connection.hold(client_connection);
+    let Some(last) = request.headers().get(LAST_EVENT_ID) else {
+        if connection.main.has_reader() {
+            return headers::refusal(409, "the session already has a stream");
+        }
+        return headers::events(ReplyBody::stream(connection.main.attach(None)));
+    };
+    let Some(last) = last.to_str().ok().and_then(EventId::parse) else {
+        return headers::refusal(400, "the Last-Event-ID header names an unknown event");
+    };
+    let (stream, exchange) = connection.resume(last);
+    let watch = exchange.map(|exchange| {
+        let watch: Box<dyn std::any::Any> =
+            Box::new(ExchangeGuard { connection, exchange, opens: false });
+        watch
+    });
+    headers::events(ReplyBody::stream(stream.attach(watch)))
+}
+
+/// Ends a session and its server.
+pub(super) fn delete(bridge: &InboundBridge, request: &Request<Incoming>) -> Response<ReplyBody> {
+    match session(bridge, request) {
+        Ok((connection, _)) => {
+            connection.request_end("the client ended the session", bridge.patience.grace);
+            let mut response = Response::new(ReplyBody::from_whole(OutboundBytes::empty()));
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        Err(refused) => *refused,
+    }
+}
+
+fn session(
+    bridge: &InboundBridge,
+    request: &Request<Incoming>,
+) -> Result<(Rc<ServerConnection>, RequestHeaders), EarlyReply> {
+    let terms = RequestHeaders::read(request.headers());
+    if terms.is_modern() {
+        return Err(Box::new(not_allowed("POST")));
+    }
+    if let Some(refused) = terms.check_version(None) {
+        return Err(Box::new(refused));
+    }
+    let Some(id) = &terms.session else {
+        return Err(Box::new(headers::refusal(400, "the Mcp-Session-Id header is missing")));
+    };
+    let connection = bridge.session(id, ConnectionKind::Session);
+    let connection = connection
+        .ok_or_else(|| headers::error(404, b"null", -32001, "the session does not exist"))?;
+    Ok((connection, terms))
+}

@@ -1,0 +1,325 @@
+//! One server and the clients connected to it.
+//!
+//! A session has its own connection; clients without sessions share one. A client's message is
+//! recorded, entered in the id map and queued for the server in one step, so every sent message is
+//! on the tape and every answer has a matching request.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tapegate_core::frame::Envelope;
+use tapegate_core::relay::{Event, LineBuffer, PermittedMessage};
+use tapegate_core::side::{Lane, Side};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::Instant;
+
+use super::super::request_headers::RequestHeaders;
+use super::exchange::PostExchange;
+use super::held_calls::HeldCalls;
+use super::history::EventHistory;
+use super::id_map::IdMap;
+use super::raw_output::RawEvent;
+use super::server_output;
+use super::servers::BridgeServer;
+use super::shutdown::ConnectionEnd;
+use super::stream::ClientStream;
+use crate::child::ServerPipes;
+use crate::http::listener::ConnectionHandle;
+use crate::http::mirrored_params::MirroredParams;
+use crate::http::shared_session::GateResult;
+use crate::http::{SessionStoppedError, SharedSession};
+use crate::port::StreamPort;
+use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::stdio::ShutdownTimeouts;
+
+/// How many messages may wait for a server that does not read.
+const INPUT_MESSAGES_MAX: usize = 8;
+/// A reserved slot in the server's input queue.
+type QueueSlot = mpsc::OwnedPermit<LineBuffer>;
+
+/// How many of our own messages may wait in addition before reading from the server stops too.
+const OWED_MAX: usize = 256;
+
+/// One server and the clients connected to it.
+pub(super) struct ServerConnection {
+    pub(super) kind: ConnectionKind,
+    /// Whether the server's lines may name the request they belong to.
+    pub(super) addressed: bool,
+    pub(super) lane: Lane,
+    pub(super) session: Rc<SharedSession>,
+    pub(super) id_map: RefCell<IdMap>,
+    /// Which arguments clients without a session must mirror in headers.
+    pub(super) params: RefCell<MirroredParams>,
+    /// Carries messages that belong to no request: the GET stream, or everything in HTTP+SSE.
+    pub(super) main: Rc<ClientStream>,
+    pub(super) history: Rc<RefCell<EventHistory>>,
+    /// Whether requests are answered with streams where possible, as most HTTP servers do.
+    pub(super) by_stream: bool,
+    pub(super) input: RefCell<Option<mpsc::Sender<LineBuffer>>>,
+    /// Permits for our own messages that the server has not read yet.
+    owed: Arc<Semaphore>,
+    exchanges: Cell<u64>,
+    pub(super) streams: Cell<u64>,
+    used: Cell<Instant>,
+    pub(super) ended: Cell<bool>,
+    pub(super) end: RefCell<Option<ConnectionEnd>>,
+    pub(super) end_asked: Notify,
+    /// The handles of its clients' connections.
+    pub(super) cords: RefCell<Vec<Rc<ConnectionHandle>>>,
+    /// The raw event that is being sent in pieces.
+    pub(super) raw: RefCell<Option<RawEvent>>,
+    /// The calls that wait for an approval decision.
+    pub(super) held: RefCell<HeldCalls>,
+}
+
+/// Which clients use a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionKind {
+    /// One client, by Streamable HTTP.
+    Session,
+    /// One client, by HTTP+SSE.
+    Old,
+    /// All clients without a session.
+    Shared,
+}
+
+/// Why something was not sent to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SendError {
+    /// The server has ended or its input is closed.
+    Ended,
+    /// Too many requests are unanswered.
+    Busy,
+    /// The tape failed.
+    Stopped,
+}
+
+/// What happened to a client's message: forwarded, refused with this answer, or held.
+pub(super) type SendDisposition = Disposition<(), Option<PermittedMessage<'static>>>;
+
+impl From<SessionStoppedError> for SendError {
+    fn from(_: SessionStoppedError) -> Self {
+        Self::Stopped
+    }
+}
+
+impl ServerConnection {
+    /// Connects to a server. The returned task must be run; it completes once the server has ended
+    /// and is cleaned up.
+    pub(super) fn start(
+        session: &Rc<SharedSession>,
+        (lane, kind): (Lane, ConnectionKind),
+        (server, pipes): (BridgeServer, ServerPipes),
+        patience: ShutdownTimeouts,
+    ) -> (Rc<Self>, impl Future<Output = ()> + use<>) {
+        let (sender, receiver) = mpsc::channel(INPUT_MESSAGES_MAX);
+        let history = Rc::new(RefCell::new(EventHistory::new(server.history_bytes_max())));
+        let main = match kind {
+            ConnectionKind::Old => ClientStream::new(0, &history),
+            ConnectionKind::Session | ConnectionKind::Shared => {
+                ClientStream::without_reader(0, &history)
+            }
+        };
+        let connection = Rc::new(Self {
+            kind,
+            addressed: server.is_in_process(),
+            lane,
+            session: Rc::clone(session),
+            id_map: RefCell::new(IdMap::new(session.is_governed())),
+            params: RefCell::default(),
+            main,
+            history,
+            by_stream: kind == ConnectionKind::Session && server.is_in_process(),
+            input: RefCell::new(Some(sender)),
+            owed: Arc::new(Semaphore::new(OWED_MAX)),
+            exchanges: Cell::new(0),
+            streams: Cell::new(0),
+            used: Cell::new(Instant::now()),
+            ended: Cell::new(false),
+            end: RefCell::default(),
+            end_asked: Notify::new(),
+            cords: RefCell::default(),
+            raw: RefCell::default(),
+            held: RefCell::default(),
+        });
+        tokio::task::spawn_local(write_all(pipes.input, receiver));
+        let task = server_output::run(Rc::clone(&connection), server, pipes.output, patience);
+        (connection, task)
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// When it was last used, or `None` while it is in use.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let waits = self.id_map.borrow().is_live() || !self.held.borrow().is_empty();
+        let busy = self.main.has_reader() || waits;
+        (!busy).then(|| self.used.get())
+    }
+
+    /// Creates the exchange that collects the answers to a POST of one message or a batch.
+    pub(super) fn exchange(
+        &self,
+        lane: Lane,
+        terms: &RequestHeaders,
+        envelope: Option<&Envelope<'_>>,
+        requests: usize,
+    ) -> Rc<PostExchange> {
+        self.exchanges.set(self.exchanges.get() + 1);
+        Rc::new(PostExchange::new(self.exchanges.get(), lane, terms, envelope, requests))
+    }
+
+    /// Evaluates and records a client's message, and queues it for the server once there is room.
+    pub(super) async fn send(
+        &self,
+        lane: Lane,
+        bytes: &[u8],
+        exchange: Option<&Rc<PostExchange>>,
+    ) -> Result<SendDisposition, SendError> {
+        self.session.wait_for_hold_capacity_in(lane, bytes).await;
+        let slot = self.reserve().await?;
+        // There is no await from here on, so recording and queueing are one step.
+        self.used.set(Instant::now());
+        let GateResult { disposition, outgoing } =
+            self.session.receive(lane, Side::Client, bytes)?;
+        let to_client = self.send_server_part(outgoing).pop();
+        Ok(match disposition {
+            Disposition::Forward(message) => {
+                self.forward(slot, lane, message, exchange);
+                Disposition::Forward(())
+            }
+            Disposition::Refuse(()) => {
+                Disposition::Refuse(to_client.map(PermittedMessage::into_owned))
+            }
+            Disposition::Hold(hold_id) => Disposition::Hold(hold_id),
+        })
+    }
+
+    /// Waits for a free slot in the server's input queue.
+    pub(super) async fn reserve(&self) -> Result<QueueSlot, SendError> {
+        let sender = self.input.borrow().clone().ok_or(SendError::Ended)?;
+        let slot = sender.reserve_owned().await.map_err(|_| SendError::Ended)?;
+        if self.is_ended() {
+            return Err(SendError::Ended);
+        }
+        self.make_room()?;
+        Ok(slot)
+    }
+
+    /// Sends a permitted message, with its ids renamed for the server.
+    pub(super) fn forward(
+        &self,
+        slot: QueueSlot,
+        lane: Lane,
+        message: PermittedMessage<'_>,
+        exchange: Option<&Rc<PostExchange>>,
+    ) {
+        let line = message.into_one_line();
+        let line = match exchange {
+            Some(exchange) => self.id_map.borrow_mut().add_requests(exchange, line),
+            None => self.id_map.borrow().cancel(lane, line),
+        };
+        slot.send(self.to_lines(line));
+        if let Some(exchange) = exchange.filter(|exchange| exchange.accepts_notifications()) {
+            self.flush_to_exchange(exchange);
+        }
+    }
+
+    /// The lines a message is sent as. With a gate, a batch is split into one line per message:
+    /// stdio servers answer messages one by one, and the gate accepts no batches from them. The
+    /// exchange joins the answers again.
+    fn to_lines(&self, message: PermittedMessage<'_>) -> LineBuffer {
+        let mut lines = LineBuffer::default();
+        let is_batch = message.bytes().first() == Some(&b'[');
+        if is_batch && self.session.is_governed() {
+            for (_, element) in message.elements() {
+                lines.push(element.into_one_line());
+            }
+        } else {
+            lines.push(message);
+        }
+        lines
+    }
+
+    /// Sends the messages meant for the server, and returns those for the client.
+    pub(super) fn send_server_part<'e>(
+        &self,
+        outgoing: Vec<OutgoingMessage<'e>>,
+    ) -> Vec<PermittedMessage<'e>> {
+        let mut to_client = Vec::new();
+        for OutgoingMessage { to, message, .. } in outgoing {
+            match to {
+                Side::Client => to_client.push(message),
+                Side::Server => self.send_own(message),
+            }
+        }
+        to_client
+    }
+
+    fn make_room(&self) -> Result<(), SendError> {
+        let forgotten = self.id_map.borrow_mut().make_room().map_err(|()| SendError::Busy)?;
+        if let Some(exchange) = forgotten.filter(|_| self.kind == ConnectionKind::Shared) {
+            let (lane, asker) = (exchange.lane, Side::Client);
+            self.session.feed_and_commit(Event::Dismissed {
+                lane,
+                asker,
+                bytes: None,
+                reason: None,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Moves messages that wait for a client without a GET stream to an exchange.
+    fn flush_to_exchange(&self, exchange: &PostExchange) {
+        if self.kind != ConnectionKind::Session || self.main.has_reader() {
+            return;
+        }
+        while let Some(text) = self.main.take_oldest() {
+            self.stream_of(exchange).push(text);
+        }
+    }
+
+    /// Sends one of our own messages to the server. It must be recorded already.
+    pub(super) fn send_own(&self, message: PermittedMessage<'_>) {
+        let Some(sender) = self.input.borrow().clone() else { return };
+        let mut lines = LineBuffer::default();
+        lines.push(message);
+        if let Err(mpsc::error::TrySendError::Full(lines)) = sender.try_send(lines) {
+            // The caller also reads the server's output, so it must not block on its input.
+            let owed = Arc::clone(&self.owed).try_acquire_owned().ok();
+            tokio::task::spawn_local(async move {
+                sender.send(lines).await.ok();
+                drop(owed);
+            });
+        }
+    }
+
+    /// Waits while too many of our own messages are queued; reading on would only add to them.
+    pub(super) async fn wait_for_write_capacity(&self) {
+        drop(self.owed.acquire().await);
+    }
+
+    /// Records a message as not delivered.
+    pub(super) fn mark_undelivered(&self, lane: Lane, from: Side, bytes: &[u8], reason: &str) {
+        // If the tape has failed, the session ends anyway.
+        self.session
+            .feed_and_commit(Event::Marked { lane, from, bytes, reason, delivered: false })
+            .ok();
+    }
+}
+
+/// Writes queued lines until the queue is closed, then closes the server's input.
+async fn write_all(input: StreamPort, mut queue: mpsc::Receiver<LineBuffer>) {
+    while let Some(mut lines) = queue.recv().await {
+        while lines.unwritten_bytes() > 0 {
+            match input.write(lines.writable()).await {
+                Ok(count) => lines.advance(count),
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Reads a server's output, records it, and routes it to the right clients.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, envelopes, same_id};
+use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
+use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::side::Side;
+use tapegate_core::tape::Provenance;
+use tokio::time::Instant;
+
+use super::exchange::PostExchange;
+use super::id_map::MessageRoute;
+use super::server_connection::{ConnectionKind, ServerConnection};
+use super::servers::BridgeServer;
+use super::shutdown::ConnectionEnd;
+use super::stream::ClientStream;
+use crate::actor_host::addressed_line::{self, AddressedLine};
+use crate::http::SessionStoppedError;
+use crate::http::shared_session::GateResult;
+use crate::port::StreamPort;
+use crate::recorded_session::{Disposition, OutgoingMessage};
+use crate::stdio::{LINGER, SERVER_ENDED, ShutdownTimeouts};
+use tapegate_core::json::JsonEdits;
+
+/// How long a session's only reader may stall before its connection is dropped.
+pub(super) const STALL: Duration = Duration::from_secs(10);
+/// How long a client that shares its server may lag while the other clients wait.
+pub(super) const LAG: Duration = Duration::from_millis(500);
+
+/// Reads from a server until it ends or is asked to end, then shuts it down and cleans up.
+pub(super) async fn run(
+    connection: Rc<ServerConnection>,
+    mut server: BridgeServer,
+    output: StreamPort,
+    patience: ShutdownTimeouts,
+) {
+    let mut lines = server.lines(connection.session.message_bytes_max());
+    let read = tokio::select! {
+        read = read(&connection, &mut server, &output, &mut lines) => read.map_err(|stopped| ConnectionEnd {
+            reason: stopped.to_string(),
+            grace: patience.grace_on_signal,
+        }),
+        end = connection.end_requested(Duration::MAX) => Err(end),
+    };
+    let (ConnectionEnd { reason, mut grace }, error_type) = match read {
+        Err(end) => (end, None),
+        Ok(()) => (
+            ConnectionEnd { reason: server.end_reason().await, grace: patience.grace },
+            Some(SERVER_ENDED),
+        ),
+    };
+    let unanswered = connection.unanswered_count();
+    connection.close(&reason, error_type);
+    loop {
+        tokio::select! {
+            () = server.shutdown(grace, patience) => {
+                if error_type.is_some() {
+                    server.report_end(unanswered).await;
+                }
+                return;
+            }
+            sooner = connection.end_requested(grace) => grace = sooner.grace,
+            () = read_rest(&connection, &output, &mut lines) => {}
+        }
+    }
+}
+
+/// Reads until the output ends or the tape fails.
+async fn read(
+    connection: &ServerConnection,
+    server: &mut BridgeServer,
+    output: &StreamPort,
+    lines: &mut LineSplitter,
+) -> Result<(), SessionStoppedError> {
+    let mut deadline: Option<Instant> = None;
+    loop {
+        let linger = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let count = tokio::select! {
+            count = read_some(connection, output, lines) => count,
+            () = server.exited(), if deadline.is_none() => {
+                deadline = Some(Instant::now() + LINGER);
+                continue;
+            }
+            () = linger => 0,
+        };
+        lines.filled(count);
+        server.wait_for_reaper();
+        connection.process_lines(lines, count == 0).await?;
+        if count == 0 {
+            return Ok(());
+        }
+        lines.release();
+    }
+}
+
+/// Reads once the server has consumed most of its input; 0 means end of output.
+async fn read_some(
+    connection: &ServerConnection,
+    output: &StreamPort,
+    lines: &mut LineSplitter,
+) -> usize {
+    connection.wait_for_write_capacity().await;
+    output.read(lines.read_buffer()).await.unwrap_or(0)
+}
+
+/// Reads the remaining output of a server that is shutting down; never returns. The output is
+/// recorded but not delivered. Left unread, it could block the server's exit.
+async fn read_rest(connection: &ServerConnection, output: &StreamPort, lines: &mut LineSplitter) {
+    loop {
+        lines.release();
+        match output.read(lines.read_buffer()).await {
+            Ok(count) if count > 0 => lines.filled(count),
+            _ => std::future::pending().await,
+        }
+        // The server is ended whether or not the tape accepts this.
+        connection.process_lines(lines, false).await.ok();
+    }
+}
+
+impl ServerConnection {
+    async fn process_lines(
+        &self,
+        lines: &mut LineSplitter,
+        over: bool,
+    ) -> Result<(), SessionStoppedError> {
+        while let Some(cut) = lines.next_line() {
+            self.process_cut(lines, cut).await?;
+        }
+        match if over { lines.take_rest() } else { None } {
+            Some(cut) => self.process_cut(lines, cut).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn process_cut(
+        &self,
+        lines: &LineSplitter,
+        cut: StreamLine,
+    ) -> Result<(), SessionStoppedError> {
+        match cut {
+            StreamLine::Line(range) => self.process_line(lines.bytes(range), true).await,
+            StreamLine::Unterminated(range) => self.process_line(lines.bytes(range), false).await,
+            StreamLine::Oversize(message) => self.refuse(message),
+        }
+    }
+
+    /// Records a line and delivers it.
+    async fn process_line(&self, line: &[u8], terminated: bool) -> Result<(), SessionStoppedError> {
+        let provenance = Provenance::default();
+        let addressed_line = match self.addressed {
+            true => addressed_line::read(line),
+            false => AddressedLine::Message { about: None, text: line, provenance },
+        };
+        let (about, line, provenance) = match addressed_line {
+            AddressedLine::Message { about, text, provenance } => (about, text, provenance),
+            AddressedLine::Part(id) => {
+                self.close_stream_for_resumption(id);
+                return Ok(());
+            }
+            AddressedLine::Raw { about, piece, ends } => {
+                return self.forward_raw(about, piece, ends).await;
+            }
+            AddressedLine::Leave { about, abrupt } => {
+                self.disconnect_clients(about, abrupt);
+                return Ok(());
+            }
+        };
+        let frame = Frame::read(line);
+        let from = Side::Server;
+        if let FrameBody::Garbage(garbage) = frame.body() {
+            let why = format!("{}; only JSON can be sent over HTTP", garbage.reason());
+            let (lane, bytes, delivered) = (self.lane, line, false);
+            self.session.feed_and_commit(Event::Marked {
+                lane,
+                from,
+                bytes,
+                reason: &why,
+                delivered,
+            })?;
+            return Ok(());
+        }
+        let mut edits = JsonEdits::new(line);
+        let places: Vec<MessageRoute> = {
+            let mut id_map = self.id_map.borrow_mut();
+            envelopes(&frame)
+                .iter()
+                .map(|envelope| id_map.route(envelope, about, &mut edits))
+                .collect()
+        };
+        let text = edits.finish();
+        let lane = places.iter().find_map(MessageRoute::lane).unwrap_or(self.lane);
+        let bytes = &text[..];
+        let resumed = places.iter().any(MessageRoute::is_resumption);
+        let received = match resumed {
+            _ if provenance != Provenance::default() => {
+                Event::Played { lane, from, bytes, resumed, provenance }
+            }
+            true => Event::Resumed { lane, bytes, terminated },
+            false => Event::Received { lane, from, bytes, terminated },
+        };
+        let GateResult { disposition, outgoing } = match self.session.judge(received, from) {
+            Ok(judged) => judged,
+            Err(stopped) => {
+                self.answer_unsent(&Frame::read(bytes), places);
+                return Err(stopped);
+            }
+        };
+        let Disposition::Forward(message) = disposition else {
+            self.answer_refused(&Frame::read(bytes), places, outgoing);
+            return Ok(());
+        };
+        let mut parts = message.elements();
+        parts.retain(|(frame, _)| frame.envelope().is_some());
+        if parts.len() != places.len() {
+            // The rest can no longer be matched to its recipients.
+            self.answer_refused(&Frame::read(bytes), places, outgoing);
+            return Ok(());
+        }
+        for ((frame, part), route) in parts.into_iter().zip(places) {
+            if let Some(envelope) = frame.envelope() {
+                self.deliver(envelope, part.into_one_line().into_owned(), route).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends errors in place of answers that could not be recorded and so may not be sent.
+    fn answer_unsent(&self, frame: &Frame<'_>, places: Vec<MessageRoute>) {
+        for (envelope, route) in envelopes(frame).iter().zip(places) {
+            let (MessageKind::Response | MessageKind::Error, Some(id)) =
+                (envelope.kind(), envelope.id)
+            else {
+                continue;
+            };
+            let message = OwnMessage::error(id, CODE_GONE, &SessionStoppedError.to_string()).into();
+            match route {
+                MessageRoute::Answer(exchange) => drop(exchange.answer(message, true)),
+                _ if self.kind == ConnectionKind::Old => self.main.push(message),
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends the replacements for a message that the gate has refused.
+    fn answer_refused(
+        &self,
+        frame: &Frame<'_>,
+        places: Vec<MessageRoute>,
+        outgoing: Vec<OutgoingMessage<'_>>,
+    ) {
+        let mut to_client = self.send_server_part(outgoing);
+        for (envelope, route) in envelopes(frame).iter().zip(places) {
+            let (MessageKind::Response | MessageKind::Error, Some(id)) =
+                (envelope.kind(), envelope.id)
+            else {
+                continue;
+            };
+            let is_it = |message: &PermittedMessage<'_>| {
+                Frame::read(message.bytes())
+                    .envelope()
+                    .and_then(|envelope| envelope.id)
+                    .is_some_and(|of| same_id(of, id))
+            };
+            let answer = to_client.iter().position(is_it).map(|at| to_client.remove(at));
+            match (route, answer) {
+                (MessageRoute::Answer(exchange), answer) => {
+                    let reason = "the server's answer was refused";
+                    let own = || OwnMessage::error(id, CODE_GONE, reason).into();
+                    exchange
+                        .answer(answer.map_or_else(own, PermittedMessage::into_owned), true)
+                        .ok();
+                }
+                (_, Some(message)) if self.kind == ConnectionKind::Old => {
+                    self.main.push(message.into_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn deliver(
+        &self,
+        envelope: &Envelope<'_>,
+        message: PermittedMessage<'static>,
+        route: MessageRoute,
+    ) {
+        if self.is_ended() {
+            return;
+        }
+        if self.kind == ConnectionKind::Old {
+            return self.push(&self.main, message).await;
+        }
+        match route {
+            MessageRoute::Answer(exchange) => {
+                if let (ConnectionKind::Shared, true, Some(result)) =
+                    (self.kind, exchange.lists.get(), envelope.result)
+                {
+                    self.params.borrow_mut().learn_tools(result);
+                }
+                let error = envelope.kind() == MessageKind::Error;
+                if let Err(message) = exchange.answer(message, error) {
+                    self.mark_undelivered(
+                        exchange.lane,
+                        Side::Server,
+                        message.bytes(),
+                        "its client is gone",
+                    );
+                }
+            }
+            MessageRoute::With(exchange) if exchange.accepts_notifications() => {
+                self.send_on_stream(&exchange, message).await
+            }
+            MessageRoute::With(exchange) if self.kind == ConnectionKind::Shared => {
+                self.mark_undelivered(
+                    exchange.lane,
+                    Side::Server,
+                    message.bytes(),
+                    "its client is gone",
+                );
+            }
+            MessageRoute::With(exchange) => match exchange.stream() {
+                // Its connection broke; the client may resume the stream.
+                Some(stream) => stream.push(message),
+                None => self.deliver_to_any(envelope, message).await,
+            },
+            MessageRoute::Anywhere => self.deliver_to_any(envelope, message).await,
+            MessageRoute::Unasked => {
+                let why = "it does not answer any pending request";
+                self.mark_undelivered(self.lane, Side::Server, message.bytes(), why);
+            }
+        }
+    }
+
+    /// Delivers a message that belongs to no exchange, or to one that cannot take it.
+    async fn deliver_to_any(&self, envelope: &Envelope<'_>, message: PermittedMessage<'static>) {
+        if self.kind == ConnectionKind::Shared {
+            let why = "it cannot be matched to a client";
+            self.mark_undelivered(self.lane, Side::Server, message.bytes(), why);
+            return self.refuse_server_request(envelope, why);
+        }
+        if self.main.has_reader() {
+            return self.push(&self.main, message).await;
+        }
+        let listener = self.id_map.borrow().any_listener();
+        if let Some(exchange) = listener {
+            return self.send_on_stream(&exchange, message).await;
+        }
+        while !self.main.has_room() {
+            let Some(oldest) = self.main.take_oldest() else { break };
+            let why = "the client has no open stream, and too many messages are queued for it";
+            self.mark_undelivered(self.lane, Side::Server, oldest.bytes(), why);
+            if let Some(envelope) = Frame::read(oldest.bytes()).envelope() {
+                self.refuse_server_request(envelope, why);
+            }
+        }
+        self.main.push(message);
+    }
+
+    /// Answers a server's request that no client will receive.
+    fn refuse_server_request(&self, envelope: &Envelope<'_>, reason: &str) {
+        if let (MessageKind::Request, Some(id)) = (envelope.kind(), envelope.id) {
+            let message = OwnMessage::error(id, -32601, reason);
+            let (lane, to) = (self.lane, Side::Server);
+            for own in
+                self.session.feed_and_commit(Event::Ours { lane, to, message }).unwrap_or_default()
+            {
+                self.send_own(own.message);
+            }
+        }
+    }
+
+    /// Sends a message other than an answer on the stream of an exchange.
+    async fn send_on_stream(&self, exchange: &PostExchange, message: PermittedMessage<'static>) {
+        let stream = self.stream_of(exchange);
+        if self.kind != ConnectionKind::Shared
+            || stream.has_room()
+            || stream.wait_for_reader(LAG).await
+        {
+            return self.push(&stream, message).await;
+        }
+        // A slow client may not hold up the others that share the server.
+        stream.disconnect();
+        self.mark_undelivered(
+            exchange.lane,
+            Side::Server,
+            message.bytes(),
+            "its client reads too slowly",
+        );
+        self.connection_lost(exchange);
+    }
+
+    /// Adds to a stream, first waiting for a reader that is far behind.
+    pub(super) async fn push(&self, stream: &Rc<ClientStream>, message: PermittedMessage<'static>) {
+        if !stream.wait_for_room(STALL).await {
+            stream.disconnect();
+            if self.kind == ConnectionKind::Old {
+                // It is the session's only stream, and this transport cannot resume it.
+                self.request_end("the client does not read its stream", Duration::ZERO);
+            }
+        }
+        stream.push(message);
+    }
+
+    /// Refuses an oversized message, and sends an error to the side that waits for it.
+    fn refuse(&self, mut message: OversizeMessage) -> Result<(), SessionStoppedError> {
+        let mut lane = self.lane;
+        if let (Some(id), None) = (&message.envelope.id, &message.envelope.method)
+            && let Some((of, theirs)) = self.id_map.borrow().client_id_of(id)
+        {
+            lane = of;
+            message.envelope.id = Some(theirs);
+        }
+        let (from, bytes_max) = (Side::Server, self.session.message_bytes_max());
+        for answer in
+            self.session.feed_and_commit(Event::TooLarge { lane, from, message, bytes_max })?
+        {
+            match answer.to {
+                Side::Client => self.send_final_answer(lane, answer.message.into_owned()),
+                Side::Server => self.send_own(answer.message),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! Reads the client's input line by line, records it, and sends it on in order.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tapegate_core::frame::{Frame, FrameBody, FrameError};
+use tapegate_core::gate::HoldId;
+use tapegate_core::lines::{LineSplitter, StreamLine};
+use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::side::Side;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::pending_calls::{BridgeCall, CallKind, CallStep};
+use super::problem::ExchangeProblem;
+use super::{MESSAGE_COST_BYTES, OutboundBridge, UpstreamTransport, split_by_side};
+use crate::http::OutboundBytes;
+use crate::http::shared_session::{GateResult, HoldUpdate, SessionStoppedError};
+use crate::port::StreamPort;
+use crate::recorded_session::Disposition;
+use crate::stdio::{LEFT, LOOK_ROUND};
+
+/// How long a message without an answer may delay the messages after it.
+const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a first request other than `initialize` may delay the others: it is a probe, and
+/// clients treat silence as an answer too.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a cancellation waits for the server to accept the request it cancels: they travel on
+/// two connections, and a cancellation that arrives first would be lost.
+const CANCEL_PATIENCE: Duration = Duration::from_millis(250);
+
+impl OutboundBridge {
+    /// Reads the client's input to its end, then waits for outstanding answers.
+    pub(super) async fn serve(self: &Rc<Self>, input: StreamPort) {
+        if self.read_all(&input).await.is_err() {
+            // The tape failed; the task that runs the session notices that and ends it.
+            return std::future::pending().await;
+        }
+        self.set_blocked(true);
+        self.shared_session.recorded_session().checkpoint();
+        if self.end_holds().await.is_err() {
+            return std::future::pending().await;
+        }
+        for subscription in self.calls.subscriptions() {
+            self.end_subscription(&subscription).await;
+        }
+        // Requests that no task works on any more are answered when the session ends.
+        while self.shared_session.recorded_session().wanted(Side::Client) > 0 && self.is_busy() {
+            tokio::select! {
+                () = self.progress.notified() => {}
+                () = tokio::time::sleep(LOOK_ROUND) => {}
+            }
+            // A fetched tool list may have shown that a call needs approval.
+            if self.end_holds().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    async fn read_all(self: &Rc<Self>, input: &StreamPort) -> Result<(), SessionStoppedError> {
+        let mut lines = LineSplitter::new(self.shared_session.message_bytes_max());
+        loop {
+            self.set_blocked(true);
+            loop {
+                self.wait_for_hold_capacity(input).await?;
+                let Some(cut) = lines.next_line() else { break };
+                self.process_cut(&lines, cut).await?;
+            }
+            lines.release();
+            self.set_blocked(false);
+            match input.read(lines.read_buffer()).await {
+                Ok(count) if count > 0 => lines.filled(count),
+                // A hung-up terminal or socket reads as an error; treat it as end of input.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        match lines.take_rest() {
+            Some(cut) => self.process_cut(&lines, cut).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until another call may be held. The client is not read from meanwhile, so check
+    /// whether it has left; otherwise its calls would stay held, and might run for no one.
+    async fn wait_for_hold_capacity(&self, input: &StreamPort) -> Result<(), SessionStoppedError> {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.shared_session.wait_for_hold_capacity() => return Ok(()),
+                () = tokio::time::sleep(LOOK_ROUND) => {
+                    if input.has_ended() {
+                        self.end_holds().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends holds that wait for an approver, because the client they belong to has left. Calls that
+    /// wait for a tool list continue: a client may close its output and still read the answers.
+    async fn end_holds(&self) -> Result<(), SessionStoppedError> {
+        if self.shared_session.recorded_session().held_calls() == 0 {
+            return Ok(());
+        }
+        let turn = self.client_writer.acquire().await;
+        let unheld = Event::Unheld { lane: Some(self.lane), reason: LEFT, keeps_lists: true };
+        let outgoing = self.shared_session.feed_and_commit(unheld)?;
+        self.send_own_to_client(&turn, None, split_by_side(outgoing).0);
+        Ok(())
+    }
+
+    async fn process_cut(
+        self: &Rc<Self>,
+        lines: &LineSplitter,
+        cut: StreamLine,
+    ) -> Result<(), SessionStoppedError> {
+        let (lane, from) = (self.lane, Side::Client);
+        let (bytes, terminated) = match cut {
+            StreamLine::Line(range) => (lines.bytes(range), true),
+            StreamLine::Unterminated(range) => (lines.bytes(range), false),
+            StreamLine::Oversize(message) => return self.refuse(None, from, message).await,
+        };
+        let event = Event::Received { lane, from, bytes, terminated };
+        let GateResult { disposition, outgoing: said } = self.shared_session.judge(event, from)?;
+        let (to_client, to_server) = split_by_side(said);
+        if !to_client.is_empty() {
+            let turn = self.client_writer.acquire().await;
+            self.send_own_to_client(&turn, None, to_client);
+        }
+        // Register the hold first: our own request may lead to a decision about it.
+        if let Disposition::Hold(hold_id) = disposition {
+            self.await_hold(hold_id);
+        }
+        for message in to_server {
+            self.send(message).await;
+        }
+        if let Disposition::Forward(message) = disposition {
+            self.forward_line(message, terminated).await;
+        }
+        Ok(())
+    }
+
+    /// Waits for the decision about a held call; then sends the call or answers the client.
+    fn await_hold(self: &Rc<Self>, hold_id: HoldId) {
+        let number = self.holds.get() + 1;
+        self.holds.set(number);
+        let bridge = Rc::downgrade(self);
+        let waiting = self.shared_session.wait(hold_id, move |word| {
+            let Some(bridge) = bridge.upgrade() else { return };
+            match word {
+                HoldUpdate::Tell(message) => return bridge.client_writer.enqueue(message),
+                HoldUpdate::Answer(message) => bridge.client_writer.enqueue(message),
+                HoldUpdate::Send(message) => bridge.send_own_to_server(message),
+                HoldUpdate::Over => {}
+            }
+            bridge.held.borrow_mut().remove(&number);
+            bridge.progress.notify_one();
+        });
+        self.held.borrow_mut().insert(number, waiting);
+    }
+
+    /// Sends a permitted line to the server.
+    async fn forward_line(self: &Rc<Self>, message: PermittedMessage<'_>, terminated: bool) {
+        let frame = Frame::read(message.bytes());
+        match frame.body() {
+            // Blank lines and incomplete lines are not messages.
+            FrameBody::Garbage(FrameError::Empty) => return,
+            FrameBody::Garbage(_) if !terminated => return,
+            FrameBody::Message(said) if said.is_method("notifications/cancelled") => {
+                if let Some(id) = said.request_id
+                    && self.cancel(id).await
+                {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.send(message).await;
+    }
+
+    /// Starts sending a message, and waits while later messages must not overtake it.
+    pub(super) async fn send(self: &Rc<Self>, message: PermittedMessage<'_>) {
+        let call = BridgeCall::of(&Frame::read(message.bytes()));
+        let message = OutboundBytes::message(message);
+        let queue_permit =
+            if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
+        let unsettled = *self.transport.borrow() == UpstreamTransport::Unknown;
+        let held =
+            (!call.asks || call.kind == CallKind::Initialize || unsettled).then(|| call.hold());
+        self.calls.add(&call);
+        let task =
+            self.spawn(Rc::clone(self).run_exchange(Rc::clone(&call), message, queue_permit));
+        call.set_task(task);
+        match held {
+            Some(held) if call.kind == CallKind::Initialize => drop(held.await),
+            Some(held) if call.asks => drop(tokio::time::timeout(PROBE_PATIENCE, held).await),
+            Some(held) => drop(tokio::time::timeout(ACCEPT_PATIENCE, held).await),
+            None => {}
+        }
+    }
+
+    /// Waits for queue space for a request of `length` bytes.
+    async fn enter_queue(&self, length: usize) -> Option<OwnedSemaphorePermit> {
+        let cost = (length + MESSAGE_COST_BYTES).min(self.queue_bytes_max);
+        self.queue.clone().acquire_many_owned(cost as u32).await.ok()
+    }
+
+    /// Cancels a request; true if the server need not be told.
+    async fn cancel(self: &Rc<Self>, id: &[u8]) -> bool {
+        let Some(call) = self.calls.settle(None, id) else {
+            // It is answered already. Only a server with a session expects the notification.
+            return self.session.borrow().version.is_none();
+        };
+        let older = matches!(*self.transport.borrow(), UpstreamTransport::Older(_));
+        let closes = (call.modern && !older) || call.step() < CallStep::Sent;
+        // Other requests of the same batch may still be pending.
+        if closes && call.is_finished() {
+            call.abort();
+            self.forget_request(id);
+            return true;
+        }
+        drop(tokio::time::timeout(CANCEL_PATIENCE, call.accepted()).await);
+        false
+    }
+
+    /// Ends a subscription whose client has left.
+    async fn end_subscription(&self, call: &Rc<BridgeCall>) {
+        call.abort();
+        for id in call.unanswered() {
+            self.forget_request(&id);
+        }
+        self.fail_call(call, &ExchangeProblem::new("the client has left")).await;
+    }
+
+    /// Forgets a request whose answer is no longer wanted.
+    fn forget_request(&self, id: &[u8]) {
+        let bytes = [b"{\"id\":", id, b"}"].concat();
+        let (lane, asker) = (self.lane, Side::Client);
+        // If the tape has failed, the session is ending.
+        self.shared_session
+            .feed_and_commit(Event::Dismissed { lane, asker, bytes: Some(&bytes), reason: None })
+            .ok();
+        self.progress.notify_one();
+    }
+}

@@ -1,0 +1,223 @@
+//! A request that waits for an approval decision within its exchange.
+//!
+//! A client that accepts events gets keep-alives; any other simply waits. If its connection breaks,
+//! the call is cancelled. A legacy client's POST is accepted at once, since its answer is sent on
+//! its stream anyway.
+
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, StatusCode};
+use tapegate_core::frame::{self, Frame, FrameBody};
+use tapegate_core::gate::HoldId;
+use tapegate_core::relay::{CODE_GONE, OwnMessage};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::super::body::{BrokenBody, PieceStream};
+use super::super::request_headers::RequestHeaders;
+use super::super::shared_session::{HoldUpdate, HoldWaiter};
+use super::super::{OutboundBytes, ReplyBody, headers};
+use super::ProxyExchange;
+use super::gated_request::accepted_reply;
+
+/// How long a decision may take before a client that accepts events gets a stream.
+const PROMPT: Duration = Duration::from_millis(500);
+/// How often an idle stream sends a keep-alive comment.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many pieces may be queued for a client that does not read.
+const PIECES_MAX: usize = 8;
+
+/// Receives the updates about a held call. Dropping it cancels the call.
+struct HoldSubscription {
+    updates: mpsc::UnboundedReceiver<HoldUpdate>,
+    _waiting: HoldWaiter,
+}
+
+impl HoldSubscription {
+    /// The next update. After the last one, the hold is always over.
+    async fn next(&mut self) -> HoldUpdate {
+        self.updates.recv().await.unwrap_or(HoldUpdate::Over)
+    }
+
+    /// Waits for the final update, skipping progress.
+    async fn last(&mut self) -> HoldUpdate {
+        loop {
+            match self.next().await {
+                HoldUpdate::Tell(_) => {}
+                word => return word,
+            }
+        }
+    }
+}
+
+/// A held request, with the exchange in which it will continue.
+struct HeldExchange {
+    hold: HoldSubscription,
+    going_on: Option<(ProxyExchange, Parts)>,
+}
+
+impl HeldExchange {
+    /// Acts on the decision. A released call is sent by a task of its own from the start.
+    async fn settle(&mut self, word: HoldUpdate) -> Option<Response<ReplyBody>> {
+        let (exchange, parts) = self.going_on.take()?;
+        Some(exchange.apply_hold_outcome(parts, word).await)
+    }
+}
+
+impl Drop for HeldExchange {
+    fn drop(&mut self) {
+        // A client that disconnects just as the decision arrives has not cancelled the call: the
+        // call was released, and is recorded as sent.
+        self.hold.updates.close();
+        while let Ok(word) = self.hold.updates.try_recv() {
+            if let (HoldUpdate::Send(_), Some((exchange, parts))) = (&word, self.going_on.take()) {
+                tokio::task::spawn_local(exchange.apply_hold_outcome(parts, word));
+            }
+        }
+    }
+}
+
+/// An event stream that is opened before its first event is known.
+struct LateStream {
+    pieces: mpsc::Receiver<OutboundBytes>,
+    task: AbortHandle,
+}
+
+impl Drop for LateStream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl PieceStream for LateStream {
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<OutboundBytes, BrokenBody>>> {
+        self.pieces.poll_recv(cx).map(|piece| piece.map(Ok))
+    }
+}
+
+impl ProxyExchange {
+    /// Waits for the decision about a request, and returns the resulting reply.
+    pub(super) async fn hold(self, parts: Parts, hold_id: HoldId) -> Response<ReplyBody> {
+        let (sender, words) = mpsc::unbounded_channel();
+        let waiting = self.proxy.shared_session.wait(hold_id, move |word| drop(sender.send(word)));
+        let held = HoldSubscription { updates: words, _waiting: waiting };
+        if self.older {
+            tokio::task::spawn_local(self.hold_in_background(parts, held));
+            return accepted_reply();
+        }
+        let streams = RequestHeaders::read(&parts.headers).streams;
+        let mut hold = HeldExchange { hold: held, going_on: Some((self, parts)) };
+        let word = match streams {
+            false => hold.hold.last().await,
+            true => match tokio::time::timeout(PROMPT, hold.hold.last()).await {
+                Ok(word) => word,
+                Err(_) => {
+                    let (sender, pieces) = mpsc::channel(PIECES_MAX);
+                    let task =
+                        tokio::task::spawn_local(hold_with_keepalive(hold, sender)).abort_handle();
+                    return headers::events(ReplyBody::stream(LateStream { pieces, task }));
+                }
+            },
+        };
+        hold.settle(word).await.unwrap_or_else(accepted_reply)
+    }
+
+    /// Acts on the decision.
+    async fn apply_hold_outcome(mut self, parts: Parts, word: HoldUpdate) -> Response<ReplyBody> {
+        match word {
+            HoldUpdate::Send(message) => {
+                self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
+                self.send_to_completion(parts, OutboundBytes::message(message)).await
+            }
+            HoldUpdate::Answer(message) => {
+                self.request_body = None;
+                self.own_answer_reply(&RequestHeaders::read(&parts.headers), vec![message])
+            }
+            HoldUpdate::Tell(_) | HoldUpdate::Over => {
+                self.request_body = None;
+                accepted_reply()
+            }
+        }
+    }
+
+    /// Waits after the POST has been accepted; the result is sent on the client's stream.
+    async fn hold_in_background(mut self, parts: Parts, mut hold: HoldSubscription) {
+        let word = loop {
+            match hold.next().await {
+                HoldUpdate::Tell(message) => {
+                    drop(self.send_on_legacy_stream(OutboundBytes::event(&message, None)))
+                }
+                word => break word,
+            }
+        };
+        match word {
+            HoldUpdate::Answer(message) => {
+                drop(self.send_on_legacy_stream(OutboundBytes::event(&message, None)))
+            }
+            HoldUpdate::Send(message) => {
+                self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
+                let (proxy, lane) = (Rc::clone(&self.proxy), self.lane());
+                let response =
+                    self.send_to_completion(parts, OutboundBytes::message(message)).await;
+                if !response.status().is_success() {
+                    // The client already has its reply, so the error is sent on its stream.
+                    let inbox = proxy.inboxes.borrow().get(&lane).cloned();
+                    let event = response.into_body().collect().await.into_event();
+                    if let (Some(inbox), Some(event)) = (inbox, event) {
+                        inbox.try_send(event).ok();
+                    }
+                }
+            }
+            HoldUpdate::Tell(_) | HoldUpdate::Over => {}
+        }
+    }
+}
+
+/// Waits while the client reads a stream, and sends the result on it.
+async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBytes>) {
+    let word = loop {
+        match tokio::time::timeout(KEEP_ALIVE, hold.hold.next()).await {
+            Ok(HoldUpdate::Tell(message)) => {
+                drop(to.send(OutboundBytes::event(&message, None)).await)
+            }
+            Ok(word) => break word,
+            Err(_) => drop(to.send(OutboundBytes::comment("waiting for approval")).await),
+        }
+    };
+    let request_body =
+        hold.going_on.as_ref().and_then(|(exchange, _)| exchange.request_body.clone());
+    let Some(response) = hold.settle(word).await else { return };
+    let (parts, mut body) = response.into_parts();
+    if headers::is_type(&parts.headers, "text/event-stream") {
+        while let Some(Ok(piece)) = body.next_piece().await {
+            to.send(piece).await.ok();
+        }
+        return;
+    }
+    if let Some(event) = body.collect().await.into_event() {
+        to.send(event).await.ok();
+    } else if parts.status != StatusCode::ACCEPTED {
+        let words = format!("the MCP server's reply ({}) has no answer", parts.status);
+        for id in request_ids(&request_body.unwrap_or_default()) {
+            let message = OwnMessage::error(&id, CODE_GONE, &words).into();
+            to.send(OutboundBytes::event(&message, None)).await.ok();
+        }
+    }
+}
+
+/// The raw ids of the requests.
+fn request_ids(request_body: &[u8]) -> Vec<Vec<u8>> {
+    let frame = Frame::read(request_body);
+    let frames = match frame.body() {
+        FrameBody::Batch => frame::elements(request_body),
+        _ => vec![frame],
+    };
+    frames.iter().filter_map(|one| one.envelope()?.id.map(<[u8]>::to_vec)).collect()
+}

@@ -1,0 +1,230 @@
+//! Redacts secrets in server output that is not a message: headers, error bodies and event ids.
+//!
+//! Some values pass unchanged because the client must return or use them: the session id, cookies,
+//! the targets of redirects and `endpoint` events, and the replies of login and metadata requests.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, DATE, LOCATION, SET_COOKIE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use tapegate_core::sse::SsePiece;
+
+use super::super::body::{CollectedBody, collect};
+use super::super::request_check::RequestRoute;
+use super::super::shared_session::SessionStoppedError;
+use super::super::{OutboundBytes, ReplyBody, headers};
+use super::stream::PlainStream;
+use super::{PlainBody, Proxy, ProxyExchange, recording_ended};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How many original ids of redacted event ids are remembered.
+const IDS_MAX: usize = 1024;
+/// Longer ids are not remembered: a client cannot resume from them.
+const ID_BYTES_MAX: usize = 4096;
+
+/// The original event ids, by the redacted ids that clients received.
+#[derive(Debug, Default)]
+pub(super) struct MaskedIds(VecDeque<(Vec<u8>, HeaderValue)>);
+
+impl MaskedIds {
+    fn insert(&mut self, name: &[u8], id: &[u8]) {
+        let known = self.0.iter().any(|(known, _)| known == name);
+        let Ok(id) = HeaderValue::from_bytes(id) else { return };
+        if known || id.len() > ID_BYTES_MAX {
+            return;
+        }
+        if self.0.len() >= IDS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((name.to_vec(), id));
+    }
+
+    fn find(&self, name: &[u8]) -> Option<HeaderValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, id)| id.clone())
+    }
+}
+
+impl Proxy {
+    /// Replaces a redacted event id from a client with the server's original.
+    pub(super) fn restore_event_id(&self, headers: &mut HeaderMap) {
+        let name = headers.get(LAST_EVENT_ID);
+        if let Some(id) = name.and_then(|name| self.event_ids.borrow().find(name.as_bytes())) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+    }
+}
+
+impl ProxyExchange {
+    fn mask(&self, what: &str, text: &[u8]) -> Result<Option<Vec<u8>>, SessionStoppedError> {
+        let session = &self.proxy.shared_session;
+        let lane = self.lane.unwrap_or_else(|| session.open_exchange());
+        session.mask_text(lane, what, text)
+    }
+
+    /// Whether a reply gives a client what it needs to log in.
+    fn is_login(&self, status: StatusCode) -> bool {
+        let is_granted = status.is_success() || status.is_redirection();
+        is_granted && matches!(self.route, RequestRoute::Login(_) | RequestRoute::Metadata)
+    }
+
+    /// Redacts the head of a reply.
+    pub(super) fn mask_head(&self, parts: &mut Parts) -> Result<(), SessionStoppedError> {
+        if !self.proxy.shared_session.masks() || self.is_login(parts.status) {
+            return Ok(());
+        }
+        let reason =
+            parts.extensions.get::<ReasonPhrase>().map(|reason| reason.as_bytes().to_vec());
+        if let Some(reason) = reason
+            && self.mask("the reason phrase of a reply", &reason)?.is_some()
+        {
+            parts.extensions.remove::<ReasonPhrase>();
+        }
+        let is_kept = |name: &HeaderName| {
+            [SESSION_ID, SET_COOKIE, CONTENT_LENGTH, DATE].contains(name)
+                || (*name == LOCATION && parts.status.is_redirection())
+        };
+        let mut masked = HeaderMap::with_capacity(parts.headers.len());
+        for (name, value) in &parts.headers {
+            let value = match is_kept(name) {
+                true => Some(value.clone()),
+                false => self.mask_header(name, value)?,
+            };
+            value.into_iter().for_each(|value| _ = masked.append(name, value));
+        }
+        parts.headers = masked;
+        Ok(())
+    }
+
+    /// The value to send for a header; `None` drops it. Its name may match a redacted field.
+    fn mask_header(
+        &self,
+        name: &HeaderName,
+        value: &HeaderValue,
+    ) -> Result<Option<HeaderValue>, SessionStoppedError> {
+        let head = format!("{name}: ").into_bytes();
+        let line = [&head, value.as_bytes()].concat();
+        let Some(masked) = self.mask(&format!("the header `{name}`"), &line)? else {
+            return Ok(Some(value.clone()));
+        };
+        match masked.strip_prefix(&*head) {
+            Some(rest) => Ok(HeaderValue::from_bytes(rest).ok()),
+            // The whole line was withheld, or the name itself is a secret.
+            None => match self.mask("the name of a header", name.as_str().as_bytes())? {
+                Some(_) => Ok(None),
+                None => Ok(HeaderValue::from_bytes(&masked).ok()),
+            },
+        }
+    }
+
+    /// Redacts a body that is not a message; `None` if it may be sent unchanged.
+    pub(super) fn mask_body(
+        &self,
+        parts: &Parts,
+        text: &[u8],
+    ) -> Result<Option<Bytes>, SessionStoppedError> {
+        if text.is_empty() || self.is_login(parts.status) || !self.proxy.shared_session.masks() {
+            return Ok(None);
+        }
+        let what = format!("the body of HTTP status {}", parts.status.as_u16());
+        Ok(self.mask(&what, text)?.map(Bytes::from))
+    }
+
+    /// Passes on a reply that carries no message. If secrets are redacted, it is collected first.
+    pub(super) async fn forward_plain_reply(
+        mut self,
+        mut parts: Parts,
+        mut body: Incoming,
+    ) -> Response<ReplyBody> {
+        let session = &self.proxy.shared_session;
+        if !session.masks() || self.is_login(parts.status) {
+            return Response::from_parts(parts, ReplyBody::stream(PlainStream::new(body, None)));
+        }
+        if session.transparent().is_some() {
+            let watch = BodyWatch::new(self, parts.clone());
+            let stream = PlainStream::new(body, Some(watch));
+            return Response::from_parts(parts, ReplyBody::stream(stream));
+        }
+        let collected = tokio::select! {
+            collected = collect(&mut body, session.message_bytes_max()) => collected,
+            why = recording_ended(self.proxy.ending.subscribe()) => return self.unreachable_reply(&why),
+        };
+        let body = match collected {
+            Ok(CollectedBody::Whole(body)) => body,
+            Ok(CollectedBody::TooLarge(_)) => {
+                return self.unreachable_reply("the server's reply is too large to be masked");
+            }
+            Err(error) => {
+                return self.unreachable_reply(&format!("the server's reply ended early: {error}"));
+            }
+        };
+        let Ok(text) = headers::decompress_or_reject(&parts.headers, &body, usize::MAX) else {
+            let why = "the server's reply uses an unsupported compression";
+            return match self.refuse_ambiguous_reply(&body, why) {
+                Some(refused) => refused,
+                None => self.unreachable_reply(why),
+            };
+        };
+        let masked = match self.mask_body(&parts, &text) {
+            Ok(masked) => masked,
+            Err(stopped) => return headers::refusal(503, &stopped.to_string()),
+        };
+        let is_masked = masked.is_some();
+        let plain = masked.unwrap_or_else(|| body.clone());
+        if is_masked {
+            headers::strip_body_headers(&mut parts.headers);
+        }
+        Response::from_parts(
+            parts,
+            ReplyBody::from_whole(OutboundBytes::plain(PlainBody::new(plain))),
+        )
+    }
+
+    /// The event with a redacted id, if necessary. The client may resume from the id it receives.
+    pub(super) fn mask_event_id(
+        &self,
+        piece: &SsePiece,
+    ) -> Result<Option<SsePiece>, SessionStoppedError> {
+        let Some(id) = piece.id.as_deref().filter(|_| self.proxy.shared_session.masks()) else {
+            return Ok(None);
+        };
+        let masked = self.mask("the id of an event", id)?;
+        Ok(masked.map(|name| {
+            self.proxy.event_ids.borrow_mut().insert(&name, id);
+            SsePiece { id: Some(name), ..piece.clone() }
+        }))
+    }
+}
+
+/// Inspects a body as it passes, to record what would be redacted.
+pub(super) struct BodyWatch {
+    exchange: ProxyExchange,
+    parts: Parts,
+    seen: Vec<u8>,
+}
+
+impl BodyWatch {
+    fn new(exchange: ProxyExchange, parts: Parts) -> Self {
+        Self { exchange, parts, seen: Vec::new() }
+    }
+
+    /// Takes a piece. Bytes beyond the size limit are not inspected.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let bytes_max = self.exchange.proxy.shared_session.message_bytes_max();
+        let room = bytes_max.saturating_sub(self.seen.len());
+        self.seen.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+impl Drop for BodyWatch {
+    /// Hyper does not poll a body of known length to its end, so the inspection is done on drop.
+    fn drop(&mut self) {
+        let text = headers::decompress_for_reading(&self.parts.headers, &self.seen);
+        // If the tape has failed, the session ends the recording.
+        self.exchange.mask_body(&self.parts, &text).ok();
+    }
+}

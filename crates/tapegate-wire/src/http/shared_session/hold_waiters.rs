@@ -1,0 +1,180 @@
+//! Exchanges that wait for held calls, and how they are notified.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tapegate_core::frame::{Frame, FrameBody, MessageKind, each_element};
+use tapegate_core::gate::HoldId;
+use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::side::{Lane, Side};
+
+use super::SharedSession;
+use crate::recorded_session::{OutgoingMessage, next_hold_outcome, sleep_until_due};
+
+/// The waiting exchanges, by sequence number: the ticket of a held call may change.
+#[derive(Default)]
+pub(super) struct HoldWaiters {
+    count: u64,
+    waiting: BTreeMap<u64, (HoldId, HoldListener)>,
+}
+
+/// Called with updates about a held call.
+type HoldListener = Rc<dyn Fn(HoldUpdate)>;
+
+/// An update about a held call.
+#[derive(Debug)]
+pub(crate) enum HoldUpdate {
+    /// The call may be sent, in this form.
+    Send(PermittedMessage<'static>),
+    /// The call is answered with this.
+    Answer(PermittedMessage<'static>),
+    /// A message for the caller while the call stays held.
+    Tell(PermittedMessage<'static>),
+    /// The call was withdrawn; there is no answer.
+    Over,
+}
+
+/// A registered waiter for a held call. Dropping it withdraws the call.
+pub(crate) struct HoldWaiter {
+    shared_session: Rc<SharedSession>,
+    number: u64,
+}
+
+impl Drop for HoldWaiter {
+    fn drop(&mut self) {
+        let waiter = self.shared_session.waiters.borrow_mut().waiting.remove(&self.number);
+        if let Some((hold_id, _)) = waiter {
+            // If the tape has failed, the session ends anyway.
+            self.shared_session.feed_and_commit(Event::Withdrawn { hold_id }).ok();
+            self.shared_session.unheld.notify_waiters();
+        }
+    }
+}
+
+impl SharedSession {
+    /// Registers `listener` for updates on a held call. Any update but [`Word::Tell`] is the last.
+    pub(crate) fn wait(
+        self: &Rc<Self>,
+        hold_id: HoldId,
+        listener: impl Fn(HoldUpdate) + 'static,
+    ) -> HoldWaiter {
+        let mut waiters = self.waiters.borrow_mut();
+        waiters.count += 1;
+        let number = waiters.count;
+        waiters.waiting.insert(number, (hold_id, Rc::new(listener)));
+        self.held.notify_one();
+        HoldWaiter { shared_session: Rc::clone(self), number }
+    }
+
+    /// If `bytes` contain a request, waits until another call of this session may be held. Other
+    /// sessions are not affected.
+    pub(crate) async fn wait_for_hold_capacity_in(&self, lane: Lane, bytes: &[u8]) {
+        while self.recording.borrow().is_full_for(lane) && contains_request(bytes) {
+            self.unheld.notified().await;
+        }
+    }
+
+    /// Waits until another call may be held.
+    pub(crate) async fn wait_for_hold_capacity(&self) {
+        while self.recording.borrow().is_full() {
+            self.unheld.notified().await;
+        }
+    }
+
+    /// Processes decisions and timeouts of held calls; never returns.
+    pub(crate) async fn run_holds(&self) {
+        if !self.is_governed() {
+            return std::future::pending().await;
+        }
+        let mut hold_outcomes = self.recording.borrow_mut().take_hold_outcomes();
+        loop {
+            let due = self.recording.borrow().next_hold_deadline();
+            let event = tokio::select! {
+                (hold_id, outcome) = next_hold_outcome(&mut hold_outcomes) => {
+                    Event::Settled { hold_id, outcome }
+                }
+                () = sleep_until_due(due) => Event::Tick,
+                () = self.held.notified() => continue,
+            };
+            if self.feed_and_commit(event).is_err() {
+                // The tape has failed; the task that runs the session notices that and ends it.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Notifies the waiters of held calls; returns the messages that are for no waiter.
+    pub(super) fn notify_waiters<'e>(
+        &self,
+        outgoing: Vec<OutgoingMessage<'e>>,
+    ) -> Vec<OutgoingMessage<'e>> {
+        if self.waiters.borrow().waiting.is_empty() {
+            return outgoing;
+        }
+        let mut rest = Vec::new();
+        let mut words = Vec::new();
+        {
+            let mut session = self.recording.borrow_mut();
+            let mut waiters = self.waiters.borrow_mut();
+            if let Some((was, now)) = session.take_renamed_hold() {
+                waiters.rename(was, now);
+            }
+            for outgoing in outgoing {
+                let hold_id = outgoing.message.hold_id();
+                let Some(number) = hold_id.and_then(|hold_id| waiters.number(hold_id)) else {
+                    rest.push(outgoing);
+                    continue;
+                };
+                let going_on = hold_id.is_some_and(|hold_id| session.is_held(hold_id));
+                words.extend(waiters.update_for(number, outgoing, going_on));
+            }
+            let over = waiters.waiting.extract_if(.., |_, (hold_id, _)| !session.is_held(*hold_id));
+            words.extend(over.map(|(_, (_, listener))| (listener, HoldUpdate::Over)));
+        }
+        if !words.is_empty() {
+            self.unheld.notify_waiters();
+        }
+        words.into_iter().for_each(|(listener, word)| listener(word));
+        rest
+    }
+}
+
+/// Whether a text contains a request.
+fn contains_request(bytes: &[u8]) -> bool {
+    let frame = Frame::read(bytes);
+    let is_request = |one: &Frame<'_>| {
+        one.envelope().is_some_and(|envelope| envelope.kind() == MessageKind::Request)
+    };
+    match frame.body() {
+        FrameBody::Batch => each_element(bytes).any(|one| is_request(&one)),
+        _ => is_request(&frame),
+    }
+}
+
+impl HoldWaiters {
+    fn number(&self, hold_id: HoldId) -> Option<u64> {
+        self.waiting.iter().find(|(_, one)| one.0 == hold_id).map(|(number, _)| *number)
+    }
+
+    fn rename(&mut self, was: HoldId, now: HoldId) {
+        self.waiting.values_mut().filter(|one| one.0 == was).for_each(|one| one.0 = now);
+    }
+
+    /// Turns a message into an update for a waiter; the last update removes the waiter.
+    fn update_for(
+        &mut self,
+        number: u64,
+        outgoing: OutgoingMessage<'_>,
+        going_on: bool,
+    ) -> Option<(HoldListener, HoldUpdate)> {
+        let OutgoingMessage { to, message, .. } = outgoing;
+        let message = message.into_owned();
+        if going_on {
+            return Some((Rc::clone(&self.waiting.get(&number)?.1), HoldUpdate::Tell(message)));
+        }
+        let (_, listener) = self.waiting.remove(&number)?;
+        debug_assert!(message.is_own() || to == Side::Server);
+        let own = message.is_own();
+        Some((listener, if own { HoldUpdate::Answer(message) } else { HoldUpdate::Send(message) }))
+    }
+}

@@ -1,0 +1,67 @@
+//! Logs refused attempts to decide in the activity log.
+//!
+//! An agent that tries to approve its own calls should leave a trace, just like one that forges a
+//! decision file.
+
+use std::borrow::Cow;
+use std::path::Path;
+use tapegate_core::decision::LoggedDecision;
+
+use tapegate_store::activity::Event;
+
+use crate::exit::Failure;
+use crate::state_folder::{log_event, now_us};
+use crate::terminal_output;
+use crate::views::{json, visible_text};
+
+/// Longer command lines are truncated.
+const COMMAND_CHARS_MAX: usize = 500;
+
+/// An attempt to do something that requires a person.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PersonAttempt<'a> {
+    /// The kind of event: `approval` or `policy`.
+    pub(crate) kind: &'static str,
+    /// The command with its subject, such as `approvals approve ap_k3x9`.
+    pub(crate) command: &'a str,
+    /// The approval request, if it is known.
+    pub(crate) approval_id: Option<&'a str>,
+}
+
+impl PersonAttempt<'_> {
+    /// Logs that this was refused, in the project with this state folder.
+    pub(crate) fn log_refusal(&self, state_folder: &Path, reason: &str) {
+        // Without a state folder there is no project, and a refusal does not create one.
+        if !state_folder.is_dir() {
+            return;
+        }
+        let command = visible_text::inline(self.command, COMMAND_CHARS_MAX);
+        let quoted = json::quoted(&command);
+        let extra =
+            format!("\"event\":\"refused\",\"command\":{}", String::from_utf8_lossy(&quoted));
+        let event = Event {
+            wall_us: now_us(),
+            level: "error",
+            kind: self.kind,
+            component: "cli",
+            governance_decision: Some(LoggedDecision::Refused),
+            gate: (self.kind == "approval").then_some("approval"),
+            policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
+            approval_id: self.approval_id.map(Cow::Borrowed),
+            extra: extra.into(),
+            ..Event::default()
+        };
+        if let Err(error) = log_event(state_folder, &event) {
+            terminal_output::warn(&format!("this attempt is not in the activity log: {error}"));
+        }
+    }
+
+    /// Logs a refusal if `done` is an error.
+    pub(crate) fn log_if_refused<T>(
+        &self,
+        state_folder: &Path,
+        done: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        done.inspect_err(|failure| self.log_refusal(state_folder, &failure.message))
+    }
+}

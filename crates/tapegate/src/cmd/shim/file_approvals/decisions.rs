@@ -1,0 +1,168 @@
+//! Finds decisions in the approvals folder and passes them on to the wire.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use tapegate_core::decision::LoggedDecision;
+
+use tapegate_core::gate::{Approval, HoldId, HoldOutcome};
+use tapegate_store::activity::Event;
+use tapegate_store::approvals::{
+    ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
+};
+
+use super::super::journal::quoted;
+use super::{FileApprovals, FileApprovalsInner, OpenApproval};
+use crate::logs::VerbosityLevel;
+
+impl FileApprovals {
+    /// Passes on the decisions made since the last look.
+    pub(super) fn process_decisions(&self, approvals: &ApprovalStore) {
+        let mut open: BTreeMap<String, Vec<(HoldId, ApprovalRecord)>> = BTreeMap::new();
+        for (hold_id, one) in self.0.open().iter() {
+            let same = open.entry(one.request.id.clone()).or_default();
+            same.push((*hold_id, one.request.clone()));
+        }
+        for (_, mut same) in open {
+            same.sort_by_key(|(hold_id, _)| *hold_id);
+            let tickets: Vec<HoldId> = same.iter().map(|(hold_id, _)| *hold_id).collect();
+            let Some((_, request)) = same.pop() else { continue };
+            match self.0.find_decision(approvals, &request) {
+                Ok(None) => self.0.release_if_approved_elsewhere(approvals, &tickets, &request),
+                Ok(Some(decided)) => {
+                    self.0.settle_calls(approvals, &tickets, &request.id, &decided);
+                    self.0.log_unlogged();
+                }
+                Err(error) => {
+                    tickets.iter().for_each(|hold_id| {
+                        self.0.settle_unavailable(*hold_id, &error.to_string())
+                    });
+                }
+            }
+        }
+        self.0.report_refused(approvals);
+    }
+}
+
+impl FileApprovalsInner {
+    /// The decision about a request made here. A request file that was changed or removed is
+    /// restored, so that people decide about what will be sent.
+    fn find_decision(
+        &self,
+        approvals: &ApprovalStore,
+        request: &ApprovalRecord,
+    ) -> Result<Option<ApprovalDecision>, ApprovalError> {
+        match approvals.request(&request.id) {
+            Err(ApprovalError::Unknown { .. }) => {
+                approvals.publish_request(request).or_else(|error| match error {
+                    ApprovalError::Exists { .. } => Ok(()),
+                    error => Err(error),
+                })?;
+                approvals.decision_for(request)
+            }
+            Ok(current) => {
+                // The request may expire later by now, because the same call was made again.
+                let expires_us = current.expires_us.max(request.expires_us);
+                approvals.decision_for(&ApprovalRecord { expires_us, ..request.clone() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Settles the identical calls that waited for a decision, oldest first.
+    fn settle_calls(
+        &self,
+        approvals: &ApprovalStore,
+        tickets: &[HoldId],
+        id: &str,
+        decided: &ApprovalDecision,
+    ) {
+        let mut waiting: Vec<(HoldId, OpenApproval)> = Vec::new();
+        for hold_id in tickets {
+            let open = self.open().remove(hold_id);
+            waiting.extend(open.map(|open| (*hold_id, open)));
+        }
+        if decided.ruling != ApprovalOutcome::Approved {
+            for (hold_id, open) in waiting {
+                self.note_decision(&open, decided.ruling.as_str(), decided);
+                let refusal = open.subject.approval_rejected(decided.reason.as_deref());
+                self.settle(hold_id, HoldOutcome::Refused(refusal));
+            }
+            return;
+        }
+        // One approval sends one call: the newest, since callers that repeat a call have often
+        // given up the earlier one without cancelling it.
+        let newest = match approvals.use_approval(id) {
+            Ok(true) => waiting.pop(),
+            Ok(false) => None,
+            Err(error) => {
+                for (hold_id, open) in waiting {
+                    let refusal = open.subject.approval_unavailable(&error.to_string());
+                    self.settle(hold_id, HoldOutcome::Unanswered(refusal));
+                }
+                return;
+            }
+        };
+        for (hold_id, open) in waiting {
+            self.note_decision(&open, "superseded", decided);
+            self.settle(hold_id, HoldOutcome::Refused(open.subject.superseded_by_identical()));
+        }
+        if let Some((hold_id, _)) = newest {
+            let approval = Approval { hold_id, by: decided.by.clone() };
+            self.settle(hold_id, HoldOutcome::Approved(approval));
+        }
+    }
+
+    /// Sends the newest of these calls if an identical call was approved after its caller gave up.
+    fn release_if_approved_elsewhere(
+        &self,
+        approvals: &ApprovalStore,
+        tickets: &[HoldId],
+        request: &ApprovalRecord,
+    ) {
+        let now_us = self.clock.now().wall_us;
+        // An error here shows up at the next look, or when the hold ends.
+        let Ok(Some((id, decided))) = approvals.find_earlier_approval(request, now_us) else {
+            return;
+        };
+        let Some(hold_id) = tickets.last().copied() else { return };
+        self.open().remove(&hold_id);
+        self.journal.set_approval_id(hold_id, &id);
+        self.settle(hold_id, HoldOutcome::Approved(Approval { hold_id, by: decided.by }));
+        if approvals.remove_waiter(&request.id, now_us).is_ok_and(|others| others == 0) {
+            approvals.withdraw(&request.id, "shim", now_us).ok();
+        }
+    }
+
+    fn settle_unavailable(&self, hold_id: HoldId, reason: &str) {
+        if let Some(open) = self.open().remove(&hold_id) {
+            self.journal.print_message(
+                VerbosityLevel::Error,
+                &format!("cannot look up an approval: {reason}"),
+            );
+            let refusal = open.subject.approval_unavailable("its approval cannot be looked up");
+            self.settle(hold_id, HoldOutcome::Unanswered(refusal));
+        }
+    }
+
+    /// Logs a decision that the gate never sees, because it lets no call pass.
+    fn note_decision(&self, open: &OpenApproval, outcome: &str, decided: &ApprovalDecision) {
+        let text = Cow::Borrowed;
+        self.journal.log_event(Event {
+            wall_us: decided.at_us,
+            level: "warn",
+            kind: "approval",
+            direction: Some("agent_to_server"),
+            method: Some(text(&open.method)),
+            tool: Some(text(&open.subject.name)),
+            governance_decision: Some(LoggedDecision::Deny),
+            gate: Some("approval"),
+            policy_reason: decided.reason.as_deref().map(text),
+            forwarded: Some(false),
+            approval_id: Some(text(&open.request.id)),
+            decided_by: Some(text(&decided.by)),
+            request_id: Some(text(&open.subject.correlation_id)),
+            extra: format!("\"outcome\":{}", quoted(outcome)).into(),
+            ..Event::default()
+        });
+    }
+}

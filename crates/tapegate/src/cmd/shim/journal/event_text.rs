@@ -1,0 +1,90 @@
+//! Prints events as text on standard error.
+
+use tapegate_core::decision::LoggedDecision;
+use tapegate_store::activity::Event;
+
+use crate::logs::{Logger, VerbosityLevel};
+use crate::program_name;
+use crate::terminal_output;
+use crate::views::visible_text;
+
+/// The longest line printed for an event.
+const LINE_CHARS_MAX: usize = 600;
+
+/// Prints an event, if the log prints its level.
+pub(super) fn print_event(log: &Logger, event: &Event<'_>) {
+    let level = match event.level {
+        "error" => VerbosityLevel::Error,
+        "warn" => VerbosityLevel::Warn,
+        _ => VerbosityLevel::Info,
+    };
+    if !log.is_enabled(level) {
+        return;
+    }
+    if log.is_json() {
+        return terminal_output::line(&event.json());
+    }
+    log.log(level, &visible_text::inline(&event_message(event), LINE_CHARS_MAX));
+}
+
+fn event_message(event: &Event<'_>) -> String {
+    let decision = event.governance_decision.map_or(event.kind, LoggedDecision::word);
+    let method = event.method.as_deref().unwrap_or("a message");
+    let what = match &event.tool {
+        Some(name) => format!("{method} `{name}`"),
+        None => method.to_owned(),
+    };
+    let about = match (decision, &event.approval_id) {
+        ("forward", _) => format!("{what} is sent on"),
+        ("deny", _) => format!("{what} is denied"),
+        ("pending_approval", Some(id)) => {
+            let line = program_name::command(format!("approvals approve {id}"));
+            format!("{what} waits for a person: {line}")
+        }
+        ("pending_approval", None) => format!("{what} waits for a person"),
+        _ if event.kind == "session" || event.kind == "policy" => String::new(),
+        (word, _) => format!("{word}: {what}"),
+    };
+    let by = event.decided_by.as_ref().map(|by| format!("decided by {by}"));
+    let gate = event.gate.filter(|_| decision != "forward").map(|gate| format!("gate {gate}"));
+    let parts = [Some(about), by, event.policy_reason.as_deref().map(str::to_owned), gate];
+    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    format!("{}: {}", event.server_id, parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(decision: LoggedDecision) -> Event<'static> {
+        Event {
+            kind: "decision",
+            server_id: "files".into(),
+            method: Some("tools/call".into()),
+            tool: Some("rm".into()),
+            governance_decision: Some(decision),
+            gate: Some("governance"),
+            policy_reason: Some("rule `rules[0]` says so".into()),
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn people_read_what_was_called_what_became_of_it_and_why() {
+        assert_eq!(
+            event_message(&event(LoggedDecision::Deny)),
+            "files: tools/call `rm` is denied; rule `rules[0]` says so; gate governance"
+        );
+        let held =
+            Event { approval_id: Some("ap_1".into()), ..event(LoggedDecision::PendingApproval) };
+        assert!(
+            event_message(&held).contains("tapegate approvals approve ap_1"),
+            "{}",
+            event_message(&held)
+        );
+        assert!(
+            event_message(&event(LoggedDecision::WouldBlock))
+                .starts_with("files: WOULD_BLOCK: tools/call `rm`")
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Reports why a session cannot start: to the client, in the log, and on standard error.
+
+use std::cell::RefCell;
+use std::io::IsTerminal;
+use std::rc::Rc;
+
+use tapegate_core::actor::Actor;
+use tapegate_store::activity::Event;
+use tapegate_wire::actor_host::{self, ActorHost, ActorHostOptions};
+use tapegate_wire::clock::Clock;
+use tapegate_wire::http::bridge_in::{InboundBridge, ServerProvider};
+use tapegate_wire::http::{self, SharedSession};
+use tapegate_wire::recorded_session::RecordedSession;
+use tapegate_wire::signals::Signals;
+use tapegate_wire::stdio::{EndCause, ShutdownTimeouts};
+
+use super::journal::{EventSink, ShimJournal, quoted};
+use super::plan::ShimPlan;
+use super::session::{open_activity_log, open_journal, remember_state};
+use super::shim_policy::ShimPolicy;
+use super::start_failure::{self, FailureKind, StartFailure, StartFailureActor};
+use crate::client_transport::{client_ports, listen, print_address};
+use crate::exit::{Exit, Failure};
+use crate::terminal_output;
+use crate::verbosity;
+
+/// Reports why the session cannot start: on standard error, in the log, and to the client.
+pub(super) async fn refuse_to_start(
+    plan: &ShimPlan,
+    kind: FailureKind,
+    failure: Failure,
+) -> anyhow::Result<Exit> {
+    let Failure { exit, message: words, hint } = failure;
+    terminal_output::error(&words, hint.as_deref());
+    log_failure(plan, kind, &words);
+    if plan.args.http.is_none() && std::io::stdin().is_terminal() {
+        // A person started this by hand and has read the reason.
+        return Ok(exit);
+    }
+    let message = start_failure::shorten_reason(&words, hint.as_deref());
+    serve_failure(plan, StartFailure { message, kind, exit }, Signals::listen()?).await
+}
+
+/// Logs why the session cannot start, before a journal exists.
+pub(super) fn log_failure(plan: &ShimPlan, kind: FailureKind, reason: &str) {
+    let observing = ShimPolicy::observe_only(plan.wanted);
+    let sink = open_activity_log(plan, &observing).map_or_else(EventSink::Nowhere, EventSink::file);
+    remember_state(plan);
+    note_failure(plan, &open_journal(plan, &observing, sink), kind, reason);
+}
+
+/// Logs why the session cannot start.
+pub(super) fn note_failure(
+    plan: &ShimPlan,
+    journal: &ShimJournal,
+    kind: FailureKind,
+    reason: &str,
+) {
+    let event = start_failed_event(plan.clock.now().wall_us, kind, reason);
+    journal.log_event_quietly(event);
+}
+
+/// The event for a session that cannot start.
+pub(super) fn start_failed_event(wall_us: i64, kind: FailureKind, reason: &str) -> Event<'static> {
+    let faults: Vec<String> = reason.lines().take(20).map(quoted).collect();
+    Event {
+        wall_us,
+        level: "error",
+        kind: kind.event(),
+        component: "shim",
+        policy_reason: Some(format!("the session cannot start: {reason}").into()),
+        extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
+        ..Event::default()
+    }
+}
+
+/// Answers every request with the reason why the session cannot start, until the client leaves.
+pub(super) async fn serve_failure(
+    plan: &ShimPlan,
+    failure: StartFailure,
+    signals: Signals,
+) -> anyhow::Result<Exit> {
+    let stand_in = FailureListener {
+        http: plan.args.http.as_deref(),
+        message_bytes_max: plan.args.max_message_bytes,
+        quiet: verbosity::is_quiet(),
+        clock: plan.clock,
+    };
+    stand_in.run(failure, signals).await
+}
+
+/// How to reach the clients of a session that cannot start.
+pub(super) struct FailureListener<'a> {
+    /// The address to listen on; `None` for one client on standard input and output.
+    pub(super) http: Option<&'a str>,
+    pub(super) message_bytes_max: usize,
+    pub(super) quiet: bool,
+    pub(super) clock: Clock,
+}
+
+impl FailureListener<'_> {
+    /// Answers until the client leaves.
+    pub(super) async fn run(
+        &self,
+        failure: StartFailure,
+        mut signals: Signals,
+    ) -> anyhow::Result<Exit> {
+        let bytes_max = self.message_bytes_max;
+        let (farewell, exit) = (failure.message.clone(), failure.exit);
+        let actor: Rc<RefCell<dyn Actor>> = Rc::new(RefCell::new(StartFailureActor(failure)));
+        let options = ActorHostOptions {
+            message_bytes_max: bytes_max,
+            passthrough: None,
+            patience: ShutdownTimeouts::default(),
+            notice: Rc::new(terminal_output::warn),
+            farewell,
+        };
+        let host = ActorHost::new(actor, self.clock, options);
+        let cause = match self.http {
+            None => actor_host::run_stdio(&host, client_ports()?, None, signals).await,
+            Some(address) => {
+                let listener = tokio::select! {
+                    listener = listen(address) => listener?,
+                    number = signals.next() => return Ok(Exit::from_signal(number)),
+                };
+                let session =
+                    SharedSession::new(RecordedSession::without_recording(self.clock), bytes_max);
+                let bridge = InboundBridge::new(
+                    Rc::clone(&session),
+                    ServerProvider::Stage(host),
+                    ShutdownTimeouts::default(),
+                );
+                print_address(&listener, self.quiet)?;
+                http::serve(listener, bridge, &session, signals).await
+            }
+        };
+        Ok(match cause {
+            EndCause::Signal(number) if number > 0 => Exit::from_signal(number),
+            _ => exit,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! How sessions end, and servers that cannot be reached.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::support::GUARD;
+use crate::tape_faults::SmallFileSystem;
+
+use super::agent::{INITIALIZE, StdioAgent, call, result};
+use super::server::{ScriptedServer, end, hang, json, opens, piece, stream, wait_for};
+
+#[test]
+fn the_last_answers_are_waited_for_when_the_client_leaves() {
+    let server = ScriptedServer::start(|asked, out| {
+        if !opens(asked, out) {
+            std::thread::sleep(Duration::from_millis(500));
+            json(out, &result(asked.id(), "late"));
+        }
+    });
+    let mut agent = StdioAgent::open(&server.origin, &[]);
+    agent.call(1, "x");
+    agent.call(2, "x");
+    let ended = agent.leave();
+    assert_eq!(ended.code, Some(0));
+    assert_eq!(ended.rest.len(), 2, "{:?}", ended.rest);
+    assert_eq!(server.asked().last().unwrap().method, "DELETE");
+}
+
+#[test]
+fn a_signal_answers_what_is_pending_and_closes_the_tape() {
+    let server = ScriptedServer::start(|asked, out| {
+        if !opens(asked, out) {
+            hang();
+        }
+    });
+    let signals = [(Signal::TERM, 143), (Signal::INT, 130)];
+    for (before, (signal, code)) in signals.into_iter().enumerate() {
+        let mut agent = StdioAgent::open(&server.origin, &[]);
+        agent.call(1, "x");
+        wait_for("the call", || server.count(|asked| asked.says("tools/call")) > before);
+        let began = Instant::now();
+        agent.signal(signal);
+        let ended = agent.wait();
+        assert_eq!(ended.code, Some(code));
+        assert!(began.elapsed() < GUARD, "the server was waited for");
+        assert_eq!(ended.rest.len(), 1, "{:?}", ended.rest);
+        assert!(ended.rest[0].contains("\"id\":1,\"error\""));
+        assert!(ended.tape.lines().last().unwrap().contains("\"footer\""), "{}", ended.tape);
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_gives_errors_with_the_reason_and_exit_4() {
+    let mut agent = StdioAgent::start("http://127.0.0.1:1/mcp", &[]);
+    agent.say(INITIALIZE);
+    let line = agent.hear();
+    assert!(line.contains("\"id\":0,\"error\"") && line.contains("refused"), "{line}");
+    agent.call(1, "x");
+    assert!(agent.hear().contains("\"id\":1,\"error\""));
+    let ended = agent.leave();
+    assert_eq!(ended.code, Some(4));
+    assert!(ended.stderr.contains("error: cannot reach 127.0.0.1:1"), "{}", ended.stderr);
+    assert!(ended.tape.lines().last().unwrap().contains("\"footer\""));
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_the_server_and_loses_nothing() {
+    let server = ScriptedServer::start(|asked, out| {
+        if opens(asked, out) {
+            return;
+        }
+        stream(out);
+        for number in 0..300 {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","method":"n{number}","params":"{}"}}"#,
+                "z".repeat(200_000)
+            );
+            piece(out, format!("data: {line}\n\n").as_bytes());
+        }
+        piece(out, format!("data: {}\n\n", result(asked.id(), "done")).as_bytes());
+        end(out);
+    });
+    let mut agent = StdioAgent::open(&server.origin, &[]);
+    agent.listen(false);
+    agent.call(1, "x");
+    std::thread::sleep(Duration::from_millis(500));
+    agent.listen(true);
+    for number in 0..300 {
+        assert!(agent.hear().contains(&format!("\"n{number}\"")));
+    }
+    assert_eq!(agent.hear(), result("1", "done"));
+    let memory_kb = agent.memory_kb_max();
+    assert!(memory_kb < 40_000, "{memory_kb} kB");
+    assert_eq!(agent.leave().code, Some(0));
+}
+
+#[test]
+fn a_client_that_is_gone_ends_the_session_even_while_it_waits() {
+    let server = ScriptedServer::start(|asked, out| {
+        if !opens(asked, out) {
+            hang();
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tapegate"))
+        .args(["record", "--upstream-http", &server.origin, "-o"])
+        .arg(folder.path().join("t.jsonl"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("{INITIALIZE}\n{}\n", call(1, "x")).as_bytes()).unwrap();
+    wait_for("the call", || server.count(|asked| asked.says("tools/call")) == 1);
+    drop((input, child.stdout.take()));
+    let began = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(began.elapsed() < GUARD, "the server was waited for");
+    assert_eq!(server.asked().last().unwrap().method, "DELETE");
+}
+
+#[test]
+fn a_request_whose_answer_does_not_fit_on_the_disk_gets_an_error_in_its_place() {
+    let server = ScriptedServer::start(|asked, stream| {
+        if !opens(asked, stream) {
+            json(stream, &result(asked.id(), &"x".repeat(900_000)));
+        }
+    });
+    let disk = SmallFileSystem::new("256k");
+    let mut agent = StdioAgent::start_at(disk.path().join("t.jsonl"), &server.origin, &[]);
+    agent.initialize();
+    agent.call(7, "large");
+    let told = agent.hear();
+    let expected =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"recording stopped: "#;
+    assert!(told.starts_with(expected), "{told}");
+    let ended = agent.wait();
+    assert!(ended.code == Some(3) && ended.rest.is_empty(), "{:?} {:?}", ended.code, ended.rest);
+}
