@@ -12,7 +12,7 @@ use std::time::Instant;
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, GateInput, HoldEnd, HoldId, PermitAllGate, Verdict};
 use tapegate_core::lines::{LineSplitter, StreamLine};
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{IndexSplicer, TapeChunk};
@@ -105,8 +105,8 @@ fn read_stretch() {
 }
 
 /// A call and its answer, as they arrive.
-fn call_and_answer() -> [Event<'static>; 2] {
-    [(Side::Client, CALL), (Side::Server, ANSWER)].map(|(from, text)| Event::Received {
+fn call_and_answer() -> [RelayEvent<'static>; 2] {
+    [(Side::Client, CALL), (Side::Server, ANSWER)].map(|(from, text)| RelayEvent::Received {
         lane: Lane::ONLY,
         from,
         bytes: text.as_bytes(),

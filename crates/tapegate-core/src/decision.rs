@@ -17,7 +17,7 @@ macro_rules! decisions {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// The word in the log.
-            pub fn word(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
                 }
@@ -80,12 +80,12 @@ decisions! {
 impl LoggedDecision {
     /// Parses a log word, ignoring case.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|decision| decision.word().eq_ignore_ascii_case(word))
+        Self::ALL.iter().copied().find(|decision| decision.as_str().eq_ignore_ascii_case(word))
     }
 
     /// Whether this is what production would have done, logged by development.
     pub fn is_hypothetical(self) -> bool {
-        self.word().starts_with("WOULD_")
+        self.as_str().starts_with("WOULD_")
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn every_word_means_one_decision() {
         for decision in LoggedDecision::ALL {
-            assert_eq!(LoggedDecision::parse(decision.word()), Some(*decision));
-            let lower = decision.word().to_ascii_lowercase();
+            assert_eq!(LoggedDecision::parse(decision.as_str()), Some(*decision));
+            let lower = decision.as_str().to_ascii_lowercase();
             assert_eq!(LoggedDecision::parse(&lower), Some(*decision));
         }
         assert_eq!(LoggedDecision::parse("allow"), None);

@@ -195,7 +195,7 @@ impl PendingRequests {
     }
 
     /// How many pending requests have not been cancelled.
-    pub fn wanted(&self) -> usize {
+    pub fn wanted_count(&self) -> usize {
         self.count - self.cancelled
     }
 }
@@ -260,7 +260,7 @@ mod tests {
         pending.add(LANE, b"1", Timestamp::default(), 1, Topic::Other);
         pending.add(LANE, b"2", Timestamp::default(), 2, Topic::Other);
         pending.cancel(LANE, b"1");
-        assert_eq!(pending.wanted(), 1);
+        assert_eq!(pending.wanted_count(), 1);
         let ids: Vec<_> = pending
             .take_all(None)
             .into_iter()

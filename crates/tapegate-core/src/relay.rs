@@ -1,7 +1,7 @@
 //! The state of a live session: who waits for what, what is let through, and what is recorded
 //! before it is sent.
 //!
-//! The relay does no I/O and reads no clock: the wire feeds it [`Event`]s and carries out the
+//! The relay does no I/O and reads no clock: the wire feeds it [`RelayEvent`]s and carries out the
 //! [`Action`]s it returns, in order. Four invariants live here and nowhere else: an entry is recorded
 //! before its frame is sent; nothing is sent that the gate has not let through; a request is pending
 //! before its bytes leave; and a request that can no longer be answered gets one error from us, if
@@ -35,7 +35,7 @@ use holds::HoldQueue;
 use own_requests::OwnRequests;
 use unsent_calls::UnsentCalls;
 
-pub use event::{Event, RelayAction};
+pub use event::{RelayAction, RelayEvent};
 pub use holds::HELD_MAX;
 pub use line_queue::{DueLines, LineBuffer, LineQueue, PermittedBytes};
 pub use own_message::{OWN_DATA, OwnMessage};
@@ -86,29 +86,29 @@ impl Relay {
     pub fn handle<'e, G: Gate + ?Sized>(
         &mut self,
         at: Timestamp,
-        event: Event<'e>,
+        event: RelayEvent<'e>,
         gate: &mut G,
         emit: &mut dyn for<'r> FnMut(RelayAction<'r, 'e>),
     ) {
         let provenance = Provenance::default();
         match event {
-            Event::Received { lane, from, bytes, terminated } => {
+            RelayEvent::Received { lane, from, bytes, terminated } => {
                 let origin =
                     MessageOrigin { at, lane, from, terminated, resumed: false, provenance };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
-            Event::Resumed { lane, bytes, terminated } => {
+            RelayEvent::Resumed { lane, bytes, terminated } => {
                 let from = Side::Server;
                 let origin =
                     MessageOrigin { at, lane, from, terminated, resumed: true, provenance };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
-            Event::Played { lane, from, bytes, resumed, provenance } => {
+            RelayEvent::Played { lane, from, bytes, resumed, provenance } => {
                 let origin =
                     MessageOrigin { at, lane, from, terminated: true, resumed, provenance };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
-            Event::TooLarge { lane, from, message, bytes_max } => {
+            RelayEvent::TooLarge { lane, from, message, bytes_max } => {
                 gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
                 let origin =
                     MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
@@ -124,8 +124,8 @@ impl Relay {
                     );
                 }
             }
-            Event::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
-            Event::Marked { lane, from, bytes, reason: cause_text, delivered } => {
+            RelayEvent::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
+            RelayEvent::Marked { lane, from, bytes, reason: cause_text, delivered } => {
                 let reason = if delivered {
                     cause_text.to_owned()
                 } else {
@@ -143,34 +143,34 @@ impl Relay {
                     GateOutcome::Sent,
                 )));
             }
-            Event::TurnedAway { lane, from, bytes, reason: cause_text } => {
+            RelayEvent::TurnedAway { lane, from, bytes, reason: cause_text } => {
                 let origin =
                     MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
                 self.refuse_unjudged(origin, &Frame::read(bytes), cause_text, emit);
             }
-            Event::Dismissed { lane, asker, bytes, reason: cause_text } => {
+            RelayEvent::Dismissed { lane, asker, bytes, reason: cause_text } => {
                 self.dismiss_requests(at, (lane, asker), bytes, cause_text, gate, emit);
             }
-            Event::Failed { lane, asker, id, error } => {
+            RelayEvent::Failed { lane, asker, id, error } => {
                 self.answer_with_error(at, (lane, asker), (id, error), gate, emit);
             }
-            Event::Settled { hold_id, outcome } => {
+            RelayEvent::Settled { hold_id, outcome } => {
                 self.settle(at, hold_id, &outcome, gate, emit);
             }
-            Event::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
-            Event::Tick => self.tick(at, gate, emit),
-            Event::Unheld { lane, reason: cause_text, keeps_lists } => {
+            RelayEvent::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
+            RelayEvent::Tick => self.tick(at, gate, emit),
+            RelayEvent::Unheld { lane, reason: cause_text, keeps_lists } => {
                 self.refuse_all_held(at, (lane, keeps_lists), cause_text, gate, emit);
             }
-            Event::Gone { lane, side, reason: cause_text, error_type } => {
+            RelayEvent::Gone { lane, side, reason: cause_text, error_type } => {
                 self.answer_for_gone_side(at, (lane, side), (cause_text, error_type), gate, emit);
             }
         }
     }
 
     /// How many requests of `asker` wait for an answer and have not been cancelled.
-    pub fn wanted(&self, asker: Side) -> usize {
-        self.pending(asker).wanted() + self.holds.count_from(asker)
+    pub fn unanswered_requests(&self, asker: Side) -> usize {
+        self.pending(asker).wanted_count() + self.holds.count_from(asker)
     }
 
     /// How many calls wait for a decision. At [`HELD_MAX`], clients must not be read from.
@@ -188,7 +188,7 @@ impl Relay {
         self.holds.is_held(hold_id)
     }
 
-    /// When [`Event::Tick`] is due, by the monotonic clock.
+    /// When [`RelayEvent::Tick`] is due, by the monotonic clock.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.holds.next_due_ns().into_iter().chain(self.late_check_ns).min()
     }

@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event, open_file, verify};
+use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions, open_file, verify};
 
 const ROUNDS: usize = 5;
 
@@ -62,7 +62,7 @@ fn look_over(folder: &Path, events: usize) -> f64 {
     let started = cpu_us();
     let report = verify(text).expect("a log");
     let us = (cpu_us() - started) / events as f64;
-    assert!(report.found.is_empty());
+    assert!(report.findings.is_empty());
     std::fs::remove_dir_all(folder).expect("a folder");
     us
 }
@@ -75,8 +75,8 @@ fn append(path: &Path, writes: usize, bytes: usize) -> f64 {
     (cpu_us() - started) / writes as f64
 }
 
-fn event() -> Event<'static> {
-    Event {
+fn event() -> ActivityEvent<'static> {
+    ActivityEvent {
         wall_us: 1_774_016_531_804_012,
         level: "info",
         kind: "decision",
@@ -97,6 +97,6 @@ fn event() -> Event<'static> {
         request_id: Some("r_0123456789abcdef".into()),
         tape_session_id: Some("0123456789abcdef".into()),
         tape_seq: Some(17),
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use tapegate_core::signature::Signer;
-use tapegate_store::loaded::LoadedTape;
+use tapegate_store::loaded_tape::LoadedTape;
 
 fn main() {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));

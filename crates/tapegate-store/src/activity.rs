@@ -53,7 +53,7 @@ pub const KINDS: &[&str] = &[
 ///
 /// Empty and `None` members are left out of the line. Borrows, because every call creates an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct ActivityEvent<'a> {
     /// Microseconds since 1970.
     pub wall_us: i64,
     /// `info`, `warn` or `error`.
@@ -112,7 +112,7 @@ pub struct Event<'a> {
     pub extra: Cow<'a, str>,
 }
 
-impl<'a> Event<'a> {
+impl<'a> ActivityEvent<'a> {
     /// The event for an approval request that has ended.
     pub fn from_settled(request: &'a ApprovalRecord, decided: &'a ApprovalDecision) -> Self {
         let text = Cow::<'a, str>::Borrowed;

@@ -124,7 +124,7 @@ pub struct ApprovalDecision {
 impl ApprovalOutcome {
     /// The name used in files and reports.
     pub fn as_str(self) -> &'static str {
-        self.logged().word()
+        self.logged().as_str()
     }
 
     /// The name used in the activity log.

@@ -19,7 +19,7 @@ pub mod followed_tape;
 /// Files and pipes that a user names as input.
 pub mod input;
 /// A tape that is ready to be replayed.
-pub mod loaded;
+pub mod loaded_tape;
 /// A log whose lines are sent to a remote hub.
 pub mod outbox;
 /// Writes a whole tape, replacing an existing one.

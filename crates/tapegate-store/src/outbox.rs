@@ -207,11 +207,15 @@ impl OutboxSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::Event;
+    use crate::activity::ActivityEvent;
 
     fn write(log: &mut ActivityLog, numbers: std::ops::Range<u64>) {
         for number in numbers {
-            log.append(&Event { tape_seq: Some(number), kind: "decision", ..Event::default() });
+            log.append(&ActivityEvent {
+                tape_seq: Some(number),
+                kind: "decision",
+                ..ActivityEvent::default()
+            });
         }
         log.commit().unwrap();
     }

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tapegate_store::activity::{
-    ActivityLog, ActivityLogOptions, ChainFault, Event, LogReport, LogVerifier, LoggedEvents,
-    open_file, parts,
+    ActivityEvent, ActivityLog, ActivityLogOptions, ChainFault, LogReport, LogVerifier,
+    LoggedEvents, open_file, parts,
 };
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore, new_id,
@@ -59,15 +59,15 @@ fn options() -> ActivityLogOptions {
     ActivityLogOptions { rotate_bytes: 40_000, retention: None }
 }
 
-fn event(name: &str, number: u64, padding: usize) -> Event<'_> {
-    Event {
+fn event(name: &str, number: u64, padding: usize) -> ActivityEvent<'_> {
+    ActivityEvent {
         wall_us: 1,
         level: "info",
         kind: "decision",
         server_id: name.into(),
         policy_reason: Some("p".repeat(padding).into()),
         tape_seq: Some(number),
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }
 
@@ -121,7 +121,7 @@ fn four_processes_write_at_once_and_files_are_put_aside_under_them() {
         assert!(writer.wait().unwrap().success());
     }
     let report = verified(folder.path());
-    assert!(report.found.is_empty(), "{:?}", report.found);
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
     for name in names {
         let expected: Vec<u64> = (0..said(folder.path(), name)).collect();
         assert_eq!(written(folder.path(), name), expected, "{name}");
@@ -144,11 +144,11 @@ fn killing_writers_loses_nothing_they_were_told_is_written_and_is_never_called_t
             writer.wait().unwrap();
         }
         let report = verified(folder.path());
-        assert!(!report.is_bad(), "{:?}", report.found);
+        assert!(!report.is_bad(), "{:?}", report.findings);
         assert!(
-            report.found.iter().all(|found| found.fault == ChainFault::Torn),
+            report.findings.iter().all(|found| found.fault == ChainFault::Torn),
             "{:?}",
-            report.found
+            report.findings
         );
         names.push(name);
     }

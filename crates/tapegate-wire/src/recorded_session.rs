@@ -2,7 +2,7 @@
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::{Gate, HoldId, HoldOutcome, PermitAllGate};
-use tapegate_core::relay::{Event, HELD_MAX, PermittedMessage, Relay, RelayAction};
+use tapegate_core::relay::{HELD_MAX, PermittedMessage, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{RecordError, Recorder, TapeEntry};
 use tapegate_core::time::Timestamp;
@@ -129,7 +129,7 @@ impl RecordedSession {
     pub fn feed<'e>(
         &mut self,
         at: Timestamp,
-        event: Event<'e>,
+        event: RelayEvent<'e>,
         send: &mut dyn FnMut(OutgoingMessage<'e>),
     ) {
         let (recorder, lost) = (&mut self.recorder, self.lost.is_some());
@@ -168,7 +168,7 @@ impl RecordedSession {
     /// Feeds and commits one event.
     pub fn feed_and_commit<'e>(
         &mut self,
-        event: Event<'e>,
+        event: RelayEvent<'e>,
     ) -> Result<Vec<OutgoingMessage<'e>>, RecordError> {
         let mut outgoing = Vec::new();
         self.feed(self.now(), event, &mut |message| outgoing.push(message));
@@ -195,7 +195,7 @@ impl RecordedSession {
                     recorder.append(entry);
                 }
             };
-            let event = Event::Marked { lane, from, bytes, reason, delivered: false };
+            let event = RelayEvent::Marked { lane, from, bytes, reason, delivered: false };
             // The gate has recorded it already.
             self.relay.handle(at, event, &mut PermitAllGate, &mut emit);
         }
@@ -256,8 +256,8 @@ impl RecordedSession {
     }
 
     /// How many requests of `asker` wait for an answer that is still wanted.
-    pub fn wanted(&self, asker: Side) -> usize {
-        self.relay.wanted(asker)
+    pub fn unanswered_requests(&self, asker: Side) -> usize {
+        self.relay.unanswered_requests(asker)
     }
 
     /// Whether there is a gate.
@@ -311,14 +311,14 @@ impl RecordedSession {
     }
 
     /// Waits for the next event about held calls; never returns if there can be none.
-    pub async fn next_hold_event(&mut self) -> Event<'static> {
+    pub async fn next_hold_event(&mut self) -> RelayEvent<'static> {
         let due = self.next_hold_deadline();
         tokio::select! {
             biased;
             (hold_id, outcome) = next_hold_outcome(&mut self.hold_outcomes) => {
-                Event::Settled { hold_id, outcome }
+                RelayEvent::Settled { hold_id, outcome }
             }
-            () = sleep_until_due(due) => Event::Tick,
+            () = sleep_until_due(due) => RelayEvent::Tick,
         }
     }
 

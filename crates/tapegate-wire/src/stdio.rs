@@ -12,7 +12,7 @@ mod session_ending;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use crate::child::{ServerPipes, ServerProcess};
@@ -69,7 +69,7 @@ pub async fn run(
     }
     // If the server exits right after closing its output, its status makes a better reason.
     drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
-    let unanswered = session.recording.wanted(Side::Client);
+    let unanswered = session.recording.unanswered_requests(Side::Client);
     session.answer_unanswered(child.status()).await;
     let (grace, after_term) = session.ending.remaining_times();
     let cause = session.ending.cause();
@@ -117,7 +117,7 @@ impl StdioSession<'_> {
                 let reason = EndCause::Signal(number).client_message();
                 self.end_holds(&reason, false);
                 self.refuse_waiting_lines(&reason);
-                if self.ending.signal_received(number, self.recording.wanted(Side::Client), child) {
+                if self.ending.signal_received(number, self.recording.unanswered_requests(Side::Client), child) {
                     self.stop_waiting_for_server();
                 }
             }
@@ -143,7 +143,7 @@ impl StdioSession<'_> {
             self.up.close_if_done();
         }
         if self.up.is_ended() && self.ending.may_change() {
-            self.ending.client_left(self.recording.wanted(Side::Client));
+            self.ending.client_left(self.recording.unanswered_requests(Side::Client));
         }
         self.checkpoint_on_end();
     }
@@ -236,7 +236,7 @@ impl StdioSession<'_> {
     }
 
     /// Handles an event about held calls.
-    fn handle_hold_event(&mut self, event: Event<'_>) {
+    fn handle_hold_event(&mut self, event: RelayEvent<'_>) {
         self.feed(event);
         if !self.ending.is_abrupt() && self.up.has_waiting_lines() {
             self.process_lines(Side::Client, Pump::process_lines);
@@ -246,7 +246,7 @@ impl StdioSession<'_> {
     /// Answers held calls, because their decisions are no longer awaited.
     fn end_holds(&mut self, reason: &str, keeps_lists: bool) {
         if self.recording.held_calls() > 0 {
-            self.feed(Event::Unheld { lane: None, reason, keeps_lists });
+            self.feed(RelayEvent::Unheld { lane: None, reason, keeps_lists });
         }
     }
 
@@ -261,7 +261,7 @@ impl StdioSession<'_> {
     }
 
     /// Feeds an event that is not a message, and sends the resulting messages.
-    fn feed(&mut self, event: Event<'_>) {
+    fn feed(&mut self, event: RelayEvent<'_>) {
         let at = self.recording.now();
         let (up, down) = (&mut self.up, &mut self.down);
         self.recording.feed(at, event, &mut |outgoing| match outgoing.to {
@@ -290,7 +290,7 @@ impl StdioSession<'_> {
             if self.recording.held_calls() > 0 {
                 // The client is not told, but approvers no longer need to decide.
                 let (lane, asker) = (Lane::ONLY, Side::Client);
-                let event = Event::Dismissed { lane, asker, bytes: None, reason: None };
+                let event = RelayEvent::Dismissed { lane, asker, bytes: None, reason: None };
                 self.recording.feed(self.recording.now(), event, &mut |_| {});
                 drop(self.recording.commit());
             }
@@ -302,8 +302,12 @@ impl StdioSession<'_> {
         }
         let reason = self.ending.client_message(status);
         let error_type = self.ending.error_type();
-        let event =
-            Event::Gone { lane: Some(Lane::ONLY), side: Side::Server, reason: &reason, error_type };
+        let event = RelayEvent::Gone {
+            lane: Some(Lane::ONLY),
+            side: Side::Server,
+            reason: &reason,
+            error_type,
+        };
         let at = self.recording.now();
         let mut answers = Vec::new();
         self.recording.feed(at, event, &mut |outgoing| answers.push(outgoing.message));

@@ -161,7 +161,7 @@ impl NodeBuilder<'_> {
 
     fn spot(&self, marker: &Marker) -> Spot {
         let (line, column) = (marker.line() as u32, marker.col() as u32 + 1);
-        let (line, column) = self.origin.of(line.max(1), column);
+        let (line, column) = self.origin.original_position(line.max(1), column);
         Spot { file: self.file, line, column }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use tapegate_store::activity::{ActivityError, ActivityLog, ActivityLogOptions, Event};
+use tapegate_store::activity::{ActivityError, ActivityEvent, ActivityLog, ActivityLogOptions};
 
 use crate::exit::{Exit, Failure};
 use crate::settings::SearchContext;
@@ -45,7 +45,10 @@ impl StateArgs {
 }
 
 /// Appends an event to the activity log of a state folder.
-pub(crate) fn log_event(state_folder: &Path, event: &Event<'_>) -> Result<(), ActivityError> {
+pub(crate) fn log_event(
+    state_folder: &Path,
+    event: &ActivityEvent<'_>,
+) -> Result<(), ActivityError> {
     // Rotation is left to commands that know the policy.
     let options = ActivityLogOptions { rotate_bytes: u64::MAX, retention: None };
     let mut log = ActivityLog::open(state_folder, options)?;

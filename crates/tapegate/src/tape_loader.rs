@@ -9,7 +9,7 @@ use tapegate_core::signature::Signer;
 use tapegate_core::tape::index::{BodySource, Index, NONE};
 use tapegate_core::tape::{TapeHeader, TapeSeverity};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::loaded::{LoadError, LoadedTape};
+use tapegate_store::loaded_tape::{LoadError, LoadedTape};
 
 use crate::exit::{Exit, Failure};
 use crate::program_name;

@@ -9,7 +9,7 @@ use crate::tape::{Provenance, TapeEntry};
 
 /// Something that happened on the wire.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum RelayEvent<'a> {
     /// A message arrived; `terminated` is false for a last line without a line ending.
     Received {
         /// Its lane.

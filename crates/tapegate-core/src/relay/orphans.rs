@@ -116,7 +116,7 @@ impl Relay {
 
     /// Schedules a check for when the first pending request may be late.
     pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: Timestamp, gate: &G) {
-        let waits = self.from_client.wanted() > 0 || self.from_server.wanted() > 0;
+        let waits = self.from_client.wanted_count() > 0 || self.from_server.wanted_count() > 0;
         if self.late_check_ns.is_none() && waits {
             let timeout_ns = gate.answer_timeout_ns();
             self.late_check_ns = timeout_ns.map(|timeout_ns| at.mono_ns.saturating_add(timeout_ns));

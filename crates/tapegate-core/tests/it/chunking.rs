@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tapegate_core::gate::PermitAllGate;
 use tapegate_core::lines::{LineSplitter, StreamLine};
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::sse::SseParser;
 use tapegate_core::tape::{Dialect, EntryWriter, EntryWriterOptions};
@@ -33,15 +33,15 @@ fn relayed(stream: &[u8], sizes: &[usize], bytes_max: usize, dialect: Dialect) -
         let (lane, from) = (Lane::ONLY, Side::Client);
         let (event, end) = match cut {
             StreamLine::Line(range) => (
-                Event::Received { lane, from, bytes: lines.bytes(range), terminated: true },
+                RelayEvent::Received { lane, from, bytes: lines.bytes(range), terminated: true },
                 &b"\n"[..],
             ),
             StreamLine::Unterminated(range) => (
-                Event::Received { lane, from, bytes: lines.bytes(range), terminated: false },
+                RelayEvent::Received { lane, from, bytes: lines.bytes(range), terminated: false },
                 &b""[..],
             ),
             StreamLine::Oversize(message) => {
-                (Event::TooLarge { lane, from, message, bytes_max }, &b""[..])
+                (RelayEvent::TooLarge { lane, from, message, bytes_max }, &b""[..])
             }
         };
         let [sent, answered, tape, beside] = &mut out;

@@ -8,7 +8,7 @@ use tapegate_core::frame::Frame;
 use tapegate_core::gate::{
     Approval, Gate, GateInput, Hold, HoldEnd, HoldId, HoldOutcome, Refusal, Verdict,
 };
-use tapegate_core::relay::{Event, HELD_MAX, Relay, RelayAction};
+use tapegate_core::relay::{HELD_MAX, Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
     Dialect, EntryWriter, EntryWriterOptions, RecordError, TapeAudit, TapeHeader, TapeReader,
@@ -224,14 +224,14 @@ impl GatedSession {
         self.gate.word = Some(word);
         let (lane, bytes) = (Lane::ONLY, text.as_bytes());
         let judged = self.gate.judged;
-        self.feed(Event::Received { lane, from, bytes, terminated: true });
+        self.feed(RelayEvent::Received { lane, from, bytes, terminated: true });
         assert_eq!(self.gate.judged, judged + 1, "everything is judged, once");
     }
 
-    fn feed(&mut self, event: Event<'_>) {
+    fn feed(&mut self, event: RelayEvent<'_>) {
         let at = self.now();
         let tapes = &mut self.tapes;
-        let at_once = matches!(event, Event::Received { .. });
+        let at_once = matches!(event, RelayEvent::Received { .. });
         let mut actions = Vec::new();
         let mut recorded = 0;
         self.relay.handle(at, event, &mut self.gate, &mut |action| match action {
@@ -354,16 +354,16 @@ impl GatedSession {
             GateStep::Deny(at) => self.settle(at, None),
             GateStep::Wait(ms) => {
                 self.ms += ms;
-                self.feed(Event::Tick);
+                self.feed(RelayEvent::Tick);
                 let due = self.relay.next_due_ns();
                 assert!(due.is_none_or(|due| due > self.ms * 1_000_000), "nothing is overdue");
             }
             GateStep::Unheld => {
-                self.feed(Event::Unheld { lane: None, reason: "over", keeps_lists: false });
+                self.feed(RelayEvent::Unheld { lane: None, reason: "over", keeps_lists: false });
                 assert_eq!(self.relay.held_calls(), 0);
             }
             GateStep::Gone => {
-                self.feed(Event::Gone {
+                self.feed(RelayEvent::Gone {
                     lane: None,
                     side: Side::Server,
                     reason: "gone",
@@ -371,7 +371,10 @@ impl GatedSession {
                 });
                 // The requests of the server are forgotten with it.
                 self.asked.retain(|_, one| one.by == Side::Client);
-                assert_eq!((self.relay.held_calls(), self.relay.wanted(Side::Client)), (0, 0));
+                assert_eq!(
+                    (self.relay.held_calls(), self.relay.unanswered_requests(Side::Client)),
+                    (0, 0)
+                );
             }
         }
     }
@@ -401,7 +404,7 @@ impl GatedSession {
                 HoldOutcome::Refused(refusal())
             }
         };
-        self.feed(Event::Settled { hold_id: ticket, outcome: settlement });
+        self.feed(RelayEvent::Settled { hold_id: ticket, outcome: settlement });
     }
 }
 

@@ -16,7 +16,7 @@ use tapegate_core::gate::{
     OwnRequest, PermitAllGate, Refusal, Verdict,
 };
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{EntryBody, EntryElement, GateOutcome};
 use tapegate_core::time::Timestamp;
@@ -216,37 +216,37 @@ fn play<G: ReportingGate>(book: &str, gate: &mut G) -> String {
     out
 }
 
-fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
+fn read<'a>(verb: &str, rest: &'a str) -> RelayEvent<'a> {
     // `client@7` is a sessionless client in exchange 7.
     let (verb, exchange) = verb.split_once('@').unwrap_or((verb, "0"));
     let lane = Lane { exchange: exchange.parse().unwrap(), ..Lane::ONLY };
     let settled =
-        |settlement| Event::Settled { hold_id: HoldId(ticket(rest)), outcome: settlement };
+        |settlement| RelayEvent::Settled { hold_id: HoldId(ticket(rest)), outcome: settlement };
     match verb {
-        "tick" => return Event::Tick,
-        "withdrawn" => return Event::Withdrawn { hold_id: HoldId(ticket(rest)) },
+        "tick" => return RelayEvent::Tick,
+        "withdrawn" => return RelayEvent::Withdrawn { hold_id: HoldId(ticket(rest)) },
         "approve" => {
             let (number, by) = rest.split_once(' ').unwrap_or((rest, "somebody"));
             let approval = Approval { hold_id: HoldId(ticket(number)), by: by.to_owned() };
             return settled(HoldOutcome::Approved(approval));
         }
         "deny" => return settled(HoldOutcome::Refused(refusal(-32007, "a person said no"))),
-        "unheld" => return Event::Unheld { lane: None, reason: rest, keeps_lists: false },
+        "unheld" => return RelayEvent::Unheld { lane: None, reason: rest, keeps_lists: false },
         "failed" => {
             let (id, error) = rest.split_once(' ').unwrap();
             let (id, error) = (id.as_bytes(), error.as_bytes());
-            return Event::Failed { lane, asker: Side::Client, id, error };
+            return RelayEvent::Failed { lane, asker: Side::Client, id, error };
         }
         "dismissed" => {
             let reason = Some(rest).filter(|reason| *reason != "-");
-            return Event::Dismissed { lane, asker: Side::Client, bytes: None, reason };
+            return RelayEvent::Dismissed { lane, asker: Side::Client, bytes: None, reason };
         }
         _ => {}
     }
     let from = if verb.starts_with("client") { Side::Client } else { Side::Server };
     match verb.trim_start_matches("client").trim_start_matches("server") {
-        "" => Event::Received { lane, from, bytes: rest.as_bytes(), terminated: true },
-        "~" => Event::Received { lane, from, bytes: rest.as_bytes(), terminated: false },
+        "" => RelayEvent::Received { lane, from, bytes: rest.as_bytes(), terminated: true },
+        "~" => RelayEvent::Received { lane, from, bytes: rest.as_bytes(), terminated: false },
         "!" => {
             let mut words = rest.splitn(3, ' ');
             let bytes_total = words.next().unwrap().parse().unwrap();
@@ -256,12 +256,12 @@ fn read<'a>(verb: &str, rest: &'a str) -> Event<'a> {
             skim.feed(text.as_bytes());
             let head = text.as_bytes()[..text.len().min(16)].to_vec();
             let message = OversizeMessage { head, bytes_total, envelope: skim.finish() };
-            Event::TooLarge { lane, from, message, bytes_max }
+            RelayEvent::TooLarge { lane, from, message, bytes_max }
         }
         _ => {
             let (who, reason) = rest.split_once(' ').unwrap();
             let side = if who == "client" { Side::Client } else { Side::Server };
-            Event::Gone { lane: Some(lane), side, reason, error_type: None }
+            RelayEvent::Gone { lane: Some(lane), side, reason, error_type: None }
         }
     }
 }

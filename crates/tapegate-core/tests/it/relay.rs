@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tapegate_core::gate::PermitAllGate;
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{EntryBody, ReplyLink};
 use tapegate_core::time::Timestamp;
@@ -70,9 +70,9 @@ fn take(relay: &mut Relay, model: &mut PendingModel, ms: u64, step: &RelayStep) 
     let mut sent = Vec::new();
     let event = match step {
         RelayStep::Gone(side) => {
-            Event::Gone { lane: None, side: *side, reason: "gone", error_type: None }
+            RelayEvent::Gone { lane: None, side: *side, reason: "gone", error_type: None }
         }
-        _ => Event::Received { lane, from, bytes: text.as_bytes(), terminated: true },
+        _ => RelayEvent::Received { lane, from, bytes: text.as_bytes(), terminated: true },
     };
     relay.handle(at, event, &mut PermitAllGate, &mut |action| match action {
         RelayAction::Record(entry) => {
@@ -124,7 +124,7 @@ fn take(relay: &mut Relay, model: &mut PendingModel, ms: u64, step: &RelayStep) 
     assert_eq!(pairs, expected, "{step:?}");
     for side in [Side::Client, Side::Server] {
         let wanted = model.open.iter().filter(|one| one.0 == side && !one.4).count();
-        assert_eq!(relay.wanted(side), wanted);
+        assert_eq!(relay.unanswered_requests(side), wanted);
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 use tapegate_core::gate::PermitAllGate;
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{
     Dialect, EntryWriter, EntryWriterOptions, TapeAudit, TapeHeader, TapeLine, TapeReader,
@@ -56,8 +56,8 @@ fn write(frames: &[(bool, Vec<u8>, bool)], dialect: Dialect, raw: bool) -> (Vec<
         let lane = Lane { session: 1 + n as u32 % 2, exchange: 0 };
         let terminated = *terminated;
         let event = match from {
-            Side::Server if n % 3 == 0 => Event::Resumed { lane, bytes, terminated },
-            _ => Event::Received { lane, from, bytes, terminated },
+            Side::Server if n % 3 == 0 => RelayEvent::Resumed { lane, bytes, terminated },
+            _ => RelayEvent::Received { lane, from, bytes, terminated },
         };
         relay.handle(at, event, &mut PermitAllGate, &mut |action| {
             if let RelayAction::Record(entry) = action {

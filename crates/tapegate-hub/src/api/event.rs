@@ -173,7 +173,7 @@ const PROFILES: &[&str] = &["production", "development"];
 
 impl EventLine {
     /// Converts an event, to send it.
-    pub fn of(event: &activity::Event<'_>) -> Self {
+    pub fn of(event: &activity::ActivityEvent<'_>) -> Self {
         let mut timestamp = Vec::new();
         write_rfc3339(&mut timestamp, event.wall_us, SubSecond::Micros);
         let word = |word: Option<&'static str>| word.map(str::to_owned);
@@ -190,7 +190,7 @@ impl EventLine {
             method: text(&event.method),
             tool: text(&event.tool),
             message_id: text(&event.message_id),
-            governance_decision: word(event.governance_decision.map(LoggedDecision::word)),
+            governance_decision: word(event.governance_decision.map(LoggedDecision::as_str)),
             gate: word(event.gate),
             rule: text(&event.rule),
             policies: event.policies.to_vec(),
@@ -256,7 +256,7 @@ impl EventLine {
     }
 
     /// Converts back to an event, to log it.
-    pub fn read(self) -> Result<activity::Event<'static>, UnknownWord> {
+    pub fn read(self) -> Result<activity::ActivityEvent<'static>, UnknownWord> {
         let when = read_rfc3339(&self.timestamp);
         let strange = |field, word: &str, expected: &str| UnknownWord {
             field,
@@ -266,7 +266,7 @@ impl EventLine {
         let extra = self.extra.as_ref().map_or("{}", |extra| extra.get()).trim();
         let members = extra.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
         let not_object = || strange("extra", extra, "an object");
-        Ok(activity::Event {
+        Ok(activity::ActivityEvent {
             wall_us: when
                 .ok_or_else(|| strange("timestamp", &self.timestamp, "an RFC 3339 time"))?,
             level: known_word("level", &self.level, LEVELS)?,
@@ -318,7 +318,7 @@ fn decision(word: &str) -> Result<LoggedDecision, UnknownWord> {
     LoggedDecision::parse(word).ok_or_else(|| UnknownWord {
         field: "governance_decision",
         word: word.chars().take(64).collect(),
-        expected: LoggedDecision::ALL.iter().map(|one| one.word()).collect::<Vec<_>>().join(", "),
+        expected: LoggedDecision::ALL.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(", "),
     })
 }
 

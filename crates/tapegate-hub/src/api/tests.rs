@@ -51,7 +51,7 @@ fn an_answer_says_all_that_is_documented_also_where_there_is_nothing_to_say() {
 
 #[test]
 fn an_event_that_is_sent_and_read_is_the_same_event() {
-    let event = tapegate_store::activity::Event {
+    let event = tapegate_store::activity::ActivityEvent {
         wall_us: 1_700_000_000_123_456,
         level: "warn",
         kind: "decision",

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::is_id;
 
 use super::response::ApiRefusal;
@@ -72,7 +72,7 @@ impl Hub {
         let mut extra = b"\"event\":\"refused\",\"command\":".to_vec();
         write_str(&mut extra, &command);
         let reason = format!("refused `{command}`: {}", refusal.message());
-        let event = Event {
+        let event = ActivityEvent {
             governance_decision: Some(LoggedDecision::Refused),
             gate: Some("approval"),
             policy_reason: Some(reason.into()),

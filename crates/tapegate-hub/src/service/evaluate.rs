@@ -5,7 +5,7 @@ use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::write_str;
 use tapegate_policy::decide::{ApprovalScope, DecisionOutcome, PolicyPrincipal};
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::ApprovalRecord;
 
 use super::Hub;
@@ -118,7 +118,7 @@ impl Hub {
         case: &EvaluationContext<'_>,
         decided: &DecidedCall,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event<'_>,
+        event: &mut ActivityEvent<'_>,
     ) {
         let named = case.request.workflow.clone().filter(|_| case.request.held);
         let workflow = match (&decided.decision.outcome, named) {

@@ -10,7 +10,7 @@ use tapegate_policy::inspect::MessageFault;
 use tapegate_policy::model::Profile;
 use tapegate_policy::refuse::RefusalSubject;
 use tapegate_policy::trace::is_traceparent;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 
 use super::evaluation_query::{DecidedCall, EvaluationAnswer, EvaluationQuery, EvaluationResult};
 use super::journal;
@@ -72,11 +72,11 @@ impl EvaluationContext<'_> {
         }
     }
 
-    pub(super) fn event(&self) -> Event<'static> {
+    pub(super) fn event(&self) -> ActivityEvent<'static> {
         let request = self.request;
         let text = |text: &str| (!text.is_empty()).then(|| Cow::Owned(text.to_owned()));
         let maybe = |text: &Option<String>| text.clone().map(Cow::Owned);
-        Event {
+        ActivityEvent {
             server_id: request.server_id.clone().into(),
             direction: Some(request.direction.name()),
             method: Some(request.method.clone().into()),
@@ -100,7 +100,7 @@ impl EvaluationContext<'_> {
         &self,
         answered: &EvaluationResult,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event<'_>,
+        event: &mut ActivityEvent<'_>,
     ) {
         match &answered.answer {
             EvaluationAnswer::Passes => {}
@@ -128,14 +128,14 @@ impl EvaluationContext<'_> {
         &self,
         fault: MessageFault,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event<'_>,
+        event: &mut ActivityEvent<'_>,
     ) {
         answer.gate = Some(GateName::Framing.name().to_owned());
         answer.reason = Some(fault.message().to_owned());
         (event.kind, event.gate) = ("framing", Some(GateName::Framing.name()));
         event.extra = format!("\"faults\":[\"{}\"]", fault.label()).into();
         if self.profile == Profile::Development {
-            answer.would = Some(fault.production_outcome().word().to_owned());
+            answer.would = Some(fault.production_outcome().as_str().to_owned());
             event.governance_decision = Some(fault.production_outcome());
             return;
         }
@@ -150,7 +150,7 @@ impl EvaluationContext<'_> {
         &self,
         decided: &DecidedCall,
         answer: &mut GovernanceEvaluateResponse,
-        event: &mut Event<'_>,
+        event: &mut ActivityEvent<'_>,
     ) {
         let decision = &decided.decision;
         answer.gate = Some(decision.gate.name().to_owned());
@@ -159,7 +159,7 @@ impl EvaluationContext<'_> {
         answer.reason = Some(decision.reason.to_string()).filter(|reason| !reason.is_empty());
         answer.auto_approved = decision.is_auto_approved();
         if decision.logged().is_hypothetical() {
-            answer.would = Some(decision.logged().word().to_owned());
+            answer.would = Some(decision.logged().as_str().to_owned());
         }
         answer.decision = match decision.outcome {
             DecisionOutcome::Forward => GovernanceDecision::Forward,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tapegate_policy::model::{Policy, Profile};
 use tapegate_policy::redact::{RedactionKey, Redactor};
 use tapegate_store::activity::{
-    ActivityError, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX, Event,
+    ActivityError, ActivityEvent, ActivityLog, ActivityLogOptions, EXTRA_BYTES_MAX,
 };
 
 /// The activity log.
@@ -55,10 +55,10 @@ impl HubJournal {
         }
     }
 
-    fn masked_event<'a>(&self, event: &'a Event<'_>) -> Event<'a> {
+    fn masked_event<'a>(&self, event: &'a ActivityEvent<'_>) -> ActivityEvent<'a> {
         let text = |text: &str| Cow::Owned(self.masked(text));
         let mask = |masked: &Option<Cow<'_, str>>| masked.as_deref().map(text);
-        Event {
+        ActivityEvent {
             method: mask(&event.method),
             tool: mask(&event.tool),
             message_id: mask(&event.message_id),
@@ -70,7 +70,7 @@ impl HubJournal {
     }
 
     /// Logs events, all or none.
-    pub(super) fn write(&self, events: &[Event<'_>]) -> Result<(), String> {
+    pub(super) fn write(&self, events: &[ActivityEvent<'_>]) -> Result<(), String> {
         let mut log = self.log.borrow_mut();
         events.iter().for_each(|event| log.append(&self.masked_event(event)));
         let written = log.commit().map_err(|error| error.to_string());
@@ -80,7 +80,10 @@ impl HubJournal {
 
     /// Logs events of another log, all or none, each with members that are not masked. Returns the
     /// number of the last line.
-    pub(super) fn import_events(&self, events: &[(Event<'_>, String)]) -> Result<u64, String> {
+    pub(super) fn import_events(
+        &self,
+        events: &[(ActivityEvent<'_>, String)],
+    ) -> Result<u64, String> {
         let mut log = self.log.borrow_mut();
         for (event, members) in events {
             let masked = self.masked_event(event);
@@ -92,7 +95,7 @@ impl HubJournal {
                 // The members are required, so the rest is left out.
                 extra => format!("\"extra_bytes\":{},{members}", extra.len()),
             };
-            log.append(&Event { extra: extra.into(), ..masked });
+            log.append(&ActivityEvent { extra: extra.into(), ..masked });
         }
         let written = log.commit().map_err(|error| error.to_string());
         self.trouble.replace(written.clone().err());
@@ -119,6 +122,13 @@ pub(super) fn event(
     level: &'static str,
     kind: &'static str,
     profile: Profile,
-) -> Event<'static> {
-    Event { wall_us, level, kind, component: "hub", profile: profile.name(), ..Event::default() }
+) -> ActivityEvent<'static> {
+    ActivityEvent {
+        wall_us,
+        level,
+        kind,
+        component: "hub",
+        profile: profile.name(),
+        ..ActivityEvent::default()
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use tapegate_store::activity::{CURRENT, Event, LoggedEvent, ShippedPositions, is_log_id};
+use tapegate_store::activity::{ActivityEvent, CURRENT, LoggedEvent, ShippedPositions, is_log_id};
 
 use super::Hub;
 use super::response::ApiRefusal;
@@ -135,7 +135,7 @@ impl Hub {
         let last = self.shipped.borrow().last(from);
         let is_new = |seq: &u64| *seq > last;
         let events = read_all(sent)?.into_iter().zip(&numbers).filter(|(_, seq)| is_new(seq));
-        let events: Vec<(Event, String)> =
+        let events: Vec<(ActivityEvent, String)> =
             events.map(|(event, seq)| (event, ShippedPositions::members(from, *seq))).collect();
         if let Some(end) = numbers.last().filter(|seq| is_new(seq)) {
             let head = self
@@ -219,7 +219,7 @@ impl Hub {
 }
 
 /// Converts events that were sent, all or none.
-fn read_all(sent: Vec<EventLine>) -> Result<Vec<Event<'static>>, ApiRefusal> {
+fn read_all(sent: Vec<EventLine>) -> Result<Vec<ActivityEvent<'static>>, ApiRefusal> {
     let read = sent.into_iter().enumerate().map(|(place, line)| {
         let message = |error| ApiRefusal::bad_request(&format!("events[{place}]: {error}"));
         line.read().map_err(message)

@@ -55,7 +55,7 @@ impl Hub {
     pub(super) fn log(&self, level: &'static str, kind: &'static str, message: &str) {
         let (now, governed) = (self.clock.now(), self.active_policy());
         let version = governed.version();
-        let event = tapegate_store::activity::Event {
+        let event = tapegate_store::activity::ActivityEvent {
             policy_version: (!version.is_empty()).then(|| version.into()),
             policy_reason: Some(message.into()),
             ..journal::event(now.wall_us, level, kind, governed.profile)

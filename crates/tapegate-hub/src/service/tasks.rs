@@ -17,7 +17,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tapegate_core::time::{SubSecond, write_rfc3339};
 use tapegate_policy::redact::RedactionKey;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
 };
@@ -220,7 +220,12 @@ impl Hub {
     ) -> Result<(), String> {
         let (component, profile) = ("hub", self.active_policy().profile.name());
         let extra = extra.into();
-        let event = Event { component, profile, extra, ..Event::from_settled(request, decided) };
+        let event = ActivityEvent {
+            component,
+            profile,
+            extra,
+            ..ActivityEvent::from_settled(request, decided)
+        };
         self.journal
             .write(&[event])
             .inspect_err(|cause_text| (self.options.notice)(super::NoticeLevel::Error, cause_text))

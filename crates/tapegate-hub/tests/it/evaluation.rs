@@ -9,7 +9,7 @@ use tapegate_hub::api::{
     MessageCount, MessageType, StreamDirection,
 };
 use tapegate_hub::service::NoticeLevel;
-use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event};
+use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
 
 use crate::support::{call, policy, raw, request, with_hub};
 
@@ -232,7 +232,7 @@ fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
         |running| async move {
             let options = ActivityLogOptions { rotate_bytes: 2000, retention: None };
             let mut shim = ActivityLog::open(&running.state(), options).unwrap();
-            let event = Event {
+            let event = ActivityEvent {
                 wall_us: 1_800_000_000_000_000,
                 level: "warn",
                 kind: "decision",
@@ -244,9 +244,9 @@ fn what_shims_write_to_the_log_is_counted_also_after_it_was_put_aside() {
                 gate: Some("policy"),
                 policies: vec!["p1".to_owned()].into(),
                 profile: "production",
-                ..Event::default()
+                ..ActivityEvent::default()
             };
-            let framing = Event {
+            let framing = ActivityEvent {
                 kind: "framing",
                 extra: r#""faults":["smuggling"]"#.into(),
                 ..event.clone()

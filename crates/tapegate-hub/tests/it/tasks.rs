@@ -158,7 +158,7 @@ fn an_approval_that_came_too_late_lets_the_same_call_through_once() {
 #[test]
 fn events_of_a_shim_are_written_down_all_or_none() {
     with_hub(loaded, |running| async move {
-        let event = tapegate_store::activity::Event {
+        let event = tapegate_store::activity::ActivityEvent {
             wall_us: 1_700_000_000_000_000,
             level: "warn",
             kind: "decision",
@@ -193,7 +193,7 @@ fn events_of_a_shim_are_written_down_all_or_none() {
 #[test]
 fn a_line_of_another_log_is_written_once_by_its_number_there() {
     with_hub(loaded, |running| async move {
-        let event = tapegate_store::activity::Event {
+        let event = tapegate_store::activity::ActivityEvent {
             wall_us: 1_700_000_000_000_000,
             level: "info",
             kind: "decision",

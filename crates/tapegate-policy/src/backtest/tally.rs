@@ -176,16 +176,18 @@ pub fn findings_of(outcome: &TrialOutcome) -> Vec<FindingDetail> {
 impl PolicyOutcome {
     fn of(outcome: &TrialOutcome) -> Self {
         let note = leading_note(outcome);
-        let word =
-            match (outcome.case_outcome, &outcome.rewritten, note.map(|note| note.decision.word()))
-            {
-                // Development stops nothing, so use the word for what production would have done.
-                (CaseOutcome::Forward, None, Some(word)) => word,
-                (CaseOutcome::Forward, Some(_), _) => "filter",
-                (CaseOutcome::Forward, None, None) => "forward",
-                (CaseOutcome::Deny, ..) => "deny",
-                (CaseOutcome::Approve, ..) => "hold",
-            };
+        let word = match (
+            outcome.case_outcome,
+            &outcome.rewritten,
+            note.map(|note| note.decision.as_str()),
+        ) {
+            // Development stops nothing, so use the word for what production would have done.
+            (CaseOutcome::Forward, None, Some(word)) => word,
+            (CaseOutcome::Forward, Some(_), _) => "filter",
+            (CaseOutcome::Forward, None, None) => "forward",
+            (CaseOutcome::Deny, ..) => "deny",
+            (CaseOutcome::Approve, ..) => "hold",
+        };
         let (gate, rule) = match note {
             Some(note) => (note.gate, note.rule.as_deref().map(str::to_owned)),
             None => (None, None),
@@ -254,7 +256,7 @@ fn views(notes: &[Note<'_>], each: &mut dyn FnMut(&FindingView<'_>)) {
     for note in notes {
         let view = FindingView {
             kind: finding_kind(note),
-            word: note.decision.word(),
+            word: note.decision.as_str(),
             method: note.method.as_deref().unwrap_or_default(),
             name: note.name.as_deref().unwrap_or_default(),
             gate: note.gate,

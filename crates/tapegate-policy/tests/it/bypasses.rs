@@ -413,7 +413,7 @@ fn a_denied_call_in_a_batch_is_logged_by_its_name_in_development() {
     let told: Vec<_> = notes
         .iter()
         .map(|note| {
-            (note.decision.word(), note.name.as_deref().unwrap_or_default(), note.gate.unwrap())
+            (note.decision.as_str(), note.name.as_deref().unwrap_or_default(), note.gate.unwrap())
         })
         .collect();
     // A call that needs approval cannot wait in a batch, so production refuses it.

@@ -176,7 +176,7 @@ impl GateHarness {
         let mut notes = self.memory.notes.lock().unwrap();
         let show = |note: Note| {
             let name = note.name.or(note.method).unwrap_or_default();
-            format!("{} {} {name}", note.kind.name(), note.decision.word())
+            format!("{} {} {name}", note.kind.name(), note.decision.as_str())
         };
         notes.drain(..).map(show).collect()
     }

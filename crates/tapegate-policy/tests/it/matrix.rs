@@ -107,7 +107,7 @@ fn line(policy: &Policy, call: &PolicyCall<'_>, drift: Option<&str>) -> String {
     let gate = GateName::name(strict.gate);
     let row = format!(
         "{method:<24} {source:<7} {name:<16} {done:<13} {gate:<10} {by:<6} {ids:<10} {}",
-        lax.logged().word()
+        lax.logged().as_str()
     );
     row.trim_end().to_owned()
 }

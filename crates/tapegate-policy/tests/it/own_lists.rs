@@ -1,6 +1,6 @@
 //! Pins with clients that call before they list, or never list again: the gate requests the lists.
 
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
 use tapegate_policy::inspect::TransportKind;
@@ -38,7 +38,7 @@ impl RelaySession {
         Self::new("deny", Profile::Production, TransportKind::Lines)
     }
 
-    fn feed(&mut self, event: Event<'_>) -> Vec<String> {
+    fn feed(&mut self, event: RelayEvent<'_>) -> Vec<String> {
         let at = Timestamp { wall_us: 0, mono_ns: self.mono_ns };
         let mut sent = Vec::new();
         let name = |side: Side| format!("{side:?}").to_lowercase();
@@ -57,7 +57,7 @@ impl RelaySession {
 
     fn says(&mut self, from: Side, text: &str) -> Vec<String> {
         let (lane, bytes) = (self.lane, text.as_bytes());
-        self.feed(Event::Received { lane, from, bytes, terminated: true })
+        self.feed(RelayEvent::Received { lane, from, bytes, terminated: true })
     }
 
     fn client(&mut self, text: &str) -> Vec<String> {
@@ -201,7 +201,7 @@ fn an_answer_that_does_not_come_or_lists_nothing_denies() {
     let mut talk = RelaySession::deny();
     talk.calls(&call("read"), "tools/list");
     talk.mono_ns += 10_000_000_000;
-    let sent = talk.feed(Event::Tick);
+    let sent = talk.feed(RelayEvent::Tick);
     assert!(sent[0].contains("could not be compared"), "{sent:?}");
     for odd in ["{}", r#"{"tools":{}}"#, r#"{"prompts":[]}"#, "null"] {
         let id = talk.calls(&call("read"), "tools/list");

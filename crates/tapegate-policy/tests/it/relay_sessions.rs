@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tapegate_core::frame::{Frame, array_items};
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome, Refusal};
 use tapegate_core::json::{Cursor, JsonKind, member};
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
 use tapegate_policy::inspect::TransportKind;
@@ -98,27 +98,27 @@ proptest! {
                 SessionStep::Client(text) | SessionStep::Server(text) if text.contains('\n') => continue,
                 SessionStep::Client(text) => {
                     let bytes = text.as_bytes();
-                    Event::Received { lane, from: Side::Client, bytes, terminated: true }
+                    RelayEvent::Received { lane, from: Side::Client, bytes, terminated: true }
                 }
                 SessionStep::Server(text) => {
                     let bytes = text.as_bytes();
-                    Event::Received { lane, from: Side::Server, bytes, terminated: true }
+                    RelayEvent::Received { lane, from: Side::Server, bytes, terminated: true }
                 }
                 SessionStep::Approve(hold) => {
                     let hold_id = HoldId(*hold);
                     approved.insert(hold_id);
                     let approval = Approval { hold_id, by: "bob".to_owned() };
-                    Event::Settled { hold_id, outcome: HoldOutcome::Approved(approval) }
+                    RelayEvent::Settled { hold_id, outcome: HoldOutcome::Approved(approval) }
                 }
                 SessionStep::Reject(hold) => {
                     let (message, data, reason) = (String::new(), "{}".to_owned(), String::new());
                     let refusal = Refusal { code: -32007, message, data, reason };
                     let outcome = HoldOutcome::Refused(refusal);
-                    Event::Settled { hold_id: HoldId(*hold), outcome }
+                    RelayEvent::Settled { hold_id: HoldId(*hold), outcome }
                 }
                 SessionStep::Tick(seconds) => {
                     now.mono_ns += seconds * 1_000_000_000;
-                    Event::Tick
+                    RelayEvent::Tick
                 }
             };
             let mut sent = Vec::new();

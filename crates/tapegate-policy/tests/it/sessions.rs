@@ -115,7 +115,7 @@ fn development_asks_nobody_and_says_that_production_would() {
     assert_eq!(rig.people(), [""; 0]);
     let note = rig.memory.notes.lock().unwrap().remove(0);
     assert!(note.auto_approved && note.forwarded == Some(true));
-    assert_eq!(note.decision.word(), "WOULD_REQUIRE_APPROVAL");
+    assert_eq!(note.decision.as_str(), "WOULD_REQUIRE_APPROVAL");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn text_that_is_not_a_message_is_masked_by_the_same_rules() {
             let is_masked = |text: String| text.contains("[REDACTED:") && !text.contains("AKIA");
             assert!(masked.is_none_or(is_masked), "{text}");
             let note = rig.memory.notes.lock().unwrap().pop().unwrap();
-            assert_eq!((note.decision.word(), note.reason.as_deref()), (word, Some("a body")));
+            assert_eq!((note.decision.as_str(), note.reason.as_deref()), (word, Some("a body")));
         }
     }
 }

@@ -284,12 +284,12 @@ mod tests {
         let (text, origin) =
             substitute("ä $$ b ${TWO} c\n  d", 0, &folder, &mut Findings::default());
         assert_eq!(text, "ä $ b a\nb c\n  d");
-        assert_eq!(origin.of(1, 1), (1, 1));
-        assert_eq!(origin.of(1, 3), (1, 3));
-        assert_eq!(origin.of(1, 5), (1, 6));
-        assert_eq!(origin.of(1, 7), (1, 8));
-        assert_eq!(origin.of(2, 1), (1, 8));
-        assert_eq!(origin.of(2, 3), (1, 15));
-        assert_eq!(origin.of(3, 3), (2, 3));
+        assert_eq!(origin.original_position(1, 1), (1, 1));
+        assert_eq!(origin.original_position(1, 3), (1, 3));
+        assert_eq!(origin.original_position(1, 5), (1, 6));
+        assert_eq!(origin.original_position(1, 7), (1, 8));
+        assert_eq!(origin.original_position(2, 1), (1, 8));
+        assert_eq!(origin.original_position(2, 3), (1, 15));
+        assert_eq!(origin.original_position(3, 3), (2, 3));
     }
 }

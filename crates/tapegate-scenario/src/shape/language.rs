@@ -343,7 +343,11 @@ macro_rules! chosen {
 macro_rules! branch {
     ($default:expr, $entry:expr) => {
         &[
-            TableEntry::new("when", WHEN_SHAPE, "Conditions on the request. All of them must match."),
+            TableEntry::new(
+                "when",
+                WHEN_SHAPE,
+                "Conditions on the request. All of them must match.",
+            ),
             TableEntry::new(
                 "default",
                 Either(&[Bool, Shape::Table($default)]),

@@ -98,7 +98,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::activity::{Event, line};
+    use crate::activity::{ActivityEvent, line};
 
     type Parts = (i64, Option<String>, Option<u64>, Option<String>, Option<u64>);
 
@@ -113,9 +113,9 @@ mod tests {
         )
     }
 
-    fn event(parts: &Parts) -> Event<'_> {
+    fn event(parts: &Parts) -> ActivityEvent<'_> {
         let (wall_us, message_id, latency_us, request_id, tape_seq) = parts;
-        Event {
+        ActivityEvent {
             wall_us: *wall_us,
             level: "info",
             kind: "decision",
@@ -125,7 +125,7 @@ mod tests {
             tape_seq: *tape_seq,
             tool: Some("x".into()),
             extra: "\"a\":1".into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         }
     }
 

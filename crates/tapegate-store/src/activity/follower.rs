@@ -214,10 +214,14 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::activity::{ActivityLog, ActivityLogOptions, Event};
+    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
 
     fn write(log: &mut ActivityLog, number: u64) {
-        log.append(&Event { tape_seq: Some(number), kind: "decision", ..Event::default() });
+        log.append(&ActivityEvent {
+            tape_seq: Some(number),
+            kind: "decision",
+            ..ActivityEvent::default()
+        });
         log.commit().unwrap();
     }
 

@@ -9,7 +9,7 @@ use tapegate_core::decision::LoggedDecision;
 use tapegate_core::json::{check, compact, write_str};
 use tapegate_core::time::{SubSecond, write_rfc3339};
 
-use super::Event;
+use super::ActivityEvent;
 use super::chain::put_number;
 
 /// Longer texts are truncated: a caller may choose any tool name, and must not inflate the log.
@@ -32,14 +32,14 @@ pub(super) const START: &[u8] = b"{\"timestamp\":\"";
 const FRACTION: usize = "2026-01-01T00:00:00.".len();
 
 /// Appends an event as an object without its closing brace.
-pub(super) fn write(event: &Event<'_>, out: &mut Vec<u8>) {
+pub(super) fn write(event: &ActivityEvent<'_>, out: &mut Vec<u8>) {
     write_at(event, &mut SecondCache::default(), out);
 }
 
 /// Like [`write`], but reuses the last timestamp, and returns the positions of the values that
 /// differ between similar events.
 pub(super) fn write_at(
-    event: &Event<'_>,
+    event: &ActivityEvent<'_>,
     second: &mut SecondCache,
     out: &mut Vec<u8>,
 ) -> MemberRanges {
@@ -57,7 +57,7 @@ pub(super) fn write_at(
     let message_id = body.write_optional(key!("message_id"), event.message_id.as_deref());
     body.write_known(
         key!("governance_decision"),
-        event.governance_decision.map(LoggedDecision::word),
+        event.governance_decision.map(LoggedDecision::as_str),
     );
     body.write_known(key!("gate"), event.gate);
     body.write_optional(key!("rule"), event.rule.as_deref());

@@ -16,7 +16,7 @@ use super::chain::ChainLink;
 use super::event_template::{EventTemplate, EventValues};
 use super::files::CURRENT;
 use super::rotation::{self, LogRemoval};
-use super::{Event, KINDS, line, notice, tail};
+use super::{ActivityEvent, KINDS, line, notice, tail};
 use crate::private_folder::FolderHandle;
 use current::OpenFile;
 
@@ -115,7 +115,7 @@ impl ActivityLog {
     }
 
     /// Adds an event to the next commit.
-    pub fn append(&mut self, event: &Event<'_>) {
+    pub fn append(&mut self, event: &ActivityEvent<'_>) {
         debug_assert!(event.kind.is_empty() || KINDS.contains(&event.kind), "{}", event.kind);
         let text = &mut self.pending.text;
         let start = text.len();

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tapegate_core::json::write_str;
 
 use super::rotation::LogRemoval;
-use super::{Event, files, line};
+use super::{ActivityEvent, files, line};
 
 /// A writer was killed in the middle of a line.
 pub(super) const TORN: &str = "torn_tail";
@@ -51,8 +51,13 @@ pub(super) fn lost_notice(events: u64) -> Option<Vec<u8>> {
 fn body(level: &'static str, what: &str, members: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let extra = format!("\"event\":{},{members}", quoted(what));
-    let event =
-        Event { wall_us: now_us(), level, kind: "log", extra: extra.into(), ..Event::default() };
+    let event = ActivityEvent {
+        wall_us: now_us(),
+        level,
+        kind: "log",
+        extra: extra.into(),
+        ..ActivityEvent::default()
+    };
     line::write(&event, &mut out);
     out
 }

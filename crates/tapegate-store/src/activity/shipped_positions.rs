@@ -186,11 +186,11 @@ fn read(folder: &FolderHandle) -> io::Result<Option<ShippedState>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::{ActivityLog, ActivityLogOptions, Event};
+    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
 
     fn take_over(log: &mut ActivityLog, from: &str, seq: u64) {
         let extra = ShippedPositions::members(from, seq).into();
-        log.append(&Event { kind: "decision", extra, ..Event::default() });
+        log.append(&ActivityEvent { kind: "decision", extra, ..ActivityEvent::default() });
         log.commit().unwrap();
     }
 

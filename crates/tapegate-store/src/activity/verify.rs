@@ -98,7 +98,7 @@ impl LogVerifier {
             let message = format!("… and {} more", self.more);
             let (file, severity) = (self.files.saturating_sub(1), TapeSeverity::Error);
             let fault = ChainFault::Changed;
-            self.report.found.push(ChainFinding { file, line: 0, severity, fault, message });
+            self.report.findings.push(ChainFinding { file, line: 0, severity, fault, message });
         }
         self.report
     }
@@ -277,7 +277,7 @@ impl LogVerifier {
         };
         let finding =
             ChainFinding { file: 0, line: 1, severity, fault: ChainFault::Beginning, message };
-        self.report.found.insert(0, finding);
+        self.report.findings.insert(0, finding);
     }
 
     fn report_torn(&mut self, number: u64, text: &[u8]) {
@@ -322,8 +322,8 @@ impl LogVerifier {
         fault: ChainFault,
         message: String,
     ) {
-        if self.report.found.len() < FOUND_MAX {
-            self.report.found.push(ChainFinding { file, line, severity, fault, message });
+        if self.report.findings.len() < FOUND_MAX {
+            self.report.findings.push(ChainFinding { file, line, severity, fault, message });
         } else {
             self.more += 1;
         }

@@ -157,7 +157,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::activity::{ActivityLog, ActivityLogOptions, Event};
+    use crate::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
     use crate::approvals::{ApprovalOutcome, new_id};
     use crate::user_state::ProjectKey;
 
@@ -189,7 +189,7 @@ mod tests {
         fn write(&self, request: &ApprovalRecord, decided: &ApprovalDecision) -> bool {
             let mut log =
                 ActivityLog::open(self.top.path(), ActivityLogOptions::default()).unwrap();
-            log.append(&Event::from_settled(request, decided));
+            log.append(&ActivityEvent::from_settled(request, decided));
             log.commit().is_ok()
         }
 

@@ -42,7 +42,7 @@ impl ProjectStates {
 
     /// The state folders that a project has used, the current one last. A note that cannot be read,
     /// or is not private, is ignored.
-    pub fn of(&self, project: &Path) -> Vec<PathBuf> {
+    pub fn folders_of(&self, project: &Path) -> Vec<PathBuf> {
         let project = canonical_path(project);
         if !self.folder.join(project_name(&project)).exists() {
             return Vec::new();
@@ -68,7 +68,7 @@ impl ProjectStates {
     /// line break are not recorded.
     pub fn put(&self, project: &Path, state: &Path) -> Result<(), UserStateError> {
         let (project, state) = (canonical_path(project), canonical_path(state));
-        let mut folders = self.of(&project);
+        let mut folders = self.folders_of(&project);
         folders.retain(|known| *known != state);
         folders.push(state);
         let start = folders.len().saturating_sub(FOLDERS_MAX);
@@ -102,18 +102,18 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let states = ProjectStates::new(&top.path().join("user"));
         let project = top.path().join("p");
-        assert!(states.of(&project).is_empty() && !top.path().join("user").exists());
+        assert!(states.folders_of(&project).is_empty() && !top.path().join("user").exists());
         let at = |name: &str| canonical_path(&top.path().join(name));
         for name in ["one", "two", "one"] {
             states.put(&project, &at(name)).unwrap();
         }
-        assert_eq!(states.of(&project), [at("two"), at("one")]);
-        assert!(states.of(top.path()).is_empty(), "another project");
+        assert_eq!(states.folders_of(&project), [at("two"), at("one")]);
+        assert!(states.folders_of(top.path()).is_empty(), "another project");
         for number in 0..20 {
             states.put(&project, &at(&number.to_string())).unwrap();
         }
-        assert_eq!(states.of(&project).len(), FOLDERS_MAX);
-        assert_eq!(states.of(&project).last(), Some(&at("19")));
+        assert_eq!(states.folders_of(&project).len(), FOLDERS_MAX);
+        assert_eq!(states.folders_of(&project).last(), Some(&at("19")));
         let mode = states.path_of(&project).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -125,9 +125,9 @@ mod tests {
         let (one, two) = (top.path().join("one"), top.path().join("two"));
         states.put(&one, &top.path().join("state")).unwrap();
         fs::copy(states.path_of(&one), states.path_of(&two)).unwrap();
-        assert!(states.of(&two).is_empty());
+        assert!(states.folders_of(&two).is_empty());
         let open = fs::Permissions::from_mode(0o644);
         fs::set_permissions(states.path_of(&one), open).unwrap();
-        assert!(states.of(&one).is_empty());
+        assert!(states.folders_of(&one).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tapegate_core::actor::{ActorAction, ActorEvent, ActorSessionId as Number};
 use tapegate_core::frame::{Frame, error_reply};
 use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
-use tapegate_core::relay::{CODE_GONE, Event};
+use tapegate_core::relay::{CODE_GONE, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::{Provenance, RecordError, TOO_LARGE};
 use tapegate_core::time::Timestamp;
@@ -210,7 +210,8 @@ impl<'d> ClientIo<'d> {
         if let Some(session) = &mut self.session {
             // The actor answers, so the relay is not asked to.
             let (lane, from, bytes) = (Lane::ONLY, Side::Client, &message.head[..]);
-            let event = Event::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true };
+            let event =
+                RelayEvent::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true };
             session.feed(at, event, &mut |_| ());
         }
         self.feed(
@@ -249,7 +250,7 @@ impl<'d> ClientIo<'d> {
         }
         if let Some(session) = &mut self.session {
             let (at, out) = (self.host.clock.now(), &mut self.out);
-            let event = Event::Gone {
+            let event = RelayEvent::Gone {
                 lane: Some(Lane::ONLY),
                 side: Side::Server,
                 reason,
@@ -284,7 +285,7 @@ fn record_played(
     provenance: Provenance,
 ) {
     let (lane, from, resumed) = (Lane::ONLY, Side::Server, false);
-    session.feed(at, Event::Played { lane, from, bytes, resumed, provenance }, &mut |_| ());
+    session.feed(at, RelayEvent::Played { lane, from, bytes, resumed, provenance }, &mut |_| ());
 }
 
 fn record(
@@ -294,6 +295,6 @@ fn record(
     bytes: &[u8],
     terminated: bool,
 ) {
-    let event = Event::Received { lane: Lane::ONLY, from, bytes, terminated };
+    let event = RelayEvent::Received { lane: Lane::ONLY, from, bytes, terminated };
     session.feed(at, event, &mut |_| ());
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use http::uri::PathAndQuery;
 use tapegate_core::frame::{self, Frame, FrameBody, FrameError, MessageKind};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{AbortHandle, JoinSet};
@@ -194,7 +194,7 @@ impl OutboundBridge {
             // A stdio client takes each line for a message, even a line of an HTML error page.
             let reason = garbage.reason();
             let (lane, from, delivered) = (self.lane, Side::Server, false);
-            self.shared_session.feed_and_commit(Event::Marked {
+            self.shared_session.feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
                 bytes,
@@ -263,7 +263,7 @@ impl OutboundBridge {
     ) -> Result<(), SessionStoppedError> {
         let (lane, bytes_max) = (self.lane, self.shared_session.message_bytes_max());
         let turn = self.client_writer.acquire().await;
-        let outgoing = self.shared_session.feed_and_commit(Event::TooLarge {
+        let outgoing = self.shared_session.feed_and_commit(RelayEvent::TooLarge {
             lane,
             from,
             message,
@@ -288,7 +288,7 @@ impl OutboundBridge {
         for id in unanswered {
             let turn = self.client_writer.acquire().await;
             let event =
-                Event::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
+                RelayEvent::Failed { lane: self.lane, asker: Side::Client, id: &id, error: &error };
             // If the tape has failed, the session is ending, which answers all requests.
             let Ok(outgoing) = self.shared_session.feed_and_commit(event) else { return };
             self.send_own_to_client(&turn, Some(call), split_by_side(outgoing).0);

@@ -33,7 +33,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Envelope, MessageKind};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -212,7 +212,7 @@ impl Proxy {
     /// Forgets all pending requests in a lane that has ended.
     fn forget_lane(&self, lane: Lane) {
         for asker in [Side::Client, Side::Server] {
-            let event = Event::Dismissed { lane, asker, bytes: None, reason: None };
+            let event = RelayEvent::Dismissed { lane, asker, bytes: None, reason: None };
             // If the tape has failed, the recording ends anyway.
             self.shared_session.feed_and_commit(event).ok();
         }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::relay::Event;
+use tapegate_core::relay::RelayEvent;
 use tokio::task::LocalSet;
 
 use super::listener::{HttpListener, RequestHandler};
@@ -32,7 +32,7 @@ pub async fn serve(
         let reason = cause.client_message();
         // If the tape itself has failed, held calls end with the session instead.
         shared_session
-            .feed_and_commit(Event::Unheld { lane: None, reason: &reason, keeps_lists: false })
+            .feed_and_commit(RelayEvent::Unheld { lane: None, reason: &reason, keeps_lists: false })
             .ok();
         shared_session.recorded_session().end_session(&cause);
         let end = async {

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::RecordError;
 use tokio::sync::Notify;
@@ -109,7 +109,7 @@ impl SharedSession {
         from: Side,
         bytes: &'e [u8],
     ) -> Result<GateResult<'e>, SessionStoppedError> {
-        self.judge(Event::Received { lane, from, bytes, terminated: true }, from)
+        self.judge(RelayEvent::Received { lane, from, bytes, terminated: true }, from)
     }
 
     /// The same for a server's message. `resumed` tells whether its stream was resumed,
@@ -122,8 +122,8 @@ impl SharedSession {
     ) -> Result<GateResult<'e>, SessionStoppedError> {
         let from = Side::Server;
         let event = match resumed {
-            true => Event::Resumed { lane, bytes, terminated },
-            false => Event::Received { lane, from, bytes, terminated },
+            true => RelayEvent::Resumed { lane, bytes, terminated },
+            false => RelayEvent::Received { lane, from, bytes, terminated },
         };
         self.judge(event, from)
     }
@@ -131,13 +131,13 @@ impl SharedSession {
     /// Feeds a message from `from`.
     pub(crate) fn judge<'e>(
         &self,
-        event: Event<'e>,
+        event: RelayEvent<'e>,
         from: Side,
     ) -> Result<GateResult<'e>, SessionStoppedError> {
         let asked = match event {
-            Event::Received { lane, bytes, .. }
-            | Event::Resumed { lane, bytes, .. }
-            | Event::Played { lane, bytes, .. } => Some((lane, bytes)),
+            RelayEvent::Received { lane, bytes, .. }
+            | RelayEvent::Resumed { lane, bytes, .. }
+            | RelayEvent::Played { lane, bytes, .. } => Some((lane, bytes)),
             _ => None,
         };
         let mut outgoing = self.feed_and_commit(event)?;
@@ -235,19 +235,19 @@ impl SharedSession {
         let Some(id) = frame.envelope().and_then(|envelope| envelope.id) else {
             return Ok(Vec::new());
         };
-        self.feed_and_commit(Event::Failed { lane, asker: Side::Server, id, error: DECLINED })
+        self.feed_and_commit(RelayEvent::Failed { lane, asker: Side::Server, id, error: DECLINED })
     }
 
     /// Feeds and records an event; returns the resulting messages, except those for exchanges that
     /// wait for a held call.
     pub fn feed_and_commit<'e>(
         &self,
-        event: Event<'e>,
+        event: RelayEvent<'e>,
     ) -> Result<Vec<OutgoingMessage<'e>>, SessionStoppedError> {
         if self.stopped.get() {
             return Err(SessionStoppedError);
         }
-        if let Event::TooLarge { from: Side::Client, .. } = event {
+        if let RelayEvent::TooLarge { from: Side::Client, .. } = event {
             self.unread.set(self.unread.get() + 1);
         }
         let due = self.recording.borrow().next_hold_deadline();

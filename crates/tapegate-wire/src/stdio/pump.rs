@@ -2,7 +2,7 @@
 
 use tapegate_core::frame::Frame;
 use tapegate_core::lines::StreamLine;
-use tapegate_core::relay::{Event, LineQueue, PermittedMessage};
+use tapegate_core::relay::{LineQueue, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::time::Timestamp;
 
@@ -170,7 +170,7 @@ impl Pump {
             StreamLine::Unterminated(range) => (range, false),
             StreamLine::Oversize(message) => {
                 let event =
-                    Event::TooLarge { lane, from, message, bytes_max: self.message_bytes_max };
+                    RelayEvent::TooLarge { lane, from, message, bytes_max: self.message_bytes_max };
                 session.feed(at, event, &mut |outgoing| match outgoing.to == from {
                     true => answer(outgoing.message),
                     false => self.queue.push(outgoing.message),
@@ -181,8 +181,8 @@ impl Pump {
         let (lines, mut due) = self.queue.split();
         let bytes = lines.bytes(range);
         let event = match against {
-            None => Event::Received { lane, from, bytes, terminated },
-            Some(reason) => Event::TurnedAway { lane, from, bytes, reason },
+            None => RelayEvent::Received { lane, from, bytes, terminated },
+            Some(reason) => RelayEvent::TurnedAway { lane, from, bytes, reason },
         };
         session.feed(at, event, &mut |outgoing| match outgoing.to == from {
             true => answer(outgoing.message),

@@ -30,7 +30,7 @@ impl SourceMap {
     }
 
     /// The original position.
-    pub fn of(&self, line: u32, column: u32) -> (u32, u32) {
+    pub fn original_position(&self, line: u32, column: u32) -> (u32, u32) {
         let after = self.stretches.partition_point(|entry| entry.new <= (line, column));
         let Some(entry) = after.checked_sub(1).map(|at| self.stretches[at]) else {
             return (line, column);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use tapegate_core::decision::LoggedDecision;
 
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 
 use crate::exit::Failure;
 use crate::state_folder::{log_event, now_us};
@@ -39,7 +39,7 @@ impl PersonAttempt<'_> {
         let quoted = json::quoted(&command);
         let extra =
             format!("\"event\":\"refused\",\"command\":{}", String::from_utf8_lossy(&quoted));
-        let event = Event {
+        let event = ActivityEvent {
             wall_us: now_us(),
             level: "error",
             kind: self.kind,
@@ -49,7 +49,7 @@ impl PersonAttempt<'_> {
             policy_reason: Some(format!("refused `tapegate {command}`: {reason}").into()),
             approval_id: self.approval_id.map(Cow::Borrowed),
             extra: extra.into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         };
         if let Err(error) = log_event(state_folder, &event) {
             terminal_output::warn(&format!("this attempt is not in the activity log: {error}"));

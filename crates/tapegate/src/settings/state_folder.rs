@@ -70,7 +70,7 @@ impl SearchContext<'_> {
         let mut gone: Option<PathBuf> = None;
         for project in folder.ancestors() {
             let own = Some(project.join(STATE_NAME)).filter(|own| is_project_state(own));
-            let mut former = states.as_ref().map(|all| all.of(project)).unwrap_or_default();
+            let mut former = states.as_ref().map(|all| all.folders_of(project)).unwrap_or_default();
             let last = former.pop();
             if gone.is_none() {
                 gone = last.clone().filter(|state| !is_usable(state) && !state.exists());

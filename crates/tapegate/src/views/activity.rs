@@ -215,7 +215,7 @@ mod tests {
         }
         assert!(lines.len() > 20, "{lines:?}");
         let decision =
-            |one: &LoggedDecision| format!(r#"{{"governance_decision":"{}"}}"#, one.word());
+            |one: &LoggedDecision| format!(r#"{{"governance_decision":"{}"}}"#, one.as_str());
         lines.extend(LoggedDecision::ALL.iter().map(decision));
         for text in lines {
             let logged = LoggedEvent::read(1, text.as_bytes()).unwrap();

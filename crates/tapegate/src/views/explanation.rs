@@ -97,7 +97,7 @@ fn write_profiles(
         format!(" ({})", visible_text::inline(&by, NAME_CHARS_MAX))
     };
     let would = match (&strict, judgement.faults().next()) {
-        (_, Some(fault)) => format!(", logged as {}", fault.production_outcome().word()),
+        (_, Some(fault)) => format!(", logged as {}", fault.production_outcome().as_str()),
         (DecisionOutcome::Forward, None) => String::new(),
         (DecisionOutcome::Deny, None) => ", logged as WOULD_BLOCK".to_owned(),
         (DecisionOutcome::Hold { .. }, None) => ", logged as WOULD_REQUIRE_APPROVAL".to_owned(),

@@ -27,7 +27,7 @@ pub(crate) fn decision(word: &str) -> &str {
         Logged::WouldDrop => "would be dropped",
         Logged::WouldFilter => "would be hidden",
         Logged::WouldRedact => "would be masked",
-        Logged::Cancelled | Logged::Expired | Logged::Forged | Logged::Refused => decision.word(),
+        Logged::Cancelled | Logged::Expired | Logged::Forged | Logged::Refused => decision.as_str(),
     }
 }
 

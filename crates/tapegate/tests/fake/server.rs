@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 fn main() {
-    let mut server = Server { input: BufReader::with_capacity(1 << 16, io::stdin()), log: None };
+    let mut server = FakeServer { input: BufReader::with_capacity(1 << 16, io::stdin()), log: None };
     for step in std::env::args().skip(1) {
         let (verb, rest) = step.split_once('=').unwrap_or((&step, ""));
         // A peer that is gone ends the server, as it would end any other.
@@ -19,12 +19,12 @@ fn main() {
     }
 }
 
-struct Server {
+struct FakeServer {
     input: BufReader<io::Stdin>,
     log: Option<File>,
 }
 
-impl Server {
+impl FakeServer {
     fn step(&mut self, verb: &str, rest: &str) -> io::Result<()> {
         match verb {
             // Logs the input to a file, byte for byte.

@@ -7,14 +7,14 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tapegate_core::decision::LoggedDecision;
-use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event, KINDS, parts};
+use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions, KINDS, parts};
 use tempfile::TempDir;
 
 use crate::support::tapegate;
 use crate::tape_faults::SmallFileSystem;
 
-fn event(number: u64) -> Event<'static> {
-    Event {
+fn event(number: u64) -> ActivityEvent<'static> {
+    ActivityEvent {
         wall_us: 1_774_016_531_804_012 + number as i64 * 1_000_000,
         level: if number.is_multiple_of(2) { "info" } else { "warn" },
         kind: "decision",
@@ -30,7 +30,7 @@ fn event(number: u64) -> Event<'static> {
         gate: Some("rules"),
         profile: "production",
         forwarded: Some(number.is_multiple_of(2)),
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }
 
@@ -330,7 +330,7 @@ fn every_word_that_a_log_can_have_is_taken_and_documented() {
     let docs = fs::read_to_string(crate::tidy::root().join("docs/activity-log.md")).unwrap();
     let section = docs.split("### Decisions").nth(1).unwrap().split("### Events").next().unwrap();
     for decision in LoggedDecision::ALL {
-        let word = decision.word();
+        let word = decision.as_str();
         says(folder.path(), &["log", "--decision", word], 0);
         says(folder.path(), &["log", "--decision", &word.to_ascii_lowercase()], 0);
         assert!(section.contains(&format!("`{word}`")), "docs/activity-log.md lacks `{word}`");

@@ -334,12 +334,12 @@ fn decisions(notes: &[Note<'_>], judgement: &Judgement<'_>) -> [Vec<String>; 2] 
         let (method, name) = (note.method.as_deref(), note.name.as_deref());
         let gate = note.gate.map_or("-", |gate| gate.name());
         let (method, name) = (method.unwrap_or_default(), name.unwrap_or_default());
-        line(method, name, note.decision.word(), gate, note.rule.as_deref())
+        line(method, name, note.decision.as_str(), gate, note.rule.as_deref())
     });
     let told = judgement.all_calls().filter_map(|call| {
         let decision = call.decision.as_ref()?;
         let (gate, rule) = (decision.gate.name(), decision.rule.as_deref());
-        Some(line(&call.method, &call.name, decision.logged().word(), gate, rule))
+        Some(line(&call.method, &call.name, decision.logged().as_str(), gate, rule))
     });
     let (mut noted, mut told): (Vec<_>, Vec<_>) = (noted.collect(), told.collect());
     noted.sort();

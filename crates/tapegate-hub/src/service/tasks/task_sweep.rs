@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord,
 };
@@ -105,8 +105,8 @@ impl Hub {
     pub(super) fn report_refused(&self) {
         for file in self.tasks.approvals.take_refused() {
             let (component, profile) = ("hub", self.active_policy().profile.name());
-            let event = Event::from_refused(&file, self.clock.now().wall_us);
-            let event = Event { component, profile, ..event };
+            let event = ActivityEvent::from_refused(&file, self.clock.now().wall_us);
+            let event = ActivityEvent { component, profile, ..event };
             let message = event.policy_reason.as_deref().unwrap_or_default();
             (self.options.notice)(NoticeLevel::Error, message);
             if let Err(reason) = self.journal.write(&[event]) {

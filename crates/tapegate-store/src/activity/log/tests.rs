@@ -9,15 +9,15 @@ use super::*;
 use crate::activity::chain::{ChainedLine, SealHasher};
 use crate::activity::parts;
 
-fn event(number: usize) -> Event<'static> {
-    Event {
+fn event(number: usize) -> ActivityEvent<'static> {
+    ActivityEvent {
         wall_us: 1_774_016_531_804_012 + number as i64,
         level: "info",
         kind: "decision",
         component: "shim",
         tool: Some(format!("tool {number}").into()),
         profile: "production",
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }
 
@@ -231,9 +231,9 @@ fn numbers(folder: &Path) -> Vec<u64> {
     aside.map(|part| part.number).collect()
 }
 
-fn lately(number: usize) -> Event<'static> {
+fn lately(number: usize) -> ActivityEvent<'static> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    Event { wall_us: now.as_micros() as i64, ..event(number) }
+    ActivityEvent { wall_us: now.as_micros() as i64, ..event(number) }
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn files_whose_time_is_over_are_removed_and_that_is_no_tampering() {
     log.append(&lately(9));
     log.commit().unwrap();
     assert_eq!(numbers(folder.path())[0], 3);
-    let found = report(folder.path()).found;
+    let found = report(folder.path()).findings;
     assert!(found.is_empty(), "{found:?}");
     // Removing one more file is not covered by any notice.
     fs::remove_file(&files[2].path).unwrap();
@@ -286,7 +286,7 @@ fn numbers_of_files_are_not_used_again() {
         log.commit().unwrap();
     }
     assert!(numbers(folder.path())[0] > newest, "{:?}", numbers(folder.path()));
-    assert!(report(folder.path()).found.is_empty());
+    assert!(report(folder.path()).findings.is_empty());
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_file_that_was_begun_before_retention_is_put_aside() {
     log.append(&lately(1));
     log.commit().unwrap();
     assert_eq!(numbers(folder.path()), [1]);
-    assert!(report(folder.path()).found.is_empty());
+    assert!(report(folder.path()).findings.is_empty());
 }
 
 #[test]
@@ -327,11 +327,11 @@ fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
     let mut log = ActivityLog::open(folder.path(), ActivityLogOptions::default()).unwrap();
     let long = Some("é".repeat(5_000_000).into());
     for extra in ["\"a\":1},{\"b\":2", "nonsense\n", "\"a\":\n[1, 2]", " ", "\"hash\":\"x\""] {
-        let event = Event { tool: long.clone(), extra: extra.into(), ..event(0) };
+        let event = ActivityEvent { tool: long.clone(), extra: extra.into(), ..event(0) };
         log.append(&event);
     }
     let extra = format!("\"a\":\"{}\"", "x".repeat(100_000));
-    log.append(&Event { extra: extra.into(), ..event(1) });
+    log.append(&ActivityEvent { extra: extra.into(), ..event(1) });
     log.commit().unwrap();
     let lines = chained(folder.path());
     assert_eq!(lines.len(), 6);
@@ -340,7 +340,7 @@ fn texts_are_cut_and_what_is_no_json_does_not_spoil_a_line() {
     assert_eq!(read(&lines[0]).str("extra").as_deref(), Some("\"a\":1},{\"b\":2"));
     assert_eq!(read(&lines[2]).raw("a"), Some(&b"[1,2]"[..]));
     assert_eq!(read(&lines[5]).number("extra_bytes"), Some(100_006));
-    assert!(report(folder.path()).found.is_empty());
+    assert!(report(folder.path()).findings.is_empty());
 }
 
 proptest::proptest! {
@@ -375,7 +375,7 @@ proptest::proptest! {
         expected.push("tool 9000".to_owned());
         let lines = chained(folder.path());
         proptest::prop_assert_eq!(tools(&lines), expected);
-        let found = report(folder.path()).found;
+        let found = report(folder.path()).findings;
         proptest::prop_assert_eq!(found.len(), torn, "{:?}", found);
     }
 }

@@ -46,7 +46,7 @@ pub struct ChainFinding {
 #[derive(Debug, Clone, Default)]
 pub struct LogReport {
     /// The findings, in the order of the lines.
-    pub found: Vec<ChainFinding>,
+    pub findings: Vec<ChainFinding>,
     /// How many lines have the form of an event.
     pub events: u64,
     /// How many lines follow the expected head, if it was found.
@@ -75,6 +75,6 @@ impl ChainFault {
 impl LogReport {
     /// Whether any finding is an error.
     pub fn is_bad(&self) -> bool {
-        self.found.iter().any(|findings| findings.severity == TapeSeverity::Error)
+        self.findings.iter().any(|findings| findings.severity == TapeSeverity::Error)
     }
 }

@@ -31,16 +31,16 @@ fn faults(lines: &[Vec<u8>]) -> Vec<(u64, ChainFault)> {
     let report = verify(&lines.concat()[..]).unwrap();
     assert_eq!(
         report.is_bad(),
-        report.found.iter().any(|found| found.severity == TapeSeverity::Error)
+        report.findings.iter().any(|found| found.severity == TapeSeverity::Error)
     );
-    report.found.iter().map(|found| (found.line, found.fault)).collect()
+    report.findings.iter().map(|found| (found.line, found.fault)).collect()
 }
 
 #[test]
 fn a_log_that_nobody_touched_is_fine() {
     for count in [0, 1, 2, 50] {
         let report = verify(&log(count).concat()[..]).unwrap();
-        assert!(report.found.is_empty(), "{:?}", report.found);
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
         assert_eq!(report.events, count as u64);
         assert_eq!(report.head.map_or(0, |head| head.seq), count as u64);
     }
@@ -68,7 +68,7 @@ fn one_fault_is_one_finding() {
     let mut swapped = whole.clone();
     swapped.swap(2, 3);
     assert_eq!(faults(&swapped), [(3, ChainFault::Missing), (4, ChainFault::OutOfOrder)]);
-    let message = verify(&removed.concat()[..]).unwrap().found.remove(0).message;
+    let message = verify(&removed.concat()[..]).unwrap().findings.remove(0).message;
     assert_eq!(message, "events 3 to 4 are missing before this one");
 }
 
@@ -79,7 +79,7 @@ fn one_fault_among_lines_that_share_a_seal_is_one_finding() {
     let mut changed = whole.clone();
     changed[3][20] ^= 1;
     assert_eq!(faults(&changed), [(3, ChainFault::Changed)]);
-    let message = verify(&changed.concat()[..]).unwrap().found.remove(0).message;
+    let message = verify(&changed.concat()[..]).unwrap().findings.remove(0).message;
     assert!(message.starts_with("one of the lines 3 to 6 was changed"), "{message}");
     let mut spoiled = whole.clone();
     spoiled[3] = b"nonsense\n".to_vec();
@@ -155,7 +155,7 @@ fn a_missing_beginning_is_found_unless_retention_says_so() {
     let mut part = LogVerifier::default().with_partial(true);
     part.file(&lines[2..].concat()[..]).unwrap();
     let report = part.finish();
-    assert_eq!((report.found[0].severity, report.is_bad()), (TapeSeverity::Note, false));
+    assert_eq!((report.findings[0].severity, report.is_bad()), (TapeSeverity::Note, false));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_torn_end_is_told_from_tampering() {
     for cut in last + 2..text.len() {
         let report = verify(&text[..cut]).unwrap();
         assert!(!report.is_bad());
-        let found: Vec<_> = report.found.iter().map(|found| (found.line, found.fault)).collect();
+        let found: Vec<_> = report.findings.iter().map(|found| (found.line, found.fault)).collect();
         assert_eq!(found, [(3, ChainFault::Torn)], "{cut}");
     }
 }
@@ -182,9 +182,9 @@ fn an_end_that_was_cut_off_is_found_by_its_head_alone() {
         verifier.file(&lines.concat()[..]).unwrap();
         verifier.finish()
     };
-    assert!(verify(&lines[..4], None).found.is_empty(), "nothing tells");
+    assert!(verify(&lines[..4], None).findings.is_empty(), "nothing tells");
     let report = verify(&lines[..4], head(5));
-    assert_eq!(report.found[0].fault, ChainFault::Head);
+    assert_eq!(report.findings[0].fault, ChainFault::Head);
     assert!(report.is_bad());
     let report = verify(&lines, head(3));
     assert_eq!((report.is_bad(), report.since_head), (false, Some(2)));
@@ -197,7 +197,7 @@ fn a_missing_file_between_others_is_found() {
     verifier.file(&lines[..3].concat()[..]).unwrap();
     verifier.file(&lines[6..].concat()[..]).unwrap();
     let report = verifier.finish();
-    let found: Vec<_> = report.found.iter().map(|f| (f.file, f.line, f.fault)).collect();
+    let found: Vec<_> = report.findings.iter().map(|f| (f.file, f.line, f.fault)).collect();
     assert_eq!(found, [(1, 1, ChainFault::Missing)]);
 }
 
@@ -212,7 +212,7 @@ proptest! {
         let at = place.index(text.len());
         text[at] ^= other;
         let report = verify(&text[..]).unwrap();
-        prop_assert!(!report.found.is_empty(), "byte {at}");
+        prop_assert!(!report.findings.is_empty(), "byte {at}");
         // Only a change to the very last line end looks like a killed writer.
         prop_assert!(report.is_bad() || at == text.len() - 1);
     }

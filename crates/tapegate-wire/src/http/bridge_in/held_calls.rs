@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use super::exchange::PostExchange;
@@ -114,7 +114,9 @@ impl ServerConnection {
         }
         let (asker, bytes) = (Side::Client, Some(message.bytes()));
         // If the tape has failed, the session ends anyway.
-        self.session.feed_and_commit(Event::Dismissed { lane, asker, bytes, reason: None }).ok();
+        self.session
+            .feed_and_commit(RelayEvent::Dismissed { lane, asker, bytes, reason: None })
+            .ok();
         let frame = Frame::read(message.bytes());
         if let (Some(exchange), Some(id)) =
             (exchange, frame.envelope().and_then(|envelope| envelope.id))

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, find_envelope, is_long_batch};
 use tapegate_core::json;
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use super::super::body::CollectedBody;
@@ -238,7 +238,7 @@ impl ServerConnection {
         let bytes_max = self.session.message_bytes_max();
         let mut to_client = None;
         for answer in
-            self.session.feed_and_commit(Event::TooLarge { lane, from, message, bytes_max })?
+            self.session.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })?
         {
             match answer.to {
                 Side::Client => to_client = Some(answer.message.into_owned()),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tapegate_core::frame::{Frame, MessageKind};
-use tapegate_core::relay::{CODE_TOO_LARGE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::relay::{CODE_TOO_LARGE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::tape::TOO_LARGE;
 
@@ -204,7 +204,7 @@ impl ServerConnection {
             self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
         let bytes = &[&b"{\"method\":\"\",\"id\":"[..], &theirs, b"}"].concat();
         let (lane, asker) = (exchange.lane, Side::Client);
-        self.session.feed_and_commit(Event::Dismissed {
+        self.session.feed_and_commit(RelayEvent::Dismissed {
             lane,
             asker,
             bytes: Some(bytes),
@@ -221,8 +221,8 @@ impl ServerConnection {
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let (from, bytes) = (Side::Server, &taped_bytes.bytes[..]);
         let outgoing = self.session.feed_and_commit(match taped_bytes.over {
-            true => Event::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true },
-            false => Event::Received { lane, from, bytes, terminated: true },
+            true => RelayEvent::Marked { lane, from, bytes, reason: TOO_LARGE, delivered: true },
+            false => RelayEvent::Received { lane, from, bytes, terminated: true },
         })?;
         let sent = outgoing.into_iter().find(|one| one.to == Side::Client);
         Ok(sent.map(|one| one.message.into_owned()))

@@ -3,7 +3,7 @@
 use http::Response;
 use tapegate_core::frame::{Frame, FrameBody};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 
 use super::super::request_check::RequestRejection;
@@ -37,7 +37,7 @@ pub(super) fn note_refused_body(
         // If the tape has failed, the session ends anyway.
         bridge
             .shared_session
-            .feed_and_commit(Event::Marked {
+            .feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
                 bytes,
@@ -81,7 +81,7 @@ pub(super) fn refuse_oversize(
         Some(connection) => connection.refuse_from_client(message),
         None => {
             let (lane, from) = (bridge.shared_session.open_exchange(), Side::Client);
-            let passed = bridge.shared_session.feed_and_commit(Event::TooLarge {
+            let passed = bridge.shared_session.feed_and_commit(RelayEvent::TooLarge {
                 lane,
                 from,
                 message,

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use tapegate_core::frame::Envelope;
-use tapegate_core::relay::{Event, LineBuffer, PermittedMessage};
+use tapegate_core::relay::{LineBuffer, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::Instant;
@@ -263,7 +263,7 @@ impl ServerConnection {
         let forgotten = self.id_map.borrow_mut().make_room().map_err(|()| SendError::Busy)?;
         if let Some(exchange) = forgotten.filter(|_| self.kind == ConnectionKind::Shared) {
             let (lane, asker) = (exchange.lane, Side::Client);
-            self.session.feed_and_commit(Event::Dismissed {
+            self.session.feed_and_commit(RelayEvent::Dismissed {
                 lane,
                 asker,
                 bytes: None,
@@ -307,7 +307,7 @@ impl ServerConnection {
     pub(super) fn mark_undelivered(&self, lane: Lane, from: Side, bytes: &[u8], reason: &str) {
         // If the tape has failed, the session ends anyway.
         self.session
-            .feed_and_commit(Event::Marked { lane, from, bytes, reason, delivered: false })
+            .feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered: false })
             .ok();
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tapegate_core::frame::{Envelope, Frame, FrameBody, MessageKind, envelopes, same_id};
 use tapegate_core::lines::{LineSplitter, OversizeMessage, StreamLine};
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 use tapegate_core::tape::Provenance;
 use tokio::time::Instant;
@@ -177,7 +177,7 @@ impl ServerConnection {
         if let FrameBody::Garbage(garbage) = frame.body() {
             let why = format!("{}; only JSON can be sent over HTTP", garbage.reason());
             let (lane, bytes, delivered) = (self.lane, line, false);
-            self.session.feed_and_commit(Event::Marked {
+            self.session.feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
                 bytes,
@@ -200,10 +200,10 @@ impl ServerConnection {
         let resumed = places.iter().any(MessageRoute::is_resumption);
         let received = match resumed {
             _ if provenance != Provenance::default() => {
-                Event::Played { lane, from, bytes, resumed, provenance }
+                RelayEvent::Played { lane, from, bytes, resumed, provenance }
             }
-            true => Event::Resumed { lane, bytes, terminated },
-            false => Event::Received { lane, from, bytes, terminated },
+            true => RelayEvent::Resumed { lane, bytes, terminated },
+            false => RelayEvent::Received { lane, from, bytes, terminated },
         };
         let GateResult { disposition, outgoing } = match self.session.judge(received, from) {
             Ok(judged) => judged,
@@ -368,8 +368,10 @@ impl ServerConnection {
         if let (MessageKind::Request, Some(id)) = (envelope.kind(), envelope.id) {
             let message = OwnMessage::error(id, -32601, reason);
             let (lane, to) = (self.lane, Side::Server);
-            for own in
-                self.session.feed_and_commit(Event::Ours { lane, to, message }).unwrap_or_default()
+            for own in self
+                .session
+                .feed_and_commit(RelayEvent::Ours { lane, to, message })
+                .unwrap_or_default()
             {
                 self.send_own(own.message);
             }
@@ -419,7 +421,7 @@ impl ServerConnection {
         }
         let (from, bytes_max) = (Side::Server, self.session.message_bytes_max());
         for answer in
-            self.session.feed_and_commit(Event::TooLarge { lane, from, message, bytes_max })?
+            self.session.feed_and_commit(RelayEvent::TooLarge { lane, from, message, bytes_max })?
         {
             match answer.to {
                 Side::Client => self.send_final_answer(lane, answer.message.into_owned()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tapegate_core::frame::Frame;
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage, PermittedMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use super::id_map::IdMap;
@@ -51,7 +51,8 @@ impl ServerConnection {
         lanes.insert(self.lane);
         lanes.extend(self.held.borrow().lanes());
         for lane in lanes {
-            let gone = Event::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
+            let gone =
+                RelayEvent::Gone { lane: Some(lane), side: Side::Server, reason, error_type };
             let answers = self.session.feed_and_commit(gone).unwrap_or_default();
             answers.into_iter().filter(|answer| answer.to == Side::Client).for_each(|answer| {
                 self.send_final_answer(lane, answer.message.into_owned());

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tapegate_core::relay::{Event, OwnMessage};
+use tapegate_core::relay::{OwnMessage, RelayEvent};
 use tapegate_core::side::Side;
 
 use super::exchange::PostExchange;
@@ -51,7 +51,7 @@ impl ServerConnection {
                 let (lane, to) = (exchange.lane, Side::Server);
                 let message = OwnMessage::cancelled(&theirs, CLOSED);
                 // The tape shows the id that the client used, the server gets the one it knows.
-                if self.session.feed_and_commit(Event::Ours { lane, to, message }).is_ok() {
+                if self.session.feed_and_commit(RelayEvent::Ours { lane, to, message }).is_ok() {
                     self.send_own(OwnMessage::cancelled(&ours, CLOSED).into());
                 }
             }

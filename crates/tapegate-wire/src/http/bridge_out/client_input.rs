@@ -6,7 +6,7 @@ use std::time::Duration;
 use tapegate_core::frame::{Frame, FrameBody, FrameError};
 use tapegate_core::gate::HoldId;
 use tapegate_core::lines::{LineSplitter, StreamLine};
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -44,7 +44,9 @@ impl OutboundBridge {
             self.end_subscription(&subscription).await;
         }
         // Requests that no task works on any more are answered when the session ends.
-        while self.shared_session.recorded_session().wanted(Side::Client) > 0 && self.is_busy() {
+        while self.shared_session.recorded_session().unanswered_requests(Side::Client) > 0
+            && self.is_busy()
+        {
             tokio::select! {
                 () = self.progress.notified() => {}
                 () = tokio::time::sleep(LOOK_ROUND) => {}
@@ -102,7 +104,7 @@ impl OutboundBridge {
             return Ok(());
         }
         let turn = self.client_writer.acquire().await;
-        let unheld = Event::Unheld { lane: Some(self.lane), reason: LEFT, keeps_lists: true };
+        let unheld = RelayEvent::Unheld { lane: Some(self.lane), reason: LEFT, keeps_lists: true };
         let outgoing = self.shared_session.feed_and_commit(unheld)?;
         self.send_own_to_client(&turn, None, split_by_side(outgoing).0);
         Ok(())
@@ -119,7 +121,7 @@ impl OutboundBridge {
             StreamLine::Unterminated(range) => (lines.bytes(range), false),
             StreamLine::Oversize(message) => return self.refuse(None, from, message).await,
         };
-        let event = Event::Received { lane, from, bytes, terminated };
+        let event = RelayEvent::Received { lane, from, bytes, terminated };
         let GateResult { disposition, outgoing: said } = self.shared_session.judge(event, from)?;
         let (to_client, to_server) = split_by_side(said);
         if !to_client.is_empty() {
@@ -237,7 +239,12 @@ impl OutboundBridge {
         let (lane, asker) = (self.lane, Side::Client);
         // If the tape has failed, the session is ending.
         self.shared_session
-            .feed_and_commit(Event::Dismissed { lane, asker, bytes: Some(&bytes), reason: None })
+            .feed_and_commit(RelayEvent::Dismissed {
+                lane,
+                asker,
+                bytes: Some(&bytes),
+                reason: None,
+            })
             .ok();
         self.progress.notify_one();
     }

@@ -7,7 +7,7 @@ use http::response::Parts;
 use http::{Method, Response, StatusCode};
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, same_id};
-use tapegate_core::relay::Event;
+use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::Side;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -212,7 +212,7 @@ impl OutboundBridge {
         if Frame::read(&text).envelope().is_some_and(|msg| msg.kind() != MessageKind::Other) {
             let (lane, from) = (self.lane, Side::Server);
             let why = "it came in reply to a message that expects no answer";
-            self.shared_session.feed_and_commit(Event::Marked {
+            self.shared_session.feed_and_commit(RelayEvent::Marked {
                 lane,
                 from,
                 bytes: &text,

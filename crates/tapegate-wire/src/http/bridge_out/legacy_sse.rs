@@ -7,7 +7,7 @@ use http::Method;
 use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
 use tapegate_core::frame::Frame;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::RelayEvent;
 use tapegate_core::side::Side;
 
 use super::super::{OutboundBytes, redirect};
@@ -90,7 +90,7 @@ impl OutboundBridge {
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let reason = format!("the MCP server closed its stream before it answered{reason}");
         let turn = self.client_writer.acquire().await;
-        let event = Event::Gone {
+        let event = RelayEvent::Gone {
             lane: Some(self.lane),
             side: Side::Server,
             reason: &reason,

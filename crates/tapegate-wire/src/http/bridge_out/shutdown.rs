@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use tapegate_core::frame::Frame;
-use tapegate_core::relay::{CODE_GONE, Event, OwnMessage};
+use tapegate_core::relay::{CODE_GONE, OwnMessage, RelayEvent};
 use tapegate_core::side::Side;
 
 use super::super::OutboundBytes;
@@ -74,7 +74,7 @@ impl OutboundBridge {
     ) {
         self.tasks.borrow_mut().abort_all();
         let reason = cause.client_message();
-        let event = Event::Gone {
+        let event = RelayEvent::Gone {
             lane: Some(self.lane),
             side: Side::Server,
             reason: &reason,

@@ -3,7 +3,7 @@
 use http::Response;
 use tapegate_core::frame::{self, Frame, FrameBody};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{CODE_TOO_LARGE, Event, PermittedMessage};
+use tapegate_core::relay::{CODE_TOO_LARGE, PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use super::super::headers;
@@ -62,7 +62,7 @@ impl ProxyExchange {
         let (bytes_max, bytes_total) =
             (self.proxy.shared_session.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
-        let event = Event::TooLarge { lane, from: Side::Client, message, bytes_max };
+        let event = RelayEvent::TooLarge { lane, from: Side::Client, message, bytes_max };
         let answer = match self.proxy.shared_session.feed_and_commit(event) {
             Ok(outgoing) => outgoing.into_iter().next(),
             Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
@@ -98,8 +98,12 @@ impl ProxyExchange {
         let Some(lane) = self.lane.filter(|_| request_body.is_some() || self.answers_all) else {
             return Ok(Vec::new());
         };
-        let event =
-            Event::Dismissed { lane, asker: Side::Client, bytes: request_body.as_deref(), reason };
+        let event = RelayEvent::Dismissed {
+            lane,
+            asker: Side::Client,
+            bytes: request_body.as_deref(),
+            reason,
+        };
         let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
         Ok(outgoing.into_iter().map(|outgoing| outgoing.message.into_owned()).collect())
     }

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tapegate_core::frame::{Frame, MessageKind, same_id};
 use tapegate_core::json::write_str;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 use tapegate_core::sse::SseParser;
 
@@ -90,7 +90,7 @@ impl OwnRequestSender {
         // If the tape has failed, the session ends anyway.
         self.proxy
             .shared_session
-            .feed_and_commit(Event::Failed { lane, asker, id, error: &error })
+            .feed_and_commit(RelayEvent::Failed { lane, asker, id, error: &error })
             .ok();
     }
 
@@ -161,7 +161,7 @@ impl OwnRequestSender {
                 }
                 let (lane, from, delivered) = (self.lane, Side::Server, false);
                 let why = "it came in the reply to a request that tapegate made";
-                let event = Event::Marked { lane, from, bytes: &data, reason: why, delivered };
+                let event = RelayEvent::Marked { lane, from, bytes: &data, reason: why, delivered };
                 self.proxy
                     .shared_session
                     .feed_and_commit(event)

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, envelopes};
 use tapegate_core::lines::OversizeMessage;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::Side;
 
 use super::super::body::{CollectedBody, collect};
@@ -262,7 +262,7 @@ impl ProxyExchange {
         let (lane, from, delivered) = (self.lane(), Side::Server, true);
         self.proxy
             .shared_session
-            .feed_and_commit(Event::Marked { lane, from, bytes, reason, delivered })
+            .feed_and_commit(RelayEvent::Marked { lane, from, bytes, reason, delivered })
             .map(drop)
     }
 
@@ -281,7 +281,7 @@ impl ProxyExchange {
     ) -> Result<Option<PermittedMessage<'static>>, SessionStoppedError> {
         let bytes_max = self.proxy.shared_session.message_bytes_max();
         let lane = self.lane();
-        let event = Event::TooLarge { lane, from: Side::Server, message, bytes_max };
+        let event = RelayEvent::TooLarge { lane, from: Side::Server, message, bytes_max };
         let outgoing = self.proxy.shared_session.feed_and_commit(event)?;
         Ok(self.send_server_part(outgoing).pop().map(PermittedMessage::into_owned))
     }

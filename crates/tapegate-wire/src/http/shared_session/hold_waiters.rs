@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tapegate_core::frame::{Frame, FrameBody, MessageKind, each_element};
 use tapegate_core::gate::HoldId;
-use tapegate_core::relay::{Event, PermittedMessage};
+use tapegate_core::relay::{PermittedMessage, RelayEvent};
 use tapegate_core::side::{Lane, Side};
 
 use super::SharedSession;
@@ -45,7 +45,7 @@ impl Drop for HoldWaiter {
         let waiter = self.shared_session.waiters.borrow_mut().waiting.remove(&self.number);
         if let Some((hold_id, _)) = waiter {
             // If the tape has failed, the session ends anyway.
-            self.shared_session.feed_and_commit(Event::Withdrawn { hold_id }).ok();
+            self.shared_session.feed_and_commit(RelayEvent::Withdrawn { hold_id }).ok();
             self.shared_session.unheld.notify_waiters();
         }
     }
@@ -91,9 +91,9 @@ impl SharedSession {
             let due = self.recording.borrow().next_hold_deadline();
             let event = tokio::select! {
                 (hold_id, outcome) = next_hold_outcome(&mut hold_outcomes) => {
-                    Event::Settled { hold_id, outcome }
+                    RelayEvent::Settled { hold_id, outcome }
                 }
-                () = sleep_until_due(due) => Event::Tick,
+                () = sleep_until_due(due) => RelayEvent::Tick,
                 () = self.held.notified() => continue,
             };
             if self.feed_and_commit(event).is_err() {

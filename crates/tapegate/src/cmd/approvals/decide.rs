@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tapegate_core::json::write_str;
 use tapegate_policy::model::Profile;
-use tapegate_store::activity::{ActivityError, Event};
+use tapegate_store::activity::{ActivityError, ActivityEvent};
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
     is_id,
@@ -232,24 +232,32 @@ fn warn_of_log(error: &ActivityError) {
 }
 
 /// The activity log event for a decision.
-pub(super) fn event<'a>(request: &'a ApprovalRecord, decided: &'a ApprovalDecision) -> Event<'a> {
+pub(super) fn event<'a>(
+    request: &'a ApprovalRecord,
+    decided: &'a ApprovalDecision,
+) -> ActivityEvent<'a> {
     let mut workflow = Vec::new();
     write_str(&mut workflow, &request.workflow);
     let workflow = String::from_utf8(workflow).unwrap_or_default();
     let extra = format!("\"workflow\":{workflow}").into();
     // Only production holds calls; development forwards them.
     let profile = Profile::Production.name();
-    Event { component: "cli", profile, extra, ..Event::from_settled(request, decided) }
+    ActivityEvent {
+        component: "cli",
+        profile,
+        extra,
+        ..ActivityEvent::from_settled(request, decided)
+    }
 }
 
 /// The same event, for a decider that was killed before it could log its decision.
 pub(super) fn recovered_event<'a>(
     request: &'a ApprovalRecord,
     decided: &'a ApprovalDecision,
-) -> Event<'a> {
+) -> ActivityEvent<'a> {
     let event = event(request, decided);
     let extra = format!("{},\"recovered\":true", event.extra).into();
-    Event { extra, ..event }
+    ActivityEvent { extra, ..event }
 }
 
 /// The name of the person who decides.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tapegate_store::activity::{ActivityError, Event};
+use tapegate_store::activity::{ActivityError, ActivityEvent};
 use tapegate_store::approvals::{ApprovalEntry, ApprovalStore};
 
 use super::decide::{self, is_of_project};
@@ -49,7 +49,8 @@ impl Project {
         });
         let entries = approvals.entries().map_err(failure)?;
         for file in approvals.take_refused() {
-            let event = Event { component: "cli", ..Event::from_refused(&file, now_us()) };
+            let event =
+                ActivityEvent { component: "cli", ..ActivityEvent::from_refused(&file, now_us()) };
             let message = event.policy_reason.as_deref().unwrap_or_default();
             terminal_output::warn(&format!("{message}; it was kept as `{}`", file.kept.display()));
             if let Err(error) = self.log(&event) {
@@ -81,7 +82,7 @@ impl Project {
     }
 
     /// Appends an event to the activity log.
-    pub(super) fn log(&self, event: &Event<'_>) -> Result<(), ActivityError> {
+    pub(super) fn log(&self, event: &ActivityEvent<'_>) -> Result<(), ActivityError> {
         log_event(&self.state, event)
     }
 

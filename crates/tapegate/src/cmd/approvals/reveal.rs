@@ -2,7 +2,7 @@
 //!
 //! They are written only to the terminal, and the reveal is logged before they are shown.
 
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalEntry, ApprovalOutcome, ApprovalRecord, ApprovalStore, UnmaskedParams,
 };
@@ -109,10 +109,10 @@ fn unmasked_params(
     }
 }
 
-fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> Event<'a> {
+fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> ActivityEvent<'a> {
     let name = String::from_utf8_lossy(&json::quoted(by)).into_owned();
     let message = format!("the masked values of the call were shown to {by} on a terminal");
-    Event {
+    ActivityEvent {
         wall_us: now_us(),
         level: "warn",
         kind: "approval",
@@ -124,6 +124,6 @@ fn event<'a>(request: &'a ApprovalRecord, by: &'a str) -> Event<'a> {
         policy_reason: Some(message.into()),
         approval_id: Some(request.id.as_str().into()),
         extra: format!("\"event\":\"revealed\",\"revealed_to\":{name}").into(),
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn check(
         CheckFormat::Text => print_text(path, &files, &report, out)?,
         CheckFormat::Json | CheckFormat::Jsonl => print_json(path, &files, &report, out)?,
     }
-    let is_odd = report.found.iter().any(|found| found.severity == TapeSeverity::Warning);
-    let nothing = report.found.iter().any(|found| found.fault == ChainFault::NotAnEvent);
+    let is_odd = report.findings.iter().any(|found| found.severity == TapeSeverity::Warning);
+    let nothing = report.findings.iter().any(|found| found.fault == ChainFault::NotAnEvent);
     Ok(match report.is_bad() {
         true if report.events == 0 && nothing => Exit::Invalid,
         true => Exit::Findings,
@@ -124,7 +124,7 @@ fn print_text(
     report: &LogReport,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    for found in &report.found {
+    for found in &report.findings {
         let name = visible_text::path(files.get(found.file).map_or(path, PathBuf::as_path));
         let place = if found.line == 0 { String::new() } else { format!(":{}", found.line) };
         writeln!(out, "{name}{place}: {}: {}", severity(found.severity), found.message)?;
@@ -155,7 +155,7 @@ fn print_json(
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let log = quoted(&path.to_string_lossy());
-    for found in &report.found {
+    for found in &report.findings {
         let file = files.get(found.file).map_or(path, PathBuf::as_path).to_string_lossy();
         writeln!(
             out,
@@ -184,7 +184,7 @@ fn print_json(
 }
 
 fn count(report: &LogReport, severity: TapeSeverity) -> usize {
-    report.found.iter().filter(|found| found.severity == severity).count()
+    report.findings.iter().filter(|found| found.severity == severity).count()
 }
 
 fn severity(severity: TapeSeverity) -> &'static str {

@@ -81,7 +81,7 @@ impl LogFilter {
 /// Accepts only decisions that a log can contain: any other word would match nothing, as if nothing
 /// had happened.
 fn decision_parser() -> impl TypedValueParser<Value = LoggedDecision> {
-    let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.word()));
+    let words = PossibleValuesParser::new(LoggedDecision::ALL.iter().map(|one| one.as_str()));
     words.try_map(|word| LoggedDecision::parse(&word).ok_or("not a decision"))
 }
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tapegate_store::accepted_policies::{Acceptance, AcceptedPolicy};
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 
 use super::backtest::backtest_tape::BacktestTape;
 use super::backtest::{self, PolicyImpact};
@@ -229,7 +229,7 @@ fn show(
 
 /// Logs what a person did. The action is valid without it, so a failure is only a warning.
 fn log(state: &Path, event: &str, message: &str, version: &str) {
-    let event = Event {
+    let event = ActivityEvent {
         wall_us: now_us(),
         level: "warn",
         kind: "policy",
@@ -237,7 +237,7 @@ fn log(state: &Path, event: &str, message: &str, version: &str) {
         policy_reason: Some(message.into()),
         policy_version: (!version.is_empty()).then(|| version.into()),
         extra: format!("\"event\":\"{event}\"").into(),
-        ..Event::default()
+        ..ActivityEvent::default()
     };
     if let Err(error) = log_event(state, &event) {
         terminal_output::warn(&format!("this is not in the activity log: {error}"));

@@ -7,7 +7,7 @@ use tapegate_core::signature::Signer;
 use tapegate_core::tape::Mask;
 use tapegate_core::tape::index::Index;
 use tapegate_policy::redact::Redactor;
-use tapegate_store::loaded::LoadedTape;
+use tapegate_store::loaded_tape::LoadedTape;
 
 use super::args::{Args, OnUnmatchedArg, TapeSession};
 use crate::exit::{Exit, Failure};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
 use tapegate_core::player::{Player, PlayerOptions, ReplayNotice, ReplaySummary};
-use tapegate_store::loaded::LoadedTape;
+use tapegate_store::loaded_tape::LoadedTape;
 use tapegate_wire::actor_host::{self, ActorHost, ActorHostOptions};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::bridge_in::{InboundBridge, ServerProvider};

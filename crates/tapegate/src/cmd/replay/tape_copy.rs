@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tapegate_core::player::Player;
-use tapegate_core::relay::Event;
+use tapegate_core::relay::RelayEvent;
 use tapegate_core::tape::{Dialect, EntryWriterOptions, Provenance, RecordError};
 use tapegate_core::time::Timestamp;
 use tapegate_store::tape_writer::OnExisting;
@@ -89,7 +89,7 @@ pub(super) fn finish(
             mono_ns: now.mono_ns.saturating_add(since.saturating_mul(1000)),
         };
         let provenance = Provenance { ours: slot.ours, latency_us: slot.latency_us };
-        let event = Event::Played { lane, from, bytes, resumed, provenance };
+        let event = RelayEvent::Played { lane, from, bytes, resumed, provenance };
         session.feed(at, event, &mut |_| {});
         fed += 1;
         if fed.is_multiple_of(COMMIT_EVERY) && done.is_ok() {

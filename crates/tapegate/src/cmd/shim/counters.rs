@@ -54,7 +54,7 @@ impl SessionCounters {
             }
             NoteKind::Decision | NoteKind::HoldOpened { .. } => {
                 let development = note.profile == tapegate_policy::model::Profile::Development;
-                *self.decisions.entry((note.decision.word(), development)).or_default() += 1;
+                *self.decisions.entry((note.decision.as_str(), development)).or_default() += 1;
             }
             _ => {}
         }

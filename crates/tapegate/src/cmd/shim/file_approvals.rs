@@ -18,7 +18,7 @@ use tapegate_policy::policy_gate::PolicyHandle;
 use tapegate_policy::redact::RedactionKey;
 use tapegate_policy::refuse::RefusalSubject;
 use tapegate_store::FolderWatcher;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{ApprovalRecord, ApprovalStore};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::port::StreamPort;
@@ -179,7 +179,11 @@ impl FileApprovalsInner {
         let Ok(approvals) = &self.approvals else { return };
         approvals.log_unlogged(&self.state, |request, decided| {
             let extra = "\"recovered\":true".into();
-            let event = Event { component: "shim", extra, ..Event::from_settled(request, decided) };
+            let event = ActivityEvent {
+                component: "shim",
+                extra,
+                ..ActivityEvent::from_settled(request, decided)
+            };
             log_event(&self.state, &event).is_ok()
         });
     }
@@ -187,7 +191,7 @@ impl FileApprovalsInner {
     /// Logs every approval file that was set aside.
     fn report_refused(&self, approvals: &ApprovalStore) {
         for file in approvals.take_refused() {
-            self.journal.log_event(Event::from_refused(&file, self.clock.now().wall_us));
+            self.journal.log_event(ActivityEvent::from_refused(&file, self.clock.now().wall_us));
         }
     }
 }

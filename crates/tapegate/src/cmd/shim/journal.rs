@@ -20,7 +20,7 @@ use tapegate_core::side::{Lane, Side};
 use tapegate_policy::model::Profile;
 use tapegate_policy::note::{Note, NoteKind};
 use tapegate_policy::redact::Redactor;
-use tapegate_store::activity::{Event, EventValues};
+use tapegate_store::activity::{ActivityEvent, EventValues};
 
 use self::event_details::{details, level, list_method_of};
 pub(super) use self::event_sink::{EventSink, ShippedLog};
@@ -106,22 +106,22 @@ impl ShimJournal {
     }
 
     /// Logs an event that is not about a message, immediately. A failure is reported.
-    pub(super) fn log_event(&self, event: Event<'_>) {
+    pub(super) fn log_event(&self, event: ActivityEvent<'_>) {
         self.log_event_printed(event, false);
     }
 
     /// Logs an event that has already been printed.
-    pub(super) fn log_event_quietly(&self, event: Event<'_>) {
+    pub(super) fn log_event_quietly(&self, event: ActivityEvent<'_>) {
         self.log_event_printed(event, true);
     }
 
-    fn log_event_printed(&self, event: Event<'_>, printed: bool) {
+    fn log_event_printed(&self, event: ActivityEvent<'_>, printed: bool) {
         let mut inner = self.inner();
         let mask = |text: &Option<Cow<'_, str>>| {
             let masked = masked(inner.masking.as_ref(), text.as_deref());
             masked.map(|text| Cow::Owned(text.into_owned()))
         };
-        let event = Event {
+        let event = ActivityEvent {
             profile: inner.profile.name(),
             method: mask(&event.method),
             tool: mask(&event.tool),
@@ -196,7 +196,7 @@ impl JournalInner {
         let masked = |text| masked(self.masking.as_ref(), text);
         let id = note.id.as_deref().map(unquoted_id);
         self.append(
-            Event {
+            ActivityEvent {
                 wall_us: note.at.wall_us,
                 level: level(note),
                 kind: note.kind.name(),
@@ -225,7 +225,7 @@ impl JournalInner {
                 tape_seq: note.n.filter(|_| self.taped),
                 traceparent: note.traceparent.as_deref().map(Cow::Borrowed),
                 extra: masked(Some(&extra)).unwrap_or_default(),
-                ..Event::default()
+                ..ActivityEvent::default()
             },
             false,
         );
@@ -253,7 +253,7 @@ impl JournalInner {
     }
 
     /// Appends an event, and prints it unless that has already been done.
-    fn append(&mut self, event: Event<'_>, printed: bool) {
+    fn append(&mut self, event: ActivityEvent<'_>, printed: bool) {
         self.last = None;
         let mut event = event;
         event.component = "shim";

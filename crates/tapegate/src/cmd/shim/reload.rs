@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tapegate_policy::policy_gate::PolicyHandle;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::memory;
 use tapegate_yaml::shape::nearest_name;
 use tokio::sync::Notify;
@@ -94,7 +94,7 @@ impl PolicyReloader<'_> {
     /// other content in between, too briefly to be noticed.
     fn note_rewritten(&self, path: &Path) {
         let words = format!("`{}` was written again, with the accepted content", path.display());
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: "info",
             kind: "policy",
@@ -105,7 +105,7 @@ impl PolicyReloader<'_> {
                 .policy
                 .map(|policy| policy.version.clone().into()),
             extra: "\"event\":\"rewritten\"".into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 
@@ -143,7 +143,7 @@ impl PolicyReloader<'_> {
     pub(super) fn note_acceptance(&self, notice: &PolicyNotice) {
         self.reported.replace(Some(notice.clone()));
         let version = self.policy_handle.get().policy.map(|policy| policy.version.clone());
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: if notice.is_warning() { "warn" } else { "info" },
             kind: "policy",
@@ -155,7 +155,7 @@ impl PolicyReloader<'_> {
                 quoted(&notice.hash)
             )
             .into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 
@@ -194,7 +194,7 @@ impl PolicyReloader<'_> {
                 NO_POLICY,
             ),
         };
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: if word == "loaded" { "info" } else { "warn" },
             kind: "policy",
@@ -203,7 +203,7 @@ impl PolicyReloader<'_> {
             ),
             policy_version: version.map(Into::into),
             extra: format!("\"event\":{}", quoted(word)).into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
         self.warn_of_unknown_source(rule);
     }
@@ -222,14 +222,14 @@ impl PolicyReloader<'_> {
             "server `{id}` is not in the `sources` of the policy, so all it offers is hidden and \
              refused{meant} (--server-id names the server; a source `*` stands for all others)"
         );
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: "warn",
             kind: "policy",
             policy_reason: Some(message.into()),
             policy_version: Some(rule.version().to_owned().into()),
             extra: "\"event\":\"unknown_source\"".into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 
@@ -241,14 +241,14 @@ impl PolicyReloader<'_> {
             None => "the new policy does not load; everything is still observed".to_owned(),
         };
         let faults: Vec<String> = faults.iter().take(20).map(|fault| quoted(fault)).collect();
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.plan.clock.now().wall_us,
             level: "error",
             kind: "policy",
             policy_reason: Some(message.into()),
             policy_version: held.map(Into::into),
             extra: format!("\"event\":\"refused\",\"faults\":[{}]", faults.join(",")).into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 }

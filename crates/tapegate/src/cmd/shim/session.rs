@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapegate_policy::policy_gate::PolicyHandle;
-use tapegate_store::activity::{ActivityLog, ActivityLogOptions, Event};
+use tapegate_store::activity::{ActivityEvent, ActivityLog, ActivityLogOptions};
 use tapegate_wire::memory;
 use tapegate_wire::signals::Signals;
 use tapegate_wire::stdio::ShutdownTimeouts;
@@ -179,13 +179,13 @@ fn warn_of_exposure(plan: &ShimPlan, journal: &ShimJournal) {
     let state = [(exposed, "exposed_state"), (unused, "unused_state"), (gone, "state_gone")];
     for (text, event) in state.into_iter().chain(unknown) {
         let Some(text) = text else { continue };
-        journal.log_event(Event {
+        journal.log_event(ActivityEvent {
             wall_us: plan.clock.now().wall_us,
             level: "warn",
             kind: "session",
             policy_reason: Some(text.into()),
             extra: format!("\"event\":\"{event}\"").into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 }
@@ -198,13 +198,13 @@ fn warn_of_unsent_telemetry(plan: &ShimPlan, rule: &ShimPolicy, journal: &ShimJo
              nothing is sent; start one with `{}`, or remove `telemetry` from the policy",
             program_name::command("hub")
         );
-        journal.log_event(Event {
+        journal.log_event(ActivityEvent {
             wall_us: plan.clock.now().wall_us,
             level: "warn",
             kind: "session",
             policy_reason: Some(text.into()),
             extra: "\"event\":\"unsent_telemetry\"".into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 }

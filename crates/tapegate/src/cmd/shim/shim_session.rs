@@ -12,7 +12,7 @@ use tapegate_policy::model::Profile;
 use tapegate_policy::policy_gate::{
     GateEffects, GateSettings, IdGenerator, PolicyGate, PolicyHandle,
 };
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::recorded_session::{HoldOutcomeReceiver, OnTapeError, RecordedSession};
 use tapegate_wire::stdio::{EndCause, SessionOutcome};
@@ -136,14 +136,14 @@ struct SessionLog {
 impl SessionLog {
     fn log_event(&self, event: &str, message: String, extra: &str) {
         let version = &self.policy_version;
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: self.clock.now().wall_us,
             level: "info",
             kind: "session",
             policy_reason: Some(message.into()),
             policy_version: (!version.is_empty()).then(|| version.into()),
             extra: format!("\"event\":{}{}{extra}", quoted(event), self.tape).into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::rc::Rc;
 
 use tapegate_core::actor::Actor;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_wire::actor_host::{self, ActorHost, ActorHostOptions};
 use tapegate_wire::clock::Clock;
 use tapegate_wire::http::bridge_in::{InboundBridge, ServerProvider};
@@ -61,16 +61,20 @@ pub(super) fn note_failure(
 }
 
 /// The event for a session that cannot start.
-pub(super) fn start_failed_event(wall_us: i64, kind: FailureKind, reason: &str) -> Event<'static> {
+pub(super) fn start_failed_event(
+    wall_us: i64,
+    kind: FailureKind,
+    reason: &str,
+) -> ActivityEvent<'static> {
     let faults: Vec<String> = reason.lines().take(20).map(quoted).collect();
-    Event {
+    ActivityEvent {
         wall_us,
         level: "error",
         kind: kind.event(),
         component: "shim",
         policy_reason: Some(format!("the session cannot start: {reason}").into()),
         extra: format!("\"event\":\"start_failed\",\"faults\":[{}]", faults.join(",")).into(),
-        ..Event::default()
+        ..ActivityEvent::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tapegate_core::verifier::{Verifier, VerifierOptions, VerifyReport as Found};
-use tapegate_store::loaded::LoadedTape;
+use tapegate_store::loaded_tape::LoadedTape;
 use tapegate_wire::clock::Clock;
 use tapegate_wire::link::{LinkError, LinkOptions, LinkTarget};
 use tapegate_wire::signals::Signals;

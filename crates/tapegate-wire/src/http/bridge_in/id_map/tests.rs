@@ -2,7 +2,7 @@
 
 use tapegate_core::frame::Frame;
 use tapegate_core::gate::PermitAllGate;
-use tapegate_core::relay::{Event, Relay, RelayAction};
+use tapegate_core::relay::{Relay, RelayAction, RelayEvent};
 use tapegate_core::side::Side;
 use tapegate_core::time::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::http::request_headers::RequestHeaders;
 /// A message permitted by a relay without a gate.
 fn permitted(text: &[u8]) -> PermittedMessage<'_> {
     let (lane, from, bytes, terminated) = (Lane::ONLY, Side::Client, text, true);
-    let event = Event::Received { lane, from, bytes, terminated };
+    let event = RelayEvent::Received { lane, from, bytes, terminated };
     let mut message = None;
     Relay::default().handle(Timestamp::default(), event, &mut PermitAllGate, &mut |action| {
         if let RelayAction::Forward { message: forwarded, .. } = action {

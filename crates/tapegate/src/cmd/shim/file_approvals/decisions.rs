@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tapegate_core::decision::LoggedDecision;
 
 use tapegate_core::gate::{Approval, HoldId, HoldOutcome};
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 use tapegate_store::approvals::{
     ApprovalDecision, ApprovalError, ApprovalOutcome, ApprovalRecord, ApprovalStore,
 };
@@ -147,7 +147,7 @@ impl FileApprovalsInner {
     /// Logs a decision that the gate never sees, because it lets no call pass.
     fn note_decision(&self, open: &OpenApproval, outcome: &str, decided: &ApprovalDecision) {
         let text = Cow::Borrowed;
-        self.journal.log_event(Event {
+        self.journal.log_event(ActivityEvent {
             wall_us: decided.at_us,
             level: "warn",
             kind: "approval",
@@ -162,7 +162,7 @@ impl FileApprovalsInner {
             decided_by: Some(text(&decided.by)),
             request_id: Some(text(&open.subject.correlation_id)),
             extra: format!("\"outcome\":{}", quoted(outcome)).into(),
-            ..Event::default()
+            ..ActivityEvent::default()
         });
     }
 }

@@ -1,7 +1,7 @@
 //! Prints events as text on standard error.
 
 use tapegate_core::decision::LoggedDecision;
-use tapegate_store::activity::Event;
+use tapegate_store::activity::ActivityEvent;
 
 use crate::logs::{Logger, VerbosityLevel};
 use crate::program_name;
@@ -12,7 +12,7 @@ use crate::views::visible_text;
 const LINE_CHARS_MAX: usize = 600;
 
 /// Prints an event, if the log prints its level.
-pub(super) fn print_event(log: &Logger, event: &Event<'_>) {
+pub(super) fn print_event(log: &Logger, event: &ActivityEvent<'_>) {
     let level = match event.level {
         "error" => VerbosityLevel::Error,
         "warn" => VerbosityLevel::Warn,
@@ -27,8 +27,8 @@ pub(super) fn print_event(log: &Logger, event: &Event<'_>) {
     log.log(level, &visible_text::inline(&event_message(event), LINE_CHARS_MAX));
 }
 
-fn event_message(event: &Event<'_>) -> String {
-    let decision = event.governance_decision.map_or(event.kind, LoggedDecision::word);
+fn event_message(event: &ActivityEvent<'_>) -> String {
+    let decision = event.governance_decision.map_or(event.kind, LoggedDecision::as_str);
     let method = event.method.as_deref().unwrap_or("a message");
     let what = match &event.tool {
         Some(name) => format!("{method} `{name}`"),
@@ -56,8 +56,8 @@ fn event_message(event: &Event<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn event(decision: LoggedDecision) -> Event<'static> {
-        Event {
+    fn event(decision: LoggedDecision) -> ActivityEvent<'static> {
+        ActivityEvent {
             kind: "decision",
             server_id: "files".into(),
             method: Some("tools/call".into()),
@@ -65,7 +65,7 @@ mod tests {
             governance_decision: Some(decision),
             gate: Some("governance"),
             policy_reason: Some("rule `rules[0]` says so".into()),
-            ..Event::default()
+            ..ActivityEvent::default()
         }
     }
 
@@ -75,8 +75,10 @@ mod tests {
             event_message(&event(LoggedDecision::Deny)),
             "files: tools/call `rm` is denied; rule `rules[0]` says so; gate governance"
         );
-        let held =
-            Event { approval_id: Some("ap_1".into()), ..event(LoggedDecision::PendingApproval) };
+        let held = ActivityEvent {
+            approval_id: Some("ap_1".into()),
+            ..event(LoggedDecision::PendingApproval)
+        };
         assert!(
             event_message(&held).contains("tapegate approvals approve ap_1"),
             "{}",

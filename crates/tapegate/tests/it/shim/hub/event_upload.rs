@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tapegate_hub::hub_lock::token_file;
-use tapegate_store::activity::{Event, parts};
+use tapegate_store::activity::{ActivityEvent, parts};
 use tapegate_store::outbox::Outbox;
 use tapegate_store::user_state::PrivateDir;
 use tempfile::TempDir;
@@ -219,13 +219,13 @@ fn a_line_that_the_hub_refuses_is_reported_and_keeps_no_other_line_back() {
     assert!(before > 0, "lines that are sent together with the refused one");
     // A shim of a later version could write such a line, and an older hub does not know its gate.
     let mut log = far.outbox().log().unwrap();
-    log.append(&Event {
+    log.append(&ActivityEvent {
         level: "info",
         kind: "decision",
         gate: Some("novel"),
         component: "shim",
         profile: "production",
-        ..Event::default()
+        ..ActivityEvent::default()
     });
     log.commit().unwrap();
     drop(log);
