@@ -1,6 +1,6 @@
 //! Converts JSON to Cedar values.
 //!
-//! This cannot fail. A value that does not match its declared type is a [`Misfit`]: it is not
+//! This cannot fail. A value that does not match its declared type is a [`MisfitArgument`]: it is not
 //! converted, and policies that read it are not evaluated. The same goes for values that JSON
 //! parsers understand differently, such as members that occur twice, or twice up to spelling. If a
 //! value matches but may be read differently, the other readings are returned too.

@@ -45,7 +45,7 @@ pub enum ActorEvent<'a> {
         /// Its output, or why there is none.
         outcome: Result<&'a [u8], &'a str>,
     },
-    /// The time that [`Actor::due`] returned has come.
+    /// The time that [`Actor::next_wakeup`] returned has come.
     Due,
     /// The client has closed its sending end. It may still be listening.
     Left,
@@ -62,7 +62,7 @@ pub enum ActorAction<'a> {
     Tell {
         /// The id of the request.
         about: &'a [u8],
-        /// The message, as for [`Act::Say`].
+        /// The message, as for [`ActorAction::Say`].
         parts: &'a [&'a [u8]],
     },
     /// The same for a recorded message, or one sent in place of the recorded server. A tape of this
@@ -70,7 +70,7 @@ pub enum ActorAction<'a> {
     Play {
         /// The id of the request being handled, unless this is the answer to it.
         about: Option<&'a [u8]>,
-        /// The message, as for [`Act::Say`].
+        /// The message, as for [`ActorAction::Say`].
         parts: &'a [&'a [u8]],
         /// Its provenance.
         provenance: Provenance,
@@ -91,7 +91,7 @@ pub enum ActorAction<'a> {
         /// Whether this is the last part of the line, body or event.
         ends: bool,
     },
-    /// Call an external handler; [`Cue::Done`] reports the result.
+    /// Call an external handler; [`ActorEvent::Done`] reports the result.
     Run {
         /// Identifies the call when its result is reported.
         ticket: u64,
@@ -106,7 +106,7 @@ pub enum ActorAction<'a> {
         /// Whether to drop unsent output and reset the connection instead of closing it.
         abrupt: bool,
     },
-    /// Shut down every session: nothing more is read, and the wire ends once [`Actor::busy`] is false or
+    /// Shut down every session: nothing more is read, and the wire ends once [`Actor::is_busy`] is false or
     /// its time is up.
     Stop,
 }

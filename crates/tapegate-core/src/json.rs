@@ -41,7 +41,7 @@ pub struct JsonFault {
     pub what: &'static str,
 }
 
-/// The value of [`Fault::what`] when a complete value is followed by more.
+/// The value of [`JsonFault::what`] when a complete value is followed by more.
 const TRAILING: &str = "bytes after the value";
 
 impl JsonFault {

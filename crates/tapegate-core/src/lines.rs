@@ -2,7 +2,7 @@
 //!
 //! The reader fills the buffer and the writer empties it; in between, complete lines are cut off its
 //! front without copying. Only `\n` ends a line: a carriage return, a NUL or invalid UTF-8 is ordinary
-//! content. A line over the limit is drained instead of kept, and yields one [`Oversize`] when it ends.
+//! content. A line over the limit is drained instead of kept, and yields one [`OversizeMessage`] when it ends.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const KEPT_ROOMS_MAX: usize = 32;
 #[derive(Debug)]
 pub struct LineSplitter {
     buffer: Vec<u8>,
-    /// Bytes before this have been returned and may be dropped by [`Lines::release`].
+    /// Bytes before this have been returned and may be dropped by [`LineSplitter::release`].
     cut: usize,
     /// There is no line ending between `cut` and here.
     searched: usize,
@@ -33,7 +33,7 @@ pub struct LineSplitter {
     drain: Option<OversizeDrain>,
 }
 
-/// A piece cut off the front of the stream. Ranges are valid for [`Lines::bytes`] until the next
+/// A piece cut off the front of the stream. Ranges are valid for [`LineSplitter::bytes`] until the next
 /// release.
 #[derive(Debug)]
 pub enum StreamLine {
@@ -97,7 +97,7 @@ impl LineSplitter {
         Self { read_bytes: READ_BYTES_SPARING, ..Self::new(line_bytes_max) }
     }
 
-    /// Space to read into; call [`Lines::filled`] with the number of bytes read.
+    /// Space to read into; call [`LineSplitter::filled`] with the number of bytes read.
     pub fn read_buffer(&mut self) -> &mut [u8] {
         let wanted = self.end + self.read_bytes;
         if self.buffer.len() < wanted {

@@ -2,7 +2,7 @@
 //! before it is sent.
 //!
 //! The relay does no I/O and reads no clock: the wire feeds it [`RelayEvent`]s and carries out the
-//! [`Action`]s it returns, in order. Four invariants live here and nowhere else: an entry is recorded
+//! [`RelayAction`]s it returns, in order. Four invariants live here and nowhere else: an entry is recorded
 //! before its frame is sent; nothing is sent that the gate has not let through; a request is pending
 //! before its bytes leave; and a request that can no longer be answered gets one error from us, if
 //! its sender is still listening.
@@ -80,6 +80,14 @@ struct MessageOrigin {
     provenance: Provenance,
 }
 
+impl MessageOrigin {
+    /// A complete message that arrives for the first time.
+    fn new(at: Timestamp, lane: Lane, from: Side) -> Self {
+        let provenance = Provenance::default();
+        Self { at, lane, from, terminated: true, resumed: false, provenance }
+    }
+}
+
 impl Relay {
     /// Handles one event that happened at `at` and emits the resulting actions, in order. Every
     /// message is judged by `gate`.
@@ -90,66 +98,50 @@ impl Relay {
         gate: &mut G,
         emit: &mut dyn for<'r> FnMut(RelayAction<'r, 'e>),
     ) {
-        let provenance = Provenance::default();
         match event {
             RelayEvent::Received { lane, from, bytes, terminated } => {
-                let origin =
-                    MessageOrigin { at, lane, from, terminated, resumed: false, provenance };
+                let origin = MessageOrigin { terminated, ..MessageOrigin::new(at, lane, from) };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             RelayEvent::Resumed { lane, bytes, terminated } => {
-                let from = Side::Server;
-                let origin =
-                    MessageOrigin { at, lane, from, terminated, resumed: true, provenance };
+                let origin = MessageOrigin::new(at, lane, Side::Server);
+                let origin = MessageOrigin { terminated, resumed: true, ..origin };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             RelayEvent::Played { lane, from, bytes, resumed, provenance } => {
-                let origin =
-                    MessageOrigin { at, lane, from, terminated: true, resumed, provenance };
+                let origin = MessageOrigin::new(at, lane, from);
+                let origin = MessageOrigin { resumed, provenance, ..origin };
                 self.judge_and_forward(origin, &read(bytes, gate), gate, emit);
             }
             RelayEvent::TooLarge { lane, from, message, bytes_max } => {
                 gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
-                let origin =
-                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
+                let origin = MessageOrigin::new(at, lane, from);
                 let own = message.envelope.id.clone().filter(|_| from == Side::Server);
                 self.refuse_oversize(origin, message, bytes_max, emit);
                 if let Some(id) = own {
-                    self.own_request_failed(
-                        at,
-                        &id,
-                        "the server's answer is too large",
-                        gate,
-                        emit,
-                    );
+                    let reason = "the server's answer is too large";
+                    self.own_request_failed(at, &id, reason, gate, emit);
                 }
             }
             RelayEvent::Ours { lane, to, message } => self.send_own(at, (lane, to), message, emit),
-            RelayEvent::Marked { lane, from, bytes, reason: cause_text, delivered } => {
-                let reason = if delivered {
-                    cause_text.to_owned()
-                } else {
-                    format!("{UNDELIVERED}: {cause_text}")
-                };
+            RelayEvent::Marked { lane, from, bytes, reason, delivered } => {
                 if !delivered && gate.is_active() {
-                    gate.note_unsent(at, lane, from, &Frame::read(bytes), cause_text);
+                    gate.note_unsent(at, lane, from, &Frame::read(bytes), reason);
                 }
-                let origin =
-                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
-                let body = EntryBody::Garbage(reason);
-                emit(RelayAction::Record(&origin.entry(
-                    Cow::Borrowed(bytes),
-                    body,
-                    GateOutcome::Sent,
-                )));
+                let fault = match delivered {
+                    true => reason.to_owned(),
+                    false => format!("{UNDELIVERED}: {reason}"),
+                };
+                let origin = MessageOrigin::new(at, lane, from);
+                let (bytes, body) = (Cow::Borrowed(bytes), EntryBody::Garbage(fault));
+                emit(RelayAction::Record(&origin.entry(bytes, body, GateOutcome::Sent)));
             }
-            RelayEvent::TurnedAway { lane, from, bytes, reason: cause_text } => {
-                let origin =
-                    MessageOrigin { at, lane, from, terminated: true, resumed: false, provenance };
-                self.refuse_unjudged(origin, &Frame::read(bytes), cause_text, emit);
+            RelayEvent::TurnedAway { lane, from, bytes, reason } => {
+                let origin = MessageOrigin::new(at, lane, from);
+                self.refuse_unjudged(origin, &Frame::read(bytes), reason, emit);
             }
-            RelayEvent::Dismissed { lane, asker, bytes, reason: cause_text } => {
-                self.dismiss_requests(at, (lane, asker), bytes, cause_text, gate, emit);
+            RelayEvent::Dismissed { lane, asker, bytes, reason } => {
+                self.dismiss_requests(at, (lane, asker), bytes, reason, gate, emit);
             }
             RelayEvent::Failed { lane, asker, id, error } => {
                 self.answer_with_error(at, (lane, asker), (id, error), gate, emit);
@@ -159,11 +151,11 @@ impl Relay {
             }
             RelayEvent::Withdrawn { hold_id } => self.withdraw_held(at, hold_id, gate),
             RelayEvent::Tick => self.tick(at, gate, emit),
-            RelayEvent::Unheld { lane, reason: cause_text, keeps_lists } => {
-                self.refuse_all_held(at, (lane, keeps_lists), cause_text, gate, emit);
+            RelayEvent::Unheld { lane, reason, keeps_lists } => {
+                self.refuse_all_held(at, (lane, keeps_lists), reason, gate, emit);
             }
-            RelayEvent::Gone { lane, side, reason: cause_text, error_type } => {
-                self.answer_for_gone_side(at, (lane, side), (cause_text, error_type), gate, emit);
+            RelayEvent::Gone { lane, side, reason, error_type } => {
+                self.answer_for_gone_side(at, (lane, side), (reason, error_type), gate, emit);
             }
         }
     }

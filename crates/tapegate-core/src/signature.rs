@@ -27,7 +27,7 @@ pub(crate) use seed::HashedKey;
 /// A hash of what a request asks for.
 ///
 /// Requests that ask for the same thing have the same signature. The converse is almost certain;
-/// [`Signer::same`] checks it exactly.
+/// [`Signer::asks_for_same`] checks it exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// Hash of the method and params.

@@ -4,7 +4,7 @@
 //! The verifier does no I/O and reads no clock. The wire opens a connection for each session of the
 //! tape, passes in the server's messages and the time, and sends what the verifier asks it to. Two
 //! invariants live here and nowhere else: nothing is sent that the user has not allowed
-//! ([`Calls`]), and a message is sent only when everything before it on the tape has arrived or
+//! ([`CallSelection`]), and a message is sent only when everything before it on the tape has arrived or
 //! been given up on.
 
 mod ambiguity;
@@ -80,7 +80,7 @@ pub enum VerifierEvent<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// The time that [`Verifier::due`] returned has come.
+    /// The time that [`Verifier::next_wakeup`] returned has come.
     Due,
 }
 

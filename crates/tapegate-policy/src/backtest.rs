@@ -1,6 +1,6 @@
 //! What a policy would have done to recorded messages.
 //!
-//! A [`Trial`] feeds them to the same [`Warden`] that the shim uses, so nothing is decided here. No
+//! A [`PolicyTrial`] feeds them to the same [`PolicyGate`] that the shim uses, so nothing is decided here. No
 //! approver is asked and nothing is stored: a call that would have been held counts as held.
 
 mod finding;
@@ -47,7 +47,7 @@ pub struct BacktestConfig {
 pub enum HistoryScope {
     /// Nothing.
     None,
-    /// Those that affect later decisions: see [`sets_scene`].
+    /// Those that affect later decisions: see [`affects_later_decisions`].
     Scene,
     /// Everything.
     All,

@@ -276,7 +276,7 @@ impl Exposure {
         self.is_name_visible(&NameReading::new(name, name, true))
     }
 
-    /// Like [`Self::shows`] for one reading of a name: an allowlist must match it exactly, a
+    /// Like [`Self::is_visible`] for one reading of a name: an allowlist must match it exactly, a
     /// blocklist matches it in any spelling.
     pub(crate) fn is_name_visible(&self, name: &NameReading<'_>) -> bool {
         match self {

@@ -22,7 +22,7 @@ const RAW_BYTES_MAX: usize = 4096;
 
 /// Receives notes.
 pub trait NoteSink: Send {
-    /// Takes one note. It is durable at the latest when [`Notes::commit`] returns.
+    /// Takes one note. It is durable at the latest when [`NoteSink::commit`] returns.
     fn note(&mut self, note: &Note<'_>);
 
     /// Why notes cannot be stored, if they cannot: production then refuses calls.

@@ -1,9 +1,9 @@
 //! The gate of a live session: inspects, decides about and logs every message.
 //!
-//! A [`Warden`] reads no clock, opens no file and asks no one itself: its effects go through
-//! [`Notes`] and [`People`]. Without a policy it only observes: it logs calls and malformed
+//! A [`PolicyGate`] reads no clock, opens no file and asks no one itself: its effects go through
+//! [`NoteSink`] and [`ApprovalChannel`]. Without a policy it only observes: it logs calls and malformed
 //! messages, and everything passes byte for byte. The policy can be replaced at any time through
-//! its [`Reins`]; a new one takes effect between two messages.
+//! its [`PolicyHandle`]; a new one takes effect between two messages.
 
 mod calls;
 mod form_notes;
@@ -94,7 +94,7 @@ struct GateContext<'a, 'c> {
 }
 
 impl PolicyGate {
-    /// A gate that follows the policy of `reins`.
+    /// A gate that follows the policy of `policy_handle`.
     pub fn new(settings: GateSettings, effects: GateEffects, policy_handle: PolicyHandle) -> Self {
         let mut gate = Self {
             state: SessionState::new(settings.principal.clone()),

@@ -96,7 +96,7 @@ impl Predicate {
     /// Whether the predicate holds for the raw JSON of a call's arguments, however a server reads
     /// it.
     ///
-    /// Where the path leads nowhere, the predicate fails, even when negated; only [`Test::Exists`]
+    /// Where the path leads nowhere, the predicate fails, even when negated; only [`ValueTest::Exists`]
     /// can hold for a missing value. It always fails for arguments that are not JSON.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         let budget = ScanBudget::new(arguments.len());

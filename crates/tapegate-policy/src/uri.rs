@@ -110,7 +110,7 @@ pub(crate) fn resolve(uri: &str, reader: UriReader) -> Option<String> {
     Some(format!("{scheme}:{host}{path}{tail}"))
 }
 
-/// The start of a glob with its scheme and host in the form of [`resolved`]. What follows is
+/// The start of a glob with its scheme and host in the form of [`resolve`]. What follows is
 /// unknown, so a host is recognised only if it ends within `start`.
 pub(crate) fn resolve_start(start: &str) -> Option<String> {
     let (scheme, rest) = split_scheme(start)?;

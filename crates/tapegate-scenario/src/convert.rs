@@ -1,7 +1,7 @@
 //! Converts a tape to a scenario: the recorded server in an editable form.
 //!
-//! This module reads no files: bodies come through [`Bodies`], and texts too large for YAML go out
-//! through [`Assets`]. Calls are matched by what they name (tool, resource, prompt) and by order:
+//! This module reads no files: bodies come through [`BodySource`], and texts too large for YAML go out
+//! through [`AssetSink`]. Calls are matched by what they name (tool, resource, prompt) and by order:
 //! the n-th call of a tool gets the answer of the n-th call on the tape.
 //!
 //! A *use* is one operation of a client: a request, and its retries with the input that the server

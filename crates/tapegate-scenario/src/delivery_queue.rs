@@ -1,8 +1,8 @@
 //! Delivery of the messages to one client: at once, delayed, in pieces, or with side effects.
 //!
 //! On a pipe, a message that has begun is finished before anything else is sent; with streams,
-//! answers are independent. Delayed work is scheduled by [`Courier::due`] and done by
-//! [`Courier::run`], a bounded amount at a time, so that output is not produced faster than it is
+//! answers are independent. Delayed work is scheduled by [`DeliveryQueue::next_wakeup`] and done by
+//! [`DeliveryQueue::run`], a bounded amount at a time, so that output is not produced faster than it is
 //! read.
 //!
 //! A line sent without an end stays open: the next message continues it, as on any pipe.
@@ -61,7 +61,7 @@ struct PendingClose {
 }
 
 impl DeliveryQueue {
-    /// Creates a courier for a client with a stream per answer, or with one pipe.
+    /// Creates a queue for a client with a stream per answer, or with one pipe.
     pub fn new(streams: bool) -> Self {
         Self {
             streams,
@@ -102,7 +102,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// Answers the request `about`. Returns true if the answer was sent; otherwise [`Courier::run`]
+    /// Answers the request `about`. Returns true if the answer was sent; otherwise [`DeliveryQueue::run`]
     /// reports its ticket once it has been.
     #[must_use]
     pub fn send_answer(

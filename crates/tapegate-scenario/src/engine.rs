@@ -1,7 +1,7 @@
 //! Plays the server side of a scenario.
 //!
 //! The engine answers clients of both protocol eras from the scenario's current state, counts their
-//! requests, and moves from phase to phase. It takes events and emits actions; the courier decides
+//! requests, and moves from phase to phase. It takes events and emits actions; the delivery queue decides
 //! how each message is delivered. Three invariants: every request is answered exactly once, unless
 //! the scenario says otherwise or the client cancels it; an answer that ends a phase is delivered
 //! before the phase changes, and nothing else is answered in between; every queue is bounded.

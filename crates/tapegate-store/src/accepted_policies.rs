@@ -127,7 +127,7 @@ impl AcceptedPolicies {
         self.get_known(policy, &self.known_paths())
     }
 
-    /// Like [`Self::get`], for many policies: `known` is the result of [`Self::known`].
+    /// Like [`Self::get`], for many policies: `known` is the result of [`Self::known_paths`].
     pub fn get_known(
         &self,
         policy: &PolicyPaths,

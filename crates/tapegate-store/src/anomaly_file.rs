@@ -40,7 +40,7 @@ impl AnomalyFile {
         }
     }
 
-    /// Writes the buffer; [`Beside::settle`] commits it, [`Beside::cut_back`] undoes it.
+    /// Writes the buffer; [`AnomalyFile::settle`] commits it, [`AnomalyFile::truncate_uncommitted`] undoes it.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);

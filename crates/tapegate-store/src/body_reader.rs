@@ -16,7 +16,7 @@ use tapegate_core::tape::index::BodySource;
 const WINDOW_BYTES_MAX: usize = 256 * 1024;
 /// How much is read for a body out of order.
 const WINDOW_BYTES_MIN: usize = 512;
-/// The most that is read ahead because of [`Bodies::expect`].
+/// The most that is read ahead because of [`BodySource::expect`].
 const EXPECTED_BYTES_MAX: u64 = 64 * 1024;
 /// How long a check of the file stays valid; a check costs as much as reading a body.
 const TRUST: Duration = Duration::from_millis(1);

@@ -48,7 +48,7 @@ impl FolderWatcher {
     }
 
     /// Becomes readable when something has changed. `None` if watching is not supported or the
-    /// system's limit is reached: then check every [`Watcher::pause`].
+    /// system's limit is reached: then check every [`FolderWatcher::pause`].
     pub fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.handle.as_ref().map(AsFd::as_fd)
     }

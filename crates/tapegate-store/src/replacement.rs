@@ -13,7 +13,7 @@ use crate::temporary_file::TemporaryFile;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// A tape without a name yet. Dropped without [`Replacement::commit`], it leaves nothing behind.
+/// A tape without a name yet. Dropped without [`ReplacementFile::commit`], it leaves nothing behind.
 pub struct ReplacementFile {
     path: PathBuf,
     temporary: TemporaryFile,

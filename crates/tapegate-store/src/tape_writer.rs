@@ -5,7 +5,7 @@
 //! file is truncated to the last commit, so the tape never contains a message that was not sent,
 //! nor a partial line that a later session would run into.
 //!
-//! Once a session is ending ([`Recorder::settle`]), each commit also writes the footer, and the
+//! Once a session is ending ([`Recorder::checkpoint`]), each commit also writes the footer, and the
 //! next one overwrites it: the tape is complete whenever the process is killed.
 
 use std::collections::VecDeque;

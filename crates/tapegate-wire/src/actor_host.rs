@@ -124,7 +124,7 @@ impl ActorHost {
 
 /// Serves one client on pipes until it leaves, the actor ends, a signal arrives or the tape fails.
 ///
-/// With `deck`, everything is recorded before it is sent; it must use the clock of the host.
+/// With `recording`, everything is recorded before it is sent; it must use the clock of the host.
 pub async fn run_stdio(
     host: &Rc<ActorHost>,
     client: ClientPorts,

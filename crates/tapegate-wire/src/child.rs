@@ -2,7 +2,7 @@
 //!
 //! However a session ends, no process of the group is left behind: the server's input is closed,
 //! then the group gets SIGTERM, then SIGKILL. If we are killed ourselves, the kernel sends the
-//! server SIGTERM, and a [reaper](crate::sentry) ensures that the group ends.
+//! server SIGTERM, and a [reaper](crate::reaper) ensures that the group ends.
 
 mod stderr_tail;
 

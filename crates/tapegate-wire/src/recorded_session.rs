@@ -125,7 +125,7 @@ impl RecordedSession {
     }
 
     /// Feeds an event and passes the messages to send to `send`. They may be sent after
-    /// [`Deck::commit`].
+    /// [`RecordedSession::commit`].
     pub fn feed<'e>(
         &mut self,
         at: Timestamp,

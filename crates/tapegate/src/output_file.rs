@@ -72,7 +72,7 @@ mod tests {
         "verify redact_key_file",
     ];
 
-    /// Every path argument is an input, or handles `-` sensibly. A new one uses [`never_stdout`] or
+    /// Every path argument is an input, or handles `-` sensibly. A new one uses [`file_only_parser`] or
     /// is listed here.
     #[test]
     fn every_output_knows_what_a_dash_means() {

@@ -26,7 +26,7 @@ pub enum MessageKind {
 }
 
 /// The members of a message that routing, pairing, recording and gates need, borrowed from its bytes. After
-/// [`Frame::glance`](super::Frame::glance), `input_requests`, `tasks`, `twisted`, `plain` and `lists` are not
+/// [`Frame::read_without_gate_details`](super::Frame::read_without_gate_details), `input_requests`, `tasks`, `twisted`, `plain` and `lists` are not
 /// set.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope<'a> {

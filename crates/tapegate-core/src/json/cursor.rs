@@ -23,7 +23,7 @@ pub enum JsonKind {
 /// A position in JSON text. Moving over a value validates it.
 ///
 /// Objects are walked by [`Cursor::open`] and [`Cursor::key`], arrays by `open` and
-/// [`Cursor::element`]; after each key or element the caller must move over the value.
+/// [`Cursor::next_element`]; after each key or element the caller must move over the value.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     text: &'a [u8],

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::path::{ChildPosition, JsonPath};
 
-/// The location of a value. Its text can be parsed as a [`Path`], except for the outermost value.
+/// The location of a value. Its text can be parsed as a [`JsonPath`], except for the outermost value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JsonLocation {
     /// The steps from the message inwards.

@@ -46,7 +46,7 @@ pub enum ChildPosition<'a> {
 
 /// How far several paths have matched on the way down into a value.
 ///
-/// Each open value owns a range of the states: the paths that continue in it. [`Descent::step`]
+/// Each open value owns a range of the states: the paths that continue in it. [`PathDescent::descend`]
 /// appends the range when the value is entered; it is truncated when the value is left.
 #[derive(Debug, Default)]
 pub struct PathDescent {

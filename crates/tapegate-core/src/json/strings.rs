@@ -128,7 +128,7 @@ pub fn write_str(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends bytes from [`Str::exact`] as a JSON string with quotes.
+/// Appends bytes from [`JsonStr::write_value_bytes`] as a JSON string with quotes.
 pub fn write_exact(out: &mut Vec<u8>, exact: &[u8]) {
     out.push(b'"');
     let mut start = 0;

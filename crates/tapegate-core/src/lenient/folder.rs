@@ -1,7 +1,7 @@
 //! Folders, and which paths are inside them as far as their text shows.
 //!
-//! Nothing here accesses a file system. [`Folder::holds`] is true only if a text leads into the
-//! folder by every reading that a server could make of it, [`Folder::may_hold`] if it does by at
+//! Nothing here accesses a file system. [`FolderPath::holds`] is true only if a text leads into the
+//! folder by every reading that a server could make of it, [`FolderPath::may_hold`] if it does by at
 //! least one. A folder is written as a path or as a `file:` URI, and the texts it accepts have the
 //! same form: a server that expects paths takes `file:///data/a` for a relative one. Where symbolic
 //! links lead is up to the server.

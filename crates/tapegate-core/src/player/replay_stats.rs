@@ -95,7 +95,9 @@ impl ReplayStats {
     /// A read was made more often than recorded.
     pub(super) fn report_repeated_read(&mut self, number: u32, live_request: &LiveRequest<'_>) {
         let what = subject(live_request.envelope);
-        self.warn(format!("{what} is made more often than recorded; answered as #{number} again"));
+        self.warn(format!(
+            "{what} is requested more often than recorded; answered as #{number} again"
+        ));
         self.report_extra_read(number, live_request, true);
     }
 

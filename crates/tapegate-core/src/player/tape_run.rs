@@ -157,7 +157,7 @@ impl TapeRun {
         self.position += 1;
     }
 
-    /// Moves past the request that [`Run::peek`] returned.
+    /// Moves past the request that [`TapeRun::peek`] returned.
     pub(super) fn advance(&mut self, tape: &PlayerTape, request_number: u32) {
         self.busy_until = self.busy_until.max(answer_entry(tape, request_number));
         self.position += 1;

@@ -122,7 +122,7 @@ pub enum RelayEvent<'a> {
         /// The held call.
         hold_id: HoldId,
     },
-    /// Time has passed: handle everything due by [`super::Relay::due_ns`].
+    /// Time has passed: handle everything due by [`super::Relay::next_due_ns`].
     Tick,
     /// No decision can be waited for any longer: answer the held calls.
     Unheld {

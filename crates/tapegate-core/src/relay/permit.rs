@@ -1,10 +1,10 @@
 //! The proof that bytes may be sent.
 //!
-//! A [`Permitted`] is created only here and only by the relay: from a message that the gate has just
+//! A [`PermittedMessage`] is created only here and only by the relay: from a message that the gate has just
 //! let through, from a held call that it has released, or from an [`OwnMessage`]. Everything in the
-//! wire that writes to a peer takes a `Permitted`, or bytes derived from one. Bridges change how a
+//! wire that writes to a peer takes a `PermittedMessage`, or bytes derived from one. Bridges change how a
 //! message is written (ids, white space, batches) through methods that keep the proof; raw bytes
-//! cannot be turned into a `Permitted`.
+//! cannot be turned into a `PermittedMessage`.
 
 use std::borrow::Cow;
 

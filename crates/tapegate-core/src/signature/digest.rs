@@ -1,7 +1,7 @@
 //! Hashes params in one pass, without building a tree and without sorting.
 //!
 //! There are two ways to the same hash. The fast one observes the scan of a message; the other
-//! follows a [`Walk`], which can skip the paths that the user ignores.
+//! follows a [`ParamsWalk`], which can skip the paths that the user ignores.
 
 use super::seed::{ChildHashes, DoubleHash, HashSeed, HashTag};
 use super::walk::{DEPTH_MAX, ParamsEvent, ParamsWalk};

@@ -4,7 +4,7 @@
 //! message, an *ask* the additional entry of a client's request. Messages that the server sent
 //! unprompted belong to a *scene*: that of the client's message that they came with or after.
 //!
-//! A client's request or notification begins a scene. Following [`Slot::next`] from it yields, in
+//! A client's request or notification begins a scene. Following [`IndexEntry::next`] from it yields, in
 //! tape order, what the server sent meanwhile, the client's answers to the server's requests, the
 //! answer, and what followed it. Answers that match no request on the tape are in no scene.
 //!

@@ -1,7 +1,7 @@
 //! Sections of a tape: whole lines, read independently of all others.
 //!
 //! Sections can be read in parallel and in any order. The result does not depend on where a tape is
-//! cut, as long as [`last_cut`] chooses the place.
+//! cut, as long as [`last_line_start`] chooses the place.
 
 use std::io::Read;
 

@@ -1,7 +1,7 @@
 //! Converts a tape to the other dialect, without loss.
 //!
 //! Messages keep their exact text. Lines that a dialect cannot express are kept beside the tape:
-//! overwatch has no headers and footers, so those go to a file of [`Aside`]s; thoughtjack has no
+//! overwatch has no headers and footers, so those go to a file of [`AsideLine`]s; thoughtjack has no
 //! lines for frames that are not messages, so those go to the anomalies file, each with the number
 //! of the message it preceded. Converting back restores everything to its place.
 
@@ -87,7 +87,7 @@ impl<'a> Translator<'a> {
             to,
             origin,
             asides: asides.into(),
-            anomaly_file: anomaly_file,
+            anomaly_file,
             ahead: None,
             done: TranslationStats::default(),
             raw: None,

@@ -162,7 +162,7 @@ impl DialectTape {
             ..TapeHeader::default()
         };
         entry_writer.open(&header, &mut tape);
-        Self { entry_writer: entry_writer, tape, beside }
+        Self { entry_writer, tape, beside }
     }
 
     /// The errors found in it.

@@ -15,7 +15,7 @@ use tapegate_yaml::yaml;
 /// The variables that were looked up, and their values.
 pub(super) type AskedVariables = BTreeMap<String, Option<String>>;
 
-/// Delimits the mark of a variable; see [`Variables::Marked`]. Texts of policies that are compared
+/// Delimits the mark of a variable; see [`VariableHandling::Marked`]. Texts of policies that are compared
 /// must not contain it.
 pub(crate) const MARK: char = '\u{f8ff}';
 

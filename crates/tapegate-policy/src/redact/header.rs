@@ -46,7 +46,7 @@ struct HeaderMasking {
 }
 
 impl Redactor {
-    /// The text for [`extra`](tapegate_core::tape::Header::extra) of a header: the rules of each
+    /// The text for [`extra`](tapegate_core::tape::TapeHeader::extra) of a header: the rules of each
     /// pass, and the key, or only its id if it is the user's own.
     pub fn header_extra(&self) -> Vec<u8> {
         let list = |rules: &RedactionRules| {

@@ -44,7 +44,7 @@ impl RedactionKey {
         self.on_tape.then(|| hex(&self.bytes))
     }
 
-    /// Parses what [`Key::written`] wrote.
+    /// Parses what [`RedactionKey::hex_if_public`] wrote.
     pub(super) fn read(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         let mut bytes = [0; 32];

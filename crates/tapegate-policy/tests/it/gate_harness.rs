@@ -132,7 +132,7 @@ impl GateHarness {
             answer_timeout_ms: 0,
         };
         let warden = PolicyGate::new(settings, hands, policy_handle.clone());
-        Self { warden, policy_handle: policy_handle, memory }
+        Self { warden, policy_handle, memory }
     }
 
     pub(crate) fn judge(&mut self, from: Side, topic: Option<Topic>, bytes: &[u8]) -> Verdict {

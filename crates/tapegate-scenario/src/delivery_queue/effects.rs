@@ -24,7 +24,7 @@ pub struct EffectStart<'a> {
 }
 
 impl DeliveryQueue {
-    /// Starts a side effect, which [`Courier::run`] carries out; on failure, why it is skipped.
+    /// Starts a side effect, which [`DeliveryQueue::run`] carries out; on failure, why it is skipped.
     pub fn start(
         &mut self,
         at: Timestamp,

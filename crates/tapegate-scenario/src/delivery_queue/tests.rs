@@ -10,7 +10,7 @@ use crate::model::ServerEffect;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 
-/// What a courier did, with the time.
+/// What a queue did, with the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DeliveryEvent {
     Said(String),
@@ -20,7 +20,7 @@ enum DeliveryEvent {
     Delivered(u64),
 }
 
-/// A courier, a clock, and the recorded output.
+/// A queue, a clock, and the recorded output.
 struct DeliveryTest {
     delivery_queue: DeliveryQueue,
     now_ns: u64,
@@ -80,7 +80,7 @@ impl DeliveryTest {
         list.extend(tickets.into_iter().map(|ticket| (now_ns, DeliveryEvent::Delivered(ticket))));
     }
 
-    /// Runs the courier whenever it is due, until `until_ns`.
+    /// Runs the queue whenever it is due, until `until_ns`.
     fn pass(&mut self, until_ns: u64) {
         for _ in 0..1_000_000 {
             match self.delivery_queue.next_wakeup() {

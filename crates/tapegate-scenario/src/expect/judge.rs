@@ -298,7 +298,7 @@ impl SeenMessage {
         }
         Self {
             number,
-            session: session,
+            session,
             at,
             phase: message.phase.to_owned(),
             method: method.or(answers).unwrap_or_else(|| "no method".to_owned()),

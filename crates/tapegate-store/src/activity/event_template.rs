@@ -56,7 +56,7 @@ impl EventTemplate {
             && !self.text.is_empty()
     }
 
-    /// Appends an event that [`Form::fits`].
+    /// Appends an event that [`EventTemplate::has_same_members`].
     pub(super) fn write(
         &self,
         with: &EventValues<'_>,

@@ -96,7 +96,7 @@ impl LogFollower {
         })
     }
 
-    /// Like [`Follower::turn_over`], with the files listed by `look`.
+    /// Like [`LogFollower::open_next_file`], with the files listed by `look`.
     fn open_next_file_of(
         &mut self,
         look: &mut dyn FnMut() -> io::Result<Vec<LogFile>>,

@@ -130,7 +130,7 @@ impl ApprovalStore {
     }
 
     /// Decides, unless the request was decided before or `decided.by` may not decide. The caller's
-    /// own endings ([`Ruling::Cancelled`], [`Ruling::Expired`]) are never too late.
+    /// own endings ([`ApprovalOutcome::Cancelled`], [`ApprovalOutcome::Expired`]) are never too late.
     pub fn decide(&self, id: &str, decided: &ApprovalDecision) -> Result<(), ApprovalError> {
         let request = self.request(id)?;
         let already =
@@ -155,7 +155,7 @@ impl ApprovalStore {
     }
 
     /// Checks that `decided.by` may make this decision, and in time: `decided.at_us` is by the
-    /// clock of the process that asked ([`Approvals::asker_now_us`]).
+    /// clock of the process that asked ([`ApprovalStore::asker_now_us`]).
     pub fn check_decision(
         &self,
         request: &ApprovalRecord,

@@ -27,7 +27,7 @@ const MARK_BYTES_MAX: u64 = 4096;
 
 impl ApprovalStore {
     /// Decides, and calls `log` to log it. If that fails, or this process is killed first, the next
-    /// [`Approvals::log_unlogged`] logs it. The inner result is that of `log`.
+    /// [`ApprovalStore::log_unlogged`] logs it. The inner result is that of `log`.
     pub fn decide_and_log<E>(
         &self,
         id: &str,

@@ -56,11 +56,11 @@ impl<'d> ClientIo<'d> {
     pub(super) fn new(host: &Rc<ActorHost>, session: Option<&'d mut RecordedSession>) -> Self {
         let (number, host) = (host.next_session_number(), Rc::clone(host));
         Self {
-            host: host,
+            host,
             number,
             out: LineOutbox::default(),
             ask: LineOutbox::default(),
-            session: session,
+            session,
             addresses: false,
             streams: false,
             inside: false,

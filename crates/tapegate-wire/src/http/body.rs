@@ -24,7 +24,7 @@ pub trait PieceStream<P = OutboundBytes> {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<P, BrokenBody>>>;
 }
 
-/// A response body. A session's body consists of [`Outbound`] pieces; an API that carries no MCP
+/// A response body. A session's body consists of [`OutboundBytes`] pieces; an API that carries no MCP
 /// messages may use [`Bytes`].
 pub enum ReplyBody<P = OutboundBytes> {
     /// Complete from the start.

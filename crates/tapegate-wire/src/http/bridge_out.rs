@@ -174,7 +174,7 @@ impl OutboundBridge {
             held: RefCell::default(),
             holds: Cell::new(0),
             unsent: Cell::new(0),
-            shared_session: shared_session,
+            shared_session,
         }
     }
 

@@ -38,10 +38,10 @@ pub type ReplyFuture<P = OutboundBytes> = Pin<Box<dyn Future<Output = Response<R
 
 /// Answers the requests of a listener.
 pub trait RequestHandler {
-    /// What its replies consist of: [`Outbound`] for a session.
+    /// What its replies consist of: [`OutboundBytes`] for a session.
     type Piece: Chunk;
 
-    /// Answers a request that arrived on the connection of `cord`. The future is dropped if the
+    /// Answers a request that arrived on the connection of `connection_handle`. The future is dropped if the
     /// client disconnects.
     fn handle(
         self: Rc<Self>,

@@ -1,6 +1,6 @@
 //! The bytes that may be sent over HTTP, to a server or to a client.
 //!
-//! An [`Outbound`] is made of messages that carry the proof that they may be sent, of messages this
+//! An [`OutboundBytes`] is made of messages that carry the proof that they may be sent, of messages this
 //! process originates, or of data that is not a message. Requests to servers and session replies
 //! take nothing else, so this file lists everything that can reach a peer.
 

@@ -55,7 +55,7 @@ pub(crate) struct UnenforcedProof(());
 pub struct SessionStoppedError;
 
 impl SharedSession {
-    /// A shared session that records with `deck`.
+    /// A shared session that records with `recording`.
     pub fn new(recording: RecordedSession, message_bytes_max: usize) -> Rc<Self> {
         Self::with_budget(recording, message_bytes_max, BodyBudget::new())
     }

@@ -1,6 +1,6 @@
 //! The HTTP client for a server.
 //!
-//! A request is sent in two steps: [`Upstream::begin`] hands it to a connection, after which the
+//! A request is sent in two steps: [`HttpUpstream::start_request`] hands it to a connection, after which the
 //! next request of an ordered sequence may follow; the reply is awaited separately.
 
 mod connection;

@@ -107,7 +107,7 @@ fn redirects_are_not_followed_and_faults_are_told() {
     assert_eq!(house.line(), "done 8 failed it answered with status 302");
     house.say("post ftp://127.0.0.1/\n");
     let line = house.line();
-    assert!(line.starts_with("done 8 failed `ftp://127.0.0.1/` is no URL"), "{line}");
+    assert!(line.starts_with("done 8 failed `ftp://127.0.0.1/` is not a valid HTTP URL"), "{line}");
     house.say("post http://127.0.0.1:1/\n");
     let line = house.line();
     assert!(line.starts_with("done 8 failed cannot reach 127.0.0.1"), "{line}");

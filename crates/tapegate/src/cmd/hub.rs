@@ -53,10 +53,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let policy_source =
         Rc::new(PolicySource::new(&args.project, required, &search, own_files.to_vec())?);
     if required && policy_source.path().is_none() {
-        let message = "no policy found, and one is required";
-        let hint =
-            format!("write one with `{}`, or pass --config FILE", program_name::command("init"));
-        return Err(Failure::new(Exit::Invalid, message).hint(hint).into());
+        return Err(no_policy_failure().into());
     }
     if args.state.is_none() {
         search.remember_state(args.project.config.as_deref(), policy_source.path().as_deref());
@@ -101,6 +98,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         HubExit::Signal(number) => Exit::from_signal(number),
         HubExit::Asked => Exit::Ok,
     })
+}
+
+/// The failure of a hub that must have a policy and finds none.
+fn no_policy_failure() -> Failure {
+    let hint = format!("write one with `{}`, or pass --config FILE", program_name::command("init"));
+    Failure::new(Exit::Invalid, "no policy found, and one is required").hint(hint)
 }
 
 /// Opens the hub's own log, once the environment is known to be valid.

@@ -79,7 +79,7 @@ impl JsonWriter {
         self.items(items, each);
     }
 
-    /// Writes a member that is a list of objects made by [`Writer::item`].
+    /// Writes a member that is a list of objects made by [`JsonWriter::item`].
     pub(crate) fn raw_list(&mut self, key: &str, items: &[&[u8]]) {
         self.key(key);
         self.write_nested(*b"[]", |list| {

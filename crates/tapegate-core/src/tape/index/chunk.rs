@@ -1,7 +1,7 @@
 //! A chunk of a tape: some of its lines, read independently of all others.
 //!
 //! Chunks can be read in parallel and in any order; they are added to the index in the order of the
-//! tape. The result does not depend on where a tape is cut, as long as [`cut`] chooses the place.
+//! tape. The result does not depend on where a tape is cut, as long as [`first_line_start`] chooses the place.
 
 use std::io::Read;
 use std::ops::Range;

@@ -91,7 +91,10 @@ fn other_arguments_go_with_rules_that_forward() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("works only with `action: forward`"), "{found:?}");
     }
-    assert!(words("{match: x, action: forward, other_arguments: ['a[']}")[0].contains("no path"));
+    assert!(
+        words("{match: x, action: forward, other_arguments: ['a[']}")[0]
+            .contains("not a valid path")
+    );
     assert!(words("{match: x, action: forward, other_arguments: some}")[0].contains("error"));
 }
 

@@ -175,16 +175,7 @@ impl ServerConnection {
         let frame = Frame::read(line);
         let from = Side::Server;
         if let FrameBody::Garbage(garbage) = frame.body() {
-            let why = format!("{}; only JSON can be sent over HTTP", garbage.reason());
-            let (lane, bytes, delivered) = (self.lane, line, false);
-            self.session.feed_and_commit(RelayEvent::Marked {
-                lane,
-                from,
-                bytes,
-                reason: &why,
-                delivered,
-            })?;
-            return Ok(());
+            return self.mark_undeliverable(line, &garbage.reason());
         }
         let mut edits = JsonEdits::new(line);
         let places: Vec<MessageRoute> = {
@@ -228,6 +219,15 @@ impl ServerConnection {
                 self.deliver(envelope, part.into_one_line().into_owned(), route).await;
             }
         }
+        Ok(())
+    }
+
+    /// Records a line that is not JSON and so cannot be delivered over HTTP.
+    fn mark_undeliverable(&self, bytes: &[u8], fault: &str) -> Result<(), SessionStoppedError> {
+        let (lane, from, delivered) = (self.lane, Side::Server, false);
+        let reason = &format!("{fault}; only JSON can be sent over HTTP");
+        let marked = RelayEvent::Marked { lane, from, bytes, reason, delivered };
+        self.session.feed_and_commit(marked)?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A stream is a queue of messages that outlives its connection: a client whose connection broke
 //! asks for it again with the id of the last event it has seen, and gets the rest. For that, sent
-//! events are kept in a [`History`] of bounded size, shared by all streams of a session.
+//! events are kept in a [`EventHistory`] of bounded size, shared by all streams of a session.
 
 mod raw_stream;
 mod stream_reader;
@@ -132,7 +132,7 @@ impl ClientStream {
         self.inner.borrow().queue_bytes < QUEUE_BYTES_MAX
     }
 
-    /// Adds a message. Callers that can wait check [`Stream::has_room`] first.
+    /// Adds a message. Callers that can wait check [`ClientStream::has_room`] first.
     pub(super) fn push(&self, message: PermittedMessage<'static>) {
         let inner = &mut *self.inner.borrow_mut();
         inner.queue_bytes += message.bytes().len();

@@ -129,7 +129,7 @@ impl BridgeCall {
         tokio::time::sleep(LINGER).await;
     }
 
-    /// Blocks the messages after this one until [`Call::release`].
+    /// Blocks the messages after this one until [`BridgeCall::release`].
     pub(super) fn hold(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         *self.hold.borrow_mut() = Some(sender);

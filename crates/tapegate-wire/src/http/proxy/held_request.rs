@@ -152,14 +152,14 @@ impl ProxyExchange {
         let word = loop {
             match hold.next().await {
                 HoldUpdate::Tell(message) => {
-                    drop(self.send_on_legacy_stream(OutboundBytes::event(&message, None)))
+                    self.send_on_legacy_stream(OutboundBytes::event(&message, None));
                 }
                 word => break word,
             }
         };
         match word {
             HoldUpdate::Answer(message) => {
-                drop(self.send_on_legacy_stream(OutboundBytes::event(&message, None)))
+                self.send_on_legacy_stream(OutboundBytes::event(&message, None));
             }
             HoldUpdate::Send(message) => {
                 self.request_body = Some(Bytes::copy_from_slice(message.bytes()));

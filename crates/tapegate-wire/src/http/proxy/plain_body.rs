@@ -8,7 +8,7 @@ use bytes::Bytes;
 pub(in crate::http) struct PlainBody(Bytes);
 
 impl PlainBody {
-    /// A body that is not a message as far as [`super::Exchange`] knows.
+    /// A body that is not a message as far as [`super::ProxyExchange`] knows.
     pub(super) fn new(body: Bytes) -> Self {
         Self(body)
     }

@@ -52,7 +52,7 @@ impl Drop for HoldWaiter {
 }
 
 impl SharedSession {
-    /// Registers `listener` for updates on a held call. Any update but [`Word::Tell`] is the last.
+    /// Registers `listener` for updates on a held call. Any update but [`HoldUpdate::Tell`] is the last.
     pub(crate) fn wait(
         self: &Rc<Self>,
         hold_id: HoldId,

@@ -1,7 +1,7 @@
 //! Stores texts that are too large for a scenario in a folder beside it.
 //!
 //! Existing files are never overwritten, so a scenario that refers to them keeps working until the
-//! new one is complete. Dropping the folder without [`Folder::keep`] removes what it wrote.
+//! new one is complete. Dropping the folder without [`AssetFolder::commit`] removes what it wrote.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -229,7 +229,7 @@ impl JournalInner {
             },
             false,
         );
-        // `note_like` prints nothing, so notes that need attention must not take that path.
+        // `log_similar_note` prints nothing, so notes that need attention must not take that path.
         let quiet = matches!(note.kind, NoteKind::Decision) && level(note) == "info";
         let kept = quiet && !matches!(self.sink, EventSink::Nowhere(_));
         self.last = kept.then(|| note.clone().into_owned());

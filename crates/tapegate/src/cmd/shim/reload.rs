@@ -44,7 +44,7 @@ impl<'a> PolicyReloader<'a> {
         hang_up: Arc<Notify>,
     ) -> Self {
         let (policy_handle, journal) = (policy_handle.clone(), journal.clone());
-        Self { plan, policy_handle: policy_handle, journal, hang_up, reported: RefCell::default() }
+        Self { plan, policy_handle, journal, hang_up, reported: RefCell::default() }
     }
 }
 

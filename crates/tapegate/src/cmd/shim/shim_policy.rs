@@ -40,7 +40,7 @@ impl ShimPolicy {
     pub(crate) fn observe_only(profile: Option<Profile>) -> Self {
         let active_policy =
             ActivePolicy { profile: profile.unwrap_or_default(), ..ActivePolicy::default() };
-        Self { active_policy: active_policy, masking: None }
+        Self { active_policy, masking: None }
     }
 
     /// Whether there are Cedar policies.

@@ -69,7 +69,7 @@ impl RunOutcome {
         all.into_iter().max().unwrap_or(Self::Untested)
     }
 
-    /// Parses the result of [`RunOutcome::word`] for a start that left `unread` messages unread.
+    /// Parses the result of [`RunOutcome::as_str`] for a start that left `unread` messages unread.
     pub(crate) fn read(word: &str, unread: u64) -> Option<Self> {
         match word {
             "untested" if unread > 0 => Some(Self::Unread),

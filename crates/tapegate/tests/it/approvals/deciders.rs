@@ -188,7 +188,7 @@ fn the_export_of_a_key_says_for_which_projects_it_counts() {
     std::fs::create_dir_all(&shared).unwrap();
     std::fs::create_dir_all(alone.join(".tapegate")).unwrap();
     let said = export(&shared);
-    let message = "counts for every project that has no `.tapegate` folder of its own";
+    let message = "valid for every project that has no `.tapegate` folder of its own";
     assert!(said.contains(message) && said.contains(".local/state/tapegate"), "{said}");
     assert_eq!(said.matches("every project that has no").count(), 2, "{said}");
     let said = export(&alone);

@@ -192,7 +192,7 @@ fn ec_stdio_040_a_port_in_use_is_named() {
         let done = place.fails(&[flag, &port]);
         assert_eq!(done.status.code(), Some(4));
         let message = String::from_utf8_lossy(&done.stderr);
-        assert!(message.contains(&format!("error: port {port} is in use")), "{message}");
+        assert!(message.contains(&format!("error: port {port} is already in use")), "{message}");
         assert!(message.contains("hint: "), "{message}");
     }
 }

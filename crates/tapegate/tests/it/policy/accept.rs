@@ -164,7 +164,7 @@ fn a_change_is_tried_on_the_tapes_of_its_own_project_alone() {
     let done = accept_policy(project.folder.path(), &project.home(), &[]);
     let said = String::from_utf8(done.stdout).unwrap();
     assert_eq!(done.status.code(), Some(0), "{said}");
-    assert!(said.contains("\n2 tapes are left out"), "{said}");
+    assert!(said.contains("\n2 tapes are skipped"), "{said}");
     assert!(said.contains("\ncalls on 2 tapes that it treats less strictly: 2\n"), "{said}");
     assert!(said.contains("2× tools/call ours: deny → forward"), "{said}");
     assert!(!said.contains("theirs") && !said.contains("nested"), "{said}");

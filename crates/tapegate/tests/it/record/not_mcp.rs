@@ -50,7 +50,7 @@ fn what_answers_in_the_place_of_a_server_is_named_with_an_exit_code_and_only_mes
         let (got, said) =
             (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
         assert_eq!(done.status.code(), Some(4), "{text}: {said}");
-        assert!(said.contains("error: the MCP server ") && said.contains(text), "{text}: {said}");
+        assert!(said.contains("error: the MCP server") && said.contains(text), "{text}: {said}");
         assert_eq!(got.lines().count(), 1, "{got}");
         assert!(got.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":"#), "{got}");
         let tape = text_of(&folder.path().join("t.jsonl"));

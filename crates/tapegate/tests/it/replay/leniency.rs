@@ -24,7 +24,8 @@ fn one_list_more_is_a_warning_and_a_flag_makes_it_count() {
         let end = replay(session()).flags(&["--match-mode", mode]).run(live.as_bytes()).exits(0);
         let got = [answer(1, "tools"), answer(2, "one"), answer(3, "tools"), answer(4, "two")];
         let end = end.client_got(lines(&got).as_bytes());
-        end.complains("warning: tools/list comes more often than recorded").complains("matched 4");
+        end.complains("warning: tools/list is requested more often than recorded")
+            .complains("matched 4");
         let setup = replay(session()).flags(&["--match-mode", mode]);
         let path = setup.folder().join("r.json");
         let setup = setup.flags(&["--report", path.to_str().unwrap()]);

@@ -308,7 +308,7 @@ fn ec_stdio_036_without_a_hub_what_was_asked_is_answered_and_the_shim_exits() {
     assert_eq!(error["error"]["code"], -32000);
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("Tapegate: the governance service"), "{message}");
-    assert!(message.contains("Start one by `tapegate hub`"), "{message}");
+    assert!(message.contains("Start one with `tapegate hub`"), "{message}");
     assert_eq!(server_got(end.run.folder()), "", "no server was started");
     event(end.run.folder(), &[("event", "start_failed"), ("kind", "session")]);
 }

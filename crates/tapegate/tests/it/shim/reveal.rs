@@ -60,7 +60,7 @@ fn a_person_at_a_terminal_is_shown_what_is_masked_until_it_is_decided() {
     assert!(answer(&run, 1)["result"].is_object());
     assert!(!kept(&run, &id).exists());
     let (code, said) = at_terminal(&reveal(&run, &id), "y\n");
-    assert!(code == 1 && said.contains("was approved") && !said.contains(SECRET), "{said}");
+    assert!(code == 1 && said.contains("was already approved") && !said.contains(SECRET), "{said}");
     run.end_of_input().exits(0);
 }
 

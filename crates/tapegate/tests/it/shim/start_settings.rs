@@ -171,7 +171,7 @@ const CASES: &[StartCase] = &[
     StartCase {
         name: "a bad URL of the hub",
         setup: |setup| setup.flags(&["--governance-endpoint", "nowhere"]),
-        told: &["nowhere", "Start one by `tapegate hub`"],
+        told: &["nowhere", "Start one with `tapegate hub`"],
         error_type: SETTINGS,
         exit: 64,
         logged: true,
