@@ -1,5 +1,7 @@
 //! Tests of how the messages of a tape are paired and grouped.
 
+mod long_entries;
+
 use super::*;
 use crate::frame::Frame;
 use crate::signature::Signer;
@@ -481,25 +483,4 @@ fn very_many_requests_with_one_id_take_no_time() {
     let (index, _) = indexer.finish();
     let answered = (0..index.len() as u32).filter(|entry| index.entry(*entry).pair != NONE).count();
     assert_eq!(answered, 80_000);
-}
-
-#[test]
-fn an_entry_that_is_too_long_refuses_the_tape_unless_it_may_be_left_out() {
-    let text = tape(&[("c", &call("1"), ""), ("s", &answer("1"), "")]);
-    let splice = |leave_out| {
-        let mut splicer = IndexSplicer::new(Signer::default()).skipping_too_long(leave_out);
-        let mut reader = TapeReader::new(text.as_bytes());
-        while let Some(next) = reader.next() {
-            splicer.line(next)?;
-            let fault = LineFault::TooLong(100);
-            splicer.line(Err(LineProblem::Line { line: 9, fault }))?;
-        }
-        splicer.finish()
-    };
-    let refusal = splice(false).unwrap_err().to_string();
-    assert!(refusal.starts_with("is damaged: line 9: longer than 100 bytes"), "{refusal}");
-    let (index, findings) = splice(true).unwrap();
-    assert_eq!(index.len(), 2);
-    let told = |finding: &&TapeFinding| finding.message.starts_with("longer than");
-    assert!(findings.iter().filter(told).count() >= 2, "{findings:?}");
 }

@@ -1,6 +1,7 @@
-//! Rules that do nothing, or less than they seem to.
+//! Rules that do nothing or less than they seem to, and what a default may name.
 
 use super::*;
+use crate::model::RuleAction;
 
 fn rule(text: &str) -> String {
     format!("schema: 1\ngovernance:\n  defaults: {{action: deny}}\n  rules:\n  - {text}\n")
@@ -215,4 +216,12 @@ fn what_was_meant_to_be_something_else_is_told() {
     ] {
         assert_eq!(words(rule), [""; 0], "{rule}");
     }
+}
+
+#[test]
+fn a_default_may_name_its_workflow_and_policy() {
+    let policy = good(
+        "schema: 1\ngovernance: {defaults: {action: approve, approval: b}}\napproval: {a: {}, b: {}}\n",
+    );
+    assert_eq!(policy.default, RuleAction::Approve { workflow: Some("b".to_owned()) });
 }

@@ -492,11 +492,3 @@ fn the_version_is_of_everything_a_policy_is_made_from() {
         assert!(!all[..at].contains(version), "{all:?}");
     }
 }
-
-#[test]
-fn a_default_may_name_its_workflow_and_policy() {
-    let policy = good(
-        "schema: 1\ngovernance: {defaults: {action: approve, approval: b}}\napproval: {a: {}, b: {}}\n",
-    );
-    assert_eq!(policy.default, RuleAction::Approve { workflow: Some("b".to_owned()) });
-}
