@@ -192,8 +192,7 @@ fn the_export_of_a_key_says_for_which_projects_it_counts() {
     assert!(said.contains(message) && said.contains(".local/state/tapegate"), "{said}");
     assert_eq!(said.matches("every project that has no").count(), 2, "{said}");
     let said = export(&alone);
-    let message =
-        format!("counts for the project in `{}`", alone.canonicalize().unwrap().display());
+    let message = format!("valid for the project in `{}`", alone.canonicalize().unwrap().display());
     assert!(said.contains(&message) && !said.contains("every project"), "{said}");
 }
 

@@ -139,7 +139,7 @@ fn a_workflow_that_only_the_caller_could_approve_is_warned_of() {
         let folder = folder(&[("tapegate.yaml", &policy(principal, approvers))]);
         let (said, code) = check(folder.path(), &["tapegate.yaml"]);
         assert_eq!(code, 0, "{said}");
-        said.contains("approval.people.approvers: only `ada` may approve")
+        said.contains("approval.people.approvers: the only approver is `ada`")
     };
     assert!(warned("ada", "approvers: [ada]"));
     assert!(!warned("ada", "approvers: [ada, grace]"));

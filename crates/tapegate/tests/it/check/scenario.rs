@@ -46,7 +46,7 @@ fn every_fault_has_its_place() {
     let (said, code) = check(folder.path(), &["s.yml"]);
     let expected = "\
 s.yml:1:9: error: server: `name` is missing
-s.yml:1:10: error: there is no key `nam` here; did you mean `name`?
+s.yml:1:10: error: server: there is no key `nam` here; did you mean `name`?
 s.yml:4:37: error: tools[1].tool.inputSchema: this must be a map, but it is a number
 s.yml:5:13: error: tools[1].response: this response has no answer
 s.yml: 4 errors
