@@ -90,6 +90,7 @@ impl ServerQuestions {
         let Some(questions) = self.by_method.get_mut(method) else { return };
         let Ok(at) = questions.entry_numbers.binary_search(&entry_number) else { return };
         questions.offered[at] = true;
+        // A request that polls may come more or less often, so none of them is missed.
         if !questions.taken[at] && !REPEATED.contains(&method) {
             self.wanted.insert(entry_number, patience_ns);
         }
@@ -122,6 +123,7 @@ impl ServerQuestions {
             if better {
                 found = Some((at, changes));
             }
+            // Nothing better can follow, and each comparison reads the tape.
             if same && offered {
                 break;
             }
