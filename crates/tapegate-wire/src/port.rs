@@ -47,13 +47,11 @@ enum PortEnd {
     Writes(InProcessWriter),
 }
 
-/// A descriptor.
 #[derive(Debug)]
 struct DescriptorPort {
     how: AccessMode,
     /// Whether a short read means that it is empty. A terminal returns one line at a time.
     gives_all: bool,
-    /// Whether it is a pipe.
     is_pipe: bool,
     fd: PortDescriptor,
 }

@@ -115,7 +115,6 @@ struct VerifierConnection<'s, 't, 'a> {
     detector: McpDetector,
 }
 
-/// An event on a connection.
 enum ConnectionEvent {
     /// The server has written this many bytes; 0 means the end.
     Read(usize),

@@ -31,7 +31,6 @@ impl LeafHashes {
         Self(leaves.into())
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

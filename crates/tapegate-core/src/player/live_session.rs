@@ -19,7 +19,6 @@ const NAMES_MAX: usize = 4096;
 
 type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// One live session.
 #[derive(Default)]
 pub(super) struct LiveSession {
     /// From 1.

@@ -23,7 +23,6 @@ use crate::time::Timestamp;
 /// How long to wait for an answer of the client.
 const REPLY_NS_MAX: u64 = 60_000_000_000;
 
-/// An active scene.
 #[derive(Debug)]
 pub(super) struct ActiveScene {
     /// Its number in the session.
@@ -56,7 +55,6 @@ pub(super) struct ActiveScene {
     asked: Vec<(u32, bool)>,
     /// The live request, if the recorded client cancelled it.
     pub(super) cancellable: Option<Box<CancellableRequest>>,
-    /// What the scene waits for.
     pub(super) wait: SceneWait,
     pub(super) answered: bool,
     /// Whether the stream of the request was ended before its answer.
@@ -70,7 +68,6 @@ struct TokenNames {
     live_token: Option<Box<[u8]>>,
 }
 
-/// What a scene waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SceneWait {
     /// Nothing.

@@ -182,7 +182,6 @@ impl PlayerTape {
         self.index.entry(self.index.request(request_number).entry_number).session
     }
 
-    /// The index entry of a request.
     pub(super) fn entry_of(&self, request_number: u32) -> IndexEntry {
         self.index.entry(self.index.request(request_number).entry_number)
     }

@@ -33,7 +33,6 @@ pub(super) enum TapeMatch {
         /// How many others are equally similar.
         ties: u32,
     },
-    /// Nothing.
     Nothing {
         reason: DivergenceReason,
         /// The request that was expected instead.

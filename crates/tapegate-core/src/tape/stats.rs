@@ -152,7 +152,6 @@ impl TapeStats {
         }
     }
 
-    /// Counts the answer of a row.
     fn count_answer(&mut self, row: &TimelineRow) {
         let Some(answer) = &row.answer else { return };
         let stats = self.stats_of(row);

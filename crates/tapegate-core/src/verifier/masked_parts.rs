@@ -12,7 +12,6 @@ const KIND_BYTES_MAX: usize = 40;
 /// Which part of a message is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskedPart {
-    /// Nothing.
     Nothing,
     /// Only `_meta`, which does not affect what is asked for.
     Aside,

@@ -90,7 +90,6 @@ impl PagedLists {
         self.open.insert(first, PagedList::new(list));
     }
 
-    /// Adds a recorded page.
     pub(super) fn add_recorded_page(&mut self, first: u32, page: &[u8]) {
         let Some(open) = self.open.get_mut(&first) else { return };
         open.recorded_next = next_cursor(page).and_then(string).map(Cow::into_owned);

@@ -80,7 +80,6 @@ impl ServerQuestions {
         Ok(Self { by_method, wanted: BTreeMap::new() })
     }
 
-    /// Whether there is one with this method.
     pub(super) fn has_method(&self, method: &str) -> bool {
         self.by_method.contains_key(method)
     }

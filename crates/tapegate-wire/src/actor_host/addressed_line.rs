@@ -89,7 +89,6 @@ pub(super) fn add_played<'a>(
     &out.add(&[address, parts].concat())[start..]
 }
 
-/// Adds raw bytes.
 pub(super) fn add_raw(out: &mut LineOutbox, about: Option<&[u8]>, bytes: &[u8], ends: bool) {
     let start = [START, if ends { RAW_END } else { RAW }];
     out.add(&[&start, about.unwrap_or_default(), &[END], &escaped(bytes)]);

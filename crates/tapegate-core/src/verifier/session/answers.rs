@@ -19,7 +19,6 @@ const SILENCES_MAX: u32 = 3;
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl VerifySession {
-    /// Handles an answer.
     pub(super) fn handle_answer(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

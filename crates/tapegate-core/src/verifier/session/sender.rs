@@ -23,7 +23,6 @@ enum SendDecision {
     /// Ignore it: it refers to a request that was not sent or is already answered.
     Drop,
     Skip(SkipReason),
-    /// Wait.
     Wait,
 }
 

@@ -21,7 +21,6 @@ const CODE_UNKNOWN_METHOD: i32 = -32601;
 const CODE_REFUSED: i32 = -32000;
 
 impl VerifySession {
-    /// Handles a notification.
     pub(super) fn handle_notification(
         &mut self,
         context: &mut VerifyContext<'_, '_>,

@@ -15,7 +15,6 @@ pub(super) struct EventHistory {
     bytes_max: usize,
 }
 
-/// An event that was sent.
 pub(super) struct SentEvent {
     pub(super) id: EventId,
     pub(super) event: OutboundBytes,
