@@ -41,8 +41,7 @@ impl Relay {
             }
             return false;
         };
-        // The server never received this call. Forwarding the answer would end the call before
-        // anyone has approved it.
+        // The server never received this call. Forwarding the answer would end it unapproved.
         if self.is_premature_answer(origin, said) {
             self.refuse(origin, frame, &premature_answer_refusal(), emit);
             return true;
