@@ -28,6 +28,7 @@ pub fn align(
     let same = |one: usize, two: usize| weight(one, two) == WEIGHT_MAX;
     let shorter = old.min(new);
     let head = (0..shorter).take_while(|&at| same(at, at)).count();
+    // Equal items at both ends are common and cost no table.
     let tail = (0..shorter - head).take_while(|&at| same(old - 1 - at, new - 1 - at)).count();
     let (rows, columns) = (old - head - tail, new - head - tail);
     let mut aligned: Vec<AlignedRow> = (0..head).map(|at| AlignedRow::Both(at, at)).collect();

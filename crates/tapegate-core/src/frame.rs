@@ -130,6 +130,7 @@ fn scan<'a>(
             *body = FrameBody::Garbage(FrameError::NotAnObject);
         }
     }
+    // Bytes after the value could be a second message to another reader.
     cursor.expect_end()
 }
 
@@ -171,6 +172,7 @@ fn element_texts(batch: &[u8]) -> impl Iterator<Item = &[u8]> {
         let cursor = cursor.as_mut()?;
         cursor.next_element(&mut first).ok()?.then(|| cursor.value().ok()).flatten()
     };
+    // After a fault the cursor is somewhere inside a value, so nothing more may be read.
     std::iter::from_fn(next).fuse()
 }
 

@@ -101,6 +101,7 @@ impl LineSplitter {
     pub fn read_buffer(&mut self) -> &mut [u8] {
         let wanted = self.end + self.read_bytes;
         if self.buffer.len() < wanted {
+            // Doubling is capped, so that a large message does not reserve twice its size.
             let grown = (self.buffer.len() * 2).min(self.buffer.len() + 1024 * 1024);
             self.buffer.resize(wanted.max(grown), 0);
         }
@@ -117,6 +118,7 @@ impl LineSplitter {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]);
         let Some(found) = found else {
             self.searched = self.end;
+            // Drained as soon as it is over the limit, not when it ends: it may never end.
             if self.drain.is_some() || self.end - self.cut > self.line_bytes_max {
                 self.drain_to(self.end);
             }
@@ -178,6 +180,7 @@ impl LineSplitter {
 
     /// Whether the buffer is far larger than its unreleased content needs.
     fn has_excess_capacity(&self) -> bool {
+        // Room for twice the content is kept, so that growing and shrinking do not alternate.
         self.buffer.len() > KEPT_ROOMS_MAX * self.read_bytes + 2 * (self.end - self.cut)
     }
 
@@ -185,6 +188,7 @@ impl LineSplitter {
     /// read, their space is free again.
     fn drain_to(&mut self, stop: usize) {
         self.drain.get_or_insert_default().feed(&self.buffer[self.cut..stop]);
+        // Only the last bytes can be freed at once; lines after them are still in the buffer.
         if stop == self.end {
             self.end = self.cut;
             self.searched = self.cut;

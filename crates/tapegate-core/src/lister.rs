@@ -127,6 +127,7 @@ impl Lister {
                 self.state = ListerState::Echo;
                 Vec::new()
             }
+            // It announced these capabilities, so a refusal must be an answer and not silence.
             (MessageKind::Request, Some(id)) => {
                 vec![error_reply(id, -32601, "only lists are wanted here", "null")]
             }
@@ -191,6 +192,7 @@ impl Lister {
     fn page(&mut self, at: usize, answer: &[u8], result: &[u8]) -> Vec<Vec<u8>> {
         self.bytes += answer.len();
         if self.bytes > PAGES_BYTES_MAX {
+            // What is there is reported, with the list marked as incomplete.
             return self.handle_error("its lists are too long to be kept");
         }
         self.pages.push(ListPage { topic: LISTS[at].0, answer: answer.to_vec() });
@@ -230,10 +232,12 @@ impl Lister {
     /// Requests the first page of the next list that the server announces. Tools are always
     /// requested, because a server must not be able to hide them.
     fn list(&mut self, from: usize) -> Vec<Vec<u8>> {
+        // The server speaks the other era, so the failed `initialize` is not worth a report.
         self.missing.retain(|missing| missing.method != "initialize");
         let has = |key: &str| {
             let result = json::member(&self.hello, "result");
             let capabilities = result.and_then(|result| json::member(result, "capabilities"));
+            // A server that announces nothing may still have lists.
             capabilities.is_none_or(|capabilities| json::member(capabilities, key).is_some())
         };
         let wanted = |at: &usize| LISTS[*at].0 == Topic::Tools || has(LISTS[*at].2);

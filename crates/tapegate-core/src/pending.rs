@@ -114,6 +114,8 @@ impl PendingRequests {
         if lane.exchange == 0 {
             return self.find(lane, id).is_some();
         }
+        // Sessionless clients cancel in another exchange than they call, so all of them are
+        // searched.
         let id = IdKey::new(id);
         self.waiting.keys().any(|(of, key)| lane.reaches(*of) && *key == id)
     }
@@ -154,6 +156,8 @@ impl PendingRequests {
                     oldest_ns = oldest_ns.into_iter().chain([pending_request.at.mono_ns]).min();
                     continue;
                 }
+                // Marked even beyond `count_max`, so that a later check does not report the rest
+                // after all.
                 pending_request.late = true;
                 if late.len() < count_max {
                     let id = waiting.id.as_deref().map_or_else(|| key.spelling(), <[u8]>::to_vec);
@@ -178,6 +182,8 @@ impl PendingRequests {
                 return true;
             }
             let id = waiting.id.take().map_or_else(|| key.spelling(), Vec::from);
+            // An `id` is kept wherever the key has another length, so this is the length that `add`
+            // counted.
             self.id_bytes -= id.len();
             let more = waiting.more.take().into_iter().flat_map(|more| *more);
             let all = std::iter::once(waiting.first.clone()).chain(more);
@@ -190,6 +196,7 @@ impl PendingRequests {
         });
         self.count -= taken.len();
         self.cancelled -= taken.iter().filter(|taken| taken.pending_request.cancelled).count();
+        // The map has no order, but answers go out in the order of the requests.
         taken.sort_by_key(|unanswered| unanswered.pending_request.n);
         taken
     }

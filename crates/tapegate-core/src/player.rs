@@ -212,12 +212,15 @@ impl Player {
     }
 
     fn store_failure(&mut self, read: io::Result<()>) {
+        // The first error is kept: later ones are likely its consequence.
         self.failed = self.failed.take().or(read.err());
     }
 
     fn read_unused(&mut self, take: &mut dyn FnMut(&IndexEntry, &[u8])) -> io::Result<()> {
         for request_number in 0..self.tape.request_count() {
             if self.stats.is_unused(&self.tape, request_number) {
+                // `next` leads through the whole scene, so the messages stay in the order of the
+                // tape.
                 let mut number = self.tape.index.request(request_number).entry_number;
                 while number != NONE {
                     let entry = self.tape.index.entry(number);
@@ -260,6 +263,7 @@ impl Player {
             }
             ActorEvent::Behind(line) => {
                 turn.live.handle_passthrough_line(line, turn.act);
+                // Failures are collected in the session, because the counts belong to the player.
                 turn.live
                     .passthrough
                     .take_failed()
@@ -295,6 +299,7 @@ impl Actor for Player {
         event: ActorEvent<'_>,
         act: &mut dyn FnMut(ActorAction<'_>),
     ) {
+        // Sessions may still report events until the host has stopped them.
         if self.failed.is_some() {
             return;
         }
@@ -310,6 +315,7 @@ impl Actor for Player {
     }
 
     fn is_busy(&self, session: ActorSessionId) -> bool {
+        // After a failure no answer will come, so the host must not wait for one.
         self.failed.is_none() && self.seats.get(&session).is_some_and(LiveSession::is_busy)
     }
 }

@@ -116,6 +116,8 @@ impl Relay {
             RelayEvent::TooLarge { lane, from, message, bytes_max } => {
                 gate.note_oversize(at, lane, from, message.bytes_total, &message.head);
                 let origin = MessageOrigin::new(at, lane, from);
+                // Our own requests are not pending in `from_client`, so `refuse_oversize` does not
+                // find the call that waits for this answer.
                 let own = message.envelope.id.clone().filter(|_| from == Side::Server);
                 self.refuse_oversize(origin, message, bytes_max, emit);
                 if let Some(id) = own {
@@ -209,6 +211,8 @@ impl Relay {
         topics: bool,
     ) -> EntryElement {
         let MessageOrigin { at, lane, from, .. } = origin;
+        // Every message counts, paired or not: answers on the tape and lines of the activity log
+        // refer to it by this number.
         self.count += 1;
         let n = self.count;
         let mut reply = None;
@@ -223,6 +227,8 @@ impl Relay {
             }
             (MessageKind::Response | MessageKind::Error, Some(id)) => {
                 let pending_request = self.pending_mut(from.other()).take_answered(lane, id);
+                // A replayed answer keeps the latency of the recording; the time it took here says
+                // nothing.
                 reply = pending_request.map(|pending_request| {
                     let recorded_ms = origin.provenance.latency_ms();
                     let latency_ms = recorded_ms.unwrap_or_else(|| at.ms_since(pending_request.at));
@@ -231,6 +237,8 @@ impl Relay {
             }
             (MessageKind::Notification, _) if msg.is_method("notifications/cancelled") => {
                 if let Some(id) = msg.request_id {
+                    // The request stays pending. The server may answer before it reads the
+                    // cancellation, and that answer must still be paired.
                     self.pending_mut(from).cancel(lane, id);
                 }
             }
@@ -275,6 +283,7 @@ impl Relay {
 
 /// Reads a message in as much detail as the gate needs.
 fn read<'a, G: Gate + ?Sized>(bytes: &'a [u8], gate: &G) -> Frame<'a> {
+    // Only a gate reads the details, and they slow the scan of every message.
     if gate.is_active() { Frame::read(bytes) } else { Frame::read_without_gate_details(bytes) }
 }
 
@@ -298,6 +307,7 @@ fn send_own_entry(
     hold_id: Option<HoldId>,
     emit: &mut ActionSink<'_, '_>,
 ) {
+    // Record first: a message of ours is on the tape before its bytes leave (invariant 4).
     emit(RelayAction::Record(&TapeEntry {
         at,
         lane,

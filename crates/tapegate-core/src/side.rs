@@ -44,6 +44,8 @@ impl Lane {
     /// Whether a message here can refer to a call there: in the same lane or, for sessionless clients, in
     /// another exchange.
     pub fn reaches(self, other: Self) -> bool {
+        // Each request of a sessionless client is an exchange of its own, and so is its
+        // cancellation.
         let exchanges = self.exchange != 0 && other.exchange != 0;
         self == other || (exchanges && self.session == other.session)
     }

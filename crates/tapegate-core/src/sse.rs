@@ -120,6 +120,7 @@ impl SseParser {
                 return Some(Ok(self.piece(after)));
             }
             self.field(line);
+            // Stop early: one event may consist of very many short lines.
             if self.line - self.start > self.event_bytes_max {
                 break;
             }
@@ -128,6 +129,7 @@ impl SseParser {
             return None;
         }
         // Scan the event again from its start, this time without keeping it.
+        // The fields are read again by the skip, which keeps only a summary.
         self.fields = SseFields::default();
         self.begun = true;
         self.skip = Some(OversizeSkip::default());
@@ -182,6 +184,7 @@ impl SseParser {
     }
 
     fn piece(&mut self, end: usize) -> SsePiece {
+        // A large event takes the buffer over, so it is not held in memory twice.
         let raw = if self.start == 0 && end == self.buffer.len() && end >= LARGE_BYTES {
             (self.line, self.searched) = (0, 0);
             std::mem::take(&mut self.buffer)
@@ -209,6 +212,7 @@ impl SseParser {
             // An empty name counts as absent.
             self.fields.event = Some(value.to_vec()).filter(|name| !name.is_empty());
         } else if let Some(value) = field_value(line, b"id") {
+            // By the standard, an id with a NUL is ignored.
             if !value.contains(&0) {
                 self.fields.id = Some(value.to_vec());
             }
@@ -225,6 +229,7 @@ impl OversizeSkip {
     /// Takes a byte; returns true when it ends the event.
     fn byte(&mut self, byte: u8) -> bool {
         let after_return = std::mem::take(&mut self.after_return);
+        // The line feed of a pair does not end a second line.
         if byte == b'\n' && after_return {
             return false;
         }

@@ -141,11 +141,14 @@ impl Provenance {
 
     /// The latency in whole milliseconds, as written on tapes. An index keeps times to about 16 us.
     pub fn latency_ms(self) -> Option<u64> {
+        // The margin undoes the rounding of the index, so a replayed tape repeats the recorded
+        // number.
         self.latency_us.map(|us| us.saturating_add(50) / 1000)
     }
 
     /// The provenance of messages that are sent together.
     pub fn combine(self, other: Self) -> Self {
+        // A batch that is partly ours must not pass for the server's.
         Self { ours: self.ours || other.ours, latency_us: self.latency_us.max(other.latency_us) }
     }
 }

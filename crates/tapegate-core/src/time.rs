@@ -79,6 +79,7 @@ pub fn read_rfc3339(text: &str) -> Option<i64> {
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     let in_range = (1..=12).contains(&month) && (1..=31).contains(&day);
+    // 60 is a leap second.
     if !in_range || hour > 23 || minute > 59 || second > 60 {
         return None;
     }

@@ -123,6 +123,7 @@ impl<'t> Verifier<'t> {
             tape,
             judge: AnswerComparer::new(&ignored, shape_only, mask),
             calls,
+            // Leaves room for sums of times, which must not overflow.
             timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).min(u64::MAX / 4),
             session: 0,
             play: None,
@@ -145,6 +146,8 @@ impl<'t> Verifier<'t> {
         event: VerifierEvent<'_>,
         act: &mut dyn FnMut(VerifierAction<'_>),
     ) -> io::Result<()> {
+        // Events of a session that is over may still arrive until the wire has closed its
+        // connection.
         if self.play.is_none() {
             if !matches!(event, VerifierEvent::Opened) || self.session().is_none() {
                 return Ok(());

@@ -115,6 +115,7 @@ impl ActorHost {
 
     /// Ends everything: no session reads any further input.
     fn stop(&self) {
+        // The first request sets the deadline; later ones must not extend it.
         if !self.is_stopping() {
             self.stop.set(Some(Instant::now() + STOP_PATIENCE));
             self.notify.notify_waiters();

@@ -112,6 +112,7 @@ impl ServerProcess {
     /// Checks that a server could be started, so that a misspelt command is reported early.
     pub fn check_executable(argv: &[String]) -> Result<(), SpawnError> {
         let program = argv.first().cloned().unwrap_or_default();
+        // A folder may be executable too, and cannot be started.
         let is_there = |path: &Path| access(path, Access::EXEC_OK).is_ok() && !path.is_dir();
         let found = if program.contains('/') {
             is_there(Path::new(&program))
@@ -132,13 +133,16 @@ impl ServerProcess {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::from(theirs_in)).stdout(Stdio::from(theirs_out));
         context.without.iter().for_each(|name| _ = command.env_remove(name));
+        // After the removals, so that a variable which is set explicitly wins.
         command.envs(context.env.iter().map(|(name, value)| (name, value)));
         if let Some(folder) = context.folder {
             command.current_dir(folder);
         }
         let stderr = if context.keeps_stderr { StderrTail::attach(&mut command)? } else { None };
+        // Its own group, so that its children can be signalled with it.
         command.process_group(0).kill_on_drop(true);
         raw::end_with_parent(&mut command);
+        // Before the start: if this fails, there is no process to end.
         let pipes = ServerPipes {
             input: port(ours_in, Interest::WRITABLE)?,
             output: port(ours_out, Interest::READABLE)?,
@@ -198,6 +202,7 @@ impl ServerProcess {
         // Also kill the processes that the first one left behind. Afterwards the group id may be
         // reused, and must not be signalled again.
         self.signal(Signal::KILL);
+        // The reaper goes last: until the group is killed, it must act if we are killed.
         (self.group, self.sentry) = (None, None);
         status
     }
@@ -219,6 +224,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
+        // On any path that skips `shutdown`, such as a panic or an aborted task.
         self.signal(Signal::KILL);
     }
 }

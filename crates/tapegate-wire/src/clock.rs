@@ -28,6 +28,7 @@ impl Clock {
 
     /// The current time by both clocks.
     pub fn now(&self) -> Timestamp {
+        // A clock set before 1970 must not stop a recording.
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp { wall_us: wall.as_micros() as i64, mono_ns: self.mono_ns() }
     }

@@ -89,6 +89,7 @@ impl ServerLink {
         let (life, pipes) = match upstream {
             LinkTarget::Command(argv) => {
                 let (mut child, pipes) = ServerProcess::spawn(argv)?;
+                // The server must not outlive us, however early we are killed (invariant 8).
                 child.wait_for_reaper();
                 (LinkKind::Process(Box::new(child)), pipes)
             }
@@ -104,12 +105,14 @@ impl ServerLink {
         match &mut self.life {
             // An error means that the process cannot be waited for, and no more can be learned.
             LinkKind::Process(child) => drop(child.exited().await),
+            // It has no process; a lost connection is answered by errors of the bridge.
             LinkKind::Bridge(_) => std::future::pending().await,
         }
     }
 
     /// Why the output of the server has ended.
     pub async fn end_reason(&mut self) -> String {
+        // Set once: a caller that asks again must not wait again.
         let until = *self.news_until.get_or_insert_with(|| Instant::now() + EXIT_NEWS);
         match &mut self.life {
             LinkKind::Process(child) => {
@@ -132,6 +135,8 @@ impl ServerLink {
                 LinkEnd { status: child.shutdown(grace, after_term).await.ok(), unreachable: None }
             }
             LinkKind::Bridge(task) => {
+                // The bridge ends by itself within these times. If it does not, dropping the link
+                // aborts it.
                 let ended = tokio::time::timeout(grace + after_term, task).await;
                 let unreachable = match ended {
                     Ok(Ok(SessionOutcome { cause: EndCause::Unreachable(reason), .. })) => {
@@ -167,6 +172,7 @@ impl Drop for ServerLink {
 fn bridge(server: upstream::HttpUpstream, options: &LinkOptions) -> (LinkKind, ServerPipes) {
     let (from_us, input) = StreamPort::pair();
     let (output, to_us) = StreamPort::pair();
+    // What passes here is recorded by the caller, if at all.
     let shared_session = SharedSession::new(
         RecordedSession::without_recording(Clock::start()),
         options.message_bytes_max,

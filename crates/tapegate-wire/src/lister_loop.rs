@@ -39,6 +39,7 @@ pub async fn run(
         reason = run_lister(&mut lister, pipes, options.message_bytes_max, timeout) => Ok(reason),
     };
     let patience = options.patience;
+    // A signal leaves less time: its sender may kill us.
     let grace = if asked.is_ok() { patience.grace } else { patience.grace_on_signal };
     let farewell = match &asked {
         Ok(Some(SilenceReason::Gone)) => Some(link.end_reason().await),
@@ -50,6 +51,7 @@ pub async fn run(
         Ok(silence) => silence,
     };
     Ok(match (lister.finish(), ended.unreachable) {
+        // First: the bridge has answered in place of the server.
         (_, Some(reason)) => ListingEnd::Unheard(reason),
         (Ok(listed), None) => ListingEnd::Listed(listed),
         (Err(ListingFailure::Echo), None) => {
@@ -86,6 +88,7 @@ async fn run_lister(
     let mut lines = LineSplitter::new(message_bytes_max);
     let mut unwritten = lister.start();
     unwritten.push(b'\n');
+    // The limit is for each answer, so it starts again with every request.
     let mut until = Instant::now() + timeout;
     while !lister.is_finished() {
         let turn = read_or_write(&input, &output, &mut lines, &mut unwritten);
@@ -116,6 +119,7 @@ async fn read_or_write(
     unwritten: &mut Vec<u8>,
 ) -> bool {
     tokio::select! {
+        // Read first: a server that is blocked on its output cannot read.
         biased;
         count = output.read(lines.read_buffer()) => match count {
             Ok(count) if count > 0 => {

@@ -47,13 +47,11 @@ enum PortEnd {
     Writes(InProcessWriter),
 }
 
-/// A descriptor.
 #[derive(Debug)]
 struct DescriptorPort {
     how: AccessMode,
     /// Whether a short read means that it is empty. A terminal returns one line at a time.
     gives_all: bool,
-    /// Whether it is a pipe.
     is_pipe: bool,
     fd: PortDescriptor,
 }
@@ -179,6 +177,8 @@ impl DescriptorPort {
         let sort = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         let (how, fd) = match sort {
             FileType::Socket => (AccessMode::Socket, fd),
+            // A reopened description is ours alone, so its flags can be set
+            // (docs/decisions/flags-are-never-touched.md).
             FileType::Fifo | FileType::CharacterDevice => match reopen(&fd, options.clone()) {
                 Ok(own) => (AccessMode::Own, own),
                 Err(_) => (AccessMode::Shared, fd),
@@ -215,6 +215,8 @@ impl DescriptorPort {
             match guard.try_io(|_| self.try_read(buffer)) {
                 Ok(Ok(count)) => {
                     // A short read has emptied the pipe: the next wait needs no failing call first.
+                    // A full buffer may mean that more is there. A count of 0 is the end, which
+                    // must stay readable.
                     if count < buffer.len() && count > 0 && self.gives_all {
                         guard.clear_ready();
                     }
@@ -232,6 +234,8 @@ impl DescriptorPort {
             match self.try_write(bytes) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Unlike `write`, this must not wait: the caller has other work, and `step` writes
+                // the rest.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(error) => return Err(error),
             }
@@ -253,6 +257,8 @@ impl DescriptorPort {
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.how {
             AccessMode::Socket => Ok(rustix::net::recv(self.fd(), buffer, RecvFlags::DONTWAIT)?.0),
+            // The description may block, and a blocked read would stop both directions. `poll` says
+            // it cannot.
             AccessMode::Shared if self.poll(PollFlags::IN)?.is_empty() => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
@@ -270,6 +276,7 @@ impl DescriptorPort {
                 Err(io::ErrorKind::WouldBlock.into())
             }
             AccessMode::Shared => {
+                // A longer write could block after the pipe has taken its first part.
                 Ok(rustix::io::write(self.fd(), &bytes[..bytes.len().min(SURE_BYTES)])?)
             }
             AccessMode::Own => Ok(rustix::io::write(self.fd(), bytes)?),
@@ -281,6 +288,7 @@ impl DescriptorPort {
             return true;
         }
         let ended = PollFlags::HUP | PollFlags::ERR | PEER_SHUT;
+        // HUP and ERR are reported without being asked for.
         self.poll(PEER_SHUT).is_ok_and(|flags| flags.intersects(ended))
     }
 
@@ -305,6 +313,7 @@ fn wrong_direction() -> io::Error {
 
 /// Reopens a pipe or terminal to get our own file description.
 fn reopen(fd: &OwnedFd, mut options: OpenOptions) -> io::Result<OwnedFd> {
+    // Opening a terminal must not make it our controlling terminal.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
     options.custom_flags(flags).open(path).map(File::into)

@@ -60,8 +60,10 @@ impl ReaperJob {
     pub fn run(self) {
         // However the read ends, that process is gone.
         io::copy(&mut io::stdin().lock(), &mut io::sink()).ok();
+        // SIGTERM first: the server may have locks or files to clean up.
         kill_process_group(self.group, Signal::TERM).ok();
         let start = Instant::now();
+        // The signal goes to a group, so children of a server that has ended count too.
         while test_kill_process_group(self.group).is_ok() {
             if start.elapsed() >= PATIENCE {
                 kill_process_group(self.group, Signal::KILL).ok();
@@ -76,6 +78,7 @@ impl Reaper {
     /// Starts a reaper for a group; without one, only the kernel's signal remains.
     pub(crate) fn spawn(group: Pid) -> Option<Self> {
         let start = move || command(group).spawn();
+        // A thread starts it, because starting it inline delays the first answer by 2 ms.
         let starting = KNOWN.load(Ordering::Relaxed).then(|| thread::Builder::new().spawn(start));
         Some(Self { starting: starting?.ok(), process: None })
     }
@@ -91,6 +94,8 @@ impl Reaper {
 
 impl Drop for Reaper {
     fn drop(&mut self) {
+        // A reaper that came up after this would outlive us and signal a group id that may be
+        // reused.
         self.wait_until_ready();
         if let Some(process) = &mut self.process {
             // Killed before its pipe closes, it does nothing.

@@ -102,7 +102,7 @@ impl RecordedSession {
     }
 
     /// A session recorded with `recorder`, in which only messages pass that `gate` permits.
-    /// Decisions about held calls arrive on `settlements`.
+    /// Decisions about held calls arrive on `hold_outcomes`.
     pub fn with_gate(
         recorder: Box<dyn Recorder>,
         gate: Box<dyn Gate>,
@@ -162,6 +162,8 @@ impl RecordedSession {
                 OnTapeError::Continue => self.lost = Some(error),
             }
         }
+        // The activity log is committed even if the tape is lost: `OnTapeError` is about the tape
+        // alone.
         self.gate.as_mut().map_or(Ok(()), |gate| gate.commit())
     }
 
@@ -188,6 +190,7 @@ impl RecordedSession {
         let at = self.now();
         let Some(gate) = &mut self.gate else { return Ok(false) };
         let refused = gate.reject_ambiguous(at, lane, from, &Frame::read(bytes), reason);
+        // A refused request without a body left nothing to put on the tape.
         if refused && !bytes.is_empty() && self.lost.is_none() {
             let recorder = &mut self.recorder;
             let mut emit = |action: RelayAction<'_, '_>| {
@@ -199,6 +202,8 @@ impl RecordedSession {
             // The gate has recorded it already.
             self.relay.handle(at, event, &mut PermitAllGate, &mut emit);
         }
+        // The note is committed even if the message may pass: no message is sent before its log
+        // line.
         self.commit()?;
         Ok(refused)
     }
@@ -275,17 +280,17 @@ impl RecordedSession {
         self.relay.held_calls()
     }
 
-    /// The ticket of the most recently held call; returned once.
+    /// The id of the most recently held call; returned once.
     pub(crate) fn take_last_held(&mut self) -> Option<HoldId> {
         self.last_held.take()
     }
 
-    /// The old and new ticket of a call that was held again; returned once.
+    /// The old and new id of a call that was held again; returned once.
     pub(crate) fn take_renamed_hold(&mut self) -> Option<(HoldId, HoldId)> {
         self.renamed.take()
     }
 
-    /// Whether a call is held under this ticket.
+    /// Whether a call is held under this id.
     pub(crate) fn is_held(&self, hold_id: HoldId) -> bool {
         self.relay.is_held(hold_id)
     }
@@ -314,6 +319,8 @@ impl RecordedSession {
     pub async fn next_hold_event(&mut self) -> RelayEvent<'static> {
         let due = self.next_hold_deadline();
         tokio::select! {
+            // A decision that arrived in time counts, even if the deadline passes in the same
+            // moment.
             biased;
             (hold_id, outcome) = next_hold_outcome(&mut self.hold_outcomes) => {
                 RelayEvent::Settled { hold_id, outcome }

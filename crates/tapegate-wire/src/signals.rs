@@ -70,6 +70,7 @@ impl Signals {
             let number = tokio::select! {
                 _ = streams.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
                 _ = streams.terminate.recv() => SignalKind::terminate().as_raw_value(),
+                // A handled SIGHUP does not end the wait: the caller expects only reasons to end.
                 _ = streams.hang_up.recv() => match &streams.reload {
                     Some(reload) => {
                         reload.notify_one();
@@ -86,6 +87,7 @@ impl Signals {
 
 /// Waits for a request to end; never returns if the sender is gone.
 async fn stop_requested(stop: &mut Option<Receiver<()>>) {
+    // A sender that is dropped has not asked for anything, so the session goes on.
     let asked = match stop {
         Some(stop) => stop.recv().await,
         None => None,

@@ -69,14 +69,19 @@ pub async fn run(
     }
     // If the server exits right after closing its output, its status makes a better reason.
     drop(tokio::time::timeout(EXIT_NEWS, child.exited()).await);
+    // Counted before they are answered below, because answers of ours end them.
     let unanswered = session.recording.unanswered_requests(Side::Client);
     session.answer_unanswered(child.status()).await;
     let (grace, after_term) = session.ending.remaining_times();
     let cause = session.ending.cause();
+    // Before the wait for the server: the client may kill us while the server takes its time.
     session.recording.end_session(&cause);
+    // Closes the server's input, which asks it to exit by itself.
     drop((session.up, session.down));
     let status = tokio::select! {
         status = child.shutdown(grace, after_term) => status,
+        // A second signal ends the grace. SIGTERM and its wait remain, so that the server can clean
+        // up.
         _ = signals.next() => child.shutdown(Duration::ZERO, after_term).await,
     };
     let stderr_tail = child.stderr_tail().await;
@@ -108,13 +113,18 @@ impl StdioSession<'_> {
         let governed = self.recording.is_governed();
         tokio::select! {
             turn = self.down.step(), if down_moves => {
+                // The client may kill us as soon as it has seen output (invariant 8).
                 child.wait_for_reaper();
                 self.handle_pump_event(Side::Server, turn);
             }
             turn = self.up.step(), if up_moves => self.handle_pump_event(Side::Client, turn),
             number = signals.next() => {
+                // Calls that arrive after the signal would be sent to a server that is about to
+                // end.
                 self.up.stop_reading();
                 let reason = EndCause::Signal(number).client_message();
+                // Even calls that wait for a list are refused: after a signal, no further request
+                // is sent.
                 self.end_holds(&reason, false);
                 self.refuse_waiting_lines(&reason);
                 if self.ending.signal_received(number, self.recording.unanswered_requests(Side::Client), child) {
@@ -139,6 +149,7 @@ impl StdioSession<'_> {
             // tool list need no approver unless the list shows otherwise.
             self.end_holds(LEFT, true);
         }
+        // A held call may still be sent, so the server's input stays open for it.
         if self.recording.held_calls() == 0 {
             self.up.close_if_done();
         }
@@ -167,6 +178,8 @@ impl StdioSession<'_> {
             // The client is slow to read; the server cannot exit before its output is read.
             return;
         }
+        // The server has had its time to read. Lines that are still queued would keep its input
+        // open.
         self.up.close();
         if self.ending.deadline_passed(child) {
             self.stop_waiting_for_server();
@@ -194,9 +207,11 @@ impl StdioSession<'_> {
                 // The server's output has no reader: the client is gone.
                 self.down.close();
                 self.up.stop_reading();
+                // A client that cannot read needs no answers, so the shutdown waits for none.
                 self.ending.client_left(0);
             }
             (PumpEvent::Broken, Side::Client) => {
+                // Only its input is closed. Its output may still hold answers, so reading goes on.
                 self.up.close();
                 self.ending.server_left();
             }
@@ -224,10 +239,13 @@ impl StdioSession<'_> {
             Side::Server => &mut self.down,
         };
         if let Err(error) = self.recording.commit() {
+            // These lines are not on the tape, so they must not be sent (invariant 4).
             let unsent = pump.drop_unsent();
             self.up.stop_reading();
             self.ending.tape_failed(error);
             if side == Side::Server {
+                // The relay regards these requests as answered, so the final errors would leave
+                // them out.
                 self.answer_unsent(&unsent);
             }
         } else if pump.write_now() == PumpEvent::Broken {
@@ -238,6 +256,7 @@ impl StdioSession<'_> {
     /// Handles an event about held calls.
     fn handle_hold_event(&mut self, event: RelayEvent<'_>) {
         self.feed(event);
+        // Fewer calls may be held now, so lines that waited can be judged.
         if !self.ending.is_abrupt() && self.up.has_waiting_lines() {
             self.process_lines(Side::Client, Pump::process_lines);
         }
@@ -268,6 +287,7 @@ impl StdioSession<'_> {
             Side::Client => down.enqueue(outgoing.message),
             Side::Server => up.enqueue(outgoing.message),
         });
+        // One commit covers both directions. If it failed, nothing is sent to the client either.
         self.send(Side::Client);
         if !self.ending.is_abrupt() {
             self.send(Side::Server);
@@ -285,6 +305,8 @@ impl StdioSession<'_> {
     /// Sends a client that still reads an error for each unanswered request, if there is a gate or
     /// the tape failed. A mere recorder does not invent answers.
     async fn answer_unanswered(&mut self, status: Option<ExitStatus>) {
+        // Lines that were never judged get their errors first, because `Gone` knows only pending
+        // requests.
         self.refuse_waiting_lines(&self.ending.client_message(status));
         if !self.down.has_reader() {
             if self.recording.held_calls() > 0 {

@@ -79,6 +79,7 @@ pub async fn run(
         let (link, ear) = session.close();
         heard |= ear.is_mcp_server();
         let patience = terms.link.patience;
+        // A signal leaves less time: its sender may kill us.
         let grace = if ended.is_ok() { patience.grace } else { patience.grace_on_signal };
         let farewell = link.shutdown(grace).await;
         if let Err(signal) = ended {
@@ -86,6 +87,7 @@ pub async fn run(
         }
         // A bridge answers in place of a server that it never reached.
         let unheard = ear.failure_reason().filter(|_| !heard);
+        // The bridge knows that the server was never reached; the answers it gave say less.
         if let Some(reason) = farewell.unreachable.or(unheard) {
             return Ok(VerificationEnd::Unheard(reason));
         }
@@ -113,7 +115,6 @@ struct VerifierConnection<'s, 't, 'a> {
     detector: McpDetector,
 }
 
-/// An event on a connection.
 enum ConnectionEvent {
     /// The server has written this many bytes; 0 means the end.
     Read(usize),
@@ -163,6 +164,7 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
         while !self.over {
             match self.next_event().await {
                 ConnectionEvent::Read(0) => {
+                    // A line without its ending may be the last answer.
                     self.read_rest()?;
                     let reason = match self.deaf {
                         Some(reason) => reason.to_owned(),
@@ -211,8 +213,10 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
 
     async fn next_event(&mut self) -> ConnectionEvent {
         let room = self.has_room();
+        // Without room, a due message would only lengthen the queue.
         let due = self.verifier.next_wakeup().filter(|_| room);
         let due = due.map(|due_ns| self.terms.clock.instant_at(due_ns).into());
+        // Counted only while the queue is full: a server that is idle has not stalled.
         let stalled = self.taken.checked_add(self.terms.timeout).filter(|_| !room);
         let Self { link, input, output, lines, unwritten, deadline, .. } = self;
         let write = async {
@@ -259,6 +263,7 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
         let bytes_max = self.terms.link.message_bytes_max;
         match cut {
             StreamLine::Line(range) | StreamLine::Unterminated(range) => {
+                // Copied, because the connection that is fed also holds the buffer.
                 let line = self.lines.bytes(range).to_vec();
                 self.detector.note_received(&line);
                 self.feed(VerifierEvent::Said(&line))
@@ -272,6 +277,7 @@ impl<'s, 't, 'a> VerifierConnection<'s, 't, 'a> {
 
     fn feed(&mut self, event: VerifierEvent<'_>) -> io::Result<()> {
         let Self { verifier, terms, input, unwritten, over, detector: ear, .. } = self;
+        // The server had nothing to read until now, so the wait counts from here.
         if unwritten.is_empty() {
             self.taken = Instant::now();
         }

@@ -32,6 +32,7 @@ impl DuplicateKeyCheck {
             b"uri" => 8,
             _ => 0,
         };
+        // Any other member needs the full check, whatever it is.
         self.odd |= bit == 0 || self.seen & bit != 0;
         self.seen |= bit;
     }
@@ -39,6 +40,7 @@ impl DuplicateKeyCheck {
 
 impl<'a> ScanObserver<'a> for DuplicateKeyCheck {
     fn params_begin(&mut self) {
+        // Of repeated params the last count, and `repeated` reports that there were several.
         *self = Self::default();
     }
 
@@ -49,6 +51,7 @@ impl<'a> ScanObserver<'a> for DuplicateKeyCheck {
     fn member(&mut self, key: JsonStr<'a>, cursor: &mut Cursor<'a>) -> Result<&'a [u8], JsonFault> {
         self.key(key);
         if cursor.kind()? == JsonKind::Object {
+            // A copy, so that a failed attempt leaves the cursor before the value.
             let (start, mut ahead) = (cursor.position(), cursor.clone());
             if matches!(scan_small_object(&mut ahead), Ok(true)) {
                 *cursor = ahead;
@@ -62,6 +65,7 @@ impl<'a> ScanObserver<'a> for DuplicateKeyCheck {
 
     fn meta(&mut self, key: JsonStr<'a>, cursor: &Cursor<'a>) {
         self.key(key);
+        // The envelope scans `_meta` itself, so only a copy moves here.
         self.odd |= !matches!(scan_small_object(&mut cursor.clone()), Ok(true));
     }
 
@@ -80,6 +84,7 @@ fn scan_small_object(cursor: &mut Cursor<'_>) -> Result<bool, JsonFault> {
     while let Some(key) = cursor.key(&mut first)? {
         let same =
             |other: &&[u8]| other.len() == key.raw.len() && other.eq_ignore_ascii_case(key.raw);
+        // Other letters may fold to the same key in some readers, which the full check knows.
         let plain = !key.escaped && key.raw.is_ascii();
         if !plain || count == FEW || keys[..count].iter().any(same) {
             return Ok(false);

@@ -124,6 +124,7 @@ impl<'a> Envelope<'a> {
         while let Some(key) = cursor.key(&mut first)? {
             let slot = match &*key.bytes() {
                 b"method" => {
+                    // Counted even if it is not a string: readers differ in which one they use.
                     self.repeated |= std::mem::replace(&mut method, true);
                     match cursor.kind()? {
                         JsonKind::String => self.method = Some(cursor.string()?),
@@ -133,6 +134,8 @@ impl<'a> Envelope<'a> {
                 }
                 b"params" => {
                     let params = self.scan_params(cursor, along)?;
+                    // The last one counts, as in most JSON parsers, and `repeated` says that it is
+                    // not certain.
                     self.repeated |= self.params.replace(params).is_some();
                     continue;
                 }
@@ -146,6 +149,7 @@ impl<'a> Envelope<'a> {
                 b"error" => &mut self.error,
                 b"jsonrpc" => &mut jsonrpc,
                 _ => {
+                    // Without a gate no message is refused, so lookalikes need not be found.
                     self.twisted |= A::CLOSELY && lenient_key_match(key, MEMBERS).is_some();
                     cursor.value()?;
                     continue;
@@ -174,6 +178,8 @@ impl<'a> Envelope<'a> {
             match &*key.bytes() {
                 b"name" => {
                     self.repeated |= std::mem::replace(&mut name, true);
+                    // A name that is not a string does not hide one that is; `repeated` is set
+                    // either way.
                     self.name = scan_string(key, cursor, along)?.or(self.name);
                 }
                 b"uri" => {
@@ -184,6 +190,7 @@ impl<'a> Envelope<'a> {
                     let arguments = along.member(key, cursor)?;
                     self.repeated |= self.arguments.replace(arguments).is_some();
                 }
+                // `_meta` of another type has nothing to find and is an ordinary member.
                 b"_meta" if cursor.kind()? == JsonKind::Object => {
                     along.meta(key, cursor);
                     self.scan_meta(cursor)?;
@@ -239,6 +246,7 @@ impl<'a> Envelope<'a> {
         match (self.method, self.id) {
             (Some(_), Some(_)) => MessageKind::Request,
             (Some(_), None) => MessageKind::Notification,
+            // Before `id` is required: an error about an unreadable message may have none.
             (None, _) if self.error.is_some() => MessageKind::Error,
             (None, Some(_)) if self.result.is_some() => MessageKind::Response,
             _ => MessageKind::Other,

@@ -18,6 +18,7 @@ pub fn lenient_key_match(key: JsonStr<'_>, names: &[&str]) -> Option<usize> {
     {
         return None;
     }
+    // The usual case: no separators, no escapes, so only the case can differ.
     if !key.escaped && key.raw.iter().all(u8::is_ascii_alphanumeric) {
         let alike = |name: &&str| {
             name.len() == key.raw.len() && name.as_bytes().eq_ignore_ascii_case(key.raw)
@@ -43,11 +44,13 @@ fn begins_with(name: &str, letter: u8) -> bool {
 /// The case-folded form of a key: lookalikes that differ in case or less have the same one.
 pub fn fold(key: JsonStr<'_>) -> Cow<'_, [u8]> {
     let lower = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b'/');
+    // Already folded, which is the case for nearly all keys, so nothing is allocated.
     if !key.escaped && key.raw.iter().all(lower) {
         return Cow::Borrowed(key.raw);
     }
     let mut exact = Vec::with_capacity(key.raw.len());
     key.write_value_bytes(&mut exact);
+    // Readers in C end the key at a NUL.
     let end = memchr::memchr(0, &exact).unwrap_or(exact.len());
     // Bytes that are not UTF-8 are unpaired surrogates.
     let mut folded = String::with_capacity(end);

@@ -44,6 +44,7 @@ impl EnvelopeSkimmer {
 
     /// The envelope found in the pieces.
     pub fn finish(mut self) -> PartialEnvelope {
+        // The text may be cut off inside the last member.
         self.member();
         self.found
     }
@@ -78,6 +79,7 @@ impl EnvelopeSkimmer {
     }
 
     fn push_byte(&mut self, byte: u8) {
+        // Nested values are not needed, and may be megabytes.
         if self.depth == 1 && self.token.len() < KEPT_BYTES_MAX {
             self.token.push(byte);
         }
@@ -92,6 +94,7 @@ impl EnvelopeSkimmer {
         let usable = value.len() < KEPT_BYTES_MAX && crate::json::check(&value).is_ok();
         match key.as_slice() {
             b"\"id\"" if usable => self.found.id = Some(value),
+            // A truncated method still shows that it is a request.
             b"\"method\"" if usable || value.len() == KEPT_BYTES_MAX => {
                 self.found.method = Some(value);
             }
@@ -141,6 +144,7 @@ fn find_objects(text: &[u8]) -> Vec<&[u8]> {
                 if depth <= outer {
                     found.extend(start.take().map(|start| &text[start..=at]));
                 }
+                // After the array, objects count at the top level again.
                 outer = outer.min(depth);
             }
             _ => {}
@@ -149,6 +153,7 @@ fn find_objects(text: &[u8]) -> Vec<&[u8]> {
             return found;
         }
     }
+    // A message that was cut off may still be taken for one, so it is answered too.
     found.extend(start.map(|start| &text[start..]));
     found
 }

@@ -29,6 +29,7 @@ pub(crate) enum SmallId {
 impl IdKey {
     /// The key of a raw id text.
     pub fn new(raw: &[u8]) -> Self {
+        // Two spellings of one string id have one key: a server may escape it differently.
         if is_escaped(raw) {
             let decoded = Cursor::new(raw).and_then(|mut cursor| match cursor.kind()? {
                 JsonKind::String => Ok(format!("\"{}\"", cursor.string()?.decode())),
@@ -93,6 +94,7 @@ fn unpack(len: usize, [first, last, middle]: &[u64; 3]) -> Vec<u8> {
     }
     let mut text = [first.to_le_bytes(), middle.to_le_bytes(), [0; 8]].concat();
     text.truncate(len);
+    // The last word overlaps the word before it.
     text[len - 8..].copy_from_slice(&last.to_le_bytes());
     text
 }
@@ -101,6 +103,7 @@ impl Hash for PackedId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Words(len, [first, last, middle]) => {
+                // The rotation mixes the length in without hashing a further word.
                 state.write_u64(first.rotate_left(u32::from(*len)));
                 state.write_u64(*last);
                 state.write_u64(*middle);

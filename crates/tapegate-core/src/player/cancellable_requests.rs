@@ -35,6 +35,7 @@ impl PlayerTape {
         let frame = Frame::read(&request);
         let id = frame.envelope().and_then(|envelope| envelope.id).unwrap_or_default();
         let notes = self.notes_of(entry.session, b"notifications/cancelled")?;
+        // A cancellation before the request belongs to an earlier request with the same id.
         let first = self.index.request(request_number).entry_number;
         for number in notes.into_iter().filter(|number| *number > first) {
             let note = self.index.entry(number);
@@ -44,6 +45,7 @@ impl PlayerTape {
                 return Ok(note.at_us.saturating_sub(entry.at_us));
             }
         }
+        // Over HTTP, a closed connection is the cancellation, and the tape does not show it.
         let next = Some(request_number + 1).filter(|next| *next < self.request_count());
         let next =
             next.map(|next| self.entry_of(next)).filter(|next| next.session == entry.session);
@@ -62,6 +64,8 @@ impl PlayerTape {
         if self.entry_of(request_number).pair != NONE {
             return Ok(None);
         }
+        // Recorded delays may be shortened by the pace, but not this one: clients cancel by their
+        // own clock.
         let after_us = self.cancelled_after_us(request_number)? as f64 * options.pace.max(1.0);
         let due_ns = at.mono_ns.saturating_add((after_us * 1000.0) as u64).saturating_add(SLACK_NS);
         Ok(Some(Box::new(CancellableRequest { text: text.into(), due_ns })))
@@ -76,6 +80,8 @@ impl PlayerTurn<'_, '_> {
             return Ok(());
         };
         let frame = Frame::read(&text);
+        // The tape is redacted, so the report compares the masked request; the answer needs the
+        // real one.
         let masked = self.context.tape.masked(&text).into_owned();
         let meant = Frame::read(&masked);
         let (Some(envelope), Some(meant)) = (frame.envelope(), meant.envelope()) else {
@@ -83,6 +89,7 @@ impl PlayerTurn<'_, '_> {
         };
         let signature = self.context.tape.signer.sign(&masked, meant);
         let live_request = LiveRequest { text: &masked, envelope: meant, signature };
+        // It was counted as matched when the scene began.
         self.stats.count_unmatched();
         let reason = (DivergenceReason::NotCancelled, Some(scene.ask));
         self.handle_divergence(&text, envelope, scene.batch, &live_request, reason)?;

@@ -88,6 +88,8 @@ impl PlayerTurn<'_, '_> {
             (false, true) => Some((ReplyChange::ErrorForResult, "result", "error")),
             (true, false) => Some((ReplyChange::ResultForError, "error", "result")),
             (true, true) => {
+                // Messages of errors are prose and vary between versions of a client. Their codes
+                // do not.
                 let code = |text| json::member(json::member(text, "error")?, "code");
                 let same = code(&recorded) == code(&live);
                 (!same).then_some((ReplyChange::OtherError, "error", "error"))
@@ -144,6 +146,7 @@ fn is_same_result(one: &[u8], two: &[u8]) -> bool {
         DiffOptions { root: JsonLocation::member("result"), ignored: &ignored, listed_max: 1 };
     match diff(of(one), of(two), &terms) {
         Ok(found) => found.is_empty(),
+        // Results that are not JSON are compared byte by byte.
         Err(_) => of(one) == of(two),
     }
 }

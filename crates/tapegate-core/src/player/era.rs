@@ -37,6 +37,7 @@ impl ProtocolEra {
     /// neither, the request decides.
     pub(super) fn is_stateless(&self, envelope: &Envelope<'_>) -> bool {
         match (self.initializes, self.versions.is_empty()) {
+            // Only a tape of one era decides for all requests, whatever the client says.
             (true, true) => false,
             (false, false) => true,
             _ => envelope.protocol_version.is_some(),
@@ -45,6 +46,7 @@ impl ProtocolEra {
 
     /// The result of `server/discover`, if the recorded server supported it.
     pub(super) fn discover_result(&self) -> Option<Vec<u8>> {
+        // A tape without revisions is of the era in which this method did not exist.
         if self.versions.is_empty() {
             return None;
         }
@@ -54,6 +56,7 @@ impl ProtocolEra {
         let used = CAPABILITIES.iter().zip(self.used).filter(|(_, used)| *used);
         let used: Vec<String> = used.map(|((name, _), _)| self.capability(name)).collect();
         out.extend(used.join(",").bytes());
+        // A client must not cache this answer, which is derived from the tape and not recorded.
         out.extend(b"},\"ttlMs\":0,\"cacheScope\":\"private\"");
         if let Some(info) = &self.server_info {
             out.extend(format!(",\"_meta\":{{\"{SERVER_INFO}\":").bytes());
@@ -81,6 +84,7 @@ impl ProtocolEra {
         for ((_, start), used) in CAPABILITIES.iter().zip(&mut self.used) {
             *used |= method.starts_with(start.as_bytes());
         }
+        // Only strings: the text is put into an answer of ours.
         let quoted = envelope.protocol_version.filter(|version| version.starts_with(b"\""));
         if let Some(version) = quoted.filter(|version| !self.versions.iter().any(|v| v == version))
         {
@@ -103,6 +107,7 @@ impl PlayerTape {
         for request_number in 0..self.request_count().min(READ_MAX) {
             let frame = Frame::read(self.request(request_number)?);
             frame.envelope().into_iter().for_each(|envelope| era.observe(envelope));
+            // Only a sessionless server repeats its description in answers.
             if era.server_info.is_none() && !era.versions.is_empty() {
                 era.server_info = self.server_info(request_number)?;
             }

@@ -26,11 +26,11 @@ impl LeafHashes {
         walk(params, without, &mut |leaf| {
             leaves.push(hasher.hash_one((leaf.at, masked(leaf.text))));
         });
+        // Sorted, so that two sets are compared in one pass.
         leaves.sort_unstable();
         Self(leaves.into())
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -50,6 +50,7 @@ impl LeafHashes {
                 }
             }
         }
+        // The longer side counts, so that extra arguments lower the score.
         match self.0.len().max(other.0.len()) {
             0 => 1.0,
             all => f64::from(equal) / all as f64,
@@ -138,6 +139,8 @@ fn try_walk(
                 more.then(|| (format!("[{}]", inner.seen), None))
             };
             let Some((step, key)) = more else {
+                // An empty container counts as a leaf, or `{}` and a missing member would score
+                // alike.
                 if inner.seen == 0 {
                     let text = if inner.object { b"{}" } else { b"[]" };
                     visit(JsonLeaf { at: inner.at, path: &path, text });
@@ -146,6 +149,8 @@ fn try_walk(
                 continue;
             };
             inner.seen += 1;
+            // The subject is compared by itself. As a leaf, it would make short requests look
+            // similar.
             if top && key.zip(without).is_some_and(|(key, name)| key.is(name)) {
                 cursor.value()?;
                 continue;
@@ -162,6 +167,7 @@ fn masked(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(&byte) = rest.first() {
+        // Digits inside a word, such as `v1234567890`, are part of a name and do not vary.
         let inside = out.last().is_some_and(|last: &u8| last.is_ascii_alphanumeric());
         let (length, sign) = if inside { (0, 0) } else { volatile(rest) };
         if length > 0 {
@@ -187,10 +193,12 @@ fn volatile(text: &[u8]) -> (usize, u8) {
     let row = |fits: fn(&u8) -> bool| text.iter().take_while(|byte| fits(byte)).count();
     let ends = |length: usize| !text.get(length).is_some_and(u8::is_ascii_alphanumeric);
     let digits = row(u8::is_ascii_digit);
+    // A longer run, as in `123456789abc`, is not a number, but may still be a hash.
     if digits >= DIGITS_MIN && ends(digits) {
         return (digits, 0x03);
     }
     let hex = row(u8::is_ascii_hexdigit);
+    // Letters alone may be a word.
     let mixed = text[..hex].iter().any(u8::is_ascii_digit);
     if hex >= HEX_MIN && mixed && ends(hex) { (hex, 0x04) } else { (0, 0) }
 }

@@ -57,12 +57,14 @@ impl LikenessCache {
         request_number: u32,
         read: impl FnOnce() -> io::Result<RequestLikeness>,
     ) -> io::Result<&RequestLikeness> {
+        // Beyond the bounds each search reads the tape again: slower, but memory stays limited.
         let room = self.known.len() < KEPT_MAX && self.leaves < LEAVES_MAX;
         match self.known.entry(request_number) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(free) => {
                 let likeness = read()?;
                 if !room {
+                    // Kept in the cache only so that a reference can be returned.
                     return Ok(self.spare.insert(likeness));
                 }
                 self.leaves += likeness.leaves.len();

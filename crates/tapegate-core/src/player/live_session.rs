@@ -19,7 +19,6 @@ const NAMES_MAX: usize = 4096;
 
 type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// One live session.
 #[derive(Default)]
 pub(super) struct LiveSession {
     /// From 1.
@@ -79,6 +78,7 @@ impl LiveSession {
         {
             self.waiting.push(Reverse((due, scene.number)));
         }
+        // An answered request cannot be cancelled, and its id may be used again.
         if let (Some(id), false) = (&scene.id, scene.answered) {
             let scenes = self.by_id.entry(IdKey::new(id.bytes())).or_default();
             if !scenes.contains(&scene.number) {
@@ -108,6 +108,7 @@ impl LiveSession {
     /// Removes and returns a scene that is due.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<ActiveScene> {
         while let Some(Reverse((due, number))) = self.waiting.peek().copied() {
+            // A scene that was taken and stored again has a new entry, so this one is stale.
             if !self.is_waiting(number, due) {
                 self.waiting.pop();
             } else if due <= now_ns {
@@ -136,6 +137,8 @@ impl LiveSession {
     /// Whether an answer is still to be sent without further client input.
     pub(super) fn is_busy(&self) -> bool {
         let due = |scene: &ActiveScene| {
+            // A scene that waits for a reply or a cancellation needs the client, which may have
+            // left.
             matches!(scene.wait, SceneWait::Until(_) | SceneWait::Turn) && !scene.answered
         };
         self.scenes.values().any(|scene| due(scene) && scene.id.is_some())
@@ -177,6 +180,7 @@ impl LiveSession {
     fn numbers(&self, is_one: impl Fn(&ActiveScene) -> bool) -> Vec<u32> {
         let scenes = self.scenes.values().filter(|scene| is_one(scene));
         let mut numbers: Vec<u32> = scenes.map(|scene| scene.number).collect();
+        // The map has no order, but scenes continue in the order of their requests.
         numbers.sort_unstable();
         numbers
     }
@@ -203,6 +207,7 @@ impl LiveSession {
 
     /// Notes that the client cannot answer a recorded request of the server.
     pub(super) fn note_unsupported(&mut self, method: &str, request: u32) {
+        // Each method is reported once, however often the tape has it.
         if self.missing.len() < NAMES_MAX && self.missing.insert(method.to_owned()) {
             self.missing_new.push(request);
         }

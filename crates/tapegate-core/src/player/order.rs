@@ -127,6 +127,7 @@ impl LiveSession {
         tape: &PlayerTape,
         shared: Option<&TapeRun>,
     ) -> u32 {
+        // A client that has left makes no more requests, so there is nothing to wait for.
         if self.has_left() {
             return NONE;
         }
@@ -150,6 +151,7 @@ impl LiveSession {
         shared: Option<&TapeRun>,
     ) -> Option<(ActiveScene, u32)> {
         let (next, number) = self.queue.first_in_turn(group)?;
+        // Another open scene has an earlier message, and the tape sends that one first.
         if !quiet && self.queue.first_pending_entry(group) < next {
             return None;
         }
@@ -158,6 +160,7 @@ impl LiveSession {
             true => self.queue.first_in_turn(group).map_or(NONE, |(next, _)| next),
             false => self.limit(&mut scene, tape, shared),
         };
+        // It would send nothing, so it goes back to wait.
         if limit <= next {
             self.store_scene(scene);
             return None;
@@ -171,19 +174,23 @@ impl LiveSession {
 fn first_missing_entry(scene: &mut ActiveScene, tape: &PlayerTape, run: &TapeRun) -> u32 {
     let index = &tape.index;
     let session = index.sessions().get(scene.group.1 as usize).cloned().unwrap_or_default();
+    // A request found in another session of the tape has no order in this run.
     let is_other_session = run.session().is_some_and(|own| own != scene.group.1);
     if scene.ask == NONE || is_other_session {
         return NONE;
     }
+    // Requests without a place in the order, and probes, may never come.
     let is_awaited = |request_number: u32| {
         !run.is_used(request_number)
             && !tape.is_unordered(request_number)
             && !tape.is_probe(request_number)
     };
+    // Computed once: requests that come later are only removed from the list.
     let earlier = scene.earlier.get_or_insert_with(|| {
         let first = scene.ask.saturating_sub(LOOKED_MAX as u32).max(session.start);
         (first..scene.ask).filter(|request_number| is_awaited(*request_number)).collect()
     });
+    // The live client may have made some of them meanwhile.
     earlier.retain(|request_number| is_awaited(*request_number));
     let mut limit = NONE;
     for request_number in earlier.iter() {
@@ -198,6 +205,7 @@ fn first_missing_entry(scene: &mut ActiveScene, tape: &PlayerTape, run: &TapeRun
     }
     let later = (scene.asked_until..session.end).take(LOOKED_MAX);
     for request_number in later {
+        // Nothing after the limit can lower it.
         if index.request(request_number).entry_number >= limit {
             break;
         }

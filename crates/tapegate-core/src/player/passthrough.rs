@@ -89,6 +89,7 @@ impl LiveSession {
         let number = self.passthrough.passed;
         self.passthrough.waiting.insert(number, ForwardedRequest { id: id.to_vec(), batch });
         let mut edits = JsonEdits::new(text);
+        // Clients that share this session may use the same id.
         edits.replace(id, number.to_string().as_bytes());
         let line = edits.finish().into_owned();
         if self.passthrough.state == PassthroughState::Off {
@@ -128,9 +129,11 @@ impl LiveSession {
         envelope: &Envelope<'_>,
         act: &mut dyn FnMut(ActorAction<'_>),
     ) {
+        // A server that is not initialized expects no notification.
         if self.passthrough.state != PassthroughState::Ready {
             return;
         }
+        // We have sent our own `initialized` with our own `initialize`.
         if envelope.is_method("notifications/initialized") && !self.passthrough.greeted_by_client {
             return;
         }
@@ -143,6 +146,7 @@ impl LiveSession {
             let Some(number) = newest.map(|(number, _)| *number).max() else { return };
             edits.replace(id, number.to_string().as_bytes());
             let passed = self.passthrough.waiting.remove(&number);
+            // A cancelled request is not answered, so its batch must not wait for it.
             self.settle(passed.and_then(|passed| passed.batch), act);
         }
         act(ActorAction::Ask(&[&edits.finish()]));
@@ -214,6 +218,8 @@ impl LiveSession {
             return self.handle_passthrough_gone(&format!("it refused `initialize`: {error}"), act);
         }
         self.passthrough.state = PassthroughState::Ready;
+        // Requests were queued until now, because a server may refuse them before this
+        // notification.
         act(ActorAction::Ask(&[br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#]));
         self.passthrough.queue_bytes = 0;
         std::mem::take(&mut self.passthrough.queue)
@@ -231,6 +237,8 @@ impl LiveSession {
         let passed = number.and_then(|number| self.passthrough.waiting.remove(&number));
         let Some(ForwardedRequest { id: theirs, batch }) = passed else { return };
         let mut provenance = Provenance::default();
+        // Our HTTP client answers for a server that it cannot reach. That must not pass for the
+        // server's answer.
         if let Some(reason) = http_error_message(text) {
             self.passthrough.failed.get_or_insert((0, reason)).0 += 1;
             provenance = Provenance::OWN;
@@ -260,10 +268,12 @@ impl LiveSession {
         reason: &str,
         act: &mut dyn FnMut(ActorAction<'_>),
     ) {
+        // Later requests are refused with the same reason.
         self.passthrough.state = PassthroughState::Gone(reason.to_owned());
         self.passthrough.queue.clear();
         self.passthrough.asked.clear();
         let mut waiting: Vec<_> = self.passthrough.waiting.drain().collect();
+        // The map has no order, but errors go out in the order of the requests.
         waiting.sort_by_key(|(number, _)| *number);
         for (_, ForwardedRequest { id, batch }) in waiting {
             self.answer_passthrough_gone(&id, reason, batch, act);

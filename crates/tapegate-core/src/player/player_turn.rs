@@ -71,6 +71,7 @@ impl PlayerTurn<'_, '_> {
                 error_reply(b"null", CODE_INVALID, "an empty batch", "{\"by\":\"tapegate\"}");
             self.live.send_answer((answer, Provenance::OWN), None, self.act);
         }
+        // Opened before its elements, because some of them are answered at once.
         let batch = Some(self.live.open_batch());
         for part in &parts {
             match part.envelope() {
@@ -78,6 +79,7 @@ impl PlayerTurn<'_, '_> {
                 None => self.refuse(b"null", CODE_INVALID, "batch element is not an object", batch),
             }
         }
+        // Gives back the count that the batch itself holds.
         self.live.settle(batch, self.act);
         Ok(())
     }
@@ -106,6 +108,7 @@ impl PlayerTurn<'_, '_> {
             (envelope.is_method("notifications/cancelled"), envelope.request_id)
             && let Some(scene) = self.live.take_cancelled(id)
         {
+            // The answer that the batch waits for will not come.
             self.live.settle(scene.batch.filter(|_| !scene.answered), self.act);
             self.live.unsubscribe(id);
         }
@@ -129,6 +132,7 @@ impl PlayerTurn<'_, '_> {
 
     fn reply(&mut self, text: &[u8], envelope: &Envelope<'_>) -> io::Result<()> {
         let Some(id) = envelope.id else { return Ok(()) };
+        // An id belongs either to the live server or to the tape, never to both.
         if self.live.forward_reply(text, id, self.act) {
             return Ok(());
         }

@@ -52,6 +52,7 @@ fn find_repeated_read(
     while request_number != NONE {
         let own = run.session().is_none_or(|session| session == tape.session_of(request_number));
         if own && tape.is_same(request_number, request)? {
+            // The same page comes first: another page would repeat or lose items.
             match run.is_used(request_number) {
                 true if tape.has_cursor(request_number, cursor)? => {
                     same_page = Some(request_number)
@@ -85,12 +86,14 @@ fn find_after_skipped_reads(
         run.skip();
         let tape_match = find_in_order(tape, options, run, request, options.strict_params)?;
         if tape_match.request().is_some() {
+            // Reads that were taken early or are mere probes are not missed.
             skipped.retain(|request_number| {
                 !run.is_used(*request_number) && !tape.is_probe(*request_number)
             });
             return Ok(Some(LenientMatch { tape_match, skipped }));
         }
     }
+    // The reads were skipped on trial only; the client may still make them.
     run.restore(place);
     Ok(None)
 }

@@ -116,6 +116,7 @@ impl ReplayStats {
         self.counts.failed_replies += u64::from(reply.fails);
         let bytes = reply.recorded.len() + reply.live.len();
         let kept = self.counts.changed_replies_first.len();
+        // The first is always kept, so that a report is never empty.
         if kept == 0 || kept < KEPT_MAX && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
             self.kept_bytes += bytes;
             self.counts.changed_replies_first.push(reply);
@@ -161,6 +162,7 @@ impl ReplayStats {
         (reason, expected): (DivergenceReason, Option<u32>),
     ) -> io::Result<Option<u32>> {
         let (next, nearest) = nearest(tape, live_request, expected)?;
+        // The next request explains a divergence only where the order matters.
         let next = next.filter(|_| {
             matches!(reason, DivergenceReason::OutOfOrder | DivergenceReason::OtherParams)
         });
@@ -222,6 +224,7 @@ impl ReplayStats {
             }
             calls_left |= is_call;
             summary.unused += 1;
+            // After an error the rest is still counted, because the index needs no bodies.
             if summary.unused_first.len() < KEPT_MAX && read.is_ok() {
                 match unused_request(tape, request_number) {
                     Ok(unused) => summary.unused_first.push(unused),
@@ -270,6 +273,7 @@ fn nearest(
         if nearest.iter().any(|(other, _)| *other == request_number) {
             continue;
         }
+        // Large requests cost time to compare, and the client waits for its error.
         if looked_bytes > LOOKED_BYTES_MAX {
             break;
         }

@@ -23,7 +23,6 @@ use crate::time::Timestamp;
 /// How long to wait for an answer of the client.
 const REPLY_NS_MAX: u64 = 60_000_000_000;
 
-/// An active scene.
 #[derive(Debug)]
 pub(super) struct ActiveScene {
     /// Its number in the session.
@@ -56,7 +55,6 @@ pub(super) struct ActiveScene {
     asked: Vec<(u32, bool)>,
     /// The live request, if the recorded client cancelled it.
     pub(super) cancellable: Option<Box<CancellableRequest>>,
-    /// What the scene waits for.
     pub(super) wait: SceneWait,
     pub(super) answered: bool,
     /// Whether the stream of the request was ended before its answer.
@@ -70,7 +68,6 @@ struct TokenNames {
     live_token: Option<Box<[u8]>>,
 }
 
-/// What a scene waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SceneWait {
     /// Nothing.
@@ -156,6 +153,7 @@ impl ActiveScene {
         let waited = matches!(self.wait, SceneWait::Reply(slot, _) if slot == request);
         if waited {
             self.wait = SceneWait::No;
+            // Delays count from the client's answer now, because the server waited for it too.
             self.rebase(at, tape.index.entry(self.next).at_us);
         }
         waited
@@ -169,6 +167,7 @@ impl ActiveScene {
     /// When to send a recorded message.
     fn entry_due_ns(&self, entry: &IndexEntry, pace: f64) -> u64 {
         let recorded_us = match entry.latency_us {
+            // The latency was measured by the monotonic clock; the times of lines were not.
             Some(latency) if self.from_request => latency,
             _ => entry.at_us.saturating_sub(self.base.1),
         };
@@ -186,6 +185,8 @@ impl ActiveScene {
         self.wait = SceneWait::No;
         while self.next != NONE {
             let entry = context.tape.index.entry(self.next);
+            // A message of the client: wait for the live one only if it was asked and has not
+            // answered.
             if entry.from == Side::Client {
                 let asked = self.asked.iter().find(|asked| asked.0 == entry.pair);
                 if asked.is_some_and(|asked| !asked.1) && !live.has_left() {
@@ -200,6 +201,7 @@ impl ActiveScene {
                 self.wait = SceneWait::Turn;
                 return Ok(true);
             }
+            // Before the delay: the recorded client reconnected while the server was still working.
             self.close_for_resumption(context.tape, &entry, act);
             let due = live.clamp_due(self.entry_due_ns(&entry, context.options.pace));
             if due > at.mono_ns {
@@ -209,6 +211,7 @@ impl ActiveScene {
             self.send_entry(context, live, &entry, act)?;
             self.next = entry.next;
         }
+        // The request stays open, so that a cancellation still finds it.
         let open = self.id.is_some() && !self.answered;
         if open {
             let cancel = self.cancellable.as_ref().map(|kept| SceneWait::Cancel(kept.due_ns));

@@ -182,7 +182,6 @@ impl PlayerTape {
         self.index.entry(self.index.request(request_number).entry_number).session
     }
 
-    /// The index entry of a request.
     pub(super) fn entry_of(&self, request_number: u32) -> IndexEntry {
         self.index.entry(self.index.request(request_number).entry_number)
     }
@@ -242,6 +241,7 @@ impl PlayerTape {
         request_number: u32,
         request: &LiveRequest<'_>,
     ) -> io::Result<bool> {
+        // The hash decides quickly; the texts are compared because hashes may collide.
         if self.index.request(request_number).signature.hash != request.signature.hash {
             return Ok(false);
         }
@@ -308,6 +308,7 @@ impl PlayerTape {
         Ok(notes.map_or(&[], Vec::as_slice))
     }
 
+    // The index has no methods of notifications, so the bodies are read once.
     fn read_notes(&mut self) -> io::Result<NotificationIndex> {
         let mut notes = NotificationIndex::new();
         for number in self.index.client_notifications().to_vec() {

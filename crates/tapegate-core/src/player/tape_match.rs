@@ -33,7 +33,6 @@ pub(super) enum TapeMatch {
         /// How many others are equally similar.
         ties: u32,
     },
-    /// Nothing.
     Nothing {
         reason: DivergenceReason,
         /// The request that was expected instead.
@@ -98,11 +97,13 @@ pub(super) fn find_in_order(
     // Skipped requests stay available, since another client may make them.
     let mut before = None;
     while let Some(request_number) = next {
+        // A request that the live client makes now is not skipped.
         let needless = is_optional(tape, run, request_number)
             && !tape.has_same_subject(request_number, request)?;
         if !needless && !tape.was_malformed_request(request_number, request)? {
             break;
         }
+        // Copied only if something is skipped, which is rare.
         before.get_or_insert_with(|| run.checkpoint());
         run.skip();
         next = run.peek(tape);
@@ -111,6 +112,7 @@ pub(super) fn find_in_order(
         Some(request_number) => take_next_or_earlier(tape, run, request, request_number, exact)?,
         None => TapeMatch::Nothing { reason: DivergenceReason::TapeEnded, expected: None },
     };
+    // A failed search must not use up the requests it passed.
     if let (TapeMatch::Nothing { .. }, Some(place)) = (&tape_match, before) {
         run.restore(place);
     }
@@ -136,6 +138,7 @@ fn take_next_or_earlier(
     let tape_match = if tape.is_same(request_number, request)? {
         TapeMatch::Same(request_number)
     } else if let Some(ahead) = find_first_same(tape, request, run.concurrent_requests(tape))? {
+        // The recorded client made these before it had all answers, so their order means nothing.
         run.take_out_of_order(tape, ahead);
         return Ok(TapeMatch::Same(ahead));
     } else if let Some(ahead) = find_first_same(tape, request, run.row(tape, request.signature))? {
@@ -228,6 +231,7 @@ fn find_by_request(
     match (options.on_exhausted, run.last(tape, head)) {
         (OnExhausted::Last, Some(request_number)) => Ok(TapeMatch::Same(request_number)),
         (OnExhausted::Cycle, Some(_)) => {
+            // Only this request starts over. The position in the tape does not matter here.
             run.mark_unused(tape, head);
             let again = find_unused(tape, run, head, request)?;
             again.iter().for_each(|request_number| run.take_request(tape, head, *request_number));
@@ -253,6 +257,7 @@ fn find_unused(
     head: u32,
     request: &LiveRequest<'_>,
 ) -> io::Result<Option<u32>> {
+    // On a tape of one session, a second pass would find nothing new.
     let several = tape.index.sessions().len() > 1 && run.session().is_some();
     let passes: &[bool] = if several { &[true, false] } else { &[false] };
     for &own in passes {
@@ -261,6 +266,7 @@ fn find_unused(
         while request_number != NONE && looked < CURSORS_MAX {
             let foreign = own && Some(tape.session_of(request_number)) != run.session();
             if !foreign && !run.is_used(request_number) && tape.is_same(request_number, request)? {
+                // A single candidate needs no comparison of cursors.
                 let no_choice =
                     first.is_none() && tape.index.next_with_hash(request_number) == NONE;
                 if no_choice || has_same_cursor(tape, request_number, request)? {
@@ -308,6 +314,7 @@ fn find_by_likeness(
             if fresh || reuse {
                 let rank = (wanted.leaves.score(&recorded.leaves), fresh, request_number);
                 match best {
+                    // An unused request wins over a used one with the same score.
                     Some((score, unused, _)) if (score, unused) > (rank.0, fresh) => {}
                     Some((score, unused, _)) if (score, unused) == (rank.0, fresh) => ties += 1,
                     _ => (best, ties) = (Some(rank), 0),
@@ -319,6 +326,7 @@ fn find_by_likeness(
     match best.filter(|(score, ..)| *score >= threshold) {
         // So far subjects were only compared by hash.
         Some((score, _, ask)) if tape.has_same_subject(ask, request)? => {
+            // Later searches by hash must see that it is used.
             let head = tape.index.first_with_hash(tape.index.request(ask).signature).unwrap_or(ask);
             run.take_request(tape, head, ask);
             let paths =

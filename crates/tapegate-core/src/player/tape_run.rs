@@ -74,6 +74,7 @@ impl TapeRun {
     pub(super) fn peek(&mut self, tape: &PlayerTape) -> Option<u32> {
         loop {
             let request_number = tape.request_at(self.part, self.position)?;
+            // `remove` forgets an early request once its position is passed.
             if !self.ahead.remove(&request_number) && !tape.is_unordered(request_number) {
                 return Some(request_number);
             }
@@ -87,6 +88,7 @@ impl TapeRun {
             self.session().and_then(|session| tape.index.sessions().get(session as usize));
         let used_up =
             request_numbers.is_some_and(|request_numbers| self.taken >= request_numbers.len());
+        // A run that has not begun is not finished, even if nothing in its part has an order.
         used_up || self.position > 0 && self.peek(tape).is_none()
     }
 
@@ -106,6 +108,7 @@ impl TapeRun {
                 continue;
             }
             let number = tape.index.request(request_number).entry_number;
+            // Everything before was answered when this one was made, so its place is certain.
             let quiet = number > busy_until && !request_numbers.is_empty();
             if quiet || request_numbers.len() >= SIDE_BY_SIDE_MAX {
                 break;
@@ -136,6 +139,7 @@ impl TapeRun {
 
     /// Takes a request before those that precede it in order.
     pub(super) fn take_out_of_order(&mut self, tape: &PlayerTape, request_number: u32) {
+        // Requests made before that answer count as concurrent, wherever they are.
         self.busy_until = self.busy_until.max(answer_entry(tape, request_number));
         self.ahead.insert(request_number);
         self.taken += 1;
@@ -169,6 +173,7 @@ impl TapeRun {
     pub(super) fn rewind(&mut self) {
         self.position = 0;
         self.busy_until = 0;
+        // Everything may be taken again, also requests that were early in the last pass.
         self.ahead.clear();
         self.cycled = true;
     }
@@ -213,6 +218,7 @@ impl TapeRun {
         {
             request_number = tape.index.next_with_hash(request_number);
         }
+        // The next search starts here, so that many equal requests take linear time in total.
         self.search.insert((head, own), request_number);
         request_number
     }

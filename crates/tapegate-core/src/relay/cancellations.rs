@@ -32,6 +32,8 @@ impl Relay {
                 self.refuse(origin, frame, &premature_answer_refusal(), emit);
                 return true;
             }
+            // Sessionless clients may share ids, so a batch cancels held calls only where ids are
+            // unique.
             if origin.lane.exchange == 0 {
                 for msg in elements.iter().filter_map(Frame::envelope) {
                     self.cancel_held(origin, msg, gate);
@@ -39,12 +41,14 @@ impl Relay {
             }
             return false;
         };
+        // The server never received this call. Forwarding the answer would end it unapproved.
         if self.is_premature_answer(origin, said) {
             self.refuse(origin, frame, &premature_answer_refusal(), emit);
             return true;
         }
         let Some(id) = cancelled_id(said) else { return false };
         let Some(reason) = self.cancel_unsent(origin, said, id, gate) else { return false };
+        // The tape shows the cancellation although it is not sent: it records what the client did.
         let what = self.note_frame(origin, frame, true);
         let gate_outcome = GateOutcome::Refused(reason.to_owned());
         emit(RelayAction::Record(&origin.entry(Cow::Borrowed(frame.bytes()), what, gate_outcome)));
@@ -70,6 +74,7 @@ impl Relay {
         }
         match held {
             _ if is_sent => None,
+            // A gate that only observes drops nothing.
             0 => (self.unsent.contains(lane, from, id) && gate.is_enforcing()).then_some(UNSENT),
             _ if is_sure => Some(HELD),
             _ => Some(ONE_OF_MANY),
@@ -94,10 +99,12 @@ impl Relay {
         gate: &mut G,
     ) {
         let Some(id) = cancelled_id(msg) else { return };
+        // A caller that timed out may retry, so a decision about its call is still useful.
         let how = match timed_out(msg) {
             true => HoldEnd::Abandoned,
             false => HoldEnd::Cancelled,
         };
+        // The same id may be held several times; the cancellation names all of them.
         while let Some(held_request) = self.holds.take_reachable(origin.lane, origin.from, id) {
             self.unsent.insert(held_request.lane, held_request.from, &held_request.id);
             gate.hold_ended(origin.at, held_request.hold_id, how);

@@ -25,10 +25,13 @@ impl Relay {
         gate: &mut G,
         emit: &mut ActionSink<'_, 'e>,
     ) {
+        // Answers to our own requests come first. They match no pending request and would otherwise
+        // be reported as orphans, or forwarded.
         if self.take_own_answer(origin, frame, gate, emit) {
             return;
         }
         let governed = gate.is_active();
+        // The topic is read before the message is noted, because that removes the pending request.
         let topic = if governed { self.topic_of_answer(origin, frame) } else { None };
         if governed {
             self.note_orphan_replies(origin, frame, topic, gate);
@@ -37,6 +40,7 @@ impl Relay {
             return;
         }
         let MessageOrigin { at, lane, from, terminated, .. } = origin;
+        // The message has no number yet, but the gate's notes must name the one it will get.
         let n = self.count + 1;
         let case =
             GateInput { at, n, lane, from, frame, terminated, topic, approved: None, listed: None };
@@ -45,6 +49,8 @@ impl Relay {
             Verdict::Hold(hold) => self.hold(origin, frame, (*hold, GateOutcome::Held), gate, emit),
             Verdict::ListFirst(first) => self.hold_for_list(origin, frame, *first, gate, emit),
             Verdict::Forward | Verdict::Rewrite(_)
+                // Calls that were never sent are rare, so ordinary messages skip the search for
+                // them.
                 if (!self.holds.is_empty() || !self.unsent.is_empty())
                     && self.stop_if_unsent(origin, frame, gate, emit) => {}
             Verdict::Forward => self.forward(origin, frame, gate.is_active(), emit),
@@ -92,6 +98,8 @@ impl Relay {
         text: Vec<u8>,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        // The pending requests follow the text that is sent, because the other side answers that
+        // text.
         let what = self.note_frame(origin, &Frame::read(&text), true);
         let kept = match origin.from {
             Side::Client => frame.bytes(),
@@ -116,6 +124,8 @@ impl Relay {
             call.and_then(|envelope| Some((envelope, envelope.id?))),
             !self.holds.is_full(origin.lane.session),
         ) else {
+            // The gate has registered the hold. Unless it ends here, approvers see a call that
+            // waits for nothing.
             gate.hold_ended(origin.at, hold.hold_id, HoldEnd::Closed);
             let refusal = match call {
                 Some(_) => too_many_held_refusal(),
@@ -157,6 +167,8 @@ impl Relay {
                 return self.refuse_held(at, held_request, refusal, emit);
             }
         }
+        // The policy may have changed while the call waited, so an approval alone does not release
+        // it.
         self.judge_again(at, held_request, None, gate, emit);
     }
 
@@ -168,6 +180,8 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) {
         self.check_late(at, gate);
+        // Timeouts come before progress: a caller that has its error must get no further message
+        // about the call.
         while let Some(mut held_request) = self.holds.take_late(at) {
             if held_request.awaits_list {
                 self.own_lists_timed_out(at, held_request, gate, emit);
@@ -194,6 +208,7 @@ impl Relay {
         gate: &mut G,
     ) {
         if let Some(held_request) = self.holds.take(hold_id) {
+            // A late cancellation of this call must not reach a server that never saw it.
             self.unsent.insert(held_request.lane, held_request.from, &held_request.id);
             gate.hold_ended(at, hold_id, HoldEnd::Abandoned);
         }
@@ -209,6 +224,8 @@ impl Relay {
         let HeldRequest { hold_id, lane, from, id, bytes, at, n, .. } = held_request;
         let text = text.unwrap_or(bytes);
         let topic = Frame::read(&text).envelope().map_or(Topic::Other, topic_of);
+        // Pending before the bytes leave (invariant 5). The arrival time counts, so the recorded
+        // latency includes the wait.
         self.pending_mut(from).add(lane, &id, at, n, topic);
         let message = PermittedMessage::release_held(hold_id, text);
         emit(RelayAction::Forward { lane, to: from.other(), message });

@@ -95,6 +95,7 @@ impl HeldRequest {
     pub(super) fn held_again(self, now: Timestamp, hold: Hold) -> Self {
         let Hold { hold_id: ticket, timeout_ms, on_timeout } = hold;
         let (deadline_ns, rounds) = (deadline(now, timeout_ms), self.rounds + 1);
+        // The progress is kept, because its numbers must not start again.
         Self { hold_id: ticket, on_timeout, deadline_ns, rounds, awaits_list: false, ..self }
     }
 
@@ -112,6 +113,7 @@ impl HeldRequest {
 
     /// The progress message for its caller, if one is due.
     fn keepalive_due(&mut self, now: Timestamp) -> Option<HoldKeepalive> {
+        // The text of the progress says that approval is awaited, which is not true of a list.
         if self.awaits_list {
             return None;
         }
@@ -137,6 +139,7 @@ impl HoldQueue {
 
     /// Whether no further call of a session can be held.
     pub(super) fn is_full(&self, session: u32) -> bool {
+        // The limit is per session: one client with many held calls must not block the others.
         let of_session = || self.0.iter().filter(|held| held.lane.session == session).count();
         self.0.len() >= HELD_TOTAL_MAX || (self.0.len() >= HELD_MAX && of_session() >= HELD_MAX)
     }
@@ -235,6 +238,7 @@ impl HoldQueue {
     }
 
     fn take_if(&mut self, is_it: impl Fn(&HeldRequest) -> bool) -> Option<HeldRequest> {
+        // `remove` keeps the order of arrival: of calls with equal ids, the oldest is meant.
         self.0.iter().position(is_it).map(|at| self.0.remove(at))
     }
 }

@@ -37,6 +37,7 @@ impl LineBuffer {
     /// Adds a message and a line ending.
     pub fn push(&mut self, message: PermittedMessage<'_>) {
         match message.into_payload() {
+            // Takes over the allocation, because a message may be megabytes long.
             MessagePayload::Replaced(text) if self.bytes.is_empty() => self.bytes = text,
             MessagePayload::Replaced(text) => self.bytes.extend_from_slice(&text),
             MessagePayload::AsReceived(bytes) => self.bytes.extend_from_slice(bytes),
@@ -58,6 +59,8 @@ impl LineBuffer {
     pub fn advance(&mut self, count: usize) {
         self.written += count;
         if self.unwritten_bytes() == 0 {
+            // Frees the allocation too, or one large message occupies memory for the rest of the
+            // session.
             *self = Self::default();
         }
     }
@@ -177,6 +180,8 @@ impl DueLines<'_> {
     /// Queues a message after everything else.
     pub fn push(&mut self, message: PermittedMessage<'_>) {
         match message.into_payload() {
+            // A line that was read here is queued by its position. A message from another buffer is
+            // copied.
             MessagePayload::AsReceived(bytes) => match place_of(bytes, self.lines.buffer()) {
                 Some(range) => self.push_range(range),
                 None => self.push_text(bytes.to_vec()),
@@ -200,6 +205,8 @@ impl DueLines<'_> {
     /// Adds a separate line, preceded by a line ending if the last line has none.
     fn push_text(&mut self, mut text: Vec<u8>) {
         text.push(b'\n');
+        // Without this line ending, our message would continue a partial line of the peer, and
+        // neither could be read.
         if std::mem::take(self.mid_line) {
             text.insert(0, b'\n');
         }

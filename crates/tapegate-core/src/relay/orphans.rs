@@ -55,6 +55,7 @@ impl Relay {
             MessageKind::Error => id != b"null",
             _ => false,
         };
+        // An answer to a held call is not an orphan: it is refused later, with a reason of its own.
         let asker = origin.from.other();
         let known = || {
             self.pending(asker).find(origin.lane, id).is_some()
@@ -110,6 +111,7 @@ impl Relay {
             .id
             .filter(|_| matches!(envelope.kind(), MessageKind::Response | MessageKind::Error))?;
         let asks = self.pending(origin.from.other());
+        // If a request with exactly this id is pending, the answer is for that one.
         let other = lookalike_id(id).filter(|_| asks.find(origin.lane, id).is_none())?;
         asks.find(origin.lane, &other).map(|_| other)
     }
@@ -117,6 +119,7 @@ impl Relay {
     /// Schedules a check for when the first pending request may be late.
     pub(super) fn schedule_late_check<G: Gate + ?Sized>(&mut self, at: Timestamp, gate: &G) {
         let waits = self.from_client.wanted_count() > 0 || self.from_server.wanted_count() > 0;
+        // A scheduled check schedules its successor, so the oldest request is never overlooked.
         if self.late_check_ns.is_none() && waits {
             let timeout_ns = gate.answer_timeout_ns();
             self.late_check_ns = timeout_ns.map(|timeout_ns| at.mono_ns.saturating_add(timeout_ns));
@@ -139,6 +142,8 @@ impl Relay {
             for request in late {
                 gate.note_orphan_request(at, asker, &request);
             }
+            // `left_ns` does not count requests that were just reported, so they do not trigger the
+            // next check.
             oldest_ns = oldest_ns.into_iter().chain(left_ns).min();
         }
         self.late_check_ns = oldest_ns.map(|oldest_ns| oldest_ns.saturating_add(timeout_ns));
@@ -152,14 +157,18 @@ fn lookalike_id(id: &[u8]) -> Option<Vec<u8>> {
         return Some([b"\"", id, b"\""].concat());
     }
     let text = json::string(id)?;
+    // Python's `int` ignores surrounding space and underscores between digits.
     let digits = text.trim().replace('_', "");
+    // JavaScript's `Number` reads these prefixes.
     let based = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, radix)| {
         let rest = digits.to_ascii_lowercase();
         i64::from_str_radix(rest.strip_prefix(prefix)?, radix).ok()
     });
     let whole =
+        // Below 9e15, and so below 2^53, every integer is exact in the double that JavaScript uses.
         |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
     let number = match digits.is_empty() {
+        // `Number("")` is 0 in JavaScript.
         true => Some(0),
         false => based.or_else(|| digits.parse().ok().and_then(whole)),
     };

@@ -28,6 +28,7 @@ impl OwnMessage {
     pub fn error_object(id: &[u8], error: &[u8]) -> Self {
         let text =
             [b"{\"jsonrpc\":\"2.0\",\"id\":", as_id(id), b",\"error\":", error, b"}"].concat();
+        // `error` may be text of a server. A line end in it would split the message in two.
         let is_object = error.first() == Some(&b'{') && json::check(error).is_ok();
         match is_object && !error.contains(&b'\n') {
             true => Self(text),
@@ -80,6 +81,8 @@ impl OwnMessage {
 
 /// A raw id as we write it: a string or number unchanged, anything else as `null`.
 pub(super) fn as_id(id: &[u8]) -> &[u8] {
+    // The id comes from a peer. Any other value could carry a whole message of the peer inside
+    // ours.
     let scalar = matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9'));
     match scalar && json::check(id).is_ok_and(|whole| whole.len() == id.len()) {
         true => id,

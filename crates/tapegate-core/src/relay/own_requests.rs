@@ -47,6 +47,8 @@ impl OwnRequests {
         if self.waiting.len() == WAITING_MAX
             && let Some(oldest) = self.waiting.pop_front()
         {
+            // The call that waits for the oldest request is not lost: its hold times out and it is
+            // judged again.
             self.mark_cancelled(oldest.id);
         }
         self.waiting.push_back(waiting);
@@ -96,6 +98,7 @@ impl Relay {
         let ListFirst { hold_id, timeout_ms, request } = first;
         let hold = Hold { hold_id, timeout_ms, on_timeout: None };
         self.hold(origin, frame, (hold, GateOutcome::HeldForList), gate, emit);
+        // If too many calls are held, this one was refused and needs no list.
         if self.holds.await_list(hold_id) {
             self.send_own_request(origin.at, origin.lane, hold_id, request, emit);
         }
@@ -111,6 +114,7 @@ impl Relay {
     ) {
         self.count += 1;
         let n = self.count;
+        // Pending before its bytes leave, as any other request (invariant 5).
         self.own.insert(PendingOwnRequest { id: request.id().to_owned(), lane, hold_id, at, n });
         let element = EntryElement { n, reply: None };
         send_own_answer(at, lane, Side::Server, element, OwnMessage::request(request), emit);
@@ -140,6 +144,7 @@ impl Relay {
         let reply =
             reply.map(|one| ReplyLink { to: one.n, latency_ms: origin.at.ms_since(one.at) });
         let body = EntryBody::Message(EntryElement { n: self.count, reply });
+        // A reader of the tape finds request and answer in one lane.
         let lane = waiting.as_ref().map_or(origin.lane, |one| one.lane);
         let origin = MessageOrigin { lane, ..origin };
         emit(RelayAction::Record(&origin.entry(
@@ -150,6 +155,7 @@ impl Relay {
         let Some(PendingOwnRequest { id, lane, hold_id, .. }) = waiting else { return true };
         // A second answer with the same id is not for the client either.
         self.own.mark_cancelled(id);
+        // The caller has cancelled or left meanwhile, so there is no call to judge.
         if !self.holds.is_held(hold_id) {
             return true;
         }
@@ -176,7 +182,9 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) -> bool {
         let Some(PendingOwnRequest { id, hold_id, .. }) = self.own.take(id) else { return false };
+        // The answer may still come, and must not reach a client that never made the request.
         self.own.mark_cancelled(id);
+        // The gate decides what a missing list means for the call, so it judges again.
         if let Some(held_request) = self.holds.take(hold_id) {
             gate.own_request_failed(at, hold_id, reason);
             self.judge_again(at, held_request, Some(hold_id), gate, emit);
@@ -210,6 +218,7 @@ impl Relay {
     ) {
         let frame = Frame::read(&held_request.bytes);
         let HeldRequest { n, lane, from, hold_id: was, .. } = held_request;
+        // Only a single request can be held, so the call has no topic of an answer.
         let (topic, terminated, frame) = (None, true, &frame);
         let approved = held_request.approval.as_ref();
         let case = GateInput { at, n, lane, from, frame, terminated, topic, approved, listed };
@@ -221,9 +230,12 @@ impl Relay {
                 emit(RelayAction::HeldAgain { was, hold_id: hold.hold_id });
                 self.holds.insert(held_request.held_again(at, *hold));
             }
+            // The gate was told that the lists failed and still asks for one. Refusing ends the
+            // recursion.
             Verdict::ListFirst(_) if held_request.rounds > ROUNDS_MAX => {
                 self.refuse_held(at, held_request, &refusal(CODE_UNAVAILABLE, RESTLESS), emit);
             }
+            // The last round: the gate judges as if the server had not answered.
             Verdict::ListFirst(first) if held_request.rounds == ROUNDS_MAX => {
                 held_request.rounds += 1;
                 gate.own_request_failed(at, first.hold_id, RESTLESS);

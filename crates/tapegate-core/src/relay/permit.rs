@@ -74,7 +74,7 @@ impl<'a> PermittedMessage<'a> {
         Self { payload: MessagePayload::Replaced(text), hold_id: None, own: false }
     }
 
-    /// A call that was held under the id `ticket`.
+    /// A call that was held under `hold_id`.
     pub(super) fn release_held(hold_id: HoldId, text: Vec<u8>) -> Self {
         Self { payload: MessagePayload::Replaced(text), hold_id: Some(hold_id), own: false }
     }
@@ -150,6 +150,8 @@ impl<'a> PermittedMessage<'a> {
         };
         let mut parts = Vec::with_capacity(frames.len());
         for frame in frames {
+            // The batch was permitted as a whole, so each element is. A hold covers only single
+            // messages.
             let part = PermittedMessage { own: self.own, ..PermittedMessage::as_received(&frame) };
             parts.push((frame, part));
         }
@@ -171,6 +173,8 @@ impl<'a> PermittedMessage<'a> {
             let frame = Frame::read(self.bytes());
             let mut edits = IdEdits { edits: JsonEdits::new(self.bytes()), known: Vec::new() };
             for envelope in envelopes(&frame) {
+                // Positions are compared, not texts: an argument may equal the id and must not
+                // change.
                 edits.known = [
                     envelope.id,
                     envelope.request_id,

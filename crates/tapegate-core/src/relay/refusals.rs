@@ -47,11 +47,13 @@ impl Relay {
         refusal: &Refusal,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        // On the tape, errors follow the message that caused them.
         record_undelivered(origin, bytes, &refusal.reason, emit);
         let mut denied: Vec<Vec<u8>> = Vec::new();
         for envelope in frame::scan_messages(bytes) {
             let Some(id) = envelope.id else { continue };
             let asked =
+                // A lenient server may take an object without a method for a request of the client.
                 envelope.method.is_some() || (!envelope.answer && origin.from == Side::Client);
             match asked {
                 // A request gets one answer, however often its id occurs.
@@ -87,6 +89,7 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) {
         let says = matches!(msg.kind(), MessageKind::Request | MessageKind::Notification);
+        // Only these get a number: our error refers to it, and so does the activity log.
         let n = (says && origin.from == Side::Client).then(|| {
             self.count += 1;
             self.count
@@ -102,6 +105,8 @@ impl Relay {
         let Some(id) = msg.id else { return };
         match msg.kind() {
             MessageKind::Request => self.deny(origin, id, n, refusal, emit),
+            // It is neither request nor answer. If no request matches it, only a client may wait
+            // for a reply.
             MessageKind::Other
                 if self.pending(origin.from.other()).find(origin.lane, id).is_none() =>
             {
@@ -131,9 +136,11 @@ impl Relay {
                 (MessageKind::Request, Some(_)) if is_long && !errors.is_empty() => {}
                 (MessageKind::Request, Some(_)) if is_long => errors.push(error(b"null", refusal)),
                 (MessageKind::Request, Some(id)) => {
+                    // The client may cancel this request later, and the server never saw it.
                     self.unsent.insert(origin.lane, origin.from, id);
                     errors.push(error(id, refusal));
                 }
+                // The other side waits for this answer, which is dropped with the batch.
                 (MessageKind::Response | MessageKind::Error, Some(id)) => {
                     self.refuse_to_requester(origin, id, refusal, emit);
                 }
@@ -166,6 +173,7 @@ impl Relay {
         refusal: &Refusal,
         emit: &mut ActionSink<'_, '_>,
     ) {
+        // Some clients cancel a call as soon as it is refused. The server must not see that either.
         self.unsent.insert(origin.lane, origin.from, id);
         self.count += 1;
         let reply = n.map(|to| ReplyLink { to, latency_ms: 0 });
@@ -182,9 +190,12 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) {
         let asker = origin.from.other();
+        // The request is taken, so a second answer of the server finds nothing: one request, one
+        // reply (invariant 5).
         let Some(pending_request) = self.pending_mut(asker).take_answered(origin.lane, id) else {
             return;
         };
+        // The sender has cancelled and no longer expects an answer.
         if pending_request.cancelled {
             return;
         }
@@ -264,6 +275,7 @@ fn record_undelivered(
     emit: &mut ActionSink<'_, '_>,
 ) {
     let body = EntryBody::Garbage(format!("{UNDELIVERED}: {reason}"));
+    // It is not sent, so the tape does not mark its missing line ending.
     let origin = MessageOrigin { terminated: true, ..origin };
     emit(RelayAction::Record(&origin.entry(Cow::Borrowed(bytes), body, GateOutcome::Sent)));
 }

@@ -32,6 +32,7 @@ impl Relay {
             }
             Some(bytes) => self.dismiss_requests_of(at, (lane, asker), bytes, gate),
         };
+        // The gate knows of held calls by `hold_ended`; an orphan is a request that was sent.
         for (request, _) in dismissed.iter().filter(|(_, held_request)| held_request.is_none()) {
             note_orphan_request(at, asker, request, gate);
         }
@@ -78,6 +79,7 @@ impl Relay {
         emit: &mut ActionSink<'_, '_>,
     ) {
         if asker == Side::Client {
+            // The id may be that of a request of our own, which no client waits for.
             let message = json::member(error, "message").and_then(json::string);
             let why = message.as_deref().unwrap_or("it could not be delivered");
             if self.own_request_failed(at, id, why, gate, emit) {
@@ -118,10 +120,13 @@ impl Relay {
     ) {
         let mut unanswered = self.take_unanswered(lane, side.other());
         unanswered.extend(self.end_holds(at, lane, side.other(), HoldEnd::Closed, gate));
+        // Held calls come last in this list, but answers go out in the order of the requests.
         unanswered.sort_by_key(|one| one.0.pending_request.n);
         for (request, _) in unanswered.iter().filter(|(_, held_request)| held_request.is_none()) {
             note_orphan_request(at, side.other(), request, gate);
         }
+        // Requests of the side that is gone are forgotten without an answer, which it could not
+        // read.
         for request in self.pending_mut(side).take_all(lane) {
             note_orphan_request(at, side, &request, gate);
         }

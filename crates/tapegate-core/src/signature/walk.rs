@@ -13,16 +13,13 @@ pub(super) const DEPTH_MAX: usize = 128;
 pub(super) enum ParamsEvent<'a> {
     /// An object or array begins.
     Open {
-        /// Whether it is an object.
         object: bool,
     },
     /// The innermost open object or array ends.
     Close,
     /// A key; its value follows.
     Key(JsonStr<'a>),
-    /// A string.
     String(JsonStr<'a>),
-    /// A number.
     Number(&'a [u8]),
     /// `true`, `false` or `null`, or a value that is too deep: its text counts.
     Text(&'a [u8]),

@@ -59,6 +59,7 @@ impl TapeAudit {
         let Ok(NumberedLine { line, entry, .. }) = next else { return };
         match entry {
             TapeLine::Header(_) => {
+                // Numbers start again in each recording of a joined tape.
                 self.seq = None;
                 self.end_recording();
             }
@@ -140,6 +141,8 @@ impl TapeAudit {
                 let request = OpenRequest { line, seq: message.seq, label };
                 self.open.entry(key).or_default().push(request);
             }
+            // An error with a null id answers a message that could not be read, so it has no
+            // request.
             (MessageKind::Response | MessageKind::Error, Some(id)) if id != b"null" => {
                 let key = (message.from.other(), session, IdKey::new(id));
                 let lines = self.open.get_mut(&key).filter(|lines| !lines.is_empty());

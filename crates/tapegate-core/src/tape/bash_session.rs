@@ -168,6 +168,7 @@ impl BashEntry {
         let string = |key: &'static str| {
             json::member(text, key).and_then(json::string).ok_or(BashSessionFault::Key(key))
         };
+        // An entry without a command would become a call without arguments.
         string("command")?;
         let started_us =
             read_rfc3339(&string("timestamp")?).ok_or(BashSessionFault::Key("timestamp"))?;
@@ -185,6 +186,7 @@ impl BashEntry {
         let mut out = vec![b'{'];
         for (name, meant) in names {
             let Some(value) = json::member(&self.text, name) else { continue };
+            // The tool's schema wants a string, and null means that none was given.
             if *name == "description" && value == b"null" {
                 continue;
             }
@@ -202,6 +204,8 @@ impl BashEntry {
     /// The members that belong neither to the arguments nor to the result.
     fn rest(&self) -> Vec<u8> {
         let known = |name: &str| {
+            // The id is part of the result under another name, so it is kept under its own here
+            // too.
             ARGUMENTS.iter().chain(&RESULT).any(|(known, _)| *known == name) && name != "entry_id"
         };
         let mut out = b",\"bash\":{".to_vec();

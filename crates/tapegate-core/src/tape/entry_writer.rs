@@ -126,7 +126,8 @@ impl EntryWriter {
         }
     }
 
-    /// Writes one entry: its messages to `tape`, and what the dialect cannot express to `beside`.
+    /// Writes one entry: its messages to `tape`, and what the dialect cannot express to
+    /// `anomaly_file`.
     pub fn write(
         &mut self,
         entry: &TapeEntry<'_>,
@@ -186,6 +187,7 @@ impl EntryWriter {
         }
         self.count(entry.from, 1);
         self.stamp.update(entry.at.wall_us, self.options.dialect);
+        // A tape line is one line; `raw` below keeps the exact bytes.
         let text = json::compact(bytes.trim_ascii());
         let masked = match &self.mask {
             Some(mask) => mask.message(&text),
@@ -214,7 +216,9 @@ impl EntryWriter {
                 line.write_thoughtjack(tape);
             }
             Dialect::Overwatch => {
+                // The dialect has no numbers that an answer could refer to.
                 line.req = None;
+                // Exact bytes would reveal what was masked.
                 line.raw = match line.redacted.is_empty() {
                     _ if !self.options.raw => None,
                     // The bytes as received, or their masked text.
@@ -234,10 +238,13 @@ impl EntryWriter {
         anomaly_file: &mut impl ByteSink,
     ) {
         self.batches += 1;
+        // The dialect has a line for each frame, so a batch stays whole.
         if self.options.dialect == Dialect::Overwatch {
             let whole = EntryElement { n: 0, reply: None };
             return self.message(entry, &entry.bytes, whole, None, tape, anomaly_file);
         }
+        // The schema demands objects. The batch as sent goes beside the tape
+        // (docs/decisions/anomalies-beside-the-tape.md).
         self.write_bad(entry, super::BATCH, None, tape, anomaly_file);
         let batch = Some(self.batches);
         for (frame, element) in frame::elements(&entry.bytes).iter().zip(elements) {

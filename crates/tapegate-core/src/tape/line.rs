@@ -189,6 +189,7 @@ impl<'a> TapeLine<'a> {
             Some("header") => Ok(Self::Header(TapeHeader::read(keys)?)),
             Some("message") => Ok(Self::Message(MessageLine::read(keys, "dir", "msg")?)),
             Some("footer") => Ok(Self::Footer(TapeFooter::read(keys)?)),
+            // An overwatch line may have a `type` of its own among its unknown keys.
             Some(other) if !keys.contains("direction") => Ok(Self::Unknown(other.to_owned())),
             _ if keys.contains("direction") && keys.contains("parse_error") => {
                 Ok(Self::Bad(BadFrame::read(keys)?))
@@ -210,6 +211,7 @@ impl TapeLine<'_> {
                 TapeLine::Footer(TapeFooter { extra: Cow::Owned(footer.extra.to_vec()), ..*footer })
             }
             Self::Bad(bad) => TapeLine::Bad(BadFrame {
+                // The outline looks only at the reason, and frames may be large.
                 ts: EntryTime::At(0),
                 from: bad.from,
                 raw: Cow::Borrowed(b""),
@@ -258,6 +260,7 @@ impl<'a> MessageLine<'a> {
             redacted: keys.strings("redacted"),
             extra: keys.rest(),
         };
+        // The schema of the dialect demands an object.
         if dir == "dir" && !message.msg.starts_with(b"{") {
             return Err(LineFault::Key { key: "msg", fault: "is not an object" });
         }
@@ -334,6 +337,7 @@ impl<'a> BadFrame<'a> {
         if exact.is_some() {
             keys.take("raw_b64");
         }
+        // `raw` has replacement characters where the bytes are not UTF-8; `raw_b64` is exact.
         let raw = match (exact, text) {
             (Some(bytes), _) => Cow::Owned(bytes),
             (None, Some(Cow::Borrowed(text))) => Cow::Borrowed(text.as_bytes()),
@@ -352,6 +356,7 @@ impl<'a> BadFrame<'a> {
     pub fn write(&self, out: &mut impl ByteSink) {
         put_overwatch_head(out, self.ts, self.from);
         out.put(b",\"raw\":");
+        // Base64 is written only if the text lost something, because it would double the line.
         let is_exact = put_lossy(out, &self.raw);
         out.put(b",\"parse_error\":");
         put_string(out, &self.reason);

@@ -14,6 +14,7 @@ impl<'a> LineKeys<'a> {
         let mut cursor = Cursor::new(text)?;
         let mut members = Vec::with_capacity(8);
         if cursor.kind()? != JsonKind::Object {
+            // Read to its end all the same, so that broken JSON is reported as such.
             cursor.value()?;
             cursor.expect_end()?;
             return Err(LineFault::NotAnEntry("not an object".to_owned()));
@@ -41,6 +42,7 @@ impl<'a> LineKeys<'a> {
     }
 
     pub(super) fn take_string(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        // A value of another type is not taken, and so is kept among the unknown keys.
         let text = self.string(name)?;
         self.take(name);
         Some(text)
@@ -64,6 +66,8 @@ impl<'a> LineKeys<'a> {
         let items = found.map(|(_, array)| crate::frame::array_items(array)).unwrap_or_default();
         let texts: Option<Vec<String>> =
             items.into_iter().map(|item| json::string(item).map(Cow::into_owned)).collect();
+        // A list that is not understood stays, so that writing the line again keeps it (invariant
+        // 9).
         let texts = texts.unwrap_or_default();
         if !texts.is_empty() {
             self.take(name);
@@ -95,6 +99,8 @@ impl<'a> LineKeys<'a> {
         let mut extra = Vec::new();
         for (key, value) in self.0 {
             extra.extend_from_slice(b",\"");
+            // The raw text, so that a line that is read and written again is the same (invariant
+            // 9).
             extra.extend_from_slice(key.raw);
             extra.extend_from_slice(b"\":");
             extra.extend_from_slice(value);

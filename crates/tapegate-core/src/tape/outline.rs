@@ -56,12 +56,15 @@ struct OutlinePart {
 impl TapeOutline {
     /// Checks the next line, or reports the problem with it.
     pub fn line(&mut self, next: &Result<NumberedLine<'_>, LineProblem>) {
+        // Only the line right after the damage can explain it.
         let broken = self.broken.take();
         match next {
             Ok(numbered) => {
                 if let (Some(finding), TapeLine::Bad(bad)) = (broken, &numbered.entry)
                     && bad.reason == TORN_TAIL
                 {
+                    // The marker says that the recorder noticed the damage and continued on
+                    // purpose.
                     self.findings[finding].severity = TapeSeverity::Warning;
                     self.findings[finding].message =
                         "a crash cut an entry short; recording continued after it".to_owned();
@@ -97,6 +100,7 @@ impl TapeOutline {
             Side::Client => self.part.client += 1,
             Side::Server => self.part.server += 1,
         }
+        // Tapes may be cut with `jq`, so a missing header is not an error.
         if numbered && !std::mem::replace(&mut self.part.numbered, true) && self.headers == 0 {
             let message = "there is no header; format 1.0 is assumed".to_owned();
             self.report(line, TapeSeverity::Warning, message);
@@ -128,6 +132,7 @@ impl TapeOutline {
             };
             self.report(0, severity, message.to_owned());
         }
+        // A killed recorder writes no footer, but everything it forwarded is on the tape.
         if self.thoughtjack && !self.has_footer() {
             let words = "there is no footer: the recording did not end normally";
             self.report(0, TapeSeverity::Note, words.to_owned());

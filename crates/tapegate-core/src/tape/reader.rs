@@ -169,6 +169,7 @@ impl<R: BufRead> TapeReader<R> {
     /// Reads the next chunk of complete values; false at the end of the file.
     fn fill(&mut self) -> Result<bool, LineProblem> {
         self.chunk.clear();
+        // One long entry must not keep its memory for the rest of the tape.
         self.chunk.shrink_to(KEPT_BYTES);
         self.offset = self.offset_next;
         (self.line, self.counted) = (self.lines_read + 1, 0);
@@ -182,9 +183,11 @@ impl<R: BufRead> TapeReader<R> {
                     self.values.push_back(start..start + length);
                     return Ok(true);
                 }
+                // A blank line between entries is not a fault.
                 Err(_) if self.chunk.trim_ascii().is_empty() => return Ok(true),
                 Err(fault) if fault.is_trailing() && self.split() => return Ok(true),
                 Err(fault) => {
+                    // The fault is at the end of the text, so more text may complete it.
                     let open = fault.at >= self.chunk.trim_ascii_end().len();
                     if open
                         && self.continues_value(b" \t}]")?
@@ -234,6 +237,7 @@ impl<R: BufRead> TapeReader<R> {
     fn broken_value(&mut self, fault: json::JsonFault) -> Result<LineProblem, LineProblem> {
         let line = self.line;
         let ahead = self.source.fill_buf().map_err(|source| LineProblem::Io { line, source })?;
+        // At the end of the file it is what a crash leaves; elsewhere it is damage.
         if ahead.is_empty() {
             let bytes = self.chunk.len();
             let like = |start: &[u8]| start.iter().zip(&self.chunk).all(|(ours, its)| ours == its);
@@ -250,10 +254,12 @@ impl<R: BufRead> TapeReader<R> {
         let head_bytes = if is_first { HEAD_BYTES.min(self.entry_bytes_max) } else { 0 };
         let mut count = self.read_up_to(head_bytes)?;
         let is_whole = count > 0 && self.chunk.ends_with(b"\n");
+        // Checked before the rest is read: a huge file without line ends is not held in memory.
         if is_first && !is_whole && count == head_bytes && !may_be_entry(&self.chunk) {
             return Err(self.skip_junk(count)?);
         }
         if !is_whole {
+            // One byte more than allowed shows that the line is too long.
             count += self.read_up_to(self.entry_bytes_max + 1 - head_bytes)?;
         }
         if count > self.entry_bytes_max {

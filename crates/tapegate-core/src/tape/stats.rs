@@ -89,6 +89,7 @@ impl TapeStats {
         }
         match &row.kind {
             RowKind::Request { state, .. } => self.request(row, *state),
+            // The answer came too late for its request's row, but still belongs to that call.
             RowKind::LateAnswer(call) => {
                 self.message(row.from, row.marks.ours, row.answer.as_ref().map_or(0, |a| a.bytes));
                 match call.method.is_empty() {
@@ -151,7 +152,6 @@ impl TapeStats {
         }
     }
 
-    /// Counts the answer of a row.
     fn count_answer(&mut self, row: &TimelineRow) {
         let Some(answer) = &row.answer else { return };
         let stats = self.stats_of(row);
@@ -161,6 +161,7 @@ impl TapeStats {
         let is_denial =
             matches!(answer.outcome, AnswerOutcome::Error(Some(code)) if DENIED.contains(&code));
         let is_counted = row.marks.refused.is_some();
+        // Only our own errors: a server may use the same codes.
         stats.denied += u64::from(is_denial && answer.marks.ours && !is_counted);
         if let Some(us) = answer.latency_us {
             stats.latencies.add(us / 1000);
@@ -187,6 +188,7 @@ impl TapeStats {
         let has_names = matches!(&*method, "tools/call" | "prompts/get");
         let name = call.and_then(|call| call.name.clone()).filter(|_| has_names);
         let mut key = CallKey { from, method, name };
+        // A client can call any number of names, and each takes memory.
         if self.calls.len() >= NAMES_MAX && !self.calls.contains_key(&key) {
             key = CallKey { method: OTHER_NAMES.to_owned(), name: None, ..key };
         }

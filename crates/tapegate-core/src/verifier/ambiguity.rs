@@ -13,6 +13,7 @@ const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"
 
 /// Whether readers may disagree about what a message from the client asks for.
 pub(super) fn is_ambiguous(text: &[u8], params: Option<&[u8]>) -> bool {
+    // A text that cannot be read counts as ambiguous: nothing is sent in doubt.
     has_ambiguous_keys(text, &KNOWN).unwrap_or(true)
         || params.is_some_and(|params| has_ambiguous_keys(params, &[]).unwrap_or(true))
 }

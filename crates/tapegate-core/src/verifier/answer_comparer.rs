@@ -123,6 +123,7 @@ impl AnswerComparer {
     }
 
     /// Whether `place`, or a value that contains it, is not compared.
+    // A path to an object covers everything inside it, so outer places are checked too.
     pub(super) fn is_ignored(&self, location: &JsonLocation) -> bool {
         (1..=location.steps.len()).any(|depth| {
             let outer = JsonLocation { steps: location.steps[..depth].to_vec() };
@@ -138,6 +139,7 @@ impl AnswerComparer {
         live: &[u8],
     ) -> RecordedChanges {
         let depth = location.steps.len();
+        // The place is needed for `--ignore`, but the report names the item and not its position.
         let mut changes = compare_by_value(location, recorded, live, &self.answers);
         for change in &mut changes.listed {
             change.location.steps.drain(..depth);
@@ -173,6 +175,7 @@ impl AnswerComparer {
     /// Separates the server's version from the other changes.
     fn split_version(&self, mut changes: RecordedChanges) -> AnswerDiff {
         let is_version = |change: &RecordedChange| {
+            // A version that appears or disappears is a change of the server, not of its version.
             let both = change.recorded.is_some() && change.live.is_some();
             both && self.versions.iter().any(|path| change.location.is_at(path))
         };

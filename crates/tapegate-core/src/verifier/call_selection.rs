@@ -44,6 +44,7 @@ impl MessageEffect {
             "logging/setLevel" => Self::Reads,
             "tools/call" => Self::CallsTool,
             "tasks/get" | "tasks/result" | "tasks/update" | "tasks/cancel" => Self::FollowsTask,
+            // New methods of the protocol count as calls until they are known to be harmless.
             _ => Self::Unknown,
         }
     }

@@ -52,6 +52,7 @@ impl JsonShape {
         let mut first = true;
         self.sorts |= 1 << kind_rank(kind);
         match kind {
+            // Deeper values count as equal: hostile nesting must not exhaust the stack.
             JsonKind::Object if depth > 0 => {
                 cursor.open()?;
                 while let Some(key) = cursor.key(&mut first)? {
@@ -117,6 +118,7 @@ impl ShapeWalk<'_> {
         if self.is_ignored() {
             return;
         }
+        // Values of different types have no members to compare.
         if recorded.sorts != live.sorts {
             return self.note(Some(recorded.write_json()), Some(live.write_json()));
         }
@@ -133,6 +135,7 @@ impl ShapeWalk<'_> {
                 });
             }
         }
+        // An empty array says nothing about its elements, so it differs from none.
         if let (Some(recorded), Some(live)) = (&recorded.elements, &live.elements) {
             self.with_step(LocationStep::Index(0), |walk| walk.compare(recorded, live));
         }

@@ -12,7 +12,6 @@ const KIND_BYTES_MAX: usize = 40;
 /// Which part of a message is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskedPart {
-    /// Nothing.
     Nothing,
     /// Only `_meta`, which does not affect what is asked for.
     Aside,
@@ -23,6 +22,7 @@ pub(super) enum MaskedPart {
 impl MaskedPart {
     /// Which part of a message from the client is masked.
     pub(super) fn of(envelope: &Envelope<'_>) -> Self {
+        // A message has only one of these.
         let body = envelope.params.or(envelope.result).or(envelope.error).unwrap_or_default();
         let all = count(body);
         let aside = if all > 0 { member(body, "_meta").map_or(0, count) } else { 0 };
@@ -42,6 +42,7 @@ fn count(text: &[u8]) -> usize {
 
 /// Whether `text` continues a placeholder after its prefix.
 fn is_placeholder(text: &[u8]) -> bool {
+    // Bounded, because a hostile tape may repeat the prefix many times before a distant colon.
     let Some(colon) = memchr::memchr(b':', &text[..text.len().min(KIND_BYTES_MAX + 1)]) else {
         return false;
     };

@@ -52,6 +52,8 @@ impl MintedValues {
             (MintedKind::Task, &["taskId"]),
         ];
         for (token, place) in places {
+            // Recorded even if the live server has none: a later request with this value cannot be
+            // sent.
             if let Some(minted_values) = value_at(recorded, place) {
                 let live = live.and_then(|live| value_at(live, place));
                 self.live.insert(key(token, method, minted_values), live.map(<[u8]>::to_vec));
@@ -101,6 +103,7 @@ impl MintedValues {
             match self.token_state(token, method, value) {
                 MintedLookup::Live(live) => edits.replace(value, live),
                 MintedLookup::Lost => return Err(token),
+                // The tape does not show where the value comes from, so it is sent as it is.
                 MintedLookup::Unknown => {}
             }
         }
@@ -119,7 +122,9 @@ fn value_at<'a>(text: &'a [u8], place: &[&str]) -> Option<&'a [u8]> {
 }
 
 fn key(token: MintedKind, method: &str, value: &[u8]) -> (MintedKind, String, String) {
+    // A cursor of one list means nothing to another. States and task ids are not tied to a method.
     let scope = if token == MintedKind::Cursor { method } else { "" };
+    // By meaning, because a client may spell the value it returns differently.
     let meaning = string(value).unwrap_or_else(|| String::from_utf8_lossy(value));
     (token, scope.to_owned(), meaning.into_owned())
 }

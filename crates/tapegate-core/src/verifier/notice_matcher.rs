@@ -106,6 +106,7 @@ impl NoticeMatcher {
         group: NoticeGroup,
         text: &[u8],
     ) -> io::Result<()> {
+        // A server can send notifications without limit, and those without a counterpart are kept.
         if self.heard_count < HEARD_MAX && self.heard_bytes + text.len() <= HEARD_BYTES_MAX {
             self.heard_count += 1;
             self.heard_bytes += text.len();
@@ -127,10 +128,12 @@ impl NoticeMatcher {
         while let (Some(expected), Some(received)) =
             (sides.expected.front(), sides.received.front())
         {
+            // Kept, so that the tape is not read again for each notification that does not match.
             if sides.front.is_none() {
                 sides.front = Some(tape.text(expected.entry_number)?);
             }
             let recorded = sides.front.as_deref().unwrap_or_default();
+            // The rest is compared at the end, when both sides are complete and can be aligned.
             if !judge.compare_unsolicited(&group.method, recorded, received).is_empty() {
                 return Ok(());
             }
@@ -161,11 +164,13 @@ impl NoticeMatcher {
     /// the end of a session, also for those that seem too late.
     pub(super) fn wait_deadline(&self, now_ns: u64, base_ns: u64, at_end: bool) -> Option<u64> {
         let open = self.groups.iter().filter(|(group, sides)| {
+            // Once its request is answered, progress holds nothing up; it is awaited at the end.
             let worth = sides.required > 0 && (at_end || !sides.closed);
             worth && !self.given_up.contains(&group.method)
         });
         let wanted = open.flat_map(|(_, sides)| &sides.expected).filter(|one| one.required);
         let until = wanted.map(|one| base_ns + one.patience_ns);
+        // Times that have passed are left out: those notifications are overdue and hold nothing up.
         until.filter(|until_ns| *until_ns > now_ns).min()
     }
 
@@ -173,6 +178,8 @@ impl NoticeMatcher {
     pub(super) fn stop_waiting(&mut self, now_ns: u64, base_ns: u64) {
         for (group, sides) in self.groups.iter().filter(|(_, sides)| sides.required > 0) {
             let late = |one: &ExpectedNotice| one.required && base_ns + one.patience_ns <= now_ns;
+            // A server that has stopped sending one kind would otherwise cost a wait at every
+            // message.
             if !sides.closed && sides.expected.iter().any(late) {
                 self.given_up.insert(group.method.clone());
             }
@@ -236,6 +243,8 @@ fn pair(
     };
     let weight = |one: usize, two: usize| match changes(one, two).is_empty() {
         true => WEIGHT_MAX,
+        // An optional notification is not paired with a different one, or its absence would look
+        // like a change.
         false => u32::from(recorded[one].required),
     };
     let mut budget = ALIGN_BUDGET;
@@ -254,6 +263,7 @@ fn pair(
                 )
             }
             AlignedRow::Old(one) => {
+                // The same text elsewhere means that only the order has changed.
                 match new.iter().position(|two| changes(one, *two).is_empty()) {
                     Some(at) => {
                         (one, Some(Discrepancy::Moved { live: heard[new.remove(at)].clone() }))

@@ -81,6 +81,7 @@ impl PagedLists {
         let cursor = string(cursor)?;
         let follows =
             |open: &PagedList| open.list == list && open.recorded_next.as_deref() == Some(&*cursor);
+        // The latest list wins: the same cursor may occur in an earlier listing of the session.
         self.open.iter().rfind(|(_, open)| follows(open)).map(|(first, _)| *first)
     }
 
@@ -89,7 +90,6 @@ impl PagedLists {
         self.open.insert(first, PagedList::new(list));
     }
 
-    /// Adds a recorded page.
     pub(super) fn add_recorded_page(&mut self, first: u32, page: &[u8]) {
         let Some(open) = self.open.get_mut(&first) else { return };
         open.recorded_next = next_cursor(page).and_then(string).map(Cow::into_owned);
@@ -120,7 +120,9 @@ impl PagedLists {
     pub(super) fn next(&mut self, first: u32) -> ListingStep {
         let Some(open) = self.open.get_mut(&first) else { return ListingStep::Wait };
         match &open.live_next {
+            // The recorded pages come first; the live list is only completed after them.
             _ if open.recorded_next.is_some() => return ListingStep::Wait,
+            // Beyond these bounds a hostile server could keep the verifier busy without end.
             Some(cursor) if !open.live_failed && open.fetched < PAGES_MORE_MAX => {
                 open.fetched += 1;
                 return ListingStep::Fetch(cursor.clone());
@@ -158,6 +160,7 @@ impl PagedList {
 
     /// What the live server declares about its tools, if the list is complete.
     pub(super) fn tools(&mut self) -> Option<ToolHints> {
+        // An incomplete list proves nothing about a tool that is missing from it.
         let known = self.list == ListKind::Tools && self.is_live_complete();
         known.then(|| std::mem::take(&mut self.tools))
     }
@@ -175,6 +178,7 @@ impl PagedList {
     /// Compares the recorded with the live list.
     pub(super) fn compare(&self, judge: &AnswerComparer) -> ListComparison {
         let mut found = ListComparison::default();
+        // Pages are paired by position; their items are compared by name below.
         for (recorded, live) in self.recorded.iter().zip(&self.live) {
             let verdict = judge.page(self.list, recorded, live);
             if verdict != AnswerDiff::default() {
@@ -195,11 +199,13 @@ impl PagedList {
                     let changes = judge.item(self.place(new.index), item.text, new.text);
                     (!changes.is_empty()).then_some(ItemChange::Changed(changes))
                 }
+                // Only a complete list shows that an item is gone.
                 None => self.is_live_complete().then(|| ItemChange::Removed(item.text.to_vec())),
             };
             found.items.extend(item_change.map(|item_change| self.discrepancy(item, item_change)));
         }
         found.reordered = !ranks.is_sorted();
+        // Items of recorded pages that were never read are not new.
         if self.recorded_next.is_none() {
             let before: HashSet<&str> = recorded.iter().map(|item| item.name.as_str()).collect();
             let is_new = |item: &&ComparedItem<'_>| {
@@ -240,6 +246,7 @@ fn items(list: ListKind, pages: &[Vec<u8>]) -> Vec<ComparedItem<'_>> {
             let name = name.map_or_else(|| format!("#{rank}"), Cow::into_owned);
             let times = seen.entry(name.clone()).or_default();
             *times += 1;
+            // A second item must not hide the first one in the map.
             let name = if *times > 1 { format!("{name} ({times})") } else { name };
             items.push(ComparedItem { name, text, index, rank });
         }

@@ -60,6 +60,7 @@ impl VerifyReport {
         // findings.
         let share = if discrepancy.is_unsolicited() { 2 } else { 1 };
         let bytes = self.findings_bytes + discrepancy.bytes();
+        // The first finding is kept at any size, so that a report is never empty.
         let fits = bytes <= FINDINGS_BYTES_MAX / share || self.findings.is_empty();
         if self.findings.len() < FINDINGS_MAX / share && fits {
             self.findings_bytes = bytes;
@@ -83,6 +84,7 @@ impl VerifyReport {
     ) {
         let before = self.findings.len();
         self.find(about, discrepancy);
+        // A finding that is already known was counted there, so nothing is new here.
         for new in &mut self.findings[before..] {
             new.after_skipped = left_out;
         }

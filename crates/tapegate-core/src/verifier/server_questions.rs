@@ -80,7 +80,6 @@ impl ServerQuestions {
         Ok(Self { by_method, wanted: BTreeMap::new() })
     }
 
-    /// Whether there is one with this method.
     pub(super) fn has_method(&self, method: &str) -> bool {
         self.by_method.contains_key(method)
     }
@@ -90,6 +89,7 @@ impl ServerQuestions {
         let Some(questions) = self.by_method.get_mut(method) else { return };
         let Ok(at) = questions.entry_numbers.binary_search(&entry_number) else { return };
         questions.offered[at] = true;
+        // A request that polls may come more or less often, so none of them is missed.
         if !questions.taken[at] && !REPEATED.contains(&method) {
             self.wanted.insert(entry_number, patience_ns);
         }
@@ -122,6 +122,7 @@ impl ServerQuestions {
             if better {
                 found = Some((at, changes));
             }
+            // Nothing better can follow, and each comparison reads the tape.
             if same && offered {
                 break;
             }

@@ -210,6 +210,7 @@ impl VerifySession {
         match event {
             VerifierEvent::Opened => {
                 self.base_ns = context.now_ns;
+                // Without it, a server that waits for `initialize` answers nothing else.
                 if !has_initialize(context.tape, &self.entry_numbers)? {
                     self.send_initialize(context);
                 }
@@ -218,6 +219,7 @@ impl VerifySession {
             VerifierEvent::TooLarge { message, bytes_max } => {
                 self.handle_oversize(context, &message, bytes_max)?
             }
+            // Handled below, as a server that is given up on.
             VerifierEvent::Gone { reason } => self.gone = Some(reason.to_owned()),
             VerifierEvent::Due => self.expire(context)?,
         }
@@ -226,6 +228,7 @@ impl VerifySession {
             return Ok(true);
         }
         self.advance(context)?;
+        // `advance` may give a server up, too.
         if self.gone.is_some() {
             self.handle_server_gone(context)?;
             return Ok(true);
@@ -273,6 +276,7 @@ impl VerifySession {
         text: &[u8],
         envelope: &Envelope<'_>,
     ) -> io::Result<()> {
+        // Any message shows that the server is alive.
         self.silences = 0;
         match envelope.kind() {
             MessageKind::Response | MessageKind::Error => {
@@ -304,6 +308,7 @@ impl VerifySession {
     fn advance(&mut self, context: &mut VerifyContext<'_, '_>) -> io::Result<()> {
         self.held_until = None;
         while let Some(&slot) = self.entry_numbers.get(self.at) {
+            // The rest is sent after the server was read: if both sides only write, both block.
             if context.said_bytes > SAID_BYTES_MAX {
                 self.held_until = Some(context.now_ns);
                 return Ok(());

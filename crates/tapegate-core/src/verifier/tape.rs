@@ -84,6 +84,7 @@ impl<'t> VerifierTape<'t> {
 
     fn read_tools(&mut self) -> io::Result<ToolHints> {
         let mut tools = ToolHints::default();
+        // The id is not part of the signature, so any will do.
         let request = br#"{"method":"tools/list","id":0}"#;
         let frame = Frame::read(request);
         let Some(envelope) = frame.envelope() else { return Ok(tools) };
@@ -95,6 +96,7 @@ impl<'t> VerifierTape<'t> {
                 if let Some(result) =
                     Frame::read(&text).envelope().and_then(|envelope| envelope.result)
                 {
+                    // All lists count, because a tool may change its annotations during a session.
                     tools.add(result);
                 }
             }

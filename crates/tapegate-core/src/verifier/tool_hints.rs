@@ -15,9 +15,7 @@ pub(super) struct ToolHints {
 /// What is declared about a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolHint {
-    /// It is read-only.
     ReadOnly,
-    /// It is destructive.
     Destructive,
     /// Neither.
     Nothing,

@@ -79,6 +79,7 @@ pub(super) fn add_played<'a>(
     let id = about.unwrap_or_default();
     let played: [&[u8]; 6] = [&[START, PLAYED], ours, latency.as_bytes(), &[APART], id, &[END]];
     let addressed: [&[u8]; 3] = [&[START], id, &[END]];
+    // Ordinary messages have no address, so that they need not be escaped or parsed.
     let address: &[&[u8]] = match (about, provenance == Provenance::default()) {
         (None, true) => &[],
         (Some(_), true) => &addressed,
@@ -88,7 +89,6 @@ pub(super) fn add_played<'a>(
     &out.add(&[address, parts].concat())[start..]
 }
 
-/// Adds raw bytes.
 pub(super) fn add_raw(out: &mut LineOutbox, about: Option<&[u8]>, bytes: &[u8], ends: bool) {
     let start = [START, if ends { RAW_END } else { RAW }];
     out.add(&[&start, about.unwrap_or_default(), &[END], &escaped(bytes)]);

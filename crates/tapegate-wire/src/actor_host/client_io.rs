@@ -129,6 +129,7 @@ impl<'d> ClientIo<'d> {
             (self.inside, &mut self.handler_calls, &mut self.raw, &mut self.left);
         let mut stop = false;
         host.actor.borrow_mut().handle(at, *number, actor_event, &mut |act| match act {
+            // The connection is closed, so nothing that follows in this turn may be sent.
             _ if *left => {}
             ActorAction::Tell { about, parts } if *addresses => {
                 addressed_line::add(out, about, parts)
@@ -137,6 +138,7 @@ impl<'d> ClientIo<'d> {
                 let about = about.filter(|_| *addresses);
                 let notifies =
                     is_notification(addressed_line::add_played(out, about, parts, provenance));
+                // An addressed line has a stream of its own, where order is kept without a wait.
                 if about.is_none() {
                     out.mark_notification(notifies);
                 }
@@ -147,6 +149,7 @@ impl<'d> ClientIo<'d> {
                 let bytes = out.add(parts);
                 let notifies = is_notification(bytes);
                 if let Some(session) = session {
+                    // The client sees both as one line; the tape shows where the first was cut.
                     raw.take_line(|line| record(session, at, Side::Server, line, false));
                     match act {
                         ActorAction::Play { provenance, .. } => {
@@ -200,6 +203,7 @@ impl<'d> ClientIo<'d> {
             StreamLine::Oversize(message) => return self.receive_oversize(at, message),
         };
         let bytes = lines.bytes(range);
+        // Recorded before the actor sees it, so that its answer comes later on the tape.
         if let Some(session) = &mut self.session {
             record(session, at, Side::Client, bytes, terminated);
         }
@@ -223,6 +227,8 @@ impl<'d> ClientIo<'d> {
     /// Commits the recorded entries, so that the output may be sent.
     pub(super) fn commit(&mut self) -> Result<(), RecordError> {
         if let Some(session) = &mut self.session {
+            // On an error nothing is released, so nothing is sent that is not recorded (invariant
+            // 4).
             session.commit()?;
         }
         self.out.release();
@@ -241,6 +247,7 @@ impl<'d> ClientIo<'d> {
 
     /// Answers with an error every request left unanswered because the tape has failed.
     pub(super) fn fail_unanswered(&mut self, reason: &str) {
+        // These lines are not on the tape and must not be sent. Their requests get errors instead.
         let unsent = self.out.take_held_back();
         let mut ids = Vec::new();
         let lines = unsent.split(|byte| *byte == b'\n');
@@ -268,6 +275,7 @@ impl<'d> ClientIo<'d> {
 
 impl Drop for ClientIo<'_> {
     fn drop(&mut self) {
+        // The actor may be borrowed by the code that panics.
         if std::thread::panicking() {
             return;
         }

@@ -16,7 +16,6 @@ const READ_MAX_AT_END: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(1);
 const LOOK_LATER: Duration = Duration::from_millis(5);
 
-/// A wait for the client to read.
 #[derive(Debug, Default)]
 pub(super) struct ClientReadWait {
     /// When the current wait began, if there is one.

@@ -49,6 +49,7 @@ impl HandlerCalls {
         ticket: u64,
         handler_call: HandlerCall<'_>,
     ) {
+        // Copied, because the task outlives the actor's buffers.
         let (body, bytes_max) = (Bytes::copy_from_slice(handler_call.body), handler_call.bytes_max);
         let limit = Duration::from_nanos(handler_call.timeout_ns);
         match handler_call.by {
@@ -162,6 +163,7 @@ async fn run(
         // The input is closed here.
     };
     let hear = async {
+        // A program may leave a child that keeps its output open.
         tokio::select! {
             read = read_all(&output, &mut collected, bytes_max) => read,
             () = wait_for_exit(&mut child) => Ok(()),
@@ -170,6 +172,7 @@ async fn run(
     exchange_io(tell, hear).await?;
     child.exited().await.map_err(|error| error.to_string())?;
     // Processes that the program left behind are killed with its group.
+    // Even after success: a program may have started others.
     let ended = child.shutdown(Duration::ZERO, Duration::ZERO).await;
     let status = ended.map_err(|error| error.to_string())?;
     match status.success() {
@@ -184,6 +187,7 @@ async fn exchange_io(
     hear: impl Future<Output = Result<(), String>>,
 ) -> Result<(), String> {
     let mut hear = std::pin::pin!(hear);
+    // Both at once, or a program that fills its output before it reads would block us.
     tokio::select! {
         heard = &mut hear => heard,
         () = tell => hear.await,

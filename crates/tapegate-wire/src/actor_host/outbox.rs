@@ -44,6 +44,7 @@ impl LineOutbox {
     /// Sets whether the last added line is a notification. Nothing is held between lines of the
     /// same kind.
     pub(super) fn mark_notification(&mut self, notifies: bool) {
+        // The first line has nothing before it to wait for.
         if self.last_notifies.replace(notifies).is_some_and(|before| before != notifies) {
             self.held.push_back(self.last);
         }
@@ -52,6 +53,7 @@ impl LineOutbox {
     /// Adds raw bytes, and a line end if `ends`.
     pub(super) fn add_raw(&mut self, bytes: &[u8], ends: bool) {
         self.last = self.bytes.len();
+        // Raw bytes cannot be told apart, so they count as an answer.
         self.mark_notification(false);
         self.bytes.extend_from_slice(bytes);
         if ends {
@@ -66,6 +68,7 @@ impl LineOutbox {
 
     /// Removes the bytes that may not be written yet.
     pub(super) fn take_held_back(&mut self) -> Vec<u8> {
+        // Positions beyond the cut refer to lines that no longer exist.
         self.held.retain(|start| *start < self.sure);
         self.bytes.split_off(self.sure)
     }
@@ -110,6 +113,7 @@ impl LineOutbox {
         self.written += count;
         if self.unwritten_bytes() == 0 {
             self.bytes.clear();
+            // One large message must not occupy memory for the rest of the session.
             if self.bytes.capacity() > KEPT_BYTES_MAX {
                 self.bytes = Vec::new();
             }

@@ -75,6 +75,7 @@ impl PassthroughServers {
         let Some(server) = &mut self.server else { return };
         server.read_lines(at, client_io);
         server.send(&mut client_io.ask);
+        // Lines that were read before its end are still passed on.
         let over = server.gone.is_some() && !server.unheard;
         if let Some(server) = self.server.take_if(|_| over) {
             // It has never read its last requests.
@@ -85,6 +86,7 @@ impl PassthroughServers {
             );
             let grace = client_io.host.options.patience.grace;
             while self.leaving.try_join_next().is_some() {}
+            // In the background, because the client does not wait for this server any longer.
             self.leaving.spawn_local(async move { drop(server.close().shutdown(grace).await) });
         }
     }
@@ -199,10 +201,12 @@ impl PassthroughServer {
     }
 
     async fn next_event(&mut self, ask: &LineOutbox, may_read: bool) -> PassthroughEvent {
+        // Everything it wrote was read, so only the reason is left to find out.
         if self.ended {
             return PassthroughEvent::Gone(self.link.end_reason().await);
         }
         let Self { link, input, output, lines, unheard, deadline, .. } = self;
+        // Lines that wait for room stay in the buffer, and more must not be added.
         let reads = may_read && !*unheard;
         let write = async {
             match input {
@@ -241,6 +245,7 @@ fn refuse(at: Timestamp, message: OversizeMessage, client_io: &mut ClientIo<'_>)
     );
     let data = format!("{{\"bytes\":{bytes},\"limit\":{bytes_max}}}");
     let text = error_reply(id, CODE_TOO_LARGE, &message_text, &data);
+    // A request expects our error itself; an answer is replaced by an error for the actor.
     match message.envelope.method {
         Some(_) => drop(client_io.ask.add(&[&text])),
         None => client_io.feed(at, ActorEvent::Behind(&text)),

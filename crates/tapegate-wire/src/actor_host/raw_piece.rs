@@ -59,6 +59,7 @@ impl IdRename {
                 self.matched = 0;
             }
         }
+        // Nothing follows that could complete the match.
         if ends {
             out.extend_from_slice(&self.own_id[..self.matched]);
         }

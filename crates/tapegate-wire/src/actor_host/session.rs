@@ -100,13 +100,16 @@ impl<'d> ActorSession<'d> {
     pub(super) async fn close(&mut self, cause: &EndCause) {
         let patience = self.client_io.host.options.patience;
         let time = match cause {
+            // The sender of a signal may kill us soon.
             EndCause::Signal(_) => patience.grace_on_signal,
             _ => LAST_WORDS,
         };
         let grace = match cause {
+            // A bridge has set its own grace; on pipes the client has left and nothing hurries.
             EndCause::Client => self.nobody.get().unwrap_or(patience.grace),
             _ => patience.grace_on_signal,
         };
+        // First, so that the tape is complete before anything is waited for.
         self.client_io.record_unfinished_line();
         if let EndCause::Tape(_) = cause {
             self.client_io.fail_unanswered(&cause.client_message());
@@ -128,6 +131,7 @@ impl<'d> ActorSession<'d> {
     /// Wakes the actor for everything that is due.
     fn wake_actor(&mut self, at: Timestamp) {
         let mut count = 0;
+        // Bounded, so that an actor with constant deadlines does not starve the client.
         while count < WAKES_MAX
             && self.client_io.has_room()
             && self.client_io.next_wakeup().is_some_and(|due| due <= at.mono_ns)
@@ -140,6 +144,8 @@ impl<'d> ActorSession<'d> {
     /// Passes the client's lines to the actor while there is room for answers.
     fn read_client(&mut self, at: Timestamp) -> Result<(), RecordError> {
         while !self.is_stopping() {
+            // Written in between, so that a burst of requests does not gather all answers in
+            // memory.
             if self.client_io.out.unwritten_bytes() >= WRITE_BYTES
                 || self.client_io.has_pending_output()
             {
@@ -175,7 +181,10 @@ impl<'d> ActorSession<'d> {
 
     /// Commits the recorded output, and writes it as far as possible without waiting.
     fn send(&mut self) -> Result<(), RecordError> {
+        // Before any byte is written (invariant 4).
         self.client_io.commit()?;
+        // Lines of different kinds must be read apart (see `outbox`), so a held line may end the
+        // loop.
         while !self.gone
             && self.handover.release_if_read(&mut self.client_io.out, &self.output)
             && !self.client_io.out.writable().is_empty()
@@ -195,6 +204,7 @@ impl<'d> ActorSession<'d> {
             return Some(EndCause::Client);
         }
         if let Some(deadline) = self.client_io.host.stop.get() {
+            // Nothing more is read, but what the actor has begun is finished within its time.
             self.input = None;
             let over = !self.client_io.is_busy() || deadline <= Instant::now();
             return over.then_some(EndCause::Actor);
@@ -202,6 +212,7 @@ impl<'d> ActorSession<'d> {
         if self.client_io.has_left() {
             return Some(EndCause::Actor);
         }
+        // The bridge discards the output, so there is no reason to finish it.
         (self.left && (self.nobody.get().is_some() || self.client_io.is_done()))
             .then_some(EndCause::Client)
     }
@@ -216,6 +227,7 @@ impl<'d> ActorSession<'d> {
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let host = Rc::clone(&self.client_io.host);
+        // A client that does not read is not read from (invariant 6).
         let reads = self.input.is_some() && !self.unheard && self.client_io.can_receive();
         let alarm = self.next_deadline(!reads);
         let Self { client_io, passthrough: behind, input, output, lines, gone, .. } = self;
@@ -230,6 +242,7 @@ impl<'d> ActorSession<'d> {
                 Err(_) => *gone = true,
             },
             turn = behind.next_event(&client_io.ask, client_io.can_receive_from_passthrough()) => behind.handle_event(turn, &mut client_io.ask),
+            // Without room, the handler's result waits, because the actor's reaction may be large.
             (ticket, outcome) = client_io.handler_calls.next(), if has_room && client_io.handler_calls.count() > 0 => {
                 let outcome = outcome.as_deref().map_err(String::as_str);
                 client_io.feed(client_io.now(), ActorEvent::Done { ticket, outcome });

@@ -55,6 +55,7 @@ impl ActorSessionHandle {
     /// Lets the actor process the remaining input, and waits for the session to end. The input must
     /// be closed, and the output must be read meanwhile.
     pub(crate) async fn shutdown(&mut self, grace: Duration) {
+        // Set before the wait: the session need not finish output that is discarded.
         self.unheard.set(Some(grace));
         let patience = grace + self.host.options.patience.after_term + SLACK;
         if tokio::time::timeout(patience, &mut self.task).await.is_err() {

@@ -55,6 +55,7 @@ impl StderrTail {
             // If our standard error is closed, the server need not know.
             io::stderr().write_all(&piece[..count]).ok();
             let mut tail = self.0.tail.lock().unwrap_or_else(PoisonError::into_inner);
+            // Passed on first: keeping a copy must not delay what the user sees.
             tail.extend(&piece[..count]);
             let surplus = tail.len().saturating_sub(TAIL_BYTES_MAX);
             tail.drain(..surplus);
@@ -66,6 +67,7 @@ impl StderrTail {
     pub(super) async fn lines(&self) -> Vec<String> {
         let deadline = Instant::now() + PATIENCE;
         while !self.0.is_done.load(Ordering::SeqCst) && Instant::now() < deadline {
+            // The thread blocks in `read` and cannot wake a task, so its flag is polled.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let tail: Vec<u8> = {

@@ -147,6 +147,8 @@ impl InboundBridge {
         {
             return Ok(Rc::clone(connection));
         }
+        // Sessionless clients share one session number on the tape
+        // (docs/decisions/session-numbers.md).
         let lane = Lane::session(self.shared_session.open_exchange().session);
         let connection = self.start(lane, ConnectionKind::Shared)?;
         *self.shared.borrow_mut() = Some(Rc::clone(&connection));
@@ -162,6 +164,8 @@ impl InboundBridge {
         let (connection, task) =
             ServerConnection::start(&self.shared_session, (lane, kind), server, self.patience);
         let mut tasks = self.tasks.borrow_mut();
+        // Finished tasks are collected here, or the set would grow with every session that ever
+        // ran.
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(task);
         Ok(connection)
@@ -187,6 +191,7 @@ impl InboundBridge {
 
     /// Ends every server; clients waiting for an answer get `why`.
     async fn shutdown_all(&self, reason: &str) {
+        // First, so that requests which arrive during the shutdown start no further server.
         self.closing.set(true);
         let reason = self.servers.end_reason().unwrap_or(reason);
         let sessions: Vec<_> =

@@ -63,6 +63,8 @@ pub async fn run(
     let bridge =
         Rc::new(OutboundBridge::new(Rc::clone(&shared_session), client.output, upstream, notice));
     let cause = tokio::select! {
+        // Checked in this order: a failed tape or a signal ends the session even while messages
+        // flow.
         biased;
         error = shared_session.tape_failed() => EndCause::Tape(error),
         number = signals.next() => EndCause::Signal(number),
@@ -186,6 +188,7 @@ impl OutboundBridge {
         bytes: &[u8],
         resumed: bool,
     ) -> Result<(), SessionStoppedError> {
+        // The turn comes before the recording, so that lines are written in the order of the tape.
         let turn = self.client_writer.acquire().await;
         let frame = Frame::read(bytes);
         if let FrameBody::Garbage(garbage) = frame.body()
@@ -216,6 +219,8 @@ impl OutboundBridge {
             // It may have answered a request of our own, which the client does not know about.
             self.learn_from_frame(own, &frame);
         }
+        // Released first: the server may be slow, and the client's other messages need not wait for
+        // it.
         drop(turn);
         for message in to_server {
             self.send_own_to_server(message.into_owned());

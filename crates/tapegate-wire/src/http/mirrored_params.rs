@@ -24,7 +24,6 @@ pub(super) struct MirroredParams {
     tools: HashMap<String, Vec<MirroredProperty>>,
 }
 
-/// A mirrored property.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MirroredProperty {
     /// The keys leading to it.

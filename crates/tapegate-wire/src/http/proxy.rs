@@ -128,6 +128,7 @@ impl Proxy {
     async fn exchange(self: Rc<Self>, request: Request<Incoming>) -> Response<ReplyBody> {
         let (mut parts, body) = request.into_parts();
         let path = self.path_at_server(&parts.uri);
+        // The server knows only its own ids, so this comes before anything is sent or compared.
         self.restore_event_id(&mut parts.headers);
         let (bytes_max, bodies) =
             (self.shared_session.message_bytes_max(), self.shared_session.bodies());
@@ -138,7 +139,10 @@ impl Proxy {
                 return headers::refusal(400, &format!("the request ended early: {error}"));
             }
         };
+        // After the body: a request that breaks off while it is read leaves no trace in the
+        // sessions.
         let mut exchange = self.open(&parts, path);
+        // The form is checked before the policy is asked (docs/decisions/form-before-policy.md).
         if let Some(refused) = exchange.check(&parts, &collected) {
             return refused;
         }
@@ -198,6 +202,7 @@ impl Proxy {
             || (self.shared_session.is_governed()
                 && path.path() == own.path()
                 && !self.sessions.borrow().is_known_endpoint(&path));
+        // A client that repeats the server's own query has not chosen one.
         match path.query().filter(|query| !query.is_empty() && Some(*query) != own.query()) {
             _ if !is_own => path,
             None => self.moved.borrow().clone().unwrap_or_else(|| own.clone()),

@@ -296,7 +296,6 @@ struct BodyPace {
     bytes: usize,
 }
 
-/// A body has stalled.
 struct StalledBody;
 
 impl BodyPace {

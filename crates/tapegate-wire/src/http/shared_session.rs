@@ -141,6 +141,8 @@ impl SharedSession {
             _ => None,
         };
         let mut outgoing = self.feed_and_commit(event)?;
+        // Our own messages may go the same way. Only a message of the sender itself is the
+        // forwarded one.
         let sent = outgoing.iter().position(|one| one.to == from.other() && !one.message.is_own());
         let held = self.recording.borrow_mut().take_last_held();
         let disposition = match (sent, held) {
@@ -256,6 +258,7 @@ impl SharedSession {
             // The task that serves held calls has no deadline yet and must learn about this one.
             self.held.notify_one();
         }
+        // The deadline is announced even if the commit failed: the relay's state has changed.
         let outgoing = passed.map_err(|error| self.fail(error))?;
         Ok(self.notify_waiters(outgoing))
     }

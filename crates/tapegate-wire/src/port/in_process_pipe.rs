@@ -62,6 +62,7 @@ impl InProcessReader {
             if count == 0 && !pipe.writer.gone {
                 return pipe.reader.wait(context);
             }
+            // Empty pipes give memory back, because most sessions are idle.
             if pipe.bytes.is_empty() {
                 pipe.bytes.shrink_to(KEPT_BYTES_MAX);
             }
@@ -87,6 +88,8 @@ impl InProcessWriter {
         if pipe.reader.gone {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        // Bounded like a pipe of the kernel, so that a side that does not read is not read from
+        // (invariant 6).
         let count = bytes.len().min(ROOM_BYTES - pipe.bytes.len());
         pipe.bytes.extend(&bytes[..count]);
         pipe.reader.wake();
@@ -110,7 +113,9 @@ impl Drop for InProcessReader {
     fn drop(&mut self) {
         let pipe = &mut *self.0.borrow_mut();
         pipe.reader.gone = true;
+        // The bytes cannot be read any longer, but the writer may live on for a long time.
         pipe.bytes = VecDeque::new();
+        // A waiting writer must learn that it cannot continue.
         pipe.writer.wake();
     }
 }

@@ -20,6 +20,7 @@ impl DescriptorPort {
     fn unread_bytes(&self) -> Option<u64> {
         match self.how {
             AccessMode::Socket => raw::unread_on_socket(self.fd()).ok(),
+            // FIONREAD on the write end of a pipe counts the bytes that the reader has not taken.
             AccessMode::Own | AccessMode::Shared if self.is_pipe => {
                 rustix::io::ioctl_fionread(self.fd()).ok()
             }

@@ -113,8 +113,10 @@ impl Pump {
         session: &mut RecordedSession,
         answer: &mut AnswerSink<'_>,
     ) {
+        // One reading of the clock serves all lines of a read: they arrived together.
         let at = session.now();
         loop {
+            // Checked for every line, because each line may itself be held.
             self.waits = self.from == Side::Client && session.is_full();
             if self.waits {
                 return;
@@ -132,6 +134,7 @@ impl Pump {
         answer: &mut AnswerSink<'_>,
     ) {
         let at = session.now();
+        // Only whole lines: a partial line cannot be answered.
         while let Some(cut) = self.queue.next_line() {
             self.process_line(session, at, cut, Some(reason), answer);
         }
@@ -184,6 +187,7 @@ impl Pump {
             None => RelayEvent::Received { lane, from, bytes, terminated },
             Some(reason) => RelayEvent::TurnedAway { lane, from, bytes, reason },
         };
+        // An answer for the sender goes to the other pump: this one writes towards the receiver.
         session.feed(at, event, &mut |outgoing| match outgoing.to == from {
             true => answer(outgoing.message),
             false => due.push(outgoing.message),
@@ -257,6 +261,8 @@ impl Pump {
     pub(super) fn close(&mut self) {
         self.input = None;
         self.output = None;
+        // Nothing can be written any longer, and a queue that is not empty counts as unfinished
+        // work.
         self.queue.clear(|_| {});
     }
 
@@ -270,6 +276,7 @@ impl Pump {
     /// Discards queued lines that could not be recorded; returns the ids of answers among them.
     pub(super) fn drop_unsent(&mut self) -> Vec<Vec<u8>> {
         let mut ids = Vec::new();
+        // One queued range may hold several lines, because adjacent lines are merged.
         self.queue.clear(|bytes| {
             let lines = bytes.split(|byte| *byte == b'\n');
             lines.for_each(|line| collect_answered_ids(&Frame::read(line), &mut ids));

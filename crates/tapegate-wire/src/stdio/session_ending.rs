@@ -51,11 +51,13 @@ impl SessionEnding {
 
     /// The client has closed its end and waits for `wanted` more answers.
     pub(super) fn client_left(&mut self, wanted: usize) {
+        // The first cause is kept: what follows is its consequence.
         self.cause.get_or_insert(EndCause::Client);
         match (wanted, self.step) {
             (0, EndingStep::Running | EndingStep::Answering) => {
                 self.enter_step(EndingStep::Grace, self.patience.grace)
             }
+            // No deadline: answers that are still wanted may take as long as the server needs.
             (_, EndingStep::Running) => self.step = EndingStep::Answering,
             _ => {}
         }
@@ -91,6 +93,7 @@ impl SessionEnding {
                 self.enter_step(EndingStep::Grace, grace);
                 false
             }
+            // A repeated request from within is not a user who has lost patience.
             _ if number == ASKED => false,
             _ => self.deadline_passed(child),
         }
@@ -98,6 +101,7 @@ impl SessionEnding {
 
     /// The tape failed: nothing more may pass.
     pub(super) fn tape_failed(&mut self, error: RecordError) {
+        // Replaces an earlier cause: the user and the client must learn that the tape failed.
         self.cause = Some(EndCause::Tape(error));
         self.step = EndingStep::Over;
     }
@@ -106,6 +110,8 @@ impl SessionEnding {
     pub(super) fn server_exited(&mut self, linger: Duration) {
         self.child_exited = true;
         self.cause.get_or_insert(EndCause::Server);
+        // SIGTERM would reach no server any longer. The next step kills processes that keep its
+        // output open.
         self.step = self.step.max(EndingStep::Asked);
         self.deadline = Some(Instant::now() + linger);
     }
@@ -188,6 +194,8 @@ impl SessionEnding {
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let grace = match self.step {
             EndingStep::Running | EndingStep::Answering => self.patience.grace,
+            // SIGTERM may have been sent already. The rest of that wait counts as grace, so no time
+            // is added.
             EndingStep::Grace | EndingStep::Asked => left.unwrap_or_default(),
             EndingStep::Over => Duration::ZERO,
         };

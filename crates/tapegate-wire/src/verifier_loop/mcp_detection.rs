@@ -43,6 +43,7 @@ impl McpDetector {
             frame.envelope().is_some_and(|is_message| is_message.kind() == MessageKind::Request)
         };
         self.asked = self.asked || is_request(Frame::read(line));
+        // A server that was detected needs no further check, so nothing more is kept.
         if !self.is_detected && self.told.len() < TOLD_MAX {
             self.told.push(line.to_vec());
         }
@@ -59,9 +60,11 @@ impl McpDetector {
         let frame = Frame::read(line);
         let is_message = match frame.body() {
             FrameBody::Message(is_message) if is_message.kind() != MessageKind::Other => is_message,
+            // Programs that are not MCP servers hardly send a JSON array.
             FrameBody::Batch => return self.is_detected = true,
             _ => return self.note_non_message(line),
         };
+        // An error of the bridge does not show that a server is there.
         match is_message.error.filter(|error| is_own_error(error)) {
             Some(error) => {
                 let words = json::member(error, "message").and_then(json::string);
@@ -89,9 +92,11 @@ impl McpDetector {
     /// Why none was detected, as far as that is known.
     pub(super) fn failure_reason(self) -> Option<String> {
         let Self { asked, echoes, refusal, noise, ended, .. } = self;
+        // The clearest sign: an echo may look like a request or an error.
         if echoes {
             return Some(ECHO.to_owned());
         }
+        // Before anything was asked, output may be a banner.
         let noise = noise.filter(|_| asked).map(|noise| {
             let reason = ended.as_deref().unwrap_or("the MCP server has not answered");
             format!("{reason}, and its output is not an MCP message: {noise}")

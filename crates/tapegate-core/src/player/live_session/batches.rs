@@ -18,6 +18,7 @@ impl LiveSession {
     /// Opens a batch of answers.
     pub(in crate::player) fn open_batch(&mut self) -> u32 {
         self.batches_made = self.batches_made.wrapping_add(1);
+        // The batch itself counts as one, so that it is not sent before all its requests are seen.
         self.batches.insert(self.batches_made, ReplyBatch { waiting: 1, ..ReplyBatch::default() });
         self.batches_made
     }
@@ -60,6 +61,8 @@ impl LiveSession {
         act: &mut dyn FnMut(ActorAction<'_>),
     ) {
         let (Some(recorded), Some(id)) = (recorded, id) else { return };
+        // A batch is joined later, so the answer is copied. A single one is sent without a copy of
+        // its body.
         if batch.is_some() {
             let mut edits = JsonEdits::new(line);
             edits.replace(recorded, id);

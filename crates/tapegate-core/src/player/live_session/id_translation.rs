@@ -19,6 +19,7 @@ impl LiveSession {
     pub(in crate::player) fn live_id_for(&mut self, recorded: &[u8]) -> Vec<u8> {
         let key = IdKey::new(recorded);
         if !self.is_in_use(&key) {
+            // A later cancellation with this id is about the request that has it now.
             self.renamed.remove(&key);
             return recorded.to_vec();
         }
@@ -55,6 +56,7 @@ impl LiveSession {
 
     /// Remembers the live token for a recorded one.
     pub(in crate::player) fn learn_token(&mut self, recorded: &[u8], token: &[u8]) {
+        // Old tokens are rarely needed again; losing one only drops its progress.
         if self.tokens.len() >= NAMES_MAX {
             self.tokens.clear();
         }

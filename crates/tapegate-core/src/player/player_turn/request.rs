@@ -29,6 +29,7 @@ impl PlayerTurn<'_, '_> {
         batch: Option<u32>,
     ) -> io::Result<()> {
         let id = envelope.id.unwrap_or(b"null");
+        // Clients send pings by their own clock, so their number on the tape means nothing.
         if envelope.is_method("ping") {
             self.stats.count_default_answer();
             match self.context.tape.era()?.is_stateless(envelope) {
@@ -38,6 +39,7 @@ impl PlayerTurn<'_, '_> {
             return Ok(());
         }
         if envelope.is_method("initialize") {
+            // Kept for its capabilities, and for a live server that may be started later.
             self.live.initialize = Some(envelope.params.unwrap_or(b"{}").to_vec());
         }
         if let Some(signature) = signature {
@@ -78,6 +80,7 @@ impl PlayerTurn<'_, '_> {
                 ask => (DivergenceReason::Unanswered, ask),
             },
         };
+        // Only after the tape: a recorded answer always wins.
         if self.answer_by_default(envelope, batch)? {
             return Ok(());
         }
@@ -125,6 +128,7 @@ impl PlayerTurn<'_, '_> {
         let scene = ActiveScene::new((number, self.live.run), anchor, &entry, self.at);
         let mut scene =
             scene.bind_to_request(envelope, batch, request_number, self.context.tape)?;
+        // A subscription is never answered, which is not a cancellation.
         if !envelope.is_method("subscriptions/listen") {
             let PlayContext { tape, options } = &mut self.context;
             scene.cancellable = tape.cancellable(request_number, text, self.at, options)?;
@@ -132,6 +136,7 @@ impl PlayerTurn<'_, '_> {
         if let Some((recorded, token)) = scene.token() {
             self.live.learn_token(recorded, token);
         }
+        // Before the scene plays, because it may answer at once and so settle the batch.
         self.live.expect(batch);
         self.advance_scene(scene)
     }
@@ -228,6 +233,7 @@ impl PlayerTurn<'_, '_> {
         let who = (self.live.number, tape_session, passed_on);
         let nearest =
             self.stats.report_divergence(self.context.tape, who, request, (reason, expected))?;
+        // One more answer is due in any case: the live server's or our error.
         self.live.expect(batch);
         if passed_on {
             self.live.forward_request(text, envelope, batch, self.act);
@@ -238,6 +244,7 @@ impl PlayerTurn<'_, '_> {
                 .for_each(|it| self.stats.report_passthrough_failure(it));
             return Ok(());
         }
+        // A client that deviates may never make the requests that other scenes wait for.
         self.live.queue.shorten_waits();
         let method = envelope.method.map(|method| method.decode()).unwrap_or_default();
         let mode = self.context.options.mode.as_str();
@@ -259,6 +266,7 @@ impl PlayerTurn<'_, '_> {
         let data = String::from_utf8_lossy(&data);
         let answer = error_reply(envelope.id.unwrap_or(b"null"), CODE_UNMATCHED, &message, &data);
         self.live.send_answer((answer, Provenance::OWN), batch, self.act);
+        // The error is sent first, so that the client learns why the replay ends.
         if on_unmatched == OnUnmatched::Error {
             (self.act)(ActorAction::Stop);
         }

@@ -42,6 +42,7 @@ impl PlayerTurn<'_, '_> {
 
     fn find_recorded(&mut self, request: &LiveRequest<'_>) -> io::Result<TapeMatch> {
         let PlayContext { tape, options } = &mut self.context;
+        // Shared by all clients, so there is no conversation to choose.
         if let Some(run) = &mut self.shared_run {
             return tape_match::find(tape, options, run, request, options.strict_params);
         }
@@ -63,6 +64,7 @@ impl PlayerTurn<'_, '_> {
         let mut nothing =
             TapeMatch::Nothing { reason: DivergenceReason::NotRecorded, expected: None };
         let begins = self.starts_session(request)?;
+        // Exact matches of all conversations come first: a loose one could take another's request.
         for exact in [true, false] {
             let PlayContext { tape, options } = &mut self.context;
             for run in &mut self.live.runs {
@@ -92,6 +94,7 @@ impl PlayerTurn<'_, '_> {
     /// Drops conversations that have ended; the last one is kept for comparison.
     fn drop_finished_runs(&mut self) {
         let PlayContext { tape, options } = &self.context;
+        // With other settings, a finished conversation still answers repeated requests.
         if options.on_exhausted == OnExhausted::Error && self.live.runs.len() > 1 {
             self.live.runs.retain_mut(|run| !run.is_finished(tape));
         }
@@ -110,6 +113,8 @@ impl PlayerTurn<'_, '_> {
                 }
             }
         }
+        // The first request opens a conversation even if it fits none, so that the difference can
+        // be reported.
         Ok(self.live.runs.is_empty())
     }
 }

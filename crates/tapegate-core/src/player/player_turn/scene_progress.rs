@@ -17,6 +17,7 @@ impl PlayerTurn<'_, '_> {
         };
         let group = scene.group;
         self.advance_scene_until(scene, limit)?;
+        // The scene may have made room for others that waited for it.
         self.advance_group(group, self.live.has_left())
     }
 

@@ -26,6 +26,7 @@ impl ActiveScene {
             MessageKind::Response | MessageKind::Error if entry.pair == self.anchor => {
                 self.answered = true;
                 let line = context.tape.line(entry)?;
+                // Of repeated keys most clients use the last, so its value must be the live id.
                 let last = entry.repeated.then(|| json::member(&line, "id"));
                 let recorded = last.unwrap_or_else(|| json::first_member(&line, "id"));
                 let id = self.id.as_ref().map(SmallId::bytes);
@@ -105,6 +106,7 @@ impl ActiveScene {
     ) -> io::Result<()> {
         let number = self.next;
         if options.server_messages != ServerMessages::All {
+            // Counted as answered, so that the scene does not wait for an answer to it.
             self.asked.push((number, true));
             return Ok(());
         }

@@ -42,6 +42,7 @@ pub(super) enum ChunkItem {
 /// may be inside a value that `jq` spread over several lines does not count.
 pub fn first_line_start(text: &[u8]) -> Option<usize> {
     let starts = memchr::memchr_iter(b'\n', text).map(|at| at + 1);
+    // `jq` indents what belongs to a value, and ends it with a bracket.
     let middle = |byte: &u8| matches!(byte, b' ' | b'\t' | b'}' | b']');
     starts.into_iter().find(|start| text.get(*start).is_some_and(|byte| !middle(byte)))
 }
@@ -52,6 +53,7 @@ impl TapeChunk {
         self.raw_entries.clear();
         self.others.clear();
         (self.lines, self.bytes) = (0, text.len() as u64);
+        // Checked once for the whole chunk, so that the fast reader need not check each line.
         let plain = std::str::from_utf8(text).is_ok();
         let mut glance = FastLineReader::new(text, signer);
         let mut at = 0;
@@ -60,6 +62,7 @@ impl TapeChunk {
             let raw = if plain { glance.read(self.lines as u32 + 1, &text[at..end]) } else { None };
             let known = match raw {
                 // The general reader reports that it is too long.
+                // A tape must be read in the same way whether or not it is cut here.
                 _ if end - at >= entry_bytes_max() => false,
                 Some(raw) => {
                     self.raw_entries.push(raw);
@@ -68,6 +71,7 @@ impl TapeChunk {
                 None => self.entry(text, at..end, signer),
             };
             if known {
+                // The last line may have no line ending and does not count then.
                 self.lines += u64::from(end < text.len());
                 at = end + 1;
             } else {
@@ -104,6 +108,7 @@ impl TapeChunk {
         let numbered =
             NumberedLine { line: self.lines + 1, offset, text: &text[start..end], entry };
         self.add_entry(&numbered, signer);
+        // The entry was read relative to its own text.
         self.raw_entries[known..].iter_mut().for_each(|raw| raw.text.start += start as u32);
         true
     }
@@ -134,6 +139,7 @@ impl TapeChunk {
             }
         }
         let end = text.len().min(at + reader.position() as usize);
+        // A value may span several lines, and all of them count.
         self.lines += memchr::memchr_iter(b'\n', &text[at..end]).count() as u64;
         end
     }
@@ -153,6 +159,7 @@ impl TapeChunk {
                 self.push_item(ChunkItem::Odd(line, message_text));
             }
         }
+        // A line is counted once in the outline, however many messages its batch has.
         match self.raw_entries.get_mut(known) {
             Some(raw) => raw.first = true,
             None => {

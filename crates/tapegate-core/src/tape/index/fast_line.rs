@@ -37,6 +37,7 @@ struct LineCursor<'a> {
 
 impl<'a> FastLineReader<'a> {
     pub(super) fn new(chunk: &'a [u8], signer: &'a Signer) -> Self {
+        // Searched once: without any return, no message can be spread by one.
         let returns = memchr::memchr(b'\r', chunk).is_some();
         Self { chunk, signer, returns, minute: MinuteCache::default() }
     }
@@ -55,11 +56,13 @@ impl<'a> FastLineReader<'a> {
         let wall_us = self.minute.read_timestamp(&mut line_cursor)?;
         let from = line_cursor.side(numbered)?;
         let start = line_cursor.at;
+        // A batch in the overwatch dialect is left to the general reader.
         if line_cursor.line.get(start) != Some(&b'{') {
             return None;
         }
         let mut cursor = Cursor::from_utf8_at(line, start);
         let mut envelope = Envelope::default();
+        // Only a client's request needs a signature, and it is computed in the same pass.
         let mut digest = self.signer.digest().filter(|_| from == Side::Client);
         match &mut digest {
             Some(digest) => envelope.scan(&mut cursor, digest).ok()?,
@@ -72,6 +75,7 @@ impl<'a> FastLineReader<'a> {
         if !line_cursor.is_at_end() {
             self.read_rest(&mut line_cursor, numbered, &mut raw)?;
         }
+        // Line feeds cannot occur inside a line, so only returns are left.
         raw.spread = self.returns && memchr::memchr(b'\r', message).is_some();
         let sign = || match &digest {
             Some(digest) => self.signer.signature_from_digest(&envelope, digest),
@@ -123,6 +127,7 @@ impl<'a> FastLineReader<'a> {
         } else {
             line_cursor.skip_if(b",\"rewritten\":true");
         }
+        // Any other key is unknown here, and the general reader keeps it.
         line_cursor.is_at_end().then_some(())
     }
 }
@@ -166,6 +171,7 @@ fn within_minute(text: &[u8]) -> Option<i64> {
         _ => return None,
     };
     let seconds = decimal(&seconds)?;
+    // 60 allows for a leap second.
     (seconds <= 60).then_some(seconds * 1_000_000 + decimal(digits)? * scale)
 }
 
@@ -197,12 +203,14 @@ impl<'a> LineCursor<'a> {
     #[inline]
     fn number(&mut self) -> Option<u64> {
         const DIGITS_MAX: usize = 19;
+        // More digits might overflow; the general reader reports them.
         let rest = &self.line[self.at..];
         let digits = rest.iter().take(DIGITS_MAX).take_while(|byte| byte.is_ascii_digit());
         let (count, number) = digits.fold((0, 0u64), |(count, number), digit| {
             (count + 1, number * 10 + u64::from(digit - b'0'))
         });
         self.at += count;
+        // JSON forbids leading zeros, and the general reader reports them.
         let plain = count > 0 && (count == 1 || rest[0] != b'0');
         plain.then_some(number)
     }
@@ -213,6 +221,7 @@ impl<'a> LineCursor<'a> {
         const STAMP_MAX: usize = 40;
         let rest = &self.line[self.at..];
         let rest = &rest[..rest.len().min(STAMP_MAX)];
+        // An escape would change the text, and a control character is not JSON.
         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
         self.at += end + 1;
         (rest[end] == b'"').then_some(&rest[..end])

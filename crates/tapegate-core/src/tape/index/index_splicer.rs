@@ -80,6 +80,7 @@ impl IndexSplicer {
     /// Adds the next chunk of the tape, and leaves it empty.
     pub fn add(&mut self, chunk: &mut TapeChunk) -> Result<(), TapeRejection> {
         let mut known = 0;
+        // Messages and other items are added in the order of the tape, which the counts restore.
         for (before, other) in chunk.others.drain(..) {
             self.messages(&chunk.raw_entries[known..before])?;
             known = before;
@@ -100,6 +101,7 @@ impl IndexSplicer {
             Ok(numbered) => {
                 let mut chunk = std::mem::take(&mut self.chunk);
                 self.offset = numbered.offset;
+                // A numbered line counts from the start of the tape, not of a chunk.
                 self.lines = 0;
                 chunk.read_entry(&numbered, self.indexer.signer());
                 let added = self.add(&mut chunk);
@@ -115,6 +117,7 @@ impl IndexSplicer {
 
     /// The index, and what is unusual about the tape: warnings and notes.
     pub fn finish(mut self) -> Result<(Index, Vec<TapeFinding>), TapeRejection> {
+        // A damaged last line has no marker after it.
         self.check_damage()?;
         if !self.outline.has_entries() {
             return Err(TapeRejection::NoTape("it has no entries".to_owned()));
@@ -133,6 +136,7 @@ impl IndexSplicer {
 
     fn messages(&mut self, raw: &[RawEntry]) -> Result<(), TapeRejection> {
         if !raw.is_empty() {
+            // The damaged line was followed by a message and not by the marker of a recovery.
             self.check_damage()?;
         }
         for raw in raw {
@@ -153,6 +157,8 @@ impl IndexSplicer {
                 let next = Ok(NumberedLine { line, offset: 0, text: b"", entry });
                 self.outline.line(&next);
                 if marker {
+                    // The recorder wrote this marker when it continued after a crash, so the damage
+                    // is explained.
                     self.broken = None;
                 }
                 self.check_damage()?;
@@ -180,12 +186,14 @@ impl IndexSplicer {
         let next = Err(problem);
         self.outline.line(&next);
         match next {
+            // The user has asked for the rest of the tape; the outline reports the gap.
             Err(LineProblem::Line { fault: LineFault::TooLong(_), .. })
                 if self.leaves_out_too_long => {}
             Err(LineProblem::Line { line, fault }) => self.broken = Some((line, fault)),
             Err(LineProblem::Io { line, source }) => {
                 return Err(TapeRejection::Io { line, source });
             }
+            // A torn tail is what a crash leaves, and everything before it is intact.
             Err(LineProblem::Torn { .. }) | Ok(_) => {}
         }
         Ok(())

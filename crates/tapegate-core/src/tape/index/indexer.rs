@@ -95,6 +95,7 @@ impl Indexer {
     pub fn finish(self) -> (Index, Vec<TapeOddity>) {
         let mut index = self.index;
         index.entries = self.scenes.entries;
+        // The index lives as long as the replay, so spare capacity is given back.
         index.entries.shrink_to_fit();
         index.client_notifications.shrink_to_fit();
         index.sessions = sort_by_session(&mut index.requests, &index.entries, self.session_count);
@@ -129,6 +130,7 @@ impl Indexer {
             self.part.end_session(raw.session);
             session = self.session(raw.session, line);
         }
+        // A tape without `seq` is numbered by its lines, which a user can find.
         let number = raw.seq.unwrap_or(line);
         let mut packed = PackedEntry::new(offset, raw.text.length(), raw.from, raw.kind);
         packed.number = u32::try_from(number).unwrap_or_else(|_| {
@@ -144,7 +146,9 @@ impl Indexer {
         packed.set(EntryFlag::Token, raw.token.is_some() && raw.kind == MessageKind::Request);
         let entry_number = self.scenes.entries.len() as u32;
         self.scenes.push(packed);
+        // After `push`, because pairing refers to the new entry.
         self.part.sessions[session].add(raw, &mut self.scenes);
+        // After pairing, because the request's time is needed.
         self.latency(raw, entry_number);
         if let Some(asked) = raw.asked {
             self.index.requests.push(ChainedRequest { entry_number, ..asked });
@@ -163,6 +167,7 @@ impl Indexer {
         };
         let place = *place;
         if place == part.sessions.len() {
+            // The last session takes the rest, so that a session always fits its bits.
             let number = self.session_count.min(SESSIONS_MAX - 1);
             part.sessions.push(SessionBuilder::new(number));
             self.session_count = number + 1;
@@ -179,6 +184,7 @@ impl Indexer {
             return 0;
         };
         let started_us = *self.part.started_us.get_or_insert(wall_us);
+        // A wall clock may be set back, and times are not negative.
         u64::try_from(wall_us.saturating_sub(started_us)).unwrap_or(0)
     }
 
@@ -196,6 +202,7 @@ impl Indexer {
             answered_us >= asked_us
                 && (answered_us - asked_us).abs_diff(told_us) <= LATENCY_SLACK_US
         };
+        // Stored apart only then: most answers need no room for it.
         if !asked_us.is_some_and(fits) {
             entry_numbers[entry_number as usize].set(EntryFlag::TimedApart, true);
             self.index.latencies.push((entry_number, latency_ms));
@@ -219,6 +226,7 @@ fn sort_by_session(
     let session_of =
         |request_number: &ChainedRequest| entries[request_number.entry_number as usize].session();
     if session_count > 1 {
+        // The order is total, so an unstable sort does not reorder anything.
         requests.sort_unstable_by_key(|request_number| {
             (session_of(request_number), request_number.entry_number)
         });

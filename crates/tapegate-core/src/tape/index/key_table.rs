@@ -37,6 +37,7 @@ impl KeyTable {
         spread_of: impl Fn(u32) -> u64,
         is: impl Fn(u32) -> bool,
     ) -> u32 {
+        // At most three quarters full, so that a search stays short.
         if (self.count + 1) * 4 > self.places.len() * 3 {
             self.grow(&spread_of);
         }
@@ -50,6 +51,7 @@ impl KeyTable {
 
     /// The place of a key: its own, or the first free one where it may be put.
     fn place(&self, spread: u64, is: impl Fn(u32) -> bool) -> Option<usize> {
+        // The upper bits of the product scale the hash to the table without a division.
         let start = ((u128::from(spread) * self.places.len() as u128) >> 64) as usize;
         let (mark, number) = (self.mark(spread), self.number());
         let fits = |place: u32| place == NONE || (place & !number == mark && is(place & number));
@@ -81,6 +83,7 @@ impl KeyTable {
         let before = std::mem::replace(&mut self.places, places);
         for marked in before.into_iter().filter(|place| *place != NONE) {
             let spread = spread_of(marked & self.number());
+            // Keys in the old table differ from each other, so none has to be compared.
             if let Some(place) = self.place(spread, |_| false) {
                 self.places[place] = marked;
             }

@@ -80,6 +80,7 @@ impl OpenRequests {
         if requests.is_empty() {
             self.many.remove(&id);
         }
+        // Another request may use the token by now.
         if let Some(UnpairedRequest { entry_number, token: Some(token), .. }) = &request
             && self.tokens.get(token) == Some(entry_number)
         {
@@ -111,6 +112,7 @@ impl OpenRequests {
 
 /// The position of the request numbered `seq`. Numbers nearly always increase.
 fn position(requests: &VecDeque<UnpairedRequest>, seq: Option<u64>) -> Option<usize> {
+    // The search is wrong if numbers do not increase, so a miss is checked once more.
     let index = requests.partition_point(|request| request.seq < seq);
     match requests.get(index) {
         Some(request) if request.seq == seq => Some(index),

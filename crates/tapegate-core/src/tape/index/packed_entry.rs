@@ -74,6 +74,7 @@ impl PackedEntry {
     }
 
     pub(super) fn set_time(&mut self, session: u32, at_us: u64) {
+        // Beyond 203 days the time stays at its maximum, which only affects delays.
         let ticks = (at_us / TICK_US).min((1 << TICK_BITS) - 1);
         self.when = u64::from(session) << TICK_BITS | ticks;
     }
@@ -148,6 +149,7 @@ impl ChainedRequest {
 
     /// Its position in the table of subjects.
     pub(super) fn subject_position(&self) -> u64 {
+        // A hash of 32 bits must fill both the position and the mark of the table.
         u64::from(self.like) << 32 | u64::from(self.like)
     }
 }

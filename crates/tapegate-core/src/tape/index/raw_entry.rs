@@ -56,7 +56,7 @@ pub(super) struct ChunkSpan {
 }
 
 impl ChunkSpan {
-    /// The position of `part` in `stretch`, if it is a part of it.
+    /// The position of `part` in `chunk`, if it is a part of it.
     pub(super) fn of(part: &[u8], chunk: &[u8]) -> Option<Self> {
         let start = (part.as_ptr() as usize).checked_sub(chunk.as_ptr() as usize)?;
         if start.checked_add(part.len())? > chunk.len() {
@@ -121,6 +121,7 @@ impl RawEntry {
                 EntryTime::At(wall_us) => Some(wall_us),
                 EntryTime::Text(text) => read_rfc3339(text),
             },
+            // The client gets one line, so such a text is compacted when it is played.
             spread: memchr::memchr2(b'\n', b'\r', text).is_some(),
             ours: message.ours,
             resumed: message.resumed,
@@ -151,6 +152,7 @@ impl RawEntry {
                 self.ping = envelope.is_method("ping");
                 if self.from == Side::Client {
                     self.initialize = envelope.is_method("initialize");
+                    // The server's requests are never looked up by what they ask.
                     self.asked = Some(ChainedRequest::new(sign(), NONE));
                 }
             }

@@ -86,6 +86,7 @@ impl SessionBuilder {
         }
         match place {
             ScenePosition::First => self.begin(entry_number, scenes),
+            // Nothing has begun that the message could belong to.
             ScenePosition::In(NONE) if self.first == NONE => self.wait(entry_number, scenes),
             ScenePosition::In(scene) => {
                 let scene = if scene == NONE { self.first } else { scene };
@@ -99,6 +100,7 @@ impl SessionBuilder {
             let (asker, scene) = match raw.from {
                 Side::Client => {
                     self.latest = Some(LatestRequest { entry_number, token });
+                    // A ping is answered without the tape, so nothing may wait for its scene.
                     (&mut self.of_client, if raw.ping { NONE } else { entry_number })
                 }
                 Side::Server => (&mut self.of_server, self.current),
@@ -160,6 +162,7 @@ impl SessionBuilder {
             (None, None) => return ScenePosition::Nowhere,
         };
         if let Some((introduction, accepted)) = &mut self.introduced {
+            // Only a result opens the session; after an error the client may try again.
             *accepted |= *introduction == asked && raw.kind == MessageKind::Response;
         }
         scenes.entries[asked as usize].pair = entry_number;
@@ -177,6 +180,7 @@ impl SessionBuilder {
     fn request_of(&self, raw: &RawEntry) -> Option<u32> {
         let token = raw.token?;
         let latest = self.latest.as_ref().filter(|latest| latest.token == Some(token));
+        // The request may be answered already: some servers report progress late.
         self.of_client.with_token(token).or_else(|| latest.map(|latest| latest.entry_number))
     }
 
@@ -185,6 +189,7 @@ impl SessionBuilder {
         if self.first == NONE {
             self.first = entry_number;
         }
+        // Messages before the first request are played with it, or they would never be sent.
         if let Some((head, tail)) = self.early.take() {
             scenes.entries[entry_number as usize].next = head;
             scenes.tails.insert(entry_number, tail);
@@ -211,6 +216,7 @@ impl SceneBuilder {
 
     pub(super) fn push(&mut self, packed: PackedEntry) {
         let before = self.entries[self.start as usize..].last();
+        // The search by number is a binary search, which needs rising numbers.
         self.unordered |= before.is_some_and(|before| before.number >= packed.number);
         self.entries.push(packed);
     }
@@ -219,6 +225,7 @@ impl SceneBuilder {
     fn cancel(&mut self, requests: impl Iterator<Item = u32>) {
         for request in requests {
             let packed = &mut self.entries[request as usize];
+            // An earlier cancellation has marked this one and all before it.
             if packed.has_flag(EntryFlag::Cancelled) {
                 break;
             }
@@ -232,6 +239,7 @@ impl SceneBuilder {
         let part = &self.entries[self.start as usize..];
         let index = part.binary_search_by_key(&number, |entry_number| entry_number.number).ok()?;
         let (asked, answer) = (&part[index], &self.entries[entry_number as usize]);
+        // The id does not match, so everything else must.
         let fits = asked.kind() == MessageKind::Request
             && asked.from() == answer.from().other()
             && asked.session() == answer.session()
@@ -249,6 +257,7 @@ impl SceneBuilder {
         };
         self.entries[tail as usize].next = entry_number;
         if answer == entry_number {
+            // The answer is the tail by default, so most scenes need no entry in the map.
             self.tails.remove(&scene);
         } else {
             self.tails.insert(scene, entry_number);

@@ -65,6 +65,7 @@ impl Latencies {
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen += u128::from(*count);
             if seen >= wanted {
+                // A bucket may reach beyond the longest duration that was counted.
                 return longest_in_bucket(bucket).min(self.max_ms);
             }
         }

@@ -94,7 +94,6 @@ fn members(object: &[u8]) -> Vec<(JsonStr<'_>, &[u8])> {
     members
 }
 
-/// The items of an array.
 fn items(array: &[u8]) -> Vec<&[u8]> {
     let mut items = Vec::new();
     let mut read = || -> Result<(), JsonFault> {

@@ -49,7 +49,6 @@ impl Timeline {
         }
     }
 
-    /// Adds one message.
     fn add_message(&mut self, row_context: &RowContext<'_>, envelope: &Envelope<'_>, msg: &[u8]) {
         match (envelope.kind(), envelope.id) {
             (MessageKind::Request, Some(id)) => self.request(row_context, envelope, id, msg),

@@ -19,7 +19,6 @@ const SILENCES_MAX: u32 = 3;
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 impl VerifySession {
-    /// Handles an answer.
     pub(super) fn handle_answer(
         &mut self,
         context: &mut VerifyContext<'_, '_>,
@@ -41,11 +40,13 @@ impl VerifySession {
         if let Some(deadline) = deadline {
             self.deadlines.remove(&deadline);
         }
+        // Waits for notifications count from the last sign of life.
         self.base_ns = context.now_ns;
         match purpose {
             RequestPurpose::Late => Ok(()),
             RequestPurpose::Recorded(slot) => {
                 let after_skipped = self.settle(slot);
+                // Without a deadline, the tape has no answer to compare with, or one of ours.
                 match deadline {
                     Some(_) => self.compare(context, (slot, after_skipped), text, envelope),
                     None => Ok(()),
@@ -80,6 +81,7 @@ impl VerifySession {
     /// skipped before it was sent.
     pub(super) fn settle(&mut self, entry_number: u32) -> bool {
         let sent_request = self.sent_requests.remove(&entry_number);
+        // Even if the request is unknown: its progress may still be expected.
         self.notices.close(entry_number);
         let Some(SentRequest { owed, after_skipped, .. }) = sent_request else { return false };
         self.owed -= usize::from(owed);
@@ -102,9 +104,12 @@ impl VerifySession {
         let live = context.judge.masked(text);
         context.report.answers += 1;
         let result = before.result.filter(|_| before.kind() == MessageKind::Response);
+        // Before anything else, because later requests return these values, whatever else has
+        // changed.
         self.minted_values.learn(&about.method, result.unwrap_or_default(), envelope.result);
         match (before.kind(), envelope.kind()) {
             (MessageKind::Response, MessageKind::Response) => {
+                // A list is compared when it is complete.
                 if let Some(first) = self.page(context, slot, &about.method)? {
                     self.listings.add_recorded_page(first, &recorded);
                     self.listings.add_live_page(first, text, &live);
@@ -173,6 +178,7 @@ impl VerifySession {
         let Some(envelope) = frame.envelope() else { return Ok(()) };
         let until_ns = deadline.map_or(context.now_ns, |(until_ns, _)| until_ns);
         let waited_ms = until_ns.saturating_sub(sent_ns) / 1_000_000;
+        // The protocol forbids a client to cancel `initialize`.
         let introduces = about.method == "initialize";
         if let Some(sent_request) = self.sent_requests.get(&entry_number).filter(|_| !introduces) {
             let note = [
@@ -183,12 +189,14 @@ impl VerifySession {
             context.send_line(&note.concat());
         }
         self.settle(entry_number);
+        // Later requests must not return values that the live server never issued.
         self.note_unanswered(
             context,
             &SkippedRequest::of(envelope),
             context.tape.entry(entry_number).pair,
         )?;
         context.report.find(about, Discrepancy::NoAnswer { waited_ms });
+        // Without `initialize` nothing works, and each further request would cost a whole timeout.
         if introduces || self.silences >= SILENCES_MAX {
             self.gone = Some("it no longer answers".to_owned());
         }

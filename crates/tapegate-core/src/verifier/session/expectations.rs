@@ -29,6 +29,7 @@ impl VerifySession {
                 }
                 if let Some(sent_request) = self.sent_requests.get_mut(&entry.pair) {
                     let waiting = self.waiting.get(&sent_request.key);
+                    // A cancelled request, or one without a comparable answer, holds nothing up.
                     sent_request.owed = waiting.is_some_and(|waiting| waiting.deadline.is_some());
                     self.owed += usize::from(sent_request.owed);
                 }
@@ -36,8 +37,10 @@ impl VerifySession {
             MessageKind::Notification if !entry.ours => {
                 self.expect(context, entry_number, entry)?
             }
+            // Messages of ours on the tape were not sent by the recorded server.
             MessageKind::Request if !entry.ours => {
                 // It belongs to the requests that are open, if there are any.
+                // With a skipped request open, it is unknown which of them caused this one.
                 let of_sent = !self.open_sent.is_empty() && self.open_skipped.is_empty();
                 if of_sent || !self.left_out {
                     let method = context.tape.message_ref(entry_number)?.method;
@@ -70,6 +73,7 @@ impl VerifySession {
             Some(request) if !self.owners.sent.contains(&request) => return Ok(()),
             // How much a server still sends after a cancellation is arbitrary.
             Some(request) if over && context.tape.entry(request).cancelled => false,
+            // Progress belongs to its request alone, so skipped messages do not excuse its absence.
             Some(_) if progress => true,
             _ => !self.left_out,
         };

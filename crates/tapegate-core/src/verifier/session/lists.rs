@@ -24,6 +24,7 @@ impl VerifySession {
         let request = context.tape.text(entry_number)?;
         let params = member(&request, "params");
         Ok(match params.and_then(|params| member(params, "cursor")) {
+            // If the tape lacks the first page, the answer is compared as any other.
             Some(cursor) => self.listings.list_continued_by(list, cursor),
             None => {
                 self.listings.begin(list, entry_number);
@@ -42,6 +43,7 @@ impl VerifySession {
             ListingStep::Wait => Ok(()),
             ListingStep::Compare(listing) => self.compare_list(context, first, *listing),
             ListingStep::Fetch(cursor) => {
+                // The same `_meta`, because a sessionless server expects it in every request.
                 let request = context.tape.text(first)?;
                 let meta = member(&request, "params").and_then(own_meta);
                 let method = tape::message_ref_of(&request).method;
@@ -79,6 +81,7 @@ impl VerifySession {
         if compared.reordered {
             context.report.note(about, VerifyNoteKind::Reordered(listing.list));
         }
+        // The list need not be fetched again before the first tool call.
         if let Some(tools) = listing.tools() {
             self.tools = Some(tools);
         }
@@ -94,6 +97,7 @@ impl VerifySession {
     ) {
         let Some(result) = result else {
             context.report.note(self.session_subject(), VerifyNoteKind::ToolsUnknown);
+            // An empty list: no tool is known to be read-only, so no call is sent.
             self.tools = Some(ToolHints::default());
             return;
         };

@@ -23,6 +23,7 @@ impl VerifySession {
             ("sampling/createMessage", "sampling"),
             ("elicitation/create", "elicitation"),
         ];
+        // Only what the tape needs: a server may use every capability that is declared.
         let able = able.iter().filter(|(method, _)| self.questions.has_method(method));
         let able: Vec<String> = able.map(|(_, name)| format!("\"{name}\":{{}}")).collect();
         let params = format!(
@@ -89,6 +90,7 @@ impl VerifySession {
         }
         text.push(b'}');
         self.own += 1;
+        // Before it is sent, as every request (invariant 5).
         self.wait(context, &id, purpose, Some(context.now_ns.saturating_add(context.timeout_ns)));
         context.send_line(&text);
     }
@@ -115,6 +117,7 @@ impl VerifySession {
     /// Ignores the answer to a request from now on.
     pub(super) fn forget_request(&mut self, key: &IdKey) -> Option<AwaitedAnswer> {
         let waiting = self.waiting.get_mut(key)?;
+        // The id stays taken: a late answer must neither be reported nor meet a new request.
         let late = AwaitedAnswer {
             purpose: RequestPurpose::Late,
             deadline: None,
@@ -130,6 +133,7 @@ impl VerifySession {
     /// The recorded id, or another one if it is in use or belongs to a subscription.
     pub(super) fn unused_id(&mut self, recorded: &[u8]) -> Vec<u8> {
         let key = IdKey::new(recorded);
+        // Notifications name a subscription by its id, even long after its request.
         if !self.waiting.contains_key(&key) && !self.owners.live.contains_key(&(true, key)) {
             return recorded.to_vec();
         }

@@ -23,7 +23,6 @@ enum SendDecision {
     /// Ignore it: it refers to a request that was not sent or is already answered.
     Drop,
     Skip(SkipReason),
-    /// Wait.
     Wait,
 }
 
@@ -38,7 +37,9 @@ impl VerifySession {
         let text = context.tape.text(entry_number)?;
         let frame = Frame::read(&text);
         let Some(envelope) = frame.envelope() else { return Ok(true) };
+        // A gate kept it from the server when it was recorded, so it must not reach a server now.
         let kept = was_withheld(context, entry).then_some(SkipReason::Refused);
+        // Decided first, because a message that is never sent need not wait.
         let decision = match kept.or_else(|| refusal(context.calls, &text, envelope)) {
             Some(reason) => SendDecision::Skip(reason),
             None if self.is_held(context, envelope, entry) => SendDecision::Wait,
@@ -58,6 +59,7 @@ impl VerifySession {
         if let Err(reason) = sent {
             self.skip(context, entry_number, envelope, reason)?;
         }
+        // Also after a skip: later waits count from this point of the tape.
         self.base_us = entry.at_us;
         Ok(true)
     }
@@ -84,6 +86,7 @@ impl VerifySession {
         envelope: &Envelope<'_>,
         entry: &IndexEntry,
     ) -> bool {
+        // Answers and our own requests come first: they may change what is sent and how.
         if self.owed > 0 || self.own > 0 {
             return true;
         }
@@ -95,6 +98,7 @@ impl VerifySession {
         let pace_ns = self.base_ns + pace_us.saturating_mul(1000).min(context.timeout_ns);
         let pace = (envelope.is_method("tasks/get") && pace_ns > now_ns).then_some(pace_ns);
         self.held_until = [notices, questions, pace].into_iter().flatten().min();
+        // Nothing is left to wait for, so whatever is missing is overdue.
         if self.held_until.is_none() {
             self.notices.stop_waiting(now_ns, self.base_ns);
         }
@@ -110,10 +114,12 @@ impl VerifySession {
         let all = context.calls == CallSelection::All;
         Ok(match effect(envelope) {
             MessageEffect::CallsTool if !all => return self.decide_tool(context, envelope),
+            // A task of a call that was not sent is not ours to touch.
             MessageEffect::FollowsTask if !all => match self.minted_values.task_state(envelope) {
                 MintedLookup::Live(_) => SendDecision::Send,
                 _ => SendDecision::Skip(SkipReason::NotAskedFor),
             },
+            // A cancellation of a request that the server has answered or never saw means nothing.
             MessageEffect::TakesBack => match self.cancelled_request(envelope) {
                 Some(_) => SendDecision::Send,
                 None => SendDecision::Drop,
@@ -134,9 +140,11 @@ impl VerifySession {
         };
         let name = name.decode();
         let recorded = context.tape.tools()?;
+        // Both must agree: a server that now calls a tool read-only may have changed it.
         if recorded.is_some_and(|tools| tools.hint(&name) != Some(ToolHint::ReadOnly)) {
             return Ok(SendDecision::Skip(SkipReason::NotReadOnlyOnTape));
         }
+        // The live list may not have been requested on the tape before this call.
         let Some(live) = &self.tools else {
             let meta = envelope.params.and_then(own_meta);
             self.request_tools(context, meta);
@@ -156,6 +164,7 @@ impl VerifySession {
         skip_reason: SkipReason,
     ) -> io::Result<()> {
         context.report.skip(context.tape.message_ref(entry_number)?, skip_reason);
+        // A list that is skipped changes nothing for later messages.
         self.left_out |= effect(envelope) != MessageEffect::Discovers;
         if envelope.kind() == MessageKind::Request {
             self.owners.note(envelope, entry_number);
@@ -179,6 +188,7 @@ impl VerifySession {
         }
         let text = context.tape.text(answer)?;
         let result = Frame::read(&text).envelope().and_then(|envelope| envelope.result);
+        // Marks the recorded values as lost, so that requests which return them are skipped.
         self.minted_values.learn(method, result.unwrap_or_default(), None);
         let list = list.zip(skipped_request.cursor.as_deref());
         if let Some(first) =
@@ -187,6 +197,7 @@ impl VerifySession {
             // The live list may have ended earlier; the items of this page still count.
             let gone = matches!(list, Some((_, cursor)) if self.minted_values.token_state(MintedKind::Cursor, method, cursor) == MintedLookup::Lost);
             self.listings.add_recorded_page(first, &text);
+            // The live server was not asked, so a missing item proves nothing.
             if !gone {
                 self.listings.mark_failed(first);
             }
@@ -212,15 +223,19 @@ impl VerifySession {
         if id != recorded_id {
             edits.replace(recorded_id, &id);
         }
+        // Progress of an earlier request with this token may still arrive.
         let token = envelope.progress_token.map(|token| {
             let live = if self.is_token_used(token) { self.new_id() } else { token.to_vec() };
             edits.replace(token, &live);
             live
         });
+        // Under the recorded names, for notifications on the tape; below, under the live ones.
         self.owners.note(envelope, entry_number);
         self.owners.note_live(envelope, entry_number, &id, token.as_deref());
         let answer =
+            // A cancelled request needs no answer, and the tape has none to compare.
             (entry.pair != NONE && !entry.cancelled).then(|| context.tape.entry(entry.pair));
+        // An answer of ours was not the server's, so it is neither awaited nor compared.
         let deadline_ns = answer.filter(|answer| !answer.ours).map(|answer| {
             let took_ns = answer.latency_us.unwrap_or(0).saturating_mul(2000);
             context.now_ns.saturating_add(context.timeout_ns.max(took_ns))
@@ -257,6 +272,7 @@ impl VerifySession {
             && let Some(sent_request) = self.sent_requests.remove(&entry_number)
         {
             edits.replace(id, &sent_request.id);
+            // The answer may still come, and is then ignored.
             self.forget_request(&sent_request.key);
             self.notices.close(entry_number);
         }
@@ -291,6 +307,7 @@ fn refusal(calls: CallSelection, text: &[u8], envelope: &Envelope<'_>) -> Option
             _ => SkipReason::NotAskedFor,
         });
     }
+    // With `all`, the user has accepted every reading of the message.
     if calls < CallSelection::All && is_ambiguous(text, envelope.params) {
         return Some(SkipReason::Doubtful);
     }
@@ -311,5 +328,6 @@ fn effect(envelope: &Envelope<'_>) -> MessageEffect {
 
 /// Whether a gate withheld a message from the server: it was refused, or held and never sent.
 fn was_withheld(context: &VerifyContext<'_, '_>, entry: &IndexEntry) -> bool {
+    // A held call that was released has an answer of the server.
     entry.gated && (entry.pair == NONE || context.tape.entry(entry.pair).ours)
 }

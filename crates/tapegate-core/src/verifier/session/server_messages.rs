@@ -21,7 +21,6 @@ const CODE_UNKNOWN_METHOD: i32 = -32601;
 const CODE_REFUSED: i32 = -32000;
 
 impl VerifySession {
-    /// Handles a notification.
     pub(super) fn handle_notification(
         &mut self,
         context: &mut VerifyContext<'_, '_>,
@@ -29,6 +28,7 @@ impl VerifySession {
         envelope: &Envelope<'_>,
     ) -> io::Result<()> {
         if envelope.is_method("notifications/tools/list_changed") {
+            // What was known may be outdated, so the list is fetched again before the next call.
             self.tools = None;
         }
         let (group, _) = group(&self.owners.live, envelope);
@@ -54,6 +54,7 @@ impl VerifySession {
                 }
                 return self.reply(context, slot, id, about);
             }
+            // Pings test the connection at any time, and say nothing about the server's behaviour.
             QuestionMatch::Unknown if about.method == "ping" => {
                 context
                     .send_line(&[b"{\"jsonrpc\":\"2.0\",\"id\":", id, b",\"result\":{}}"].concat());
@@ -79,12 +80,14 @@ impl VerifySession {
         about: MessageRef,
     ) -> io::Result<()> {
         let answer = context.tape.entry(entry_number).pair;
+        // The recorded client did not answer either.
         if answer == NONE {
             return Ok(());
         }
         let text = context.tape.text(answer)?;
         let frame = Frame::read(&text);
         let Some(envelope) = frame.envelope() else { return Ok(()) };
+        // An answer can be crafted, too: other readers may take it for a request.
         if context.calls < CallSelection::All && is_ambiguous(&text, None) {
             let words = "the recorded answer is ambiguous";
             let reply = error_reply(id, CODE_REFUSED, words, "{\"by\":\"tapegate\"}");

@@ -18,12 +18,14 @@ impl VerifySession {
         if self.owed > 0 || self.own > 0 {
             return false;
         }
+        // At the end, late messages are waited for as well: nothing else is held up by it.
         let notices = self.notices.wait_deadline(now_ns, self.base_ns, true);
         let questions = self.questions.wait_deadline(now_ns, self.base_ns);
         if let Some(until_ns) = [notices, questions].into_iter().flatten().min() {
             self.held_until = Some(until_ns);
             return false;
         }
+        // Set once, so that a server that keeps sending cannot postpone the end.
         let until_ns = *self.quiet_until.get_or_insert(now_ns + QUIET_NS);
         now_ns >= until_ns
     }
@@ -45,6 +47,7 @@ impl VerifySession {
         &mut self,
         context: &mut VerifyContext<'_, '_>,
     ) -> io::Result<()> {
+        // Answers that were expected and will not come.
         let mut lost = self.owed > 0;
         lost |= self.sent_requests.values().any(|asked| {
             let waiting = self.waiting.get(&asked.key);
@@ -56,6 +59,7 @@ impl VerifySession {
             if entry.from != Side::Client || entry.kind != MessageKind::Request {
                 continue;
             }
+            // A message that would never have been sent is not lost.
             let reason = self.refusal(context, slot)?;
             lost |= reason.is_none();
             context
@@ -83,6 +87,7 @@ impl VerifySession {
                 None => MessageRef { method: group.method, ..self.session_subject() },
             };
             match (&what, &group.owner) {
+                // Without a request, their order depends on timing, so it is only noted.
                 (Discrepancy::Moved { .. }, NoticeOwner::Nobody) => {
                     context.report.note(about, VerifyNoteKind::Moved)
                 }
@@ -90,7 +95,9 @@ impl VerifySession {
             }
         }
         context.report.notifications += self.notices.compared;
+        // They were not kept, so they cannot be shown.
         context.report.findings_more += self.notices.dropped;
+        // A server that is gone could not make them.
         for entry_number in self.questions.missing_entries().into_iter().filter(|_| !gone) {
             let text = context.tape.text(entry_number)?;
             context.report.find(

@@ -60,6 +60,7 @@ pub(super) fn group(
     let token = envelope.progress_token.filter(|_| envelope.is_method("notifications/progress"));
     let of = |subscription, id| known.get(&(subscription, IdKey::new(id))).copied();
     let by_token = token.and_then(|token| of(false, token));
+    // A subscription's notifications carry its id, whatever their method.
     let request = by_token.or_else(|| of(true, envelope.subscription_id?));
     let owner = request.map_or(NoticeOwner::Nobody, NoticeOwner::Request);
     (NoticeGroup { method, owner }, request)

@@ -188,6 +188,8 @@ impl PostExchange {
                     stream.finish();
                 }
             }
+            // Without a stream, the client has no event id to resume from, so the answer cannot be
+            // kept for it.
             None if self.gone.get() => return Err(message),
             None if self.body.borrow().is_some() => {
                 // A body already begun cannot be replaced, so it is broken off.

@@ -107,11 +107,13 @@ impl ServerConnection {
         message: PermittedMessage<'static>,
         exchange: Option<Rc<PostExchange>>,
     ) {
+        // The server may be slow to read, so the client may leave during this wait.
         let slot = self.reserve().await;
         let wanted = exchange.as_ref().is_none_or(|one| !one.gone.get());
         if let (Ok(slot), true) = (slot, wanted) {
             return self.forward(slot, lane, message, exchange.as_ref());
         }
+        // The relay has released the call and waits for an answer that cannot come.
         let (asker, bytes) = (Side::Client, Some(message.bytes()));
         // If the tape has failed, the session ends anyway.
         self.session

@@ -15,7 +15,6 @@ pub(super) struct EventHistory {
     bytes_max: usize,
 }
 
-/// An event that was sent.
 pub(super) struct SentEvent {
     pub(super) id: EventId,
     pub(super) event: OutboundBytes,
@@ -58,6 +57,8 @@ impl EventHistory {
         let last_bytes = sent.event.bytes().len();
         self.bytes += last_bytes;
         self.events.push_back(sent);
+        // The latest event is kept even beyond the bound: it is the one a broken connection is
+        // likely to lose.
         let kept_min = usize::from(last_bytes <= LAST_BYTES_MAX);
         while self.bytes > self.bytes_max && self.events.len() > kept_min {
             let Some(oldest) = self.events.pop_front() else { break };

@@ -92,6 +92,8 @@ impl IdMap {
         if self.asked.len() < ASKED_MAX {
             return Ok(None);
         }
+        // Clients that still wait keep their entries; only answers that no client reads are given
+        // up.
         let oldest = self.open.values().find(|exchange| exchange.gone.get()).cloned().ok_or(())?;
         for key in oldest.ids.take() {
             self.asked.remove(&key);
@@ -177,6 +179,7 @@ impl IdMap {
                 match self.take_answered(id) {
                     Some(name) => {
                         if name.renamed {
+                            // Without its own id, the client could not match the answer.
                             edits.replace(id, &name.client_id);
                             if let Some(id) = envelope.result.and_then(subscription_of_result) {
                                 edits.replace(id, &name.client_id);
@@ -191,6 +194,8 @@ impl IdMap {
                 MessageRoute::Unasked
             }
             (MessageKind::Request, _) => {
+                // A server on stdio does not say for which client a request is. If only one waits,
+                // it is meant.
                 self.exchange_of(about).unwrap_or_else(|| self.sole_exchange())
             }
             (MessageKind::Notification, _) => self.route_notification(envelope, about, edits),
@@ -204,6 +209,7 @@ impl IdMap {
         edits: &mut JsonEdits<'_>,
     ) -> MessageRoute {
         let named = match (envelope.subscription_id, envelope.progress_token) {
+            // A subscription id is the id of the request that opened it, so `asked` knows it.
             (Some(id), _) => self.asked.get(&IdKey::new(id)).map(|name| (id, name)),
             (None, Some(token)) => self.tokens.get(&IdKey::new(token)).map(|name| (token, name)),
             (None, None) => None,
@@ -217,6 +223,8 @@ impl IdMap {
         if let Some(route) = self.exchange_of(about) {
             return route;
         }
+        // These concern a request. Other notifications, such as changed lists, concern the whole
+        // session.
         if envelope.is_method("notifications/message")
             || envelope.is_method("notifications/cancelled")
         {
@@ -233,6 +241,7 @@ impl IdMap {
 
     /// The only live exchange that is not a subscription, if there is exactly one.
     fn sole_exchange(&self) -> MessageRoute {
+        // A subscription stays open and would make every server request ambiguous.
         let mut live = self.open.values().filter(|one| one.is_live() && !one.listens.get());
         match (live.next(), live.next()) {
             (Some(only), None) => MessageRoute::With(Rc::clone(only)),
@@ -261,6 +270,7 @@ impl IdMap {
         if let Some(name) = self.asked.get(&IdKey::new(id)) {
             return name.exchange.client_connection.borrow().clone();
         }
+        // A server may close a connection just after its answer, which has removed the request.
         let mut recent = self.recent.iter().rev();
         recent
             .find(|(ours, _)| same_id(ours, id))
@@ -321,6 +331,7 @@ fn name(
     edits: &mut IdEdits<'_>,
 ) -> IdKey {
     let mut ours = Cow::Borrowed(theirs);
+    // A loop, because a client may itself use an id of our form.
     while !is_good || names.contains_key(&IdKey::new(&ours)) {
         is_good = true;
         *count += 1;

@@ -39,6 +39,8 @@ pub(super) struct ExchangeGuard {
 impl Drop for ExchangeGuard {
     fn drop(&mut self) {
         self.connection.connection_lost(&self.exchange);
+        // The client has no session id without a successful `initialize`, so it could never end
+        // this one.
         if self.opens && (self.exchange.failed.get() || !self.exchange.is_answered()) {
             self.connection.request_end("the session was not opened", Duration::ZERO);
         }
@@ -168,6 +170,7 @@ async fn wait(watch: ExchangeGuard, frame: &Frame<'_>) -> Result<Response<ReplyB
         Disposition::Refuse(None) => exchange.abandon(),
         Disposition::Hold(hold_id) => connection.hold_call(exchange.lane, hold_id, Some(&exchange)),
     }
+    // Such a client waits for the head of an event stream, which need not wait for the answer.
     if !exchange.accepts_json {
         connection.stream_of(&exchange);
     }

@@ -39,6 +39,7 @@ pub(super) fn target(
         return modern_target(bridge, terms, frame, envelope);
     }
     let opens = |envelope: &Envelope<'_>| is_request(envelope) && envelope.is_method("initialize");
+    // In a batch too: `initialize` may come with other messages.
     if find_envelope(frame, |envelope| opens(envelope).then_some(())).is_some() {
         let (id, connection) = bridge
             .open_session(ConnectionKind::Session)
@@ -69,6 +70,7 @@ fn modern_target(
         return Err(Box::new(headers::error(406, id, -32000, message)));
     }
     let connection = bridge.shared_server().map_err(|error| Box::new(error.reply(id)))?;
+    // The server's tool list says which arguments are mirrored, so its connection comes first.
     let rejection = terms.check_params(envelope, &connection.params.borrow());
     if let Some(rejection) = rejection {
         return Err(refused(rejection));

@@ -78,6 +78,8 @@ impl ServerConnection {
         piece: ActorPiece<'_>,
         ends: bool,
     ) -> Result<(), SessionStoppedError> {
+        // The borrow ends here: the pieces below wait for the client, and other tasks use the
+        // exchange.
         let piece = {
             let mut raw = exchange.raw.borrow_mut();
             let raw = raw.get_or_insert_with(|| RawAnswer {
@@ -101,6 +103,7 @@ impl ServerConnection {
         let kept = exchange.raw.take().map(|raw| raw.taped_bytes).unwrap_or_default();
         let whole = self.record_raw_answer(exchange, id, &kept)?;
         let theirs =
+            // Read before the request is closed, because closing it forgets the client's id.
             self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
         self.id_map.borrow_mut().close_server_request(id);
         match (stream, whole) {
@@ -202,6 +205,8 @@ impl ServerConnection {
         }
         let theirs =
             self.id_map.borrow().client_id_of(id).map(|(_, theirs)| theirs).unwrap_or_default();
+        // The relay forgets requests by message, so a request with only this id stands for the real
+        // one.
         let bytes = &[&b"{\"method\":\"\",\"id\":"[..], &theirs, b"}"].concat();
         let (lane, asker) = (exchange.lane, Side::Client);
         self.session.feed_and_commit(RelayEvent::Dismissed {
@@ -238,6 +243,7 @@ impl ServerConnection {
             return;
         }
         if cords.len() >= CORDS_MAX {
+            // A handle that only this list holds belongs to a connection that is closed.
             cords.retain(|held| Rc::strong_count(held) > 1);
         }
         cords.push(Rc::clone(client_connection));

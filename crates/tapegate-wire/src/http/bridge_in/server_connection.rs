@@ -179,6 +179,7 @@ impl ServerConnection {
         bytes: &[u8],
         exchange: Option<&Rc<PostExchange>>,
     ) -> Result<SendDisposition, SendError> {
+        // Before a slot is taken: a call that waits for approvals must not block the queue.
         self.session.wait_for_hold_capacity_in(lane, bytes).await;
         let slot = self.reserve().await?;
         // There is no await from here on, so recording and queueing are one step.
@@ -202,6 +203,7 @@ impl ServerConnection {
     pub(super) async fn reserve(&self) -> Result<QueueSlot, SendError> {
         let sender = self.input.borrow().clone().ok_or(SendError::Ended)?;
         let slot = sender.reserve_owned().await.map_err(|_| SendError::Ended)?;
+        // The server may have ended during the wait.
         if self.is_ended() {
             return Err(SendError::Ended);
         }
@@ -219,6 +221,7 @@ impl ServerConnection {
     ) {
         let line = message.into_one_line();
         let line = match exchange {
+            // Ids are renamed after the gate and the tape have seen the client's own.
             Some(exchange) => self.id_map.borrow_mut().add_requests(exchange, line),
             None => self.id_map.borrow().cancel(lane, line),
         };
@@ -263,6 +266,8 @@ impl ServerConnection {
         let forgotten = self.id_map.borrow_mut().make_room().map_err(|()| SendError::Busy)?;
         if let Some(exchange) = forgotten.filter(|_| self.kind == ConnectionKind::Shared) {
             let (lane, asker) = (exchange.lane, Side::Client);
+            // A session has one lane for all its requests, so dismissing the lane would forget them
+            // all.
             self.session.feed_and_commit(RelayEvent::Dismissed {
                 lane,
                 asker,
@@ -278,6 +283,7 @@ impl ServerConnection {
         if self.kind != ConnectionKind::Session || self.main.has_reader() {
             return;
         }
+        // Messages that arrived while the client had no stream go first, in their order.
         while let Some(text) = self.main.take_oldest() {
             self.stream_of(exchange).push(text);
         }
@@ -318,6 +324,7 @@ async fn write_all(input: StreamPort, mut queue: mpsc::Receiver<LineBuffer>) {
         while lines.unwritten_bytes() > 0 {
             match input.write(lines.writable()).await {
                 Ok(count) => lines.advance(count),
+                // Dropping the queue makes every later `reserve` fail, so senders learn of it.
                 Err(_) => return,
             }
         }

@@ -51,6 +51,7 @@ pub(super) async fn run(
             Some(SERVER_ENDED),
         ),
     };
+    // Counted first, because closing answers them.
     let unanswered = connection.unanswered_count();
     connection.close(&reason, error_type);
     loop {
@@ -61,6 +62,8 @@ pub(super) async fn run(
                 }
                 return;
             }
+            // A second request to end shortens the grace: the first may have been a client's, the
+            // next a signal.
             sooner = connection.end_requested(grace) => grace = sooner.grace,
             () = read_rest(&connection, &output, &mut lines) => {}
         }
@@ -91,11 +94,13 @@ async fn read(
             () = linger => 0,
         };
         lines.filled(count);
+        // No output may reach a client before the reaper runs (invariant 8).
         server.wait_for_reaper();
         connection.process_lines(lines, count == 0).await?;
         if count == 0 {
             return Ok(());
         }
+        // Only now: the lines processed above are read from this buffer.
         lines.release();
     }
 }
@@ -177,6 +182,8 @@ impl ServerConnection {
         if let FrameBody::Garbage(garbage) = frame.body() {
             return self.mark_undeliverable(line, &garbage.reason());
         }
+        // Ids are restored before the message is judged, so the gate and the tape see the client's
+        // ids.
         let mut edits = JsonEdits::new(line);
         let places: Vec<MessageRoute> = {
             let mut id_map = self.id_map.borrow_mut();
@@ -186,6 +193,8 @@ impl ServerConnection {
                 .collect()
         };
         let text = edits.finish();
+        // For clients that share a server, the exchange is the lane
+        // (docs/decisions/session-numbers.md).
         let lane = places.iter().find_map(MessageRoute::lane).unwrap_or(self.lane);
         let bytes = &text[..];
         let resumed = places.iter().any(MessageRoute::is_resumption);
@@ -199,6 +208,8 @@ impl ServerConnection {
         let GateResult { disposition, outgoing } = match self.session.judge(received, from) {
             Ok(judged) => judged,
             Err(stopped) => {
+                // Routing has removed these requests from the id map, so closing would not answer
+                // them.
                 self.answer_unsent(&Frame::read(bytes), places);
                 return Err(stopped);
             }
@@ -208,6 +219,7 @@ impl ServerConnection {
             return Ok(());
         };
         let mut parts = message.elements();
+        // Only envelopes were routed, so other elements have no place in the list.
         parts.retain(|(frame, _)| frame.envelope().is_some());
         if parts.len() != places.len() {
             // The rest can no longer be matched to its recipients.
@@ -291,6 +303,8 @@ impl ServerConnection {
         message: PermittedMessage<'static>,
         route: MessageRoute,
     ) {
+        // Every exchange has its final answer by now. What is read during the shutdown is only
+        // recorded.
         if self.is_ended() {
             return;
         }
@@ -302,6 +316,7 @@ impl ServerConnection {
                 if let (ConnectionKind::Shared, true, Some(result)) =
                     (self.kind, exchange.lists.get(), envelope.result)
                 {
+                    // Later calls are checked against what the client has just been shown.
                     self.params.borrow_mut().learn_tools(result);
                 }
                 let error = envelope.kind() == MessageKind::Error;
@@ -345,6 +360,7 @@ impl ServerConnection {
             self.mark_undelivered(self.lane, Side::Server, message.bytes(), why);
             return self.refuse_server_request(envelope, why);
         }
+        // The GET stream comes first: the protocol keeps it for messages that belong to no request.
         if self.main.has_reader() {
             return self.push(&self.main, message).await;
         }
@@ -356,6 +372,7 @@ impl ServerConnection {
             let Some(oldest) = self.main.take_oldest() else { break };
             let why = "the client has no open stream, and too many messages are queued for it";
             self.mark_undelivered(self.lane, Side::Server, oldest.bytes(), why);
+            // The server waits for an answer to its request, which no client will give.
             if let Some(envelope) = Frame::read(oldest.bytes()).envelope() {
                 self.refuse_server_request(envelope, why);
             }
@@ -413,6 +430,7 @@ impl ServerConnection {
     /// Refuses an oversized message, and sends an error to the side that waits for it.
     fn refuse(&self, mut message: OversizeMessage) -> Result<(), SessionStoppedError> {
         let mut lane = self.lane;
+        // The server uses the id it knows, but the pending request has the client's id.
         if let (Some(id), None) = (&message.envelope.id, &message.envelope.method)
             && let Some((of, theirs)) = self.id_map.borrow().client_id_of(id)
         {

@@ -22,6 +22,7 @@ impl ServerConnection {
     pub(super) fn request_end(&self, reason: &str, grace: Duration) {
         let mut end = self.end.borrow_mut();
         let end = end.get_or_insert_with(|| ConnectionEnd { reason: reason.to_owned(), grace });
+        // A later request can only hasten the end, and does not replace the reason.
         end.grace = end.grace.min(grace);
         self.end_asked.notify_one();
     }
@@ -44,9 +45,12 @@ impl ServerConnection {
 
     /// Accepts no more messages, and answers all pending requests with `why`.
     pub(super) fn close(&self, reason: &str, error_type: Option<&str>) {
+        // First, so that answers produced below are not sent into a connection that still accepts
+        // calls.
         self.ended.set(true);
         self.input.take();
         let exchanges = self.id_map.borrow().exchanges();
+        // On a shared server, every exchange has a lane of its own.
         let mut lanes: BTreeSet<Lane> = exchanges.iter().map(|exchange| exchange.lane).collect();
         lanes.insert(self.lane);
         lanes.extend(self.held.borrow().lanes());
@@ -65,6 +69,7 @@ impl ServerConnection {
                 exchange.answer(OwnMessage::error(&theirs, CODE_GONE, reason).into(), true).ok();
             }
         }
+        // Drops the exchanges and their streams, which refer to this connection's history.
         *self.id_map.borrow_mut() = IdMap::new(self.session.is_governed());
         self.history.borrow_mut().clear();
         self.main.finish();

@@ -142,6 +142,8 @@ impl ClientStream {
                 inner.queue.push_back(StreamItem::Message(message))
             }
         }
+        // Stream 0 keeps its queue: its messages may still go to an exchange or to a new GET
+        // stream.
         if inner.listening == ListenState::No && self.number > 0 {
             // No connection reads now, but a client that resumes can ask for it.
             self.move_to_history(inner);
@@ -157,6 +159,7 @@ impl ClientStream {
     /// Sends the client an event id to resume from before the first message.
     pub(super) fn push_priming_event(&self) {
         let inner = &mut *self.inner.borrow_mut();
+        // Later it would repeat an id that an event has used.
         if !self.numbered.get() || inner.sent > 0 {
             return;
         }
@@ -213,6 +216,7 @@ impl ClientStream {
     /// Drops the connection; the stream stays.
     pub(super) fn disconnect(&self) {
         let inner = &mut *self.inner.borrow_mut();
+        // The reader of the old connection sees another number and breaks its body off.
         inner.connection += 1;
         inner.listening = ListenState::No;
         inner.parting = None;

@@ -22,6 +22,7 @@ impl ServerConnection {
         exchange.stream_or_open(|| {
             self.streams.set(self.streams.get() + 1);
             let stream = ClientStream::new(self.streams.get(), &self.history);
+            // The sessionless revision cannot resume streams, so ids would be a false promise.
             if self.kind == ConnectionKind::Shared {
                 stream.without_ids();
             }
@@ -45,6 +46,8 @@ impl ServerConnection {
         }
         exchange.gone.set(true);
         self.withdraw_held(exchange);
+        // Without a session, a closed stream cancels the request. The client of a session may
+        // resume.
         if self.kind == ConnectionKind::Shared && !exchange.cancelled.replace(true) {
             let unanswered = self.id_map.borrow().unanswered(exchange);
             for (ours, theirs) in unanswered {
@@ -71,6 +74,7 @@ impl ServerConnection {
             stream.rewind(last.number);
             return (stream, Some(exchange));
         }
+        // The request is answered, but its events may still be in the history.
         let stream = ClientStream::new(last.stream, &self.history);
         stream.rewind(last.number);
         stream.finish();

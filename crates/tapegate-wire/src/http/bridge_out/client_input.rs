@@ -40,6 +40,7 @@ impl OutboundBridge {
         if self.end_holds().await.is_err() {
             return std::future::pending().await;
         }
+        // A subscription is never answered, so waiting for it would keep the session open.
         for subscription in self.calls.subscriptions() {
             self.end_subscription(&subscription).await;
         }
@@ -185,9 +186,11 @@ impl OutboundBridge {
         let message = OutboundBytes::message(message);
         let queue_permit =
             if call.asks { self.enter_queue(message.bytes().len()).await } else { None };
+        // Until the transport is known, messages wait for each other: each would probe the server.
         let unsettled = *self.transport.borrow() == UpstreamTransport::Unknown;
         let held =
             (!call.asks || call.kind == CallKind::Initialize || unsettled).then(|| call.hold());
+        // Registered before it is sent, because the answer may come at once (invariant 5).
         self.calls.add(&call);
         let task =
             self.spawn(Rc::clone(self).run_exchange(Rc::clone(&call), message, queue_permit));
@@ -202,6 +205,7 @@ impl OutboundBridge {
 
     /// Waits for queue space for a request of `length` bytes.
     async fn enter_queue(&self, length: usize) -> Option<OwnedSemaphorePermit> {
+        // A message of the largest size must fit, or it would wait without end.
         let cost = (length + MESSAGE_COST_BYTES).min(self.queue_bytes_max);
         self.queue.clone().acquire_many_owned(cost as u32).await.ok()
     }

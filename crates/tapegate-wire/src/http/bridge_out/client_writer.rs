@@ -64,6 +64,7 @@ impl ClientWriter {
             return;
         }
         let mut due = self.due.borrow_mut();
+        // Only if nothing is ahead of it: lines keep their order.
         let idle = due.unwritten_bytes() + self.writing.get() == 0;
         due.push(message);
         // Try to write at once; that saves waking the writer.

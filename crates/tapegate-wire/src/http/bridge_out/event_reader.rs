@@ -116,6 +116,7 @@ impl StreamPosition {
             self.retry = Some(Duration::from_millis(ms));
         }
         if let Some(id) = &piece.id {
+            // By the SSE standard, an empty id clears the last one.
             let id = HeaderValue::from_bytes(id).ok();
             self.last_id = id.filter(|id| !id.is_empty());
         }

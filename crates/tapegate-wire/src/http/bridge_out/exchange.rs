@@ -44,6 +44,7 @@ impl OutboundBridge {
             true => self.flights.clone().acquire_owned().await.ok(),
             false => None,
         };
+        // Given back only now: until it has a slot, the message still occupies memory.
         drop(queue_permit);
         call.advance_to(CallStep::Sent);
         let outcome = tokio::select! {
@@ -52,6 +53,7 @@ impl OutboundBridge {
         };
         match outcome {
             Ok(AnswerRoute::Elsewhere) => {
+                // Other messages wait for the session id, which arrives with the answer.
                 if call.kind != CallKind::Initialize {
                     call.release();
                 }
@@ -88,6 +90,7 @@ impl OutboundBridge {
         call.advance_to(CallStep::Accepted);
         let (parts, body) = reply.into_parts();
         if parts.status.is_success() {
+            // From now on, a rejected message is not tried with the older transport.
             *self.transport.borrow_mut() = UpstreamTransport::Streamable;
             self.reopen_server_stream();
             let passed = self.forward_reply(call, &parts, body).await;
@@ -138,12 +141,14 @@ impl OutboundBridge {
                 self.report_unreachable(&error.to_string());
                 ExchangeProblem::new(error)
             })?;
+            // Only these keep the method and the body of the request.
             let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
             let target = reply.headers().get(LOCATION).and_then(|target| target.to_str().ok());
             let target =
                 target.and_then(|target| redirect::resolve(&self.upstream.origin(), &path, target));
             match target {
                 Some(target) if moved.contains(&reply.status()) && redirects < REDIRECTS_MAX => {
+                    // Later messages go there directly.
                     *self.path.borrow_mut() = target;
                     redirects += 1;
                 }
@@ -161,6 +166,7 @@ impl OutboundBridge {
     ) -> Result<AnswerRoute, ExchangeProblem> {
         if !call.asks {
             if call.kind == CallKind::Initialized {
+                // Before other messages are released: the server may send its own at once.
                 self.listen().await;
             }
             call.release();
@@ -168,7 +174,9 @@ impl OutboundBridge {
             return Ok(AnswerRoute::Here);
         }
         if call.kind == CallKind::Initialize {
+            // A second `initialize` opens a new session, and the old stream belongs to the old one.
             self.stop_listening();
+            // The id counts only if the answer is a result that the gate lets through.
             *call.opens.borrow_mut() = parts.headers.get(upstream_session::SESSION).cloned();
         } else {
             call.release();

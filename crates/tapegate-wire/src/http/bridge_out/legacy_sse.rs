@@ -76,6 +76,7 @@ impl OutboundBridge {
             return Err(ExchangeProblem::from_reply(&parts, body, true, bytes_max).await);
         }
         let mut body = body;
+        // Read to its end, so that the connection can be used again.
         while let Some(Ok(_)) = body.frame().await {}
         Ok(())
     }
@@ -86,6 +87,7 @@ impl OutboundBridge {
         else {
             return;
         };
+        // The next message probes again: the server may have been replaced.
         *self.transport.borrow_mut() = UpstreamTransport::Unknown;
         let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let reason = format!("the MCP server closed its stream before it answered{reason}");

@@ -185,6 +185,7 @@ impl BridgeCall {
 
     fn finish(&self) {
         self.release();
+        // Free for other requests before the rest of the reply has been read.
         self.slot.borrow_mut().take();
         self.over.set(true);
         self.changed.notify_waiters();

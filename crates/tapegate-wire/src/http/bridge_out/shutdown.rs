@@ -72,6 +72,7 @@ impl OutboundBridge {
         signals: &mut Signals,
         patience: ShutdownTimeouts,
     ) {
+        // First, so that no task writes to the client after its final errors.
         self.tasks.borrow_mut().abort_all();
         let reason = cause.client_message();
         let event = RelayEvent::Gone {
@@ -84,6 +85,8 @@ impl OutboundBridge {
             let mut recording = self.shared_session.recorded_session();
             let at = recording.now();
             recording.feed(at, event, &mut |outgoing| {
+                // Removes the calls that are answered here, so that only lost answers remain for
+                // the loop below.
                 self.learn_from_frame(None, &Frame::read(outgoing.message.bytes()));
                 self.client_writer.enqueue(outgoing.message);
             });

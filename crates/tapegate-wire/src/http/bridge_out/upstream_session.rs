@@ -50,6 +50,7 @@ pub(super) fn headers(
     let initialize = message.envelope().is_some_and(|envelope| envelope.is_method("initialize"));
     let revision = revision(message);
     let alone = UpstreamSession::default();
+    // Neither belongs to the session: one opens a new one, the other names its own revision.
     let known = if initialize || revision.is_some() { &alone } else { session };
     let mut headers = known.headers("application/json, text/event-stream");
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -35,6 +35,7 @@ impl SseEventKind {
     fn of(piece: &SsePiece, terminated: bool) -> Self {
         match piece.event.as_deref() {
             None | Some(b"message") => Self::Message,
+            // A partial `endpoint` may be cut off in the middle of a path.
             Some(b"endpoint") if terminated => Self::Endpoint,
             Some(_) => Self::Other,
         }
@@ -49,11 +50,13 @@ impl ProxyExchange {
         piece: &SsePiece,
         terminated: bool,
     ) -> Result<OutboundBytes, SessionStoppedError> {
+        // A parser with other rules may find a message in such a line.
         if piece.has_other_lines {
             self.note_dropped(&piece.raw, OTHER_LINES)?;
         }
         let renamed = self.mask_event_id(piece)?;
         let piece = renamed.as_ref().unwrap_or(piece);
+        // Asked per event, because the policy may change while a stream is open.
         let transparent = self.proxy.shared_session.transparent();
         let kind = SseEventKind::of(piece, terminated);
         let data = piece.data.as_deref().filter(|data| !data.is_empty());
@@ -96,6 +99,7 @@ impl ProxyExchange {
             }
             (Disposition::Forward(message), _) => to_client.insert(0, message),
             (Disposition::Refuse(()) | Disposition::Hold(_), _) => {
+                // The event may have been the answer that the client waits for.
                 self.has_dropped |= to_client.is_empty();
             }
         }
@@ -113,6 +117,7 @@ impl ProxyExchange {
     ) -> Result<OutboundBytes, SessionStoppedError> {
         let frame = Frame::read(data);
         let governed = self.proxy.shared_session.is_governed();
+        // Enforced: nothing passes under a name that only most parsers respect.
         if transparent.is_none() {
             if is_message(&frame) || may_be_message(&frame) {
                 self.note_dropped(data, OTHER_NAME)?;

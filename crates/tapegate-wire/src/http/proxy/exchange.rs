@@ -18,6 +18,8 @@ impl ProxyExchange {
         let initialize = frame.envelope().is_some_and(|envelope| envelope.is_method("initialize"));
         let lane = match self.lane {
             Some(lane) => lane,
+            // The session has no id yet. If the server assigns none, the lane becomes that of
+            // sessionless clients.
             None if initialize => {
                 self.scope = ExchangeScope::Opening;
                 self.proxy.shared_session.open_session()
@@ -63,6 +65,7 @@ impl ProxyExchange {
             (self.proxy.shared_session.message_bytes_max(), message.bytes_total);
         let lane = self.lane();
         let event = RelayEvent::TooLarge { lane, from: Side::Client, message, bytes_max };
+        // The relay gives at most one answer to an oversize message.
         let answer = match self.proxy.shared_session.feed_and_commit(event) {
             Ok(outgoing) => outgoing.into_iter().next(),
             Err(stopped) => return Err(Box::new(headers::refusal(503, &stopped.to_string()))),
@@ -95,6 +98,7 @@ impl ProxyExchange {
         reason: Option<&str>,
     ) -> Result<Vec<PermittedMessage<'static>>, SessionStoppedError> {
         let request_body = self.request_body.take();
+        // Without a message, nothing waits here. On a legacy stream, everything in the lane does.
         let Some(lane) = self.lane.filter(|_| request_body.is_some() || self.answers_all) else {
             return Ok(Vec::new());
         };
@@ -118,6 +122,7 @@ impl Drop for ProxyExchange {
                 self.proxy.forget_lane(lane);
             }
         }
+        // No other exchange can answer in this lane, so whatever is pending is lost.
         if let (Some(lane), ExchangeScope::Alone | ExchangeScope::Opening) = (self.lane, self.scope)
         {
             self.proxy.forget_lane(lane);

@@ -34,6 +34,7 @@ impl ProxyExchange {
         }
         let (bytes, has_body) = match body {
             CollectedBody::Whole(bytes) => (bytes.clone(), !bytes.is_empty()),
+            // Too large to be checked, and refused later. Its head is still checked.
             CollectedBody::TooLarge(_) => (Bytes::new(), true),
         };
         let Parts { method, uri: target, headers, .. } = parts;
@@ -95,8 +96,10 @@ impl ProxyExchange {
             if let Some(refused) = self.refuse_if_headers_disagree(parts, &frame) {
                 return Disposition::Refuse(Box::new(refused));
             }
+            // Before the message is judged: a call that cannot be held would be refused.
             self.proxy.shared_session.wait_for_hold_capacity_in(lane, text).await;
         }
+        // Kept from here on, so that a broken exchange can answer the requests in it.
         self.request_body = Some(read.shared_text());
         let judged = self.proxy.shared_session.receive(lane, Side::Client, text);
         let GateResult { disposition, outgoing } = match judged {
@@ -105,6 +108,7 @@ impl ProxyExchange {
         };
         match disposition {
             Disposition::Forward(message) if message.is_replaced() => {
+                // The new body is not compressed.
                 parts.headers.remove(CONTENT_ENCODING);
                 self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
                 Disposition::Forward(OutboundBytes::message(message))
@@ -123,6 +127,7 @@ impl ProxyExchange {
                 Disposition::Refuse(Box::new(self.refusal_reply(parts, outgoing)))
             }
             Disposition::Hold(hold_id) => {
+                // A held call is sent as the text that the gate has read.
                 parts.headers.remove(CONTENT_ENCODING);
                 self.send_server_part(outgoing);
                 Disposition::Hold(hold_id)
@@ -184,6 +189,7 @@ impl ProxyExchange {
     ) -> Response<ReplyBody> {
         let events: Vec<_> = answers.iter().map(|one| OutboundBytes::event(one, None)).collect();
         let events = OutboundBytes::concat(&events);
+        // A legacy client reads answers only from its stream.
         if self.older && self.send_on_legacy_stream(events.clone()) {
             return accepted_reply();
         }
@@ -248,6 +254,7 @@ pub(super) fn may_be_message(frame: &Frame<'_>) -> bool {
         }
         FrameBody::Garbage(_) => {
             let text = frame.bytes();
+            // Byte order marks and NULs show another encoding, in which the text may be a message.
             let odd = text.iter().take(4).any(|byte| matches!(byte, 0 | 0xFE | 0xFF | 0xEF));
             let quoted = || text.windows(8).any(|part| part.eq_ignore_ascii_case(b"\"method\""));
             odd || matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) || quoted()

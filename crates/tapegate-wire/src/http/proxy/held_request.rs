@@ -63,6 +63,7 @@ struct HeldExchange {
 impl HeldExchange {
     /// Acts on the decision. A released call is sent by a task of its own from the start.
     async fn settle(&mut self, word: HoldUpdate) -> Option<Response<ReplyBody>> {
+        // Taken, so that `drop` does not send the call a second time.
         let (exchange, parts) = self.going_on.take()?;
         Some(exchange.apply_hold_outcome(parts, word).await)
     }
@@ -72,6 +73,7 @@ impl Drop for HeldExchange {
     fn drop(&mut self) {
         // A client that disconnects just as the decision arrives has not cancelled the call: the
         // call was released, and is recorded as sent.
+        // Closed first: no update may arrive after the last one that is read here.
         self.hold.updates.close();
         while let Ok(word) = self.hold.updates.try_recv() {
             if let (HoldUpdate::Send(_), Some((exchange, parts))) = (&word, self.going_on.take()) {
@@ -108,6 +110,7 @@ impl ProxyExchange {
         let (sender, words) = mpsc::unbounded_channel();
         let waiting = self.proxy.shared_session.wait(hold_id, move |word| drop(sender.send(word)));
         let held = HoldSubscription { updates: words, _waiting: waiting };
+        // The transport answers a POST at once, whatever becomes of the message.
         if self.older {
             tokio::task::spawn_local(self.hold_in_background(parts, held));
             return accepted_reply();
@@ -116,6 +119,7 @@ impl ProxyExchange {
         let mut hold = HeldExchange { hold: held, going_on: Some((self, parts)) };
         let word = match streams {
             false => hold.hold.last().await,
+            // A quick decision is sent as an ordinary reply, with a status of its own.
             true => match tokio::time::timeout(PROMPT, hold.hold.last()).await {
                 Ok(word) => word,
                 Err(_) => {
@@ -133,10 +137,12 @@ impl ProxyExchange {
     async fn apply_hold_outcome(mut self, parts: Parts, word: HoldUpdate) -> Response<ReplyBody> {
         match word {
             HoldUpdate::Send(message) => {
+                // The gate may have rewritten the call while it was held.
                 self.request_body = Some(Bytes::copy_from_slice(message.bytes()));
                 self.send_to_completion(parts, OutboundBytes::message(message)).await
             }
             HoldUpdate::Answer(message) => {
+                // The relay has ended this request, so the exchange must not dismiss it again.
                 self.request_body = None;
                 self.own_answer_reply(&RequestHeaders::read(&parts.headers), vec![message])
             }
@@ -191,6 +197,7 @@ async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBy
             Err(_) => drop(to.send(OutboundBytes::comment("waiting for approval")).await),
         }
     };
+    // Read before `settle`, which takes the exchange.
     let request_body =
         hold.going_on.as_ref().and_then(|(exchange, _)| exchange.request_body.clone());
     let Some(response) = hold.settle(word).await else { return };
@@ -201,6 +208,7 @@ async fn hold_with_keepalive(mut hold: HeldExchange, to: mpsc::Sender<OutboundBy
         }
         return;
     }
+    // The head of the stream is sent, so the reply's status can no longer be passed on.
     if let Some(event) = body.collect().await.into_event() {
         to.send(event).await.ok();
     } else if parts.status != StatusCode::ACCEPTED {

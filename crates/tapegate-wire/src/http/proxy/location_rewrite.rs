@@ -30,6 +30,7 @@ impl ProxyExchange {
                 self.proxy.sessions.borrow_mut().remember_redirect(path?);
                 None
             }
+            // Clients differ in which of several targets they follow.
             _ => self.refuse_ambiguous_reply(b"", "the server redirects its client past the gate"),
         }
     }
@@ -48,6 +49,7 @@ impl ProxyExchange {
     /// Whether a redirect leads to us.
     fn is_local_redirect(&self, target: &HeaderValue) -> bool {
         let target = target.to_str().ok();
+        // With `//`, some clients read a path as another host.
         target.is_some_and(|target| !target.contains("//") && self.path_at_server(target).is_some())
     }
 
@@ -74,6 +76,7 @@ impl ProxyExchange {
                 None => OutboundBytes::event_without_data(piece),
             };
         };
+        // The stream may have been recorded alone so far; its client now has a session.
         let lane = match (self.lane, self.scope) {
             (Some(lane), ExchangeScope::Session) => lane,
             _ => self.proxy.shared_session.open_session(),

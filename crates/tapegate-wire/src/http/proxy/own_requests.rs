@@ -49,9 +49,11 @@ impl ProxyExchange {
     /// The path and headers for our own message to the server.
     pub(super) fn own_request_head(&mut self) -> (PathAndQuery, HeaderMap) {
         let lane = self.lane();
+        // A legacy session has its own endpoint. The stream's own path accepts no POST.
         let endpoint = self.proxy.sessions.borrow().endpoint_of(lane);
         let path = endpoint.unwrap_or_else(|| self.path.clone());
         let mut headers = self.headers.clone();
+        // These describe the client's request, not ours.
         for name in [LAST_EVENT_ID, CONTENT_ENCODING, CONTENT_LENGTH] {
             headers.remove(name);
         }
@@ -155,10 +157,12 @@ impl OwnRequestSender {
                 let Ok(piece) = next else {
                     return Err("the server's answer is too large".to_owned());
                 };
+                // An event without data is a keep-alive or an id.
                 let Some(data) = piece.data.filter(|data| !data.is_empty()) else { continue };
                 if is_answer_to(&data, id) {
                     return self.receive_answer(&data);
                 }
+                // The client must not see replies to a request that it did not make.
                 let (lane, from, delivered) = (self.lane, Side::Server, false);
                 let why = "it came in the reply to a request that tapegate made";
                 let event = RelayEvent::Marked { lane, from, bytes: &data, reason: why, delivered };

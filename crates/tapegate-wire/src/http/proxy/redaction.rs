@@ -33,6 +33,7 @@ pub(super) struct MaskedIds(VecDeque<(Vec<u8>, HeaderValue)>);
 
 impl MaskedIds {
     fn insert(&mut self, name: &[u8], id: &[u8]) {
+        // Masking is deterministic, so a known name already has this id.
         let known = self.0.iter().any(|(known, _)| known == name);
         let Ok(id) = HeaderValue::from_bytes(id) else { return };
         if known || id.len() > ID_BYTES_MAX {
@@ -68,6 +69,7 @@ impl ProxyExchange {
 
     /// Whether a reply gives a client what it needs to log in.
     fn is_login(&self, status: StatusCode) -> bool {
+        // Only a granted login gives the client what it needs. Errors are redacted as elsewhere.
         let is_granted = status.is_success() || status.is_redirection();
         is_granted && matches!(self.route, RequestRoute::Login(_) | RequestRoute::Metadata)
     }
@@ -106,6 +108,7 @@ impl ProxyExchange {
         name: &HeaderName,
         value: &HeaderValue,
     ) -> Result<Option<HeaderValue>, SessionStoppedError> {
+        // The name is included, because the rules may redact fields by their name.
         let head = format!("{name}: ").into_bytes();
         let line = [&head, value.as_bytes()].concat();
         let Some(masked) = self.mask(&format!("the header `{name}`"), &line)? else {
@@ -144,6 +147,7 @@ impl ProxyExchange {
         if !session.masks() || self.is_login(parts.status) {
             return Response::from_parts(parts, ReplyBody::stream(PlainStream::new(body, None)));
         }
+        // Nothing may be changed, but the log says what would have been redacted.
         if session.transparent().is_some() {
             let watch = BodyWatch::new(self, parts.clone());
             let stream = PlainStream::new(body, Some(watch));
@@ -156,6 +160,7 @@ impl ProxyExchange {
         let body = match collected {
             Ok(CollectedBody::Whole(body)) => body,
             Ok(CollectedBody::TooLarge(_)) => {
+                // Passing the rest unread could reveal a secret.
                 return self.unreachable_reply("the server's reply is too large to be masked");
             }
             Err(error) => {

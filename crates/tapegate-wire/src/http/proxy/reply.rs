@@ -30,6 +30,7 @@ impl ProxyExchange {
         self.note_session(&parts.headers, parts.status.is_success());
         self.rewrite_redirect(&mut parts.headers);
         if self.proxy.shared_session.is_governed() {
+            // It offers the client another server address, which would bypass the gate.
             parts.headers.remove(ALT_SVC);
             if parts.status.is_redirection()
                 && let Some(refused) = self.check_redirect(&parts.headers)
@@ -189,9 +190,12 @@ impl ProxyExchange {
         // No further reply to this request will come on this connection. After a 202, the answer
         // may still come on another stream of the session.
         if parts.status.as_u16() != 202 {
+            // Requests that got their answer above are not pending any more, so only lost ones are
+            // dismissed.
             self.dismiss_requests(None).ok();
         }
         if is_new || unpacks || is_masked {
+            // They describe a body that is not sent.
             headers::strip_body_headers(&mut parts.headers);
         }
         if is_new {
@@ -230,6 +234,7 @@ impl ProxyExchange {
         let lists = |request_frame: &Frame<'_>| {
             envelopes(request_frame).iter().any(|envelope| envelope.is_method("tools/list"))
         };
+        // On a legacy stream the request is not known here, so every answer is looked at.
         if !self.proxy.shared_session.is_governed()
             || !(self.answers_all || request_frame.as_ref().is_some_and(lists))
         {
@@ -303,6 +308,7 @@ impl ProxyExchange {
     /// Learns the session that a request has opened, and forgets one that was deleted.
     fn note_session(&mut self, headers: &HeaderMap, success: bool) {
         let mut sessions = self.proxy.sessions.borrow_mut();
+        // A server that refused to delete the session still has it.
         if let (Some(id), true) = (&self.deletes, success)
             && let Some(lane) = sessions.unbind(id)
         {
@@ -314,6 +320,7 @@ impl ProxyExchange {
                 self.scope = ExchangeScope::Session;
                 sessions.bind(id.as_bytes(), lane);
             }
+            // The server assigns no sessions, so all its clients share this one on the tape.
             None => self.proxy.shared_session.adopt_lane(lane),
         }
     }

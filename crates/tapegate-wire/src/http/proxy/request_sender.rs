@@ -28,6 +28,7 @@ impl ProxyExchange {
         parts: Parts,
         body: OutboundBytes,
     ) -> Response<ReplyBody> {
+        // Nothing was recorded as sent, so the request may end with its client.
         if self.request_body.is_none() {
             return self.send(parts, body).await;
         }
@@ -36,6 +37,7 @@ impl ProxyExchange {
         let begun = Rc::clone(&self.begun);
         let sending = tokio::task::spawn_local(async move {
             let abandoned = async {
+                // If the request has not left yet, it is sent first: the tape says so.
                 left.await.ok();
                 begun.notified().await;
                 tokio::time::sleep(GRACE).await;
@@ -74,6 +76,7 @@ impl ProxyExchange {
             }
         }
         match response {
+            // After a switch, bytes would pass that are not HTTP and cannot be judged.
             Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 self.unreachable_reply("the server wants to switch to another protocol")
             }
@@ -88,6 +91,7 @@ impl ProxyExchange {
         body: OutboundBytes,
     ) -> Result<Response<Incoming>, String> {
         let proxy = Rc::clone(&self.proxy);
+        // The configured credentials are meant for the endpoint, not for a login server.
         let credentials = match self.route {
             RequestRoute::Login(_) | RequestRoute::Metadata => Credentials::LeftOut,
             RequestRoute::Endpoint | RequestRoute::Unknown => Credentials::Added,
@@ -101,6 +105,7 @@ impl ProxyExchange {
                 let request = Request::from_parts(parts, body);
                 proxy.upstream.begin_with(self.path.clone(), request, credentials).await?
             };
+            // Only now: the connection has accepted the request, so its bytes will be sent.
             self.begun.notify_one();
             awaited.await
         };
@@ -120,6 +125,7 @@ impl ProxyExchange {
         let Some(path) = self.redirect_target(response.headers()) else { return false };
         let comes_back = self.proxy.path_at_server(&Uri::from(path.clone())) != path;
         if comes_back {
+            // Only a move of the configured endpoint is remembered for other clients.
             if self.path == *self.proxy.upstream.path() {
                 *self.proxy.moved.borrow_mut() = Some(path.clone());
             }

@@ -49,6 +49,7 @@ impl ProxySessions {
     /// Forgets an ended session, and returns its lane.
     pub(super) fn unbind(&mut self, id: &[u8]) -> Option<Lane> {
         let lane = self.by_id.remove(id)?;
+        // The lock is dropped with the session, or the map would grow with every session.
         self.turnstiles.remove(&lane.session);
         Some(lane)
     }

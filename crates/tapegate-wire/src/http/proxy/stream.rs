@@ -34,6 +34,7 @@ impl EventStream {
     /// Parses bytes of the stream, and adds the events to send to `ready`.
     fn feed(&mut self, bytes: &[u8]) -> Result<(), SessionStoppedError> {
         self.events.feed(bytes);
+        // Events are parsed whole, so a message in several network packets is judged once.
         while let Some(next) = self.events.next() {
             match next {
                 Ok(piece) => {
@@ -65,6 +66,7 @@ impl EventStream {
             let sent = self.exchange.forward_event(&rest, false)?;
             self.send(sent);
         }
+        // Checked at the end: a later event may still have brought the answer.
         if self.exchange.has_dropped {
             // The withheld event may have been the answer, which the client still waits for.
             self.abort("the server's reply has no answer that may be forwarded");
@@ -85,6 +87,7 @@ impl PieceStream for EventStream {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<OutboundBytes, BrokenBody>>> {
         loop {
+            // Recorded output is sent before anything else is read (invariant 6).
             if !self.ready.is_empty() {
                 let ready = std::mem::take(&mut self.ready);
                 return Poll::Ready(Some(Ok(OutboundBytes::concat(&ready))));
@@ -92,6 +95,7 @@ impl PieceStream for EventStream {
             if self.ended {
                 return Poll::Ready(None);
             }
+            // Our own messages do not wait for the server, which may be silent for long.
             if let Some(inbox) = &mut self.exchange.inbox
                 && let Poll::Ready(Some(event)) = inbox.poll_recv(cx)
             {
@@ -107,6 +111,7 @@ impl PieceStream for EventStream {
                     let Ok(bytes) = frame.into_data() else { continue };
                     self.feed(&bytes)
                 }
+                // The client must notice that the stream broke, or it would wait for the rest.
                 Some(Err(error)) => return Poll::Ready(Some(Err(BrokenBody(error.to_string())))),
                 None => self.finish(),
             };

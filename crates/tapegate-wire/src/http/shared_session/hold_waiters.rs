@@ -42,6 +42,7 @@ pub(crate) struct HoldWaiter {
 
 impl Drop for HoldWaiter {
     fn drop(&mut self) {
+        // The borrow ends here: feeding the event notifies waiters, which borrows again.
         let waiter = self.shared_session.waiters.borrow_mut().waiting.remove(&self.number);
         if let Some((hold_id, _)) = waiter {
             // If the tape has failed, the session ends anyway.
@@ -94,6 +95,7 @@ impl SharedSession {
                     RelayEvent::Settled { hold_id, outcome }
                 }
                 () = sleep_until_due(due) => RelayEvent::Tick,
+                // A new call may have an earlier deadline, so the wait starts again.
                 () = self.held.notified() => continue,
             };
             if self.feed_and_commit(event).is_err() {
@@ -113,9 +115,11 @@ impl SharedSession {
         }
         let mut rest = Vec::new();
         let mut words = Vec::new();
+        // The borrows end before listeners run, because a listener may feed the session again.
         {
             let mut session = self.recording.borrow_mut();
             let mut waiters = self.waiters.borrow_mut();
+            // Renamed first: messages and checks below use the new id.
             if let Some((was, now)) = session.take_renamed_hold() {
                 waiters.rename(was, now);
             }

@@ -47,6 +47,7 @@ impl StreamState {
             self.line = LineStatus::Lost;
         }
         self.queue.retain(|item| matches!(item, StreamItem::Message(_)));
+        // Messages that waited for the last piece must not wait for it any longer.
         self.queue.extend(self.behind.drain(..).map(StreamItem::Message));
         self.queue_bytes = self.queue.iter().map(StreamItem::len).sum();
     }
@@ -60,6 +61,7 @@ impl ClientStream {
             inner.line = LineStatus::Lost;
         }
         if inner.line == LineStatus::Lost {
+            // The next message starts fresh, even though this one was lost.
             if ends {
                 inner.line = LineStatus::Closed;
             }
@@ -76,6 +78,7 @@ impl ClientStream {
             inner.queue_bytes += piece.bytes().len();
             inner.queue.push_back(StreamItem::Piece(piece));
         }
+        // Kept in order: these arrived while the message was under way.
         if ends {
             inner.queue.extend(inner.behind.drain(..).map(StreamItem::Message));
         }

@@ -80,6 +80,7 @@ impl PieceStream for EventStreamReader {
 impl Drop for EventStreamReader {
     fn drop(&mut self) {
         let inner = &mut *self.stream.inner.borrow_mut();
+        // A replaced connection must not take the stream from its successor.
         if inner.connection == self.connection {
             inner.listening = ListenState::No;
             inner.parting = None;
