@@ -22,7 +22,7 @@ use name_reading::NamedCall;
 use steps::StepRecorder;
 
 pub(crate) use name_reading::{NameReading, shortened_forms_of};
-pub(crate) use readings::{hidden_reading, is_visible, url_readings};
+pub(crate) use readings::{hidden_reading, is_visible, resource_readings, url_readings};
 
 /// The parts of a call that a decision depends on.
 #[derive(Debug, Clone)]

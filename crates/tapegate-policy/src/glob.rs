@@ -76,6 +76,7 @@ impl Glob {
                     continue;
                 }
                 '?' => GlobLetter::One,
+                '[' if opens_address(text, chars.clone()) => GlobLetter::Is('['),
                 '[' => class(&mut chars)?,
                 letter => GlobLetter::Is(letter),
             };
@@ -130,6 +131,18 @@ impl Glob {
         let empty = |piece: &GlobPiece| matches!(piece, GlobPiece::Plain(text) if text.is_empty());
         self.pieces.len() > 1 && self.pieces.iter().all(empty)
     }
+}
+
+/// Whether a bracket, which has been consumed, opens the IPv6 address of a URL, such as
+/// `http://[::1]/*`, rather than a class. A class of one character cannot match an address.
+fn opens_address(text: &str, rest: std::iter::Peekable<std::str::Chars<'_>>) -> bool {
+    let rest: String = rest.collect();
+    let before = &text[..text.len() - rest.len() - 1];
+    let host = before.rsplit_once("://").map(|(_, host)| host);
+    let at_host = host.is_some_and(|host| host.is_empty() || host.ends_with('@'));
+    let Some((address, _)) = rest.split_once(']') else { return false };
+    let letter = |byte: u8| byte.is_ascii_hexdigit() || b":.*?%".contains(&byte);
+    at_host && address.matches(':').count() > 1 && address.bytes().all(letter)
 }
 
 /// Parses a class; its opening bracket has been consumed.

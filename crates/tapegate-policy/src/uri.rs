@@ -33,8 +33,9 @@ pub(crate) fn is_url(text: &str) -> bool {
     let is_dropped =
         |letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter);
     let start: String = text.chars().filter(|letter| !is_dropped(*letter)).take(64).collect();
+    let start = unwrapped(&start).unwrap_or(&start);
     let known = |scheme: &str| scheme == "file" || default_port(scheme).is_some();
-    split_scheme(&nfkc(&start))
+    split_scheme(&nfkc(start))
         .is_some_and(|(scheme, rest)| known(&scheme) || rest.starts_with(['/', '\\']))
 }
 
@@ -62,7 +63,8 @@ pub(crate) fn is_plain(uri: &str) -> bool {
             let named = last.starts_with(|first: char| first.is_ascii_lowercase());
             !path.is_empty() && named && !host::may_be_encoded(host)
         }
-        _ => true,
+        // Clients of other schemes resolve addresses too, but `demo://1/` needs no host.
+        _ => !host.starts_with(|first: char| first.is_ascii_digit()) && !host::may_be_encoded(host),
     };
     let ended = scheme == "file" && path.contains(['?', '#']);
     plain_host
@@ -125,6 +127,18 @@ pub(crate) fn resolve_start(start: &str) -> Option<String> {
     Some(format!("{scheme}:{host}{path}"))
 }
 
+/// A URI without what Python's `urllib` removes around it: `<http://a/>`, `URL:http://a/`.
+pub(crate) fn unwrapped(uri: &str) -> Option<&str> {
+    let inner = uri.trim();
+    let inner = inner.strip_prefix('<').unwrap_or(inner);
+    let inner = inner.strip_suffix('>').unwrap_or(inner).trim();
+    let inner = match inner.get(..4) {
+        Some(start) if start.eq_ignore_ascii_case("url:") => inner[4..].trim(),
+        _ => inner,
+    };
+    (inner != uri).then_some(inner)
+}
+
 /// A URI with its host in the other form, Unicode or Punycode, which leads to the same place:
 /// `münchen.de` is `xn--mnchen-3ya.de`. `None` if the host has only one form.
 pub(crate) fn other_host_form(uri: &str) -> Option<String> {
@@ -164,7 +178,7 @@ fn locate<'p>(scheme: &str, place: &'p str, reader: UriReader) -> (String, &'p s
     if let Some(port) = default_port(scheme) {
         // A host follows, however many slashes there are.
         let (host, path) = split(place.trim_start_matches('/'));
-        return (format!("//{}", normal_host(host, port, reader)), path);
+        return (format!("//{}", normal_host(host, Some(port), reader)), path);
     }
     let is_file = scheme == "file";
     match place.strip_prefix("//").map(split) {
@@ -172,10 +186,11 @@ fn locate<'p>(scheme: &str, place: &'p str, reader: UriReader) -> (String, &'p s
             let here = reader != UriReader::Url || host.eq_ignore_ascii_case("localhost");
             (format!("//{}", if here { String::new() } else { host.to_lowercase() }), path)
         }
-        Some((host, path)) if reader != UriReader::Url => {
-            (format!("//{}", host.to_lowercase()), path)
+        // To a URL parser the host of another scheme is opaque, but `demo://@h:/` is `demo://h/`.
+        Some((host, path)) if reader == UriReader::Url => {
+            (format!("//{}", host::opaque_host(host)), path)
         }
-        Some((host, path)) => (format!("//{host}"), path),
+        Some((host, path)) => (format!("//{}", normal_host(host, None, reader)), path),
         None if is_file && place.starts_with('/') => ("//".to_owned(), place),
         None if is_file => ("///".to_owned(), place),
         None => (String::new(), place),

@@ -14,7 +14,7 @@ use crate::lines::{LineSplitter, StreamLine};
 /// Only the queues of this module create it:
 ///
 /// ```compile_fail,E0423
-/// let forged = tapegate_core::relay::Cleared(b"{}");
+/// let forged = tapegate_core::relay::PermittedBytes(b"{}");
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PermittedBytes<'a>(&'a [u8]);

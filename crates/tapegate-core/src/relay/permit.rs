@@ -18,33 +18,34 @@ use crate::json::{self, JsonEdits};
 /// Raw bytes are not a message that may be sent:
 ///
 /// ```compile_fail,E0308
-/// use tapegate_core::relay::Permitted;
-/// fn send(message: Permitted<'_>) {}
+/// use tapegate_core::relay::PermittedMessage;
+/// fn send(message: PermittedMessage<'_>) {}
 /// send(b"{}".to_vec());
 /// ```
 ///
 /// and no code outside the relay can turn them into one:
 ///
 /// ```compile_fail,E0451
-/// use tapegate_core::relay::{Payload, Permitted};
-/// let forged = Permitted { payload: Payload::AsReceived(b"{}"), ticket: None, own: false };
+/// use tapegate_core::relay::{MessagePayload, PermittedMessage};
+/// let payload = MessagePayload::AsReceived(b"{}");
+/// let forged = PermittedMessage { payload, hold_id: None, own: false };
 /// ```
 ///
 /// ```compile_fail,E0624
-/// use tapegate_core::relay::Permitted;
-/// let forged = Permitted::replaced(b"{}".to_vec());
+/// use tapegate_core::relay::PermittedMessage;
+/// let forged = PermittedMessage::replacement(b"{}".to_vec());
 /// ```
 ///
 /// ```compile_fail,E0277
-/// use tapegate_core::relay::Permitted;
-/// let forged = Permitted::from(b"{}".to_vec());
+/// use tapegate_core::relay::PermittedMessage;
+/// let forged = PermittedMessage::from(b"{}".to_vec());
 /// ```
 ///
 /// A message of our own has one of a few fixed forms:
 ///
 /// ```
-/// use tapegate_core::relay::{OwnMessage, Permitted};
-/// fn send(message: Permitted<'_>) {}
+/// use tapegate_core::relay::{OwnMessage, PermittedMessage};
+/// fn send(message: PermittedMessage<'_>) {}
 /// send(OwnMessage::error(b"1", -32000, "the server is gone").into());
 /// ```
 #[derive(Debug)]

@@ -184,6 +184,12 @@ pub(crate) fn url_readings(url: &str) -> Result<Vec<String>, NameReadingsError> 
     Ok(all)
 }
 
+/// The other readings of the URI of a resource; none if there are too many, since a call with such
+/// a name is denied.
+pub(crate) fn resource_readings(uri: &str) -> Vec<String> {
+    readings(uri, true).unwrap_or_default()
+}
+
 /// The readings of a name or URI other than the written one.
 fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, NameReadingsError> {
     if if is_uri { uri::is_plain(name) } else { is_plain(name) } {
@@ -210,6 +216,7 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
         all.extend(unicode_decode(text));
         all.extend(uri::form_decoded(text));
         all.extend(uri::without_user(text));
+        all.extend(uri::unwrapped(text).map(str::to_owned));
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }

@@ -33,6 +33,10 @@ fn globs_match_whole_names() {
         ("ab*ba", &["abba", "abxba"], &["aba"]),
         ("a\\*", &["a\\b"], &["a*", "ab"]),
         ("{a,b}", &["{a,b}"], &["a", "b"]),
+        ("http://[::1]/*", &["http://[::1]/x"], &["http://1/x", "http://:/x"]),
+        ("http://u@[fd00::*]:8080/*", &["http://u@[fd00::1]:8080/x"], &["http://u@f:8080/x"]),
+        ("http://[ab]/*", &["http://a/x"], &["http://[ab]/x"]),
+        ("x[::1]", &["x:", "x1"], &["x[::1]"]),
     ] {
         for name in good {
             assert!(matches(glob, name), "{glob} {name}");

@@ -8,6 +8,7 @@ use tapegate_core::json::diff::{DiffOptions, ValueChange, diff};
 
 use super::lock::{Pin, PinLock};
 use super::shadow::visual_form;
+use crate::decide::resource_readings;
 use crate::filter::ResultList;
 use crate::gated_requests::OfferKind;
 
@@ -44,6 +45,9 @@ pub struct DriftedItem {
 #[derive(Debug, Default)]
 pub struct DefinitionWatch {
     last_listed: HashMap<(OfferKind, String), LastDefinition>,
+    /// The other readings of listed resources, with their names as listed. A server that finds a
+    /// resource by such a reading serves the one that was listed.
+    other_readings: HashMap<(OfferKind, String), String>,
     /// The accepted names on the pages so far, by reader and kind.
     paged: HashMap<(ListReader, OfferKind), BTreeSet<String>>,
 }
@@ -132,6 +136,11 @@ impl DefinitionWatch {
         if before.is_some() && (drift.is_none() || before == drift.as_ref()) {
             return None;
         }
+        if !is_strict(offer) && self.other_readings.len() < KEPT_MAX {
+            for reading in resource_readings(name) {
+                self.other_readings.insert((offer, reading), name.to_owned());
+            }
+        }
         self.last_listed.insert(key, LastDefinition { hash, drift: drift.clone() });
         drift
     }
@@ -148,14 +157,28 @@ impl DefinitionWatch {
         name: &str,
     ) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
-        let strict = matches!(offer, OfferKind::Tool | OfferKind::Prompt);
-        if strict && !pins.contains_key(name) {
+        if is_strict(offer) && !pins.contains_key(name) {
             return Some(NEW);
         }
         if self.last_listed.is_empty() {
             return None;
         }
-        self.last_listed.get(&(offer, name.to_owned()))?.drift.as_deref()
+        let written = self.listed_drift(offer, name);
+        if written.is_some() || is_strict(offer) {
+            return written;
+        }
+        let readings = resource_readings(name);
+        readings.iter().find_map(|reading| self.listed_drift(offer, reading))
+    }
+
+    /// The drift of a listed item, by its name or another reading of it.
+    fn listed_drift(&self, offer: OfferKind, name: &str) -> Option<&str> {
+        let key = (offer, name.to_owned());
+        let listed = self.last_listed.get(&key).and_then(|listed| listed.drift.as_deref());
+        listed.or_else(|| {
+            let key = (offer, self.other_readings.get(&key)?.clone());
+            self.last_listed.get(&key)?.drift.as_deref()
+        })
     }
 
     /// Compares the remembered definitions with another lock.
@@ -170,6 +193,11 @@ impl DefinitionWatch {
             };
         }
     }
+}
+
+/// Whether an item must be pinned to be used. Resources come and go; tools and prompts do not.
+fn is_strict(offer: OfferKind) -> bool {
+    matches!(offer, OfferKind::Tool | OfferKind::Prompt)
 }
 
 /// A description of how a definition differs from the accepted one, if it does.

@@ -16,18 +16,27 @@ use super::punycode;
 /// The prefix of a label in Punycode.
 const ENCODED_START: &str = "xn--";
 
+/// The zeros of the decimal digits that Python reads as numbers and NFKC does not convert. Nine more
+/// digits follow each.
+const ZEROS: [u32; 58] = [
+    0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
+    0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
+    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0x104A0,
+    0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650, 0x116C0,
+    0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x11F50, 0x16A60, 0x16B50, 0x1E140,
+    0x1E2F0, 0x1E950,
+];
+
 /// A host without user name and default port, in lower-case ASCII; an address in its usual
 /// notation.
-pub(super) fn normal_host(host: &str, default: u16, reader: UriReader) -> String {
+pub(super) fn normal_host(host: &str, default: Option<u16>, reader: UriReader) -> String {
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-    let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
-    let port = port.trim_start_matches(':');
-    let port = match port.parse::<u16>() {
+    let (name, port) = split_port(host);
+    let port = match port_number(port) {
         _ if port.is_empty() => String::new(),
-        Ok(port) if port == default => String::new(),
-        Ok(port) => format!(":{port}"),
-        Err(_) => format!(":{port}"),
+        Some(port) if Some(port) == default => String::new(),
+        Some(port) => format!(":{port}"),
+        None => format!(":{port}"),
     };
     let name = ascii_name(name, reader);
     let name = name.trim_end_matches('.');
@@ -41,6 +50,44 @@ pub(super) fn normal_host(host: &str, default: u16, reader: UriReader) -> String
         (None, Some(address)) => format!("{address}{port}"),
         (None, None) => format!("{name}{port}"),
     }
+}
+
+/// The host of a scheme without known hosts, as URL parsers write it: without an empty user name,
+/// password or port, and without zeros before a port.
+pub(super) fn opaque_host(host: &str) -> String {
+    let (user, host) = host.rsplit_once('@').unwrap_or(("", host));
+    let user = user.strip_suffix(':').unwrap_or(user);
+    let (name, port) = split_port(host);
+    let port = match port.parse::<u16>() {
+        _ if port.is_empty() => String::new(),
+        Ok(port) => format!(":{port}"),
+        Err(_) => format!(":{port}"),
+    };
+    let user = if user.is_empty() { String::new() } else { format!("{user}@") };
+    format!("{user}{name}{port}")
+}
+
+/// The name or address of a host, and its port without the colon.
+fn split_port(host: &str) -> (&str, &str) {
+    let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+    let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
+    (name, port.trim_start_matches(':'))
+}
+
+/// A port as the most lenient reader takes it: Python's `int` accepts blanks around the digits,
+/// `_` between them, and the digits of every script.
+fn port_number(text: &str) -> Option<u16> {
+    if let Ok(number) = text.parse() {
+        return Some(number);
+    }
+    let dropped = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '_';
+    let digit = |letter: char| {
+        let zero = ZEROS.iter().find(|zero| (**zero..**zero + 10).contains(&u32::from(letter)));
+        zero.map_or(Some(letter), |zero| char::from_digit(u32::from(letter) - zero, 10))
+    };
+    let digits: Option<String> =
+        nfkc(text).chars().filter(|letter| !dropped(*letter)).map(digit).collect();
+    digits?.parse().ok()
 }
 
 /// The same host in the other form: Unicode if it is in ASCII, and ASCII if it is not; `None` if it
@@ -153,7 +200,7 @@ mod tests {
             "mün\u{ad}chen.de",
             "m\u{200b}ünchen.d\u{feff}e",
         ] {
-            assert_eq!(normal_host(host, 80, UriReader::Url), "xn--mnchen-3ya.de", "{host}");
+            assert_eq!(normal_host(host, Some(80), UriReader::Url), "xn--mnchen-3ya.de", "{host}");
         }
         for (host, name) in [
             ("\u{ff25}XAMPLE\u{3002}com", "example.com"),
@@ -163,16 +210,16 @@ mod tests {
             ("xn--!.com", "xn--!.com"),
             ("①②⑦.0.0.1", "127.0.0.1"),
         ] {
-            assert_eq!(normal_host(host, 80, UriReader::Url), name, "{host}");
+            assert_eq!(normal_host(host, Some(80), UriReader::Url), name, "{host}");
         }
     }
 
     #[test]
     fn resolvers_of_2003_read_some_letters_differently() {
-        assert_eq!(normal_host("straße.de", 80, UriReader::Url), "xn--strae-oqa.de");
-        assert_eq!(normal_host("straße.de", 80, UriReader::Path), "strasse.de");
-        assert_eq!(normal_host("xn--strae-oqa.de", 80, UriReader::Path), "strasse.de");
-        assert_eq!(normal_host("a\u{200d}b.de", 80, UriReader::Path), "ab.de");
+        assert_eq!(normal_host("straße.de", Some(80), UriReader::Url), "xn--strae-oqa.de");
+        assert_eq!(normal_host("straße.de", Some(80), UriReader::Path), "strasse.de");
+        assert_eq!(normal_host("xn--strae-oqa.de", Some(80), UriReader::Path), "strasse.de");
+        assert_eq!(normal_host("a\u{200d}b.de", Some(80), UriReader::Path), "ab.de");
     }
 
     #[test]
@@ -197,7 +244,7 @@ mod tests {
         #[test]
         fn both_forms_of_a_name_are_one_name(name in "[a-züσ例é]{1,12}") {
             if let Some(other) = other_form(&name) {
-                prop_assert_eq!(normal_host(&other, 80, UriReader::Url), normal_host(&name, 80, UriReader::Url));
+                prop_assert_eq!(normal_host(&other, Some(80), UriReader::Url), normal_host(&name, Some(80), UriReader::Url));
             }
         }
     }

@@ -23,6 +23,12 @@ fn a_parser_of_urls_resolves_hosts_and_paths() {
         ("note://Team/x/../b?c", "note://Team/b?c"),
         ("note:/x/../b", "note:/b"),
         ("urn:isbn:1", "urn:isbn:1"),
+        ("note://@Team/b", "note://Team/b"),
+        ("note://:@Team:/b", "note://Team/b"),
+        ("note://u:@Team:05432/b", "note://u@Team:5432/b"),
+        ("http://a.example:8_080/b", "http://a.example:8080/b"),
+        ("http://a.example: 8080\u{a0}/b", "http://a.example:8080/b"),
+        ("http://a.example:\u{668}\u{660}/b", "http://a.example/b"),
     ] {
         assert_eq!(resolve(uri, UriReader::Url).as_deref(), Some(url), "{uri}");
     }
@@ -35,6 +41,8 @@ fn an_opener_of_files_knows_only_the_path() {
         ("file://any.host/a//b#c", "file:///a/b"),
         ("file:///a?b", "file:///a"),
         ("note://Team/a//b", "note://team/a/b"),
+        ("redis://u:p@Prod:06379/0", "redis://prod:6379/0"),
+        ("redis://2130706433/0", "redis://127.0.0.1/0"),
         (r"note://x\..\b", "note://x/b"),
         ("mem:a/../b", "mem:b"),
         ("/a/../b", "/b"),

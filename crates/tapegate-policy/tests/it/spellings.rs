@@ -111,6 +111,9 @@ fn no_spelling_of_a_uri_passes_a_blocklist_or_a_deny_rule() {
         "x://%u0061+b?y",
         "file:///%u0065tc/passwd",
         "file:///data/%25u002e./etc/passwd",
+        "x://@a b",
+        "x://u:p@a b:",
+        "X://@%61%20b",
     ];
     check(&STOPS, "resources/read", &stopped, false);
     check(&STOPS, "resources/subscribe", &stopped, false);

@@ -24,21 +24,21 @@ use crate::port::OriginatedBytes;
 /// It cannot be made from raw bytes:
 ///
 /// ```compile_fail,E0308
-/// use tapegate_wire::http::{Outbound, ReplyBody};
+/// use tapegate_wire::http::{OutboundBytes, ReplyBody};
 /// fn reply(body: bytes::Bytes) -> ReplyBody {
 ///     ReplyBody::full(body)
 /// }
 /// ```
 ///
 /// ```compile_fail,E0423
-/// let forged = tapegate_wire::http::Outbound(bytes::Bytes::from_static(b"{}"));
+/// let forged = tapegate_wire::http::OutboundBytes(bytes::Bytes::from_static(b"{}"));
 /// ```
 ///
 /// ```
-/// use tapegate_core::relay::Permitted;
-/// use tapegate_wire::http::{Outbound, ReplyBody};
-/// fn reply(message: Permitted<'_>) -> ReplyBody {
-///     ReplyBody::full(Outbound::message(message))
+/// use tapegate_core::relay::PermittedMessage;
+/// use tapegate_wire::http::{OutboundBytes, ReplyBody};
+/// fn reply(message: PermittedMessage<'_>) -> ReplyBody {
+///     ReplyBody::full(OutboundBytes::message(message))
 /// }
 /// ```
 #[derive(Debug, Clone, Default)]

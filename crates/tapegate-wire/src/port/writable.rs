@@ -6,17 +6,17 @@ use tapegate_core::relay::PermittedBytes;
 /// process originates as an endpoint of the session. Raw bytes are neither:
 ///
 /// ```compile_fail,E0277
-/// use tapegate_wire::port::Port;
-/// async fn send(port: &Port, message: Vec<u8>) {
+/// use tapegate_wire::port::StreamPort;
+/// async fn send(port: &StreamPort, message: Vec<u8>) {
 ///     port.write(&message[..]).await.ok();
 /// }
 /// ```
 ///
 /// ```
 /// use tapegate_core::relay::LineBuffer;
-/// use tapegate_wire::port::Port;
-/// async fn send(port: &Port, messages: &LineBuffer) {
-///     port.write(messages.cleared()).await.ok();
+/// use tapegate_wire::port::StreamPort;
+/// async fn send(port: &StreamPort, messages: &LineBuffer) {
+///     port.write(messages.permitted_bytes()).await.ok();
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]

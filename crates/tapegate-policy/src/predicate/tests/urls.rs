@@ -3,7 +3,7 @@
 use super::*;
 
 /// Spellings of one address that node's `new URL`, Python and browsers treat as the same.
-const SPELLED: [&str; 20] = [
+const SPELLED: [&str; 27] = [
     "http://169.254.169.254/latest",
     "http://169.254.169.254",
     "HTTP://169.254.169.254/",
@@ -24,6 +24,13 @@ const SPELLED: [&str; 20] = [
     "http://x\\@169.254.169.254/latest",
     "http://169.254\u{fe0f}.169.254/latest",
     "http://169.254.169\u{34f}.254/latest",
+    "URL:http://169.254.169.254/latest",
+    "<http://169.254.169.254/latest>",
+    " <url: http://169.254.169.254/latest> ",
+    "http://169.254.169.254:8_0/latest",
+    "http://169.254.169.254: 80/latest",
+    "http://169.254.169.254:\u{668}\u{660}/latest",
+    "http://169.254.169.254:080/latest",
 ];
 
 /// Arguments with this text under `url`.
@@ -41,6 +48,24 @@ fn url(text: &str) -> Vec<u8> {
 
 fn regex(path: &str, text: &str) -> Predicate {
     predicate(path, ValueTest::Regex(Regex::new(text).unwrap()))
+}
+
+#[test]
+fn the_host_of_any_scheme_is_found_behind_users_and_ports() {
+    for (stopped, spellings) in [
+        (
+            "redis://prod:6379/*",
+            &["redis://u:p@prod:6379/0", "redis://@prod:06379/0", "REDIS://PROD:6_379/0"][..],
+        ),
+        ("s3://bucket/*", &["s3://x@bucket/k", "s3://bucket:/k", "s3://:@Bucket/k"]),
+        ("http://[::1]/*", &["http://[::1]/x", "http://[0:0::1]:80/x", "http://u@[::1]"]),
+    ] {
+        for spelled in spellings {
+            assert!(glob("url", stopped).may_hold(&url(spelled)), "{stopped} {spelled}");
+        }
+    }
+    assert!(!glob("url", "redis://prod:6379/*").may_hold(&url("redis://test:6379/0")));
+    assert!(!glob("url", "redis://prod:6379/*").may_hold(&url("redis://prod:6380/0")));
 }
 
 #[test]

@@ -112,6 +112,8 @@ fn a_name_or_uri_is_what_a_server_reads_in_it() {
             "x://a%20b",
             "x://%C3%BC",
             "x://u\u{308}",
+            "x://@a b",
+            "x://u:@a b:",
         ] {
             agent.is_refused(-32014, "resources/read", json!({ "uri": uri }));
             agent.is_refused(-32014, "resources/subscribe", json!({ "uri": uri }));
