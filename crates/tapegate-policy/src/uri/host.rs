@@ -19,7 +19,9 @@ const ENCODED_START: &str = "xn--";
 /// A host without user name and default port, in lower-case ASCII; an address in its usual
 /// notation.
 pub(super) fn normal_host(host: &str, default: u16, reader: UriReader) -> String {
+    // The last `@`, as in the standard: in `http://a@b@c/` the host is `c`.
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    // A colon inside brackets belongs to an IPv6 address.
     let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
     let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
     let port = port.trim_start_matches(':');
@@ -35,6 +37,7 @@ pub(super) fn normal_host(host: &str, default: u16, reader: UriReader) -> String
     let six = six.and_then(|name| name.parse::<Ipv6Addr>().ok());
     match (six, ipv4(name)) {
         (Some(address), _) => match address.to_ipv4_mapped() {
+            // `[::ffff:127.0.0.1]` reaches the same machine as `127.0.0.1`.
             Some(four) => format!("{four}{port}"),
             None => format!("[{address}]{port}"),
         },
