@@ -121,6 +121,8 @@ impl ImpliedTypes {
         let names: BTreeMap<String, usize> = numbered(|selector| &selector.names);
         let servers: BTreeMap<String, usize> = numbered(|selector| &selector.servers);
         let mut cells = Vec::new();
+        // Policies that name a tool or a server imply types for its calls only, so every
+        // combination has its own types. Otherwise two tools with an argument `limit` would clash.
         for name in std::iter::once(None).chain(names.keys().map(Some)) {
             for server in std::iter::once(None).chain(servers.keys().map(Some)) {
                 let mut union = AttributeReads::default();

@@ -80,6 +80,7 @@ impl AttributeReads {
 
     /// Walks an expression that is used as type `want`.
     pub(crate) fn walk(&mut self, expr: &Expr, want: Option<CedarType>) {
+        // Before the match: a path such as `context.arguments.a.b` is one read, not three.
         if self.path(expr, want.clone()) {
             return;
         }
@@ -126,6 +127,7 @@ impl AttributeReads {
         let set =
             |of: Option<CedarType>| Some(CedarType::Set(Box::new(of.unwrap_or(CedarType::Any))));
         let (left_want, right_want) = match op {
+            // Each side of a comparison has the type of the other.
             BinaryOp::Eq | BinaryOp::NotEq => (type_of(right), type_of(left)),
             BinaryOp::And | BinaryOp::Or => (Some(CedarType::Bool), Some(CedarType::Bool)),
             BinaryOp::Less | BinaryOp::LessEq | BinaryOp::Greater | BinaryOp::GreaterEq => {
@@ -160,10 +162,12 @@ impl AttributeReads {
             _ => (expr, Vec::new()),
         };
         let Some((root, mut names)) = chain(expr) else { return false };
+        // `has` says nothing about the type of the member.
         let want = if tested.is_empty() { want } else { None };
         names.extend(tested);
         match (root, &names[..]) {
             (Var::Context, []) => {
+                // `context` as a value, as in `context == …`, reads everything in it.
                 self.arguments.whole = true;
                 self.time = true;
                 self.ids = true;

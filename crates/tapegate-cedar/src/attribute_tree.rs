@@ -72,6 +72,7 @@ impl AttributeTree {
     pub(crate) fn touches(&self, path: &[String]) -> bool {
         match path {
             _ if self.whole => true,
+            // A misfit of the arguments as a whole affects every policy that reads any of them.
             [] => self.read || !self.members.is_empty(),
             [name, rest @ ..] => {
                 self.members.get(name).is_some_and(|tree| tree.is_leaf() || tree.touches(rest))

@@ -49,6 +49,7 @@ impl CedarPolicies {
         let types = self.types.of(called, question.server, question.name);
         let mut made =
             arguments(question.arguments, &self.reads.arguments, types, question.url_reader);
+        // Before the check for misfits, because too many combinations become misfits themselves.
         let too_many = ReadingCombinations::limit(&mut made.alternatives);
         made.misfits.extend(too_many);
         if made.misfits.is_empty() {
@@ -73,13 +74,18 @@ impl CedarPolicies {
         let (mut whole, mut people) = (true, BTreeSet::new());
         for (id, kept) in &self.details {
             let about = kept.selector.may_be_about(action, kind, question.server, question.name);
+            // In Cedar a comparison of different types is false, not an error. So a `forbid` on
+            // `mode == "all"` would pass `["all"]` if it were evaluated.
             let touched = made.misfits.iter().find(|misfit| kept.is_affected_by(misfit));
             let Some(misfit) = touched.filter(|_| about) else { continue };
             errors.push(format!("policy `{id}` was not evaluated: {}", misfit_text(misfit)));
             let forbids = kept.effect == Effect::Forbid;
+            // A permit that cannot be left out might still permit the call, so that counts as a
+            // refusal too.
             if forbids || policies.remove_static(PolicyId::new(id)).is_err() {
                 refusing.insert(id.clone());
             }
+            // The cached plan was made from all policies and must not be used for the rest.
             whole = false;
             if kept.approval.is_some() {
                 // The policy may apply to this call, so approval is required.
@@ -105,6 +111,7 @@ impl CedarPolicies {
         let Some(scene) = self.entities(question, &made, action, kind) else {
             return refusal_answer(lost(), Vec::new(), query.errors);
         };
+        // As written first: most calls have no other reading and are decided here.
         let Some(held) = self.evaluate_reading(&query, &scene, question, &made, None) else {
             return refusal_answer(lost(), Vec::new(), query.errors);
         };
@@ -114,6 +121,7 @@ impl CedarPolicies {
         }
         let (mut permits, mut asking) = (held.permits, held.asking);
         asking.extend(query.asking.iter().cloned());
+        // Other readings can only take permits away, so they need not be evaluated.
         if permits.is_empty() {
             return self.permitting_answer(permits, &asking, errors);
         }
@@ -133,7 +141,10 @@ impl CedarPolicies {
             if let Some((policies, reason)) = held.refusal {
                 return refusal_answer(reason + &read(), policies, errors);
             }
+            // The same policy must permit every reading; two policies that cover one reading each
+            // do not add up.
             permits.retain(|id| held.permits.contains(id));
+            // One reading is enough to require approval.
             asking.extend(held.asking);
             if permits.is_empty() {
                 return refusal_answer(
@@ -163,6 +174,8 @@ impl CedarPolicies {
         let context = self.context(question, written, readings, &made.folders)?;
         // The plan includes policies that were left out here.
         if let Some(plan) = scene.plan(&self.policies).filter(|_| query.whole)
+            // A plan only shows that nothing forbids. Where a forbid may apply, all policies are
+            // evaluated, which gives the reasons too.
             && let ShortcutResult::Permits(deciding) = plan.evaluate(scene, context.clone())
         {
             return Some(QueryResult::of(deciding));
@@ -183,6 +196,7 @@ impl CedarPolicies {
         let asks = |id: &String| self.details.get(id).and_then(|kept| kept.approval.clone());
         let mut policies = permits;
         let reason = format!("permitted by {}", list(&policies));
+        // Sorted by id, so the first by id sets the workflow, as documented.
         let approval = policies.union(asking).find_map(asks);
         policies.extend(asking.iter().cloned());
         CedarAnswer {
@@ -199,11 +213,13 @@ impl CedarPolicies {
         let (mut errors, mut failed, mut asking) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for AuthorizationError::PolicyEvaluationError(error) in response.diagnostics().errors() {
             let id: &str = error.policy_id().as_ref();
+            // A copy that cannot be evaluated may have applied, so its approval is required.
             if let Some(own) = approval_policy_target(id) {
                 asking.insert(own.to_owned());
                 continue;
             }
             errors.push(format!("policy `{id}`: {}", error.inner()));
+            // Cedar skips a policy that fails. For a permit that is safe, for a forbid it is not.
             if self.details.get(id).is_none_or(|kept| kept.effect == Effect::Forbid) {
                 failed.insert(id.to_owned());
             }
@@ -214,6 +230,7 @@ impl CedarPolicies {
         if response.decision() == Decision::Deny && !deciding.is_empty() {
             let reason = format!("forbidden by {}", list(&deciding));
             held.refusal = Some((deciding.into_iter().collect(), reason));
+        // A forbid that applied gives the better reason, so this comes second.
         } else if !failed.is_empty() {
             let reason = format!(
                 "{} forbids but could not be evaluated, which counts as a refusal: {}",
@@ -235,6 +252,7 @@ impl CedarPolicies {
         action: &str,
         kind: &str,
     ) -> Option<Arc<RequestEntities>> {
+        // The arguments are part of the resource then, so the entities differ from call to call.
         if self.reads.by_resource && action == "tools/call" {
             let again = Some(record(made.members.clone())?);
             return Some(Arc::new(RequestEntities::new(
@@ -268,6 +286,8 @@ impl PolicyDetails {
     fn is_affected_by(&self, misfit: &MisfitArgument) -> bool {
         let arguments = &self.reads.arguments;
         match misfit.climbs {
+            // A path with `..` is wrong only for `like` with a `/`. Other tests compare it as
+            // usual.
             true => arguments.get(&misfit.path).is_some_and(|tree| tree.path_pattern),
             false => arguments.touches(&misfit.path),
         }

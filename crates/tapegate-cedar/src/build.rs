@@ -51,6 +51,8 @@ pub(crate) fn build(
         reads.add(&read.reads);
         add(read, &read.id, read.split.as_ref()?, &mut reads)?;
         if read.approval.is_some() {
+            // A permit with `@approval` matches only as written. Without this copy, another permit
+            // could pass the other spellings unasked.
             let possible = split(&read.body, TestPurpose::Stop).ok()?;
             add(read, &approval_policy_name(&read.id), &possible, &mut reads)?;
         }
@@ -62,6 +64,7 @@ pub(crate) fn build(
         };
         kept.insert(read.id.clone(), one);
     }
+    // After all policies: an argument is read in every way that matters to any of them.
     reads.add_compared(&wanted);
     let names = TypeNames::new(&dialect)?;
     Some(CedarPolicies {

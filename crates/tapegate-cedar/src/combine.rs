@@ -35,10 +35,12 @@ impl<'a> ReadingCombinations<'a> {
             reason: "it and others can be read in too many ways".to_owned(),
             climbs: false,
         };
+        // All of them, since no single one is to blame.
         alternatives.drain(..).map(misfit).collect()
     }
 
     pub(crate) fn of(alternatives: &'a [AlternativeReadings]) -> Self {
+        // Combination 0, everything as written, is evaluated separately and first.
         Self { alternatives, next: 1, count: count(alternatives) }
     }
 }
@@ -56,6 +58,8 @@ impl<'a> Iterator for ReadingCombinations<'a> {
         self.next += 1;
         let mut chosen = Vec::new();
         for one in self.alternatives {
+            // The number of a combination has one digit for each argument; digit 0 means as
+            // written.
             let options = one.readings.len() + 1;
             let reading = (number % options).checked_sub(1).and_then(|at| one.readings.get(at));
             chosen.extend(reading.map(|reading| (&one.path[..], reading)));

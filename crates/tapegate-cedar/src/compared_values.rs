@@ -61,6 +61,7 @@ pub(crate) fn collect_compared(clauses: &[Clause], all: &mut ComparedPaths) {
 
 fn walk(expr: &Expr, all: &mut ComparedPaths) {
     if let Some(path) = path(expr) {
+        // Used outside of a comparison, so any reading may matter.
         all.entry(path).or_default().other = true;
         return;
     }
@@ -91,6 +92,7 @@ fn walk(expr: &Expr, all: &mut ComparedPaths) {
 }
 
 fn binary(op: BinaryOp, left: &Expr, right: &Expr, all: &mut ComparedPaths) {
+    // An argument directly under `&&` is a boolean, with no text to compare.
     let compares = !matches!(op, BinaryOp::And | BinaryOp::Or);
     for (one, other) in [(left, right), (right, left)] {
         match path(one).filter(|_| compares) {
@@ -116,6 +118,7 @@ fn texts(expr: &Expr) -> Option<Vec<String>> {
     match expr {
         Expr::Literal(Literal::String(text)) => Some(vec![text.to_string()]),
         Expr::Literal(_) => Some(Vec::new()),
+        // A negated number or `decimal("1.0")` is a literal, but not a text.
         Expr::UnaryOp { expr, .. } => texts(expr).map(|_| Vec::new()),
         Expr::Set(elements) => {
             let all: Option<Vec<_>> = elements.iter().map(|one| texts(one)).collect();
@@ -165,6 +168,7 @@ impl ComparedValues {
             all_kept = all_kept && kept.add(reading);
             !all_kept
         };
+        // The text itself too: its own case and spelling may equal a literal of the policy.
         keep(text);
         let too_many = alike.map(|(wanted, _)| wanted).chain(&urls).any(|reading| keep(reading))
             || any_within(text, &ScanBudget::new(text.len()), NESTED_MAX, &mut keep);

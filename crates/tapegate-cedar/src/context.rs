@@ -54,6 +54,7 @@ impl CedarPolicies {
         for path in self.reads.folders.keys() {
             let facts = found.iter().filter(|facts| facts.path == *path);
             let texts = facts.flat_map(&of).cloned().map(RestrictedExpression::new_string);
+            // Empty sets are put in too, so that a folder test needs no `has`.
             put(&mut members, path, RestrictedExpression::new_set(texts));
         }
         record(members)

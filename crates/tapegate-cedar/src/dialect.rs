@@ -64,6 +64,7 @@ impl CedarDialect {
             }
         }
         let namespace = namespace.unwrap_or_default();
+        // One name that older files could not have is enough: the author knows the newer actions.
         let old = namespace == "ThoughtGate" && !all().any(|(_, mention)| mention.is_new());
         let tool = tool.unwrap_or(if old { "ToolCall" } else { "Tool" });
         Ok(Self { namespace, tool, two_actions: old })

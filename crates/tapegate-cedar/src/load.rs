@@ -65,6 +65,8 @@ impl CedarLoader<'_> {
         let mut all = Vec::new();
         for (index, text) in self.texts.iter().enumerate() {
             match text.text.parse::<PolicySet>() {
+                // The whole text is parsed first for its errors. Statements are then parsed one by
+                // one, because Cedar's set loses their order and positions.
                 Ok(_) => self.read_text(index, &text.text, &mut all),
                 Err(errors) => self.add_parse_errors(index, &errors),
             }
@@ -267,6 +269,7 @@ impl CedarLoader<'_> {
         let clash = |clash: TypeClash| {
             vec![PolicyFinding { at: None, error: true, message: clash_message(&clash) }]
         };
+        // A clash matters only if these types are used, which is not so where tools are known.
         let other = match read.reads.arguments.implied_types() {
             Ok(record) => record,
             Err(finding) if types.common(&read.selector).is_none() => return clash(finding),
@@ -281,6 +284,7 @@ impl CedarLoader<'_> {
             }
             _ => Vec::new(),
         };
+        // Cedar would report the same argument again, in less helpful words.
         if finding.iter().any(|finding| finding.error) {
             return finding;
         }

@@ -38,6 +38,7 @@ pub(crate) fn read(
     if action.is_null() {
         return Err((None, "the schema has no action `tools/call`".to_owned()));
     }
+    // The schema overrides what the policies suggest: it defines which actions and types exist.
     dialect.two_actions = space["actions"].get("resources/read").is_none();
     let kinds = &space["entityTypes"];
     dialect.tool = if kinds.get("Tool").is_some() { "Tool" } else { "ToolCall" };

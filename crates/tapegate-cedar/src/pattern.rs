@@ -46,9 +46,11 @@ impl LikePattern {
     /// A text that matches the pattern, if `text` matches it after decoding and ignoring case: the
     /// literal pieces are spelled as in the pattern, and the rest as in the text.
     pub(crate) fn respell(&self, text: &str) -> Option<String> {
+        // Cedar finds this match itself; a respelled copy would only add a reading.
         if self.matches(text) {
             return None;
         }
+        // ASCII only, so that byte offsets are the same in both texts.
         let folded = text.to_ascii_lowercase();
         let mut forms = self.decoded.iter().chain([&self.folded]);
         forms.find_map(|form| self.spelled_as(form, text, &folded))
@@ -97,6 +99,8 @@ fn pattern_matches(pattern: &[PatternElem], text: &str) -> bool {
             }
             _ => {
                 let Some((after, begun)) = &mut star else { return false };
+                // Only the last wildcard is retried: what earlier ones matched is never revised, as
+                // in globs.
                 *begun += 1;
                 (at, place) = (*after, *begun);
             }

@@ -39,6 +39,8 @@ impl ShortenedPolicies {
             let pst = policy.to_pst().ok()?;
             let body = pst.body();
             let mut scope = body.clone().try_with_clauses([]).ok()?;
+            // As permits without conditions, the policies whose scope applies are exactly those
+            // that Cedar names as reasons.
             scope.effect = Effect::Permit;
             scopes.add(build_policy(scope)?).ok()?;
             all.push((policy.id().clone(), pst));
@@ -81,6 +83,7 @@ impl ShortenedPolicies {
         let diagnostics = response.diagnostics();
         let names = || diagnostics.reason().map(|id| AsRef::<str>::as_ref(id).to_owned()).collect();
         match response.decision() {
+            // Errors first: a decision that ignores a failed policy means nothing here.
             _ if diagnostics.errors().next().is_some() => ShortcutResult::Unsure,
             Decision::Deny if diagnostics.reason().next().is_some() => ShortcutResult::Unsure,
             Decision::Deny => ShortcutResult::Permits(BTreeSet::new()),
@@ -130,6 +133,7 @@ fn condition(body: &Template) -> Expr {
 fn any_of(all: &[Arc<Expr>]) -> Option<Arc<Expr>> {
     match all {
         [] => None,
+        // Balanced, because Cedar evaluates expressions recursively and limits their depth.
         [one] => Some(Arc::clone(one)),
         _ => {
             let (left, right) = all.split_at(all.len() / 2);

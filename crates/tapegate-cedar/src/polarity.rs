@@ -103,6 +103,7 @@ impl ConditionSplitter {
                     (self.split_expression(left, aim)?, self.split_expression(right, aim)?);
                 Ok(Arc::new(Expr::BinaryOp { op: *op, left, right }))
             }
+            // A negation swaps the purpose: what stops inside of it lets pass outside.
             Expr::UnaryOp { op: UnaryOp::Not, expr: inner } if !is_negated_test(inner) => {
                 let expr = self.split_expression(inner, aim.other())?;
                 Ok(Arc::new(Expr::UnaryOp { op: UnaryOp::Not, expr }))
@@ -114,6 +115,8 @@ impl ConditionSplitter {
                 if self.nested > CONDITIONS_MAX {
                     return Err("conditions of `if` are nested too deeply".to_owned());
                 }
+                // The condition is written twice, once for each branch and purpose, because one
+                // reading may take the first branch and another reading the second.
                 let (holds, fails) =
                     (self.split_expression(cond, aim)?, self.split_expression(cond, aim.other())?);
                 self.nested -= 1;
@@ -135,6 +138,8 @@ impl ConditionSplitter {
     fn test(&mut self, expr: &Arc<Expr>, aim: TestPurpose) -> Result<Arc<Expr>, String> {
         if let Some(test) = folder_test(expr)? {
             self.folders.push(test);
+        // Any other use would compare the sets themselves, which hold only the folders that
+        // policies name.
         } else if mentions(expr, &is_folders) {
             return Err(format!(
                 "only folder tests may use `context.{FOLDERS}`, such as \
@@ -159,6 +164,8 @@ impl ConditionSplitter {
         match expr {
             Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
                 (Expr::Var(Var::Context), "arguments") => of_context(READINGS),
+                // The resource has the arguments as written only, so its tests move to the context
+                // as well.
                 (Expr::Var(Var::Resource), "arguments") => of_context(READINGS),
                 (Expr::Var(Var::Context), FOLDERS) => of_context(POSSIBLE_FOLDERS),
                 _ => Expr::GetAttr { expr: again(expr), attr: attr.clone() },
@@ -210,6 +217,7 @@ fn path_pattern(expr: &Expr) -> Option<PathPattern> {
     use cedar_policy::pst::PatternElem::{Char, Wildcard};
     let Expr::Like { expr, pattern } = expr else { return None };
     let climbs = pattern.windows(2).any(|pair| matches!(pair, [Char('.'), Char('.')]));
+    // A pattern with `..` is about such paths, and one without `/` is not about paths.
     if climbs || !pattern.contains(&Char('/')) {
         return None;
     }

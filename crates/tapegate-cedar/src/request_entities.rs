@@ -91,14 +91,18 @@ impl EntitiesCache {
         {
             let kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(scene) = kept.get(&place)
+                // The map's key is only a hash, and two requests may share it.
                 && scene.key.matches(question)
             {
                 return Some(Arc::clone(scene));
             }
         }
+        // Built without the lock, so that other sessions need not wait. Building it twice does no
+        // harm.
         let scene = Arc::new(RequestEntities::new(names, question, action, kind, None)?);
         let mut kept = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX {
+            // Names of resources come from the agent, so the cache must be bounded.
             kept.clear();
         }
         kept.insert(place, Arc::clone(&scene));
@@ -181,6 +185,7 @@ impl RequestEntities {
 
     /// The plan, once the scene was evaluated often enough.
     pub(crate) fn plan(&self, policies: &PolicySet) -> Option<&ShortenedPolicies> {
+        // A plan costs several evaluations, so it pays only for a scene that comes again.
         if self.asked.load(Ordering::Relaxed) < ASKED_MIN {
             self.asked.fetch_add(1, Ordering::Relaxed);
             return None;

@@ -45,6 +45,7 @@ impl ToolSelector {
                 selector.kind = Some(base_name(kind).to_owned());
                 selector.add_entity(entity);
             }
+            // A slot of a template. Templates are refused when they are loaded.
             ResourceConstraint::Eq(_) => {}
         }
         for clause in body.clauses() {
@@ -52,11 +53,14 @@ impl ToolSelector {
             reads.clause(clause);
             match clause {
                 Clause::When(expr) => {
+                    // Cedar evaluates clauses in order, so a condition after the first argument
+                    // does not protect its reading.
                     if !selector.conditions(expr) {
                         break;
                     }
                 }
                 Clause::Unless(_) if reads.arguments.touches(&[]) => break,
+                // It may exclude tools, but leaving it out only makes the selection wider.
                 Clause::Unless(_) => {}
             }
         }

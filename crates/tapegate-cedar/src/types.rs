@@ -125,6 +125,7 @@ impl RecordType {
         for (name, member) in &mut self.members {
             member.required &= other.members.get(name).is_some_and(|other| other.required);
         }
+        // Left out of one tool means left out of all: no type fits every call.
         for (name, reason) in &other.left_out {
             self.members.remove(name);
             self.left_out.entry(name.clone()).or_insert_with(|| reason.clone());
@@ -133,6 +134,7 @@ impl RecordType {
             if self.left_out.contains_key(name) {
                 continue;
             }
+            // Kept, but optional: the policy must test for it with `has`.
             let Some(known) = self.members.get_mut(name) else {
                 let optional = RecordMember { kind: member.kind.clone(), required: false };
                 self.members.insert(name.clone(), optional);

@@ -35,6 +35,7 @@ pub(crate) fn arguments(
 ) -> CallArguments {
     let mut maker = ValueBuilder { url_reader, ..ValueBuilder::default() };
     let members = match raw {
+        // Arguments that no policy reads are not even parsed.
         Some(raw) if reads.whole || reads.read => maker.read_arguments(raw, reads, types),
         _ => Ok(Vec::new()),
     };
@@ -83,6 +84,8 @@ impl ValueBuilder {
         let mut cursor = Cursor::new(raw)?;
         match cursor.kind()? {
             JsonKind::Object => {
+                // A policy that compares the whole record cannot be evaluated for each reading of
+                // each text in it.
                 self.plain_only = reads.wanted.is_some();
                 let members = self.object(&mut cursor, Some(reads), types, DEPTH_MAX)?;
                 cursor.expect_end()?;
@@ -115,6 +118,8 @@ impl ValueBuilder {
             if inner.is_none()
                 && let Some(tree) = tree
             {
+                // Only for keys that no policy reads: a key that is read is itself, whatever else
+                // resembles it.
                 self.check_lookalike(tree, types.declared, key, &name);
             }
             if inner.is_none() && !all {
@@ -126,6 +131,7 @@ impl ValueBuilder {
                 self.path.push(name);
                 self.add_misfit("it occurs twice");
                 let twice = self.path.pop();
+                // Readers take the first or the last, so policies see neither.
                 members.retain(|(name, _)| Some(name) != twice.as_ref());
                 cursor.value()?;
             } else {
@@ -148,6 +154,7 @@ impl ValueBuilder {
         key: JsonStr<'_>,
         name: &str,
     ) {
+        // A declared argument is one of its own, however similar its name is to another.
         if tree.members.is_empty() || declared.is_some_and(|own| own.members.contains_key(name)) {
             return;
         }
@@ -174,6 +181,7 @@ impl ValueBuilder {
                 self.null(context.tree, kind);
                 None
             }
+            // Without a type and with an unknown counterpart, a comparison would silently be false.
             (found, CedarType::Any) if found != JsonKind::String && context.is_compared() => {
                 self.add_misfit(format!("it is {}, not text", kind_text(found)));
                 cursor.value()?;
@@ -247,6 +255,7 @@ impl ValueBuilder {
         let mut elements = Vec::new();
         cursor.open()?;
         let mut first = true;
+        // Policies cannot read into elements, so `elements` examines the list as a whole.
         let element = ValueContext { tree: None, kind: of, implied: None };
         while cursor.next_element(&mut first)? {
             let value = self.value(&mut cursor, element, depth)?;

@@ -95,9 +95,11 @@ pub fn call_hash(method: &str, params: Option<&[u8]>, scope: ApprovalScope<'_>) 
     let params = params.unwrap_or(b"{}");
     let mut hasher = blake3::Hasher::new();
     for text in [method, scope.workflow, scope.drift.unwrap_or_default()] {
+        // Lengths keep the parts apart, so no two scopes can have the same hash.
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     }
+    // Canonical, so that a repeated call finds its approval however its client spells it.
     hasher.update(&canonical(&without_ids(params).unwrap_or_else(|_| params.to_vec())));
     hasher.finalize().to_hex().to_string()
 }

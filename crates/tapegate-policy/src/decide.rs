@@ -197,6 +197,7 @@ pub(crate) fn decide_unnamed(
     facts: &CallFacts<'_>,
     explains: bool,
 ) -> Decision {
+    // There is no name to read in several ways.
     let named = NamedCall::as_written(call, false);
     if explains {
         return with_steps(profile, |steps| gates::decide_unnamed(policy, &named, facts, steps));
@@ -210,6 +211,7 @@ fn with_steps(profile: Profile, ask: impl FnOnce(&mut Vec<String>) -> Decision) 
     let mut decision = apply_profile(profile, ask(&mut steps));
     let done = match (&decision.strict, &decision.outcome) {
         (DecisionOutcome::Forward, _) => "sent on".to_owned(),
+        // Before the plain outcomes: in development the strict one is not carried out.
         (strict, outcome) if strict != outcome => {
             format!("sent on, since the profile is development; production would {}", strict.verb())
         }
@@ -252,6 +254,7 @@ impl Decision {
     /// The decision as it is logged: the outcome, or what production would have done.
     pub fn logged(&self) -> LoggedDecision {
         match (&self.strict, &self.outcome) {
+            // By `strict` first: the log of the development profile says what production would do.
             (DecisionOutcome::Forward, _) => LoggedDecision::Forward,
             (DecisionOutcome::Deny, DecisionOutcome::Deny) => LoggedDecision::Deny,
             (DecisionOutcome::Deny, _) => LoggedDecision::WouldBlock,

@@ -74,6 +74,7 @@ pub fn filter(message: &[u8], result: &[u8], sight: &dyn ListVisibility) -> Filt
                 false => shown.hidden.push(item.names.first().cloned().unwrap_or_default().into()),
             }
         }
+        // A reply that hides nothing is forwarded byte for byte.
         changed |= !shown.hidden.is_empty();
         let texts: Vec<&[u8]> = items.iter().map(|item| item.text).collect();
         remove_parts(message, &texts, &keep, &mut edits);
@@ -95,6 +96,8 @@ fn is_item_visible(sight: &dyn ListVisibility, offer: OfferKind, item: &ListItem
     if !sight.may_hide(offer) {
         return true;
     }
+    // An item without a name cannot be matched against a list, so it is hidden where anything may
+    // be.
     item.named && item.names.iter().all(|name| sight.is_visible(offer, name))
 }
 
@@ -108,6 +111,7 @@ fn remove_parts(message: &[u8], parts: &[&[u8]], keep: &[bool], edits: &mut Json
         let after = at + run;
         if run > 0 {
             let range = match (places.get(after), at.checked_sub(1)) {
+                // The comma after the run goes with it; at the end of the list, the one before it.
                 (Some(next), _) => places[at].start..next.start,
                 (None, Some(before)) => places[before].end..places[after - 1].end,
                 (None, None) => places[at].start..places[after - 1].end,

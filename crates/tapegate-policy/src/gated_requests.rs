@@ -54,6 +54,8 @@ impl GatedMethod {
     /// The gated request with this method, in any spelling: see [`fold`].
     pub fn of(method: &str) -> Option<Self> {
         Self::exact(method).or_else(|| match fold(method) {
+            // Folding changed nothing, so the exact comparison above has already failed for this
+            // text.
             Cow::Borrowed(_) => None,
             Cow::Owned(folded) => Self::exact(&folded),
         })
@@ -97,6 +99,8 @@ impl GatedMethod {
         match self {
             Self::Call => OfferKind::Tool,
             Self::Prompt => OfferKind::Prompt,
+            // The type of the `ref` is not known here. `decide` checks a name such as `a:b` as both
+            // kinds.
             Self::Complete if !name.contains("://") => OfferKind::Prompt,
             Self::Complete => OfferKind::Template,
             _ => OfferKind::Resource,

@@ -57,6 +57,7 @@ pub fn generate(
     traffic: &RecordedTraffic,
     wish: &GenerateOptions,
 ) -> Result<GeneratedPolicy, String> {
+    // Each round opens at least one tool or fails, so the loop ends.
     let mut servers = server_uses::collect_usage(traffic, wish.home.as_deref());
     loop {
         let generated = write(&servers, wish);
@@ -99,6 +100,7 @@ fn reload(generated: &GeneratedPolicy, wish: &GenerateOptions) -> Result<Policy,
     if let (Some(name), Some(text)) = (&wish.cedar, &generated.cedar) {
         files = files.with_file(name, text.as_str());
         let folder = tapegate_yaml::files::Files::folder_of(&files, TRIED);
+        // The loader may look for the file with or without the folder of the policy.
         files = files.with_file(&format!("{folder}/{name}"), text.as_str());
     }
     let loaded = load(TRIED, &files);

@@ -70,6 +70,7 @@ impl Glob {
         while let Some(letter) = chars.next() {
             let letter = match letter {
                 '*' => {
+                    // `**` means the same as `*`, so the second star starts no piece of its own.
                     if pieces.len() == 1 || pieces.last().is_some_and(|piece| !piece.is_empty()) {
                         pieces.push(Vec::new());
                     }
@@ -95,6 +96,8 @@ impl Glob {
         let Some(at) = first.start_of(name) else { return false };
         let Some((last, middle)) = rest.split_last() else { return at == name.len() };
         let mut name = &name[at..];
+        // The first match of each piece leaves the most text for those that follow, so it is never
+        // revised.
         for piece in middle {
             match piece.find(name) {
                 Some(end) => name = &name[end..],
@@ -152,6 +155,7 @@ fn class(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<GlobLet
     let mut ranges = Vec::new();
     loop {
         let low = chars.next().ok_or_else(open)?;
+        // As in shells, a `]` directly after the `[` is a member of the class.
         if low == ']' && !ranges.is_empty() {
             return Ok(GlobLetter::Class { not, ranges, any_case: false });
         }
@@ -235,6 +239,8 @@ impl GlobLetter {
                 let takes = |one: char| {
                     ranges.iter().any(|(low, high)| (*low..=*high).contains(&one)) != *not
                 };
+                // A negated class takes a letter if it takes either case of it: a blocking rule
+                // then matches more.
                 takes(one) || *any_case && one.to_uppercase().chain(one.to_lowercase()).any(takes)
             }
         }

@@ -91,6 +91,8 @@ impl<'p> PolicyJudge<'p> {
         wall_us: i64,
         state: &mut SessionState,
     ) -> Judgement<'m> {
+        // `explain` and policy tests have no message to inspect, but the gate refuses `__proto__`
+        // in arguments.
         let mut judgement = self.split_faults(arguments.map(inspect_arguments).unwrap_or_default());
         if self.is_stopped_by(&judgement.faults) {
             return judgement;
@@ -138,10 +140,13 @@ impl<'p> PolicyJudge<'p> {
     ) -> Judgement<'m> {
         let envelope = frame.envelope();
         let mut judgement = self.split_faults(match envelope {
+            // `inspect` would accept an array inside a batch as a batch of its own.
             None if in_batch => vec![MessageFault::NotAnObject],
             _ => inspect(frame, arrival.from, arrival.carrier),
         });
         let stops = self.is_stopped_by(&judgement.faults);
+        // Rules are not evaluated for a malformed message: the server may read a different call
+        // from it than the gate does.
         let Some(envelope) = envelope.filter(|_| !stops) else { return judgement };
         let kind = envelope.kind();
         let now =
@@ -152,9 +157,13 @@ impl<'p> PolicyJudge<'p> {
                 judgement.calls = requested.merge(self.judge_carried_roots(&now));
                 judgement.anomalies.extend(self.mention(&now, &judgement.calls));
             }
+            // A client's answer carries nothing that rules can name, except the roots that it opens
+            // to the server.
             (Side::Client, MessageKind::Response) => {
                 judgement.calls = self.judge_roots_answer(envelope.result);
             }
+            // A result, an error or a notification can carry requests too, so the kind does not
+            // matter here.
             (Side::Server, _) => {
                 let requested = self.judge_request(&now, state);
                 match hidden_requests::methods(envelope) {
@@ -162,12 +171,15 @@ impl<'p> PolicyJudge<'p> {
                         let asked = self.judge_input_requests(&now, methods, state);
                         judgement.calls = requested.merge(asked);
                     }
+                    // This fault is found after `split_faults`, so the case without a policy is
+                    // repeated here.
                     Err(fault) if self.policy.is_some() => judgement.faults.push(fault),
                     Err(fault) => judgement.anomalies.push(fault),
                 }
                 if self.is_stopped_by(&judgement.faults) {
                     return judgement;
                 }
+                // By content, not by the pending request: a server may answer any id with a list.
                 if matches!(kind, MessageKind::Response | MessageKind::Error) {
                     self.list(frame, &now, &mut judgement, state);
                 }
@@ -185,6 +197,8 @@ impl<'p> PolicyJudge<'p> {
         if found.is_empty() {
             return Judgement::default();
         }
+        // MCP logs and READMEs contain whole messages, so `Embedded` stops a message only on
+        // request.
         let refuses = policy.embedded_messages == EmbeddedMessages::Refuse;
         let stops = |fault: &MessageFault| refuses || *fault != MessageFault::Embedded;
         let (faults, anomalies) = found.into_iter().partition(stops);
@@ -204,10 +218,14 @@ impl<'p> PolicyJudge<'p> {
     ) -> JudgedCalls<'m> {
         let Some(method) = now.envelope.method else { return JudgedCalls::None };
         let from_client = now.arrival.from == Side::Client;
+        // Only a server runs gated methods. From the server they are unknown methods, which follow
+        // the default.
         if from_client && let Some(gated) = GatedMethod::read(method) {
             return self.judge_gated(now, gated, state);
         }
         let method = method.decode();
+        // The caller is needed for every later decision of the session, whatever is decided about
+        // this message.
         if from_client && method == "initialize" {
             state.callers.note_initialize(now.arrival.session, now.envelope);
         }
@@ -233,6 +251,8 @@ impl<'p> PolicyJudge<'p> {
             Ok(CallTarget::One(name)) => JudgedCalls::One(judged(name)),
             Ok(CallTarget::Each(names)) => {
                 let mut calls: Vec<_> = names.into_iter().map(judged).collect();
+                // One message is held once and approved once, so its calls cannot ask two
+                // workflows.
                 deny_second_approval(&mut calls);
                 calls.into()
             }
@@ -266,11 +286,14 @@ impl<'p> PolicyJudge<'p> {
         let is_logged = MethodTreatment::of(&method, now.arrival.from).is_logged();
         let mut rules = self.policy.iter().flat_map(|policy| &policy.rules);
         let names_own = || self.find_own_file(now, &method).is_some();
+        // Housekeeping such as `tools/list` is frequent. Without a rule about methods, nothing
+        // could stop it.
         if !is_logged && !rules.any(|rule| !rule.methods.is_empty()) && !names_own() {
             return None;
         }
         let mut decision = self.decision(now, &method, Some(&name), None, state);
         let by_rule = decision.as_ref().is_some_and(|decision| decision.rule.is_some());
+        // Housekeeping that passes by default stays out of the activity log.
         if !is_logged && !by_rule {
             return None;
         }
@@ -286,6 +309,8 @@ impl<'p> PolicyJudge<'p> {
         state: &mut SessionState,
     ) -> JudgedCalls<'m> {
         let calls = methods.into_iter().filter_map(|method| {
+            // The whole message passes or is refused, so one denied request denies the answer
+            // around it.
             self.judge_ungated(now, Cow::Owned(method), Cow::Borrowed(""), state)
         });
         calls.collect::<Vec<_>>().into()
@@ -302,6 +327,7 @@ pub(crate) fn is_plain_answer(frame: &Frame<'_>, arrival: MessageArrival) -> boo
     };
     arrival.from == Side::Server
         && frame.envelope().is_some_and(is_plain)
+        // Last, because it is the only part that searches the bytes.
         && inspect(frame, arrival.from, arrival.carrier).is_empty()
 }
 
@@ -311,6 +337,8 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
     let scope = |call: &JudgedCall<'_>| {
         let decision = call.decision.as_deref()?;
         let DecisionOutcome::Hold { workflow } = &decision.strict else { return None };
+        // Drift is part of the scope: an approver who saw one changed definition has not accepted
+        // another.
         Some((workflow.clone(), decision.drift.then(|| Arc::clone(&decision.reason))))
     };
     let Some(first) = calls.iter().find_map(scope) else { return };
@@ -320,6 +348,8 @@ fn deny_second_approval(calls: &mut [JudgedCall<'_>]) {
         {
             let decision = Arc::make_mut(decision);
             decision.strict = DecisionOutcome::Deny;
+            // In development the outcome stays `Forward`, and only `strict` records what production
+            // would do.
             if decision.outcome != DecisionOutcome::Forward {
                 decision.outcome = DecisionOutcome::Deny;
             }
@@ -342,6 +372,7 @@ impl JudgedMessage<'_, '_> {
         if !matches!(decision.strict, DecisionOutcome::Hold { .. }) {
             return false;
         }
+        // A copy, since the cache may share the decision with a later call that can wait.
         let decision = Arc::make_mut(decision);
         decision.strict = DecisionOutcome::Deny;
         if decision.outcome != DecisionOutcome::Forward {

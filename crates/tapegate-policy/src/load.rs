@@ -109,10 +109,13 @@ fn load_with(
     let policy = loader.load_main(main);
     let PolicyLoader { findings, sources, hasher, variables, .. } = loader;
     let version = hasher.finalize().to_hex()[..16].to_owned();
+    // One error is enough: a policy without the faulty part would permit what that part stops.
     let policy = policy.filter(|_| !findings.has_errors());
     let policy = policy.map(|mut policy| {
         let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
         for path in &sources {
+            // Every file that took part in loading is ours: an agent that edits one edits its own
+            // policy.
             policy.own_files.add(path);
             let beside = match folder {
                 "" => Some(path.as_str()),
@@ -173,8 +176,11 @@ impl PolicyLoader<'_> {
             written: BTreeSet::new(),
             findings: &mut self.findings,
         };
+        // Taken out before variables are filled: the version must not depend on a collector's
+        // token.
         let section = TelemetrySection::take(&mut node);
         env.fill(&mut node, &top);
+        // Before the section is put back, so that only variables that affect decisions count.
         let asked = std::mem::take(&mut env.asked);
         let withheld = section.and_then(|section| match self.telemetry {
             TelemetryUse::Withheld if section.has_variables() => Some(section.is_enabled()),
@@ -188,9 +194,11 @@ impl PolicyLoader<'_> {
             let value = value.map_or_else(|| "unset".to_owned(), |value| format!("set {value}"));
             self.add_to_version(&name, &value);
         }
+        // Before the tables, which would report these keys as misspelt.
         unbuilt_features::remove_unsupported(&mut node, &mut self.findings);
         shape::check(&node, &top, language::STRAYS, &mut self.findings);
         let mut policy = self.policy(&node, &text)?;
+        // The section was not read, but the shim reports that it wants telemetry and gets none.
         policy.telemetry.enabled |= withheld == Some(true);
         Some(policy)
     }
@@ -246,6 +254,8 @@ impl PolicyLoader<'_> {
     /// Adds something to the hash that is the policy's version.
     fn add_to_version(&mut self, name: &str, text: &str) {
         for part in [name, text] {
+            // Lengths keep the parts apart: moving a byte from one text to the next changes the
+            // hash.
             self.hasher.update(&(part.len() as u64).to_le_bytes());
             self.hasher.update(part.as_bytes());
         }

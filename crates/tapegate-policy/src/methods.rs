@@ -90,6 +90,7 @@ impl MethodTreatment {
         {
             return Self::Gated(gated);
         }
+        // Exact here: a misspelt `Ping` is unknown and follows the default, the stricter treatment.
         let known = PROTOCOL.iter().find(|known| known.matches(method));
         known.map_or(Unknown, |known| match from {
             Side::Client => known.from_client,

@@ -86,6 +86,7 @@ impl OwnFiles {
     }
 
     fn note_unusual_step(&mut self, step: Option<&String>) {
+        // Steps with a mark are found by the one search that every call gets anyway.
         let odd = step.filter(|step| !prefilter::contains_mark(step.as_bytes()));
         self.odd_steps.extend(odd.filter(|step| !self.odd_steps.contains(step)).cloned());
     }
@@ -135,7 +136,8 @@ impl OwnFiles {
             TextKind::Query if is_plain_query(text) => None,
             TextKind::Url if is_web_address(text) => None,
             TextKind::EntityName if is_bare(text) => None,
-            // Folders around ours may be listed, so only their content is compared.
+            // Folders around ours may be listed. With one more step, only a path inside ours
+            // matches.
             TextKind::Shell if is_listing(text) => {
                 let mut words = text.split_whitespace();
                 words.find_map(|word| self.file_named_anywhere_in(&format!("{word}/-")))
@@ -146,6 +148,7 @@ impl OwnFiles {
                     .find_map(|line| self.file_named_anywhere_in(line))
                     .or_else(|| self.file_named_by_path_text(text))
             }
+            // A patch names its files in its headers, and applying it changes them.
             TextKind::Other if is_content(text) => {
                 let mut heads =
                     text.lines().map(str::trim_start).filter(|line| is_patch_head(line));
@@ -181,10 +184,12 @@ impl OwnFiles {
     fn file_named_by_reading(&self, text: &str) -> Option<String> {
         let variable = VARIABLES.iter().find(|name| text.contains(**name));
         if let Some(variable) = variable
+            // The XDG folders are those of every program; only ours below them count.
             && (text.contains("/tapegate") || *variable == VARIABLES[0])
         {
             return Some(format!("${}", variable.to_uppercase()));
         }
+        // `{` separates paths below, so the braces would tear the variable from its path.
         let text = text.replace("${home}", "$home");
         let tokens = |split: &mut dyn Iterator<Item = &str>| {
             let mut marked = split.filter(|token| self.is_marked(token.as_bytes()));
@@ -199,6 +204,8 @@ impl OwnFiles {
 
     fn file_named_by_path(&self, token: &str) -> Option<String> {
         let token = without_proc_prefix(token.trim_end_matches(['.', '!', '~']));
+        // A server that opens the path of a URI drops both; another takes them for part of the
+        // name.
         let without_query = || {
             let end = token.find(['?', '#'])?;
             self.file_named_by_steps(&token[..end])
@@ -207,16 +214,20 @@ impl OwnFiles {
     }
 
     fn file_named_by_steps(&self, path: &str) -> Option<String> {
+        // As written too: what `..` leaves may be a link into another folder.
         let written: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
         let walked = steps(path);
         if let Some(name) = known_name(&written).or_else(|| known_name(&walked)) {
             return Some(name);
         }
+        // The home folder is not known here, so the steps below it are compared with the ends of
+        // our paths.
         let from_home = path.starts_with('~') || path.starts_with("$home");
         let rest = if from_home { walked.get(1..).unwrap_or_default() } else { &walked };
         if path.starts_with('/') {
             let mut all = self.paths.iter();
             let hit = |own: &&Vec<String>| {
+                // Moving the folder around ours would move the keys away too.
                 starts_with(rest, own) || parent_folder(own).is_some_and(|around| around == rest)
             };
             return all.find(hit).map(|own| format!("/{}", own.join("/")));
@@ -249,6 +260,7 @@ fn ends_with(steps: &[String], end: &[&str]) -> bool {
 
 /// Whether a multi-line text is content rather than a path or a command.
 fn is_content(text: &str) -> bool {
+    // A script is run as a whole, however long it is.
     text.len() > SHORT_BYTES && text.contains('\n') && !text.starts_with("#!")
 }
 

@@ -123,8 +123,10 @@ impl PolicyGate {
         if let Some(policy) = &active_policy.policy {
             self.state.watch.compare_with_lock(&policy.pins.lock, &self.settings.source);
         }
+        // Lists that were compared with the old lock are requested again before the next call.
         self.lists.update_pins(active_policy.policy.as_deref(), &self.settings.source);
         self.active_policy = active_policy;
+        // A cached decision of the old policy would keep passing calls that the new one denies.
         self.state.forget_decisions();
     }
 
@@ -152,6 +154,8 @@ impl PolicyGate {
         begun_ns: Option<u64>,
         in_batch: bool,
     ) -> Verdict {
+        // Applied before anomalies are logged, because their notes say whether the message was
+        // sent.
         let verdict = self.apply_judgement(case, frame, judgement, begun_ns, in_batch);
         if !judgement.anomalies.is_empty() {
             let sent = matches!(verdict, Verdict::Forward | Verdict::Rewrite(_));
@@ -195,6 +199,8 @@ impl PolicyGate {
         judgement: &Judgement<'_>,
         begun_ns: Option<u64>,
     ) -> Verdict {
+        // Known before the loop, so that the notes of elements before the refused one do not claim
+        // that they were sent.
         let refused = self.is_strict() && judgement.strict_outcome() == DecisionOutcome::Deny;
         let (mut first_refusal, mut strays) = (None, None);
         let mut edits = JsonEdits::new(case.frame.bytes());
@@ -213,6 +219,7 @@ impl PolicyGate {
             let judgement = quiet.as_ref().unwrap_or(judgement);
             if refused && judgement.strict_outcome() != DecisionOutcome::Deny {
                 let why = "it was not sent, because its batch was refused";
+                // Answers and housekeeping in a refused batch have no log line, as when they pass.
                 if !judgement.calls.is_empty() {
                     self.note_unsent(case.at, case.lane, case.from, frame, why);
                 }
@@ -238,6 +245,7 @@ impl PolicyGate {
             }
         }
         match (first_refusal, edits.finish()) {
+            // To the relay a batch is one message: it is sent as a whole or not at all.
             (Some(refusal), _) => Verdict::Refuse(refusal),
             (None, Cow::Owned(text)) => Verdict::Rewrite(text),
             (None, Cow::Borrowed(_)) => Verdict::Forward,

@@ -100,6 +100,7 @@ impl Predicate {
     /// can hold for a missing value. It always fails for arguments that are not JSON.
     pub fn must_hold(&self, arguments: &[u8]) -> bool {
         let budget = ScanBudget::new(arguments.len());
+        // Lenient about keys: an argument that only a lenient server finds is not left out.
         if self.optional && self.is_left_out(arguments, &budget) {
             return true;
         }
@@ -109,6 +110,8 @@ impl Predicate {
             all = all && self.must_pass(value, &budget);
         });
         let exists = matches!(self.test, ValueTest::Exists);
+        // `exists: false` holds only where nothing is seen, every other test only where something
+        // is.
         if !whole || seen == (exists && self.not) || !all {
             return false;
         }
@@ -117,6 +120,8 @@ impl Predicate {
             let reads_as = &mut |value: &[u8]| self.reads_as(value, &budget);
             return self.lenient.walk(arguments, &budget, reads_as).is_continue();
         }
+        // The server may use a value under a lookalike key, or one in JSON inside a string. There
+        // must be none of the first, and the second must pass as well.
         exists
             || !self.lenient.has_lookalike(arguments, &budget)
                 && self.holds_nested(arguments, &budget)
@@ -128,6 +133,8 @@ impl Predicate {
         let budget = ScanBudget::new(arguments.len());
         let (mut seen, mut hit) = (false, false);
         let whole = values::visit_values_at(arguments, &self.path, &mut |value| {
+            // Many servers treat `null` as missing, so a blocking test for absence or with
+            // `optional` does too.
             seen |= value != b"null" || !(self.not || self.optional);
             hit = hit || self.holds_for(value);
         });
@@ -135,9 +142,12 @@ impl Predicate {
             return true;
         }
         if let (ValueTest::Exists, true) = (&self.test, self.not) {
+            // Strict about keys: a lookalike key may be ignored by the server, and the argument is
+            // missing then.
             return !whole || !seen;
         }
         let may_pass = &mut |value: &[u8]| self.may_pass(value, &budget);
+        // A walk that is unclear breaks too, so arguments that cannot be analysed are stopped.
         hit || self.lenient.walk(arguments, &budget, may_pass).is_break()
     }
 
@@ -215,6 +225,7 @@ impl ValueTest {
                 glob.matches(&text) && !(path && has_parent_step(&text))
             }),
             Self::Regex(regex) => string(value).is_some_and(|text| {
+                // A policy that writes `..` itself is about such paths and must still match them.
                 let path = regex.as_str().contains('/') && !regex.as_str().contains("..");
                 let path = path && !regex.as_str().contains(r"\.\.");
                 regex.is_match(&text) && !(path && has_parent_step(&text))
@@ -222,6 +233,8 @@ impl ValueTest {
             Self::OneOf(texts) => texts.iter().any(|text| equals_scalar(text.as_bytes(), value)),
             Self::Range { min, max } => {
                 is_number(value)
+                    // An exponent that is too large to compare fails here, and matches in a
+                    // blocking rule.
                     && in_range(value, min.as_deref(), max.as_deref()).unwrap_or_default()
             }
             Self::Under(folders) => {

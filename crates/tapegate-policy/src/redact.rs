@@ -78,6 +78,7 @@ impl Redactor {
             Cow::Borrowed(_) => None,
             Cow::Owned(text) => {
                 let count = placeholder::count(&text).saturating_sub(placeholder::count(raw));
+                // Withheld text may have fewer placeholders than before, but something was masked.
                 Some(MaskedText { text, count: count.max(1) })
             }
         }

@@ -17,6 +17,7 @@ pub fn params(
     let known = redaction.rules.iter().flat_map(RedactionRules::texts).cloned();
     let fields = workflow.redact_fields.iter().flat_map(|field| of_field(field));
     let rules: Vec<String> = known.chain(fields).collect();
+    // Rules are paths into whole messages, so the params are put into one.
     let message = [b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":", params, b"}"];
     let message = message.concat();
     let hidden = || "\"[REDACTED]\"".to_owned();

@@ -28,6 +28,7 @@ pub struct MayLoosen(pub String);
 /// Proves that `new` permits nothing that `old` did not, or names the first change for which this
 /// cannot be shown. Both must come from [`crate::load::load_marked`].
 pub fn tightens(old: &PolicyLoadResult, new: &PolicyLoadResult) -> Result<(), MayLoosen> {
+    // The next session may have another environment, in which a new variable can hold anything.
     if let Some(written) = new.variables.difference(&old.variables).next() {
         return fail_unproven(&format!("the variable `{written}` is new or has changed"));
     }
@@ -93,6 +94,7 @@ fn policy_tightens(old: &Policy, new: &Policy) -> Result<(), MayLoosen> {
 /// Compares the settings under a profile; the two policies may select different ones.
 fn settled_tightens(old: (&Policy, Profile), new: (&Policy, Profile)) -> Result<(), MayLoosen> {
     let ((old, old_profile), (new, new_profile)) = (old, new);
+    // Development forwards everything.
     if old_profile != new_profile && new_profile != Profile::Production {
         return fail_unproven("the profile is no longer production");
     }
@@ -152,6 +154,7 @@ fn expose_tightens(old: &Exposure, new: &Exposure) -> bool {
         (Exposure::All, _) => true,
         (Exposure::Only(old), Exposure::Only(new)) => contains(old, new),
         (Exposure::Except(old), Exposure::Except(new)) => contains(new, old),
+        // A kind of list that is replaced by another cannot be compared glob by glob.
         _ => false,
     }
 }
@@ -177,6 +180,8 @@ fn pins_tighten(
     let PinSettings { on_drift: _, workflow, lock_file: _, lock } = old;
     let drift = match (was, is) {
         (OnDrift::Approve, OnDrift::Approve) => *workflow == new.workflow,
+        // Leaving `ignore` makes pinned hints and argument types known, which can open rules that
+        // test them.
         (OnDrift::Ignore, is) => is == OnDrift::Ignore || !reads_pins,
         (_, OnDrift::Deny) => true,
         (OnDrift::Warn, is) => is != OnDrift::Ignore,

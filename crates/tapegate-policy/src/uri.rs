@@ -30,6 +30,7 @@ pub(crate) enum UriReader {
 
 /// Whether a text is a URL that a parser finds a host or a path in, rather than prose with a colon.
 pub(crate) fn is_url(text: &str) -> bool {
+    // Parsers drop tabs and line ends even inside a scheme, so `ht\ntp://` is a URL too.
     let is_dropped =
         |letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter);
     let start: String = text.chars().filter(|letter| !is_dropped(*letter)).take(64).collect();
@@ -50,6 +51,7 @@ pub(crate) fn is_plain(uri: &str) -> bool {
     }
     let hosted = default_port(scheme).is_some();
     let Some(place) = rest.strip_prefix("//") else {
+        // Parsers find a host or a path in `http:a` and `file:a` even without slashes.
         let opaque = scheme != "file" && !hosted;
         return opaque && rest.bytes().all(|byte| is_plain_byte(byte) && !matches!(byte, b'/'));
     };
@@ -71,6 +73,7 @@ pub(crate) fn is_plain(uri: &str) -> bool {
         && !ended
         && host.bytes().all(|byte| lower(byte) || b"-._{}".contains(&byte))
         && path.bytes().all(is_plain_byte)
+        // `/.` also covers `/..`.
         && !path.as_bytes().windows(2).any(|pair| matches!(pair, b"//" | b"/."))
         && !path.ends_with(['?', '#'])
 }
@@ -102,6 +105,7 @@ pub(crate) fn resolve(uri: &str, reader: UriReader) -> Option<String> {
     let slashes = is_file || by_path || default_port(&scheme).is_some();
     let place = if slashes { place.replace('\\', "/") } else { place.to_owned() };
     let (host, path) = locate(&scheme, &place, reader);
+    // Code that opens files drops query and fragment; to others an empty one makes no difference.
     let tail = if by_path && is_file { "" } else { tail.trim_end_matches(['?', '#']) };
     let path = match path.starts_with('/') {
         true => resolve_path(path, by_path),
@@ -183,6 +187,7 @@ fn locate<'p>(scheme: &str, place: &'p str, reader: UriReader) -> (String, &'p s
     let is_file = scheme == "file";
     match place.strip_prefix("//").map(split) {
         Some((host, path)) if is_file => {
+            // Code that opens files ignores the host, whichever it is.
             let here = reader != UriReader::Url || host.eq_ignore_ascii_case("localhost");
             (format!("//{}", if here { String::new() } else { host.to_lowercase() }), path)
         }

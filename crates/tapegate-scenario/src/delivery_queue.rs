@@ -79,6 +79,7 @@ impl DeliveryQueue {
 
     /// Sends a message that belongs to no request. The parts together are one message.
     pub fn send_unrelated(&mut self, parts: &[&[u8]], act: &mut dyn FnMut(ActorAction<'_>)) {
+        // Dropped: the connection is closed, and an error would have no reader.
         if self.left {
         } else if self.is_blocked() {
             self.wait(DeliveryLoad::Message(parts.concat().into()), None, None);
@@ -118,6 +119,7 @@ impl DeliveryQueue {
             return true;
         }
         let (load, late_ns) = match delivery {
+            // Nearly all answers end here, without a copy.
             Delivery::Normal if !self.is_blocked() => {
                 act(ActorAction::Say(parts));
                 return true;
@@ -131,6 +133,8 @@ impl DeliveryQueue {
                 (raw(at, RepeatedBytes::of(parts), pace, true), 0)
             }
             Delivery::UnboundedLine { bytes, padding } => {
+                // Never ended: the attack is a line without an end, which the next message
+                // continues.
                 (raw(at, padded(parts, *bytes, *padding), DeliveryPace::FULL, false), 0)
             }
             Delivery::NestedJson { depth, key } => {
@@ -155,6 +159,7 @@ impl DeliveryQueue {
             self.late.extract_if(.., |_, line| is_it(line)).map(|it| it.1).collect();
         for mut line in std::mem::take(&mut self.lines) {
             match is_it(&line) {
+                // Nothing of it is out, so it can vanish without leaving half a line.
                 true if !line.has_begun() => gone.push(line),
                 true => {
                     line.finish_early(self.streams);
@@ -173,6 +178,8 @@ impl DeliveryQueue {
         if !self.left {
             self.enqueue_delayed(at);
             let mut budget = RUN_BYTES;
+            // Answers before floods, or a flood could starve them. Disconnecting comes last and
+            // sees what is left.
             self.run_lines(at, &mut budget, act);
             self.run_floods(at, &mut budget, act);
             self.disconnect(at, act);
@@ -187,6 +194,7 @@ impl DeliveryQueue {
         }
         let lines = match self.streams {
             true => self.lines.iter().map(DeliveryLine::due_ns).min(),
+            // On a pipe only the first line is being sent; the others cannot be due before it.
             false => self.lines.front().map(DeliveryLine::due_ns),
         };
         let late = self.late.first_key_value().map(|((due_ns, _), _)| *due_ns);
@@ -200,6 +208,7 @@ impl DeliveryQueue {
     /// Whether anything is left to send or do, endless floods excluded.
     pub fn is_busy(&self) -> bool {
         let waits = !self.lines.is_empty() || !self.late.is_empty() || !self.delivered.is_empty();
+        // A flood without end must not keep the process alive after its client has left.
         waits || !self.leaving.is_empty() || self.floods.iter().any(|flood| flood.times.is_some())
     }
 
@@ -227,6 +236,7 @@ impl DeliveryQueue {
     fn delay(&mut self, due_ns: u64, load: DeliveryLoad, about: &[u8], ticket: u64) {
         let line = self.enqueue(load, Some(about), Some(ticket));
         self.lates += 1;
+        // The counter keeps answers with the same due time apart, in order of arrival.
         self.late.insert((due_ns, self.lates), line);
     }
 
@@ -256,6 +266,7 @@ impl DeliveryQueue {
         while let Some(first) = self.late.first_entry()
             && first.key().0 <= at.mono_ns
         {
+            // Behind what already waits: a delayed answer has no priority when its time comes.
             self.lines.push_back(first.remove());
         }
     }
@@ -302,6 +313,7 @@ impl DeliveryQueue {
         }
         let (in_event, mut freed) = (self.is_in_event(), 0);
         self.floods.retain_mut(|flood| {
+            // Raw bytes in the middle of another event would corrupt both.
             let over = !(flood.raw && in_event) && flood.send(at, budget, act);
             freed += if over { flood.bytes() } else { 0 };
             !over
@@ -330,6 +342,8 @@ impl DeliveryQueue {
             let PendingClose { graceful, about, .. } = self.leaving.swap_remove(index);
             act(ActorAction::Leave { about: about.as_deref(), abrupt: !graceful });
             if !self.streams || about.is_none() {
+                // Tickets survive, because phases wait for these answers even though the client is
+                // gone.
                 let delivered = std::mem::take(&mut self.delivered);
                 *self = Self { left: true, delivered, ..Self::new(self.streams) };
             }

@@ -153,6 +153,7 @@ impl Actor for Engine {
         }
         let global = self.is_global();
         let failed = self.failure.is_some();
+        // After an abort, nothing is answered any more.
         let Some(table) = self.seats.get_mut(&session).filter(|_| !failed) else { return };
         let mut turn = EngineTurn {
             script: &self.script,
@@ -169,6 +170,8 @@ impl Actor for Engine {
         let is_empty = matches!(event, ActorEvent::Empty);
         turn.handle_event(event);
         if is_empty {
+            // After the event is handled: other clients may wait for an answer that this one will
+            // not take.
             self.seats.remove(&session);
         }
     }
@@ -180,7 +183,10 @@ impl Actor for Engine {
         }
         let progress = self.progress(table);
         let held = match &progress.leaving {
+            // Another client's answer ends the phase, and its delivery wakes only that client. So
+            // this one polls.
             Some(leaving) if leaving.session != session => table.engine_session.last_checked(),
+            // The phase has changed, so the waiting requests are due at once.
             None if table.engine_session.has_waiting() => Some(0),
             _ => None,
         };

@@ -130,6 +130,7 @@ impl ScenarioLoader<'_> {
                 return None;
             }
         };
+        // The main file too, so that including it again is found to be a cycle.
         self.chain.push(opened.path.clone());
         let folder = self.how.files.folder_of(&opened.path);
         let node = self.document(main.to_owned(), &opened)?;
@@ -167,12 +168,15 @@ impl ScenarioLoader<'_> {
         let found = interpolate_line(text);
         let passes =
             found.and_then(parse_passes).unwrap_or(FilePasses { env: true, templates: true });
+        // The setting decides whether variables are substituted, which happens before parsing. So
+        // it is read from the raw text.
         self.passes[usize::from(file)] = passes;
         let (text, origin) = match passes.env {
             true => variables::substitute(text, file, self.how.files, &mut self.findings),
             false => (text.into(), yaml::SourceMap::default()),
         };
         let node = match opened.path.ends_with(".json") {
+            // The JSON reader keeps duplicate keys and lone surrogates, which YAML cannot express.
             true => json::read(&text, file, &mut self.findings),
             false => yaml::parse_from(&text, file, &origin, &mut self.findings),
         }?;

@@ -120,6 +120,8 @@ impl ScenarioReader<'_> {
         let mut seen = (false, false);
         self.find_templates(node, &mut seen);
         let (node, interpolate) = match seen {
+            // A tree may combine files with and without templates. Its literal texts become raw
+            // JSON, which is never expanded.
             (true, true) => (Cow::Owned(self.exact_tree(node)), InterpolationMode::All),
             (_, true) => (Cow::Borrowed(node), InterpolationMode::None),
             _ => (Cow::Borrowed(node), InterpolationMode::All),

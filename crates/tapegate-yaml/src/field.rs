@@ -20,6 +20,7 @@ impl<'a> MapFields<'a> {
 
     /// The value of `name`, if it is present and not null.
     pub fn get(&self, name: &str) -> Option<&'a Node> {
+        // `key:` without a value means the same as no key.
         self.node.get(name).filter(|node| node.value != NodeValue::Null)
     }
 

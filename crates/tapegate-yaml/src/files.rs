@@ -90,6 +90,7 @@ impl Files for MemoryFiles {
         path: &str,
         bytes_max: usize,
     ) -> Result<OpenedFile, FileError> {
+        // A scenario from elsewhere must not read files outside of its folder.
         if path.starts_with('/') || path.split('/').any(|step| step == "..") {
             return Err(FileError::Outside);
         }

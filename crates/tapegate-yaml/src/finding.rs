@@ -99,6 +99,7 @@ impl Findings {
     /// Whether an error was reported at this position, so that it need not be reported again.
     pub fn has_error_at(&self, spot: Spot) -> bool {
         let is_it = |one: &Finding| one.severity == Severity::Error && one.spot == spot;
+        // Line 0 is shared by all findings without a position.
         spot.line > 0 && self.list.iter().any(is_it)
     }
 
@@ -120,6 +121,7 @@ impl Findings {
             Severity::Warning => &mut self.warnings,
         };
         *count += 1;
+        // Counted but not stored: a hostile file could otherwise fill memory with messages.
         if *count > LISTED_MAX {
             return;
         }

@@ -78,6 +78,7 @@ fn run(
             }
         };
         let spot = builder.spot(&span.start);
+        // An error that leaves the tree in an unknown state ends parsing; all others are collected.
         builder.event(event, spot)?;
     }
     Some(
@@ -124,6 +125,7 @@ enum MapSlot {
 impl NodeBuilder<'_> {
     fn event(&mut self, event: Event<'_>, spot: Spot) -> Option<()> {
         match event {
+            // Silently using one of two documents could drop the rules of the other.
             Event::DocumentStart(_) if self.done.is_some() => {
                 self.findings.error(spot, "a second document begins here; only one is allowed");
                 None
@@ -166,6 +168,7 @@ impl NodeBuilder<'_> {
     }
 
     fn begin(&mut self, open: OpenNode) -> Option<()> {
+        // Later steps walk the tree by recursion, so its depth is bounded here.
         if self.open.len() == NESTING_MAX {
             let words = format!("lists and maps are nested more than {NESTING_MAX} levels deep");
             self.findings.error(open.spot, words);
@@ -188,6 +191,7 @@ impl NodeBuilder<'_> {
         }) = self.open.last_mut()
         {
             let plain = style == ScalarStyle::Plain;
+            // A quoted `"<<"` is an ordinary key.
             *slot = if plain && text == "<<" {
                 MapSlot::Merge(spot)
             } else {
@@ -198,6 +202,7 @@ impl NodeBuilder<'_> {
             }
             if anchor != 0 {
                 let value = NodeValue::Text(text.into_owned());
+                // Keys never become nodes, so their anchors are kept separately.
                 self.anchors.insert(anchor, Node { spot, value });
             }
             return Some(());
@@ -237,6 +242,8 @@ impl NodeBuilder<'_> {
                     MapSlot::Key => {
                         let message = format!("a key must be text, but this is {}", node.kind());
                         self.findings.error(node.spot, message);
+                        // The value of an invalid key is parsed and dropped, so that further errors
+                        // are found too.
                         *slot = MapSlot::Nothing;
                     }
                 }
@@ -246,10 +253,13 @@ impl NodeBuilder<'_> {
     }
 
     fn alias(&mut self, anchor: usize, spot: Spot) -> Option<()> {
+        // The parser knows the anchor, but its value is not complete yet.
         let Some(node) = self.anchors.get(&anchor) else {
             self.findings.error(spot, "this alias refers to a value that contains it");
             return None;
         };
+        // Aliases of aliases grow exponentially ("billion laughs"), so their total is bounded, not
+        // each one.
         let left = ALIASED_BYTES_MAX - self.aliased_bytes;
         let room = NESTING_MAX.saturating_sub(self.open.len());
         let Some(cost) = node.cost(room, left) else {
@@ -258,6 +268,7 @@ impl NodeBuilder<'_> {
             return None;
         };
         self.aliased_bytes += cost;
+        // The position of the alias: that is where the author has to look.
         let node = Node { spot, ..node.clone() };
         if let Some(OpenNode { inside: OpenContent::Map { slot: slot @ MapSlot::Key, .. }, .. }) =
             self.open.last_mut()

@@ -30,8 +30,11 @@ impl<'w> RelevantReadings<'w> {
         if reading == self.text {
             return true;
         }
+        // Readings that no test can tell apart give the same decision, so one of them is enough.
+        // This keeps the number of combinations small.
         let seen = self.wanted.observable_form(reading);
         let is_known = match self.wanted.other {
+            // Something unknown is compared, so only equal texts are certain to be alike.
             true => self.found.iter().any(|found| found == reading),
             false => self.known.contains(&seen),
         };

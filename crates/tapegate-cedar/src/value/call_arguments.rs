@@ -9,7 +9,6 @@ use crate::types::RecordType;
 pub(crate) struct MisfitArgument {
     /// Its path; empty for the arguments as a whole.
     pub(crate) path: Vec<String>,
-    /// The reason.
     pub(crate) reason: String,
     /// Whether it affects only policies with a path pattern.
     pub(crate) climbs: bool,

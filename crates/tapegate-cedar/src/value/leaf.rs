@@ -37,6 +37,7 @@ impl ValueBuilder {
             self.add_misfit("it contains text that can be read in several ways");
         }
         let Some(tree) = tree else { return };
+        // A `like "/data/*"` matches `/data/../etc`, so a permit with it must not see such a path.
         if tree.path_pattern && has_parent_step(text) {
             let reason = "it leaves the folder that it starts with".to_owned();
             self.made.misfits.push(MisfitArgument {
@@ -67,6 +68,9 @@ impl ValueBuilder {
         }
         let mut texts = Vec::new();
         // All readings of all elements, and each element in its first other reading.
+        // Evaluating every combination of readings of a list is too much work. One set with all
+        // readings serves tests that look for an element, one with the first ones serves tests of
+        // all elements.
         let (mut every, mut first_readings) = (elements.to_vec(), Vec::new());
         let mut differs = false;
         let mut cursor = Cursor::new(raw)?;
@@ -123,6 +127,7 @@ impl ValueBuilder {
         let mut facts =
             FolderFacts { path: self.path.clone(), sure: Vec::new(), possible: Vec::new() };
         for folder in &tree.folders {
+            // An empty list is in no folder: `all` alone would put it into every one.
             if !paths.is_empty() && paths.iter().all(|path| folder.holds(path)) {
                 facts.sure.push(folder.text().to_owned());
             }

@@ -40,6 +40,7 @@ fn scaled(text: &[u8], power: i64) -> Option<i64> {
     if count == 0 {
         return Some(0);
     }
+    // Bounds the power of ten before it is computed: `1e999999999` is a short text.
     if zeros < 0 || count.checked_add(zeros)? > DIGITS_MAX {
         return None;
     }

@@ -131,9 +131,12 @@ impl BacktestTally {
     }
 
     fn count(&mut self, view: &FindingView<'_>, place: FindingLocation) {
+        // A fixed state, since the tallies of parts of a tape are merged by these keys.
         let key = FixedState::default().hash_one(view);
         if !self.groups.contains_key(&key) && self.groups.len() >= GROUPS_MAX && !view.is_unnamed()
         {
+            // An agent can invent any number of names. Their findings are still counted, in one
+            // group.
             return self.count(&view.without_name(), place);
         }
         let group = self.groups.entry(key).or_insert_with(|| FindingGroup {

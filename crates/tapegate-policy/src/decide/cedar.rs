@@ -51,11 +51,14 @@ pub(super) fn evaluate_cedar(
         wall_us: facts.wall_us,
         url_reader: Some(url_readings),
     };
+    // First exactly as written. Other readings can only turn a permit into a refusal.
     let mut answer = cedar.authorize(&question);
     if answer.permit {
         // A forbid also covers what many servers treat as the same URI; a permit does not.
         let forbids = |name: &str, arguments: Option<&[u8]>| {
             Some(cedar.authorize(&CedarQuery { name, arguments, ..question.clone() }))
+                // A reading that no policy permits does not count: a permit need not hold for
+                // shorter forms.
                 .filter(is_forbidden)
         };
         let by_typed = typed.and_then(|_| forbids(call.name, typed));
@@ -76,11 +79,13 @@ pub(super) fn evaluate_cedar(
     } else {
         new_decision(DecisionOutcome::Forward, GateName::Policy, answer.reason.into())
     };
+    // Never cached: policies may read the time, the caller and the arguments.
     Decision { policies: answer.policies, by_name: false, ..decision }
 }
 
 /// Whether a policy forbids the call, rather than none permitting it.
 fn is_forbidden(answer: &CedarAnswer) -> bool {
+    // Cedar names the policies that decided. If none permits the call, there is none to name.
     !answer.permit && !answer.policies.is_empty()
 }
 

@@ -16,6 +16,7 @@ pub(super) fn require_approval_for_drift(
 ) -> Decision {
     let asked_by_rule = match &decision.strict {
         DecisionOutcome::Forward => None,
+        // An approval of the change must not open what the rules deny.
         DecisionOutcome::Deny => return decision,
         DecisionOutcome::Hold { workflow } => Some(workflow.as_str()),
     };
@@ -24,6 +25,7 @@ pub(super) fn require_approval_for_drift(
             let reason = format!("{}; {drift}", decision.reason).into();
             return Decision { drift: true, by_name: false, reason, ..decision };
         }
+        // A call is held once, and the approvers of one workflow cannot answer for the other.
         steps.add(|| "pins: the change needs another workflow; denied".to_owned());
         let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, drift.into());
         return Decision { drift: true, by_name: false, rule: decision.rule, ..denied };

@@ -29,12 +29,15 @@ pub(super) fn decide_call(
     let Some(gated) = GatedMethod::of(call.method) else {
         return decide_ungated(policy, MethodTreatment::Unknown, call, facts, steps);
     };
+    // A hidden item is refused in the same way, whatever the rules say about it.
     if let Err(reason) = check_visible(policy, gated, call, steps) {
         return new_decision(DecisionOutcome::Deny, GateName::Visibility, reason.into());
     }
+    // It only ends something that was allowed before, so no rule needs to permit it.
     if gated == GatedMethod::Unsubscribe {
         return new_decision(DecisionOutcome::Forward, GateName::Visibility, "visible".into());
     }
+    // Before pins and rules: no rule of the policy can lift this one, only `builtin: own_files`.
     let own_file = own_file.map(Cow::Borrowed);
     if let Some(found) =
         own_file.or_else(|| policy.own_files.file_named_by_uri(gated, call.name).map(Cow::Owned))
@@ -44,6 +47,7 @@ pub(super) fn decide_call(
     let drifted = facts.drift.filter(|_| policy.pins.on_drift != OnDrift::Ignore);
     if let Some(drift) = drifted {
         steps.add(|| format!("pins: {drift}; {}", drift_action_text(policy.pins.on_drift)));
+        // Before the rules: neither a rule nor an approver can pass a changed definition.
         if policy.pins.on_drift == OnDrift::Deny {
             let denied = new_decision(DecisionOutcome::Deny, GateName::Governance, drift.into());
             return Decision { drift: true, by_name: false, ..denied };
@@ -54,6 +58,7 @@ pub(super) fn decide_call(
     let mut decision = decide_by_rules(policy, range, call, facts, steps).unwrap_or_else(|| {
         new_decision(DecisionOutcome::Deny, GateName::Governance, "no rule matches".into())
     });
+    // A failed listing is drift for one call only, so the decision must not be cached.
     decision.by_name &= drifted.is_none();
     match drifted {
         Some(drift) if policy.pins.on_drift == OnDrift::Approve => {
@@ -83,6 +88,9 @@ fn decide_by_rules(
     let mut from = 0;
     loop {
         let drifted = facts.drift.is_some();
+        // A rule that matches only under a lenient reading does not end the search: under the
+        // written reading, a later rule applies. The loop continues below it and keeps the stricter
+        // outcome.
         let (hit, looked) = rule(policy, call, drifted, RuleRange { from, scope }, steps);
         let (mut decision, next) = match (&hit, default) {
             (Some(RuleHit { rule, index, possible, unknown }), _) => {
@@ -104,6 +112,7 @@ fn decide_by_rules(
                 (apply_action(policy, default, None, call, facts, steps), None)
             }
             (None, None) => {
+                // A rule below tested arguments and failed, so the result depends on them as well.
                 return worst.map(|worst| Decision { by_name: worst.by_name && !looked, ..worst });
             }
         };
@@ -115,6 +124,7 @@ fn decide_by_rules(
             decision.relative_path =
                 decision.other_arguments && has_relative_path(policy, call, drifted, scope);
         }
+        // Nothing below can be stricter than a denial.
         let next = next.filter(|_| decision.strict != DecisionOutcome::Deny);
         let decision = match worst.take() {
             // If either decision depends on more than the name, so does the result.
@@ -143,14 +153,17 @@ pub(super) fn decide_ungated(
     let unknown = duty == MethodTreatment::Unknown;
     if unknown {
         steps.add(|| format!("`{}` is not a method of the protocol", call.method));
+        // Only unknown methods are checked: without the others a session could not even begin.
         if let Err(reason) = enabled_source(policy, call, steps) {
             return new_decision(DecisionOutcome::Deny, GateName::Visibility, reason.into());
         }
     }
     let scope = match duty {
+        // A rule such as `method: "*"` with `deny` is not meant to stop `initialize` and `ping`.
         MethodTreatment::Conversation => RuleScope::WholeName,
         _ => RuleScope::Method,
     };
+    // The protocol's own methods pass by default, or no session would work under `action: deny`.
     let default = Some(&policy.default).filter(|_| unknown);
     if let Some(decision) = decide_by_rules(policy, (scope, default), call, facts, steps) {
         return decision;
@@ -258,6 +271,7 @@ pub(super) fn hold(
     reason: Arc<str>,
     steps: &mut impl StepRecorder,
 ) -> Decision {
+    // The loader has checked every name. If one is missing all the same, the call must not pass.
     let known = workflow.filter(|name| policy.workflows.contains_key(*name));
     let Some(workflow) = known else {
         let why = format!("{reason}, but the workflow does not exist");

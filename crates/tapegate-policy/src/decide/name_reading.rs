@@ -35,6 +35,7 @@ impl<'a> NameReading<'a> {
     /// Whether a glob that permits calls matches: exactly, as written. Another reading may also
     /// match what the glob becomes when it is read in the same way.
     pub(crate) fn must_match(&self, glob: &Glob) -> bool {
+        // A permit is about the written text: a lenient comparison here would widen an allowlist.
         if self.read == self.written {
             return glob.matches(self.read);
         }

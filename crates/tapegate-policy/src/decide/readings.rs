@@ -40,6 +40,7 @@ pub(super) fn decide_every_reading(
     steps: &mut impl StepRecorder,
 ) -> Decision {
     let gated = GatedMethod::of(call.method);
+    // Names of tools and prompts are looked up as keys, so servers do not resolve or decode them.
     let is_uri = !matches!(gated, Some(GatedMethod::Call | GatedMethod::Prompt));
     // The arguments are the same under every reading of the name.
     let own_file = policy.own_files.file_named_in_params(call.arguments);
@@ -48,6 +49,8 @@ pub(super) fn decide_every_reading(
         gates::decide_call(policy, &NamedCall::as_written(call, is_uri), own_file, facts, steps);
     // There may be any number of resources, so decisions about them are not cached.
     worst.by_name &= !is_uri || gated == Some(GatedMethod::Complete);
+    // The arguments are tested again for each reading, so a long name with large arguments would be
+    // slow.
     let arguments_bytes = call.arguments.map_or(0, <[u8]>::len);
     let is_bearable =
         |found: &Vec<String>| found.len().saturating_mul(arguments_bytes) <= ARGUMENTS_BYTES_MAX;
@@ -77,6 +80,7 @@ pub(super) fn decide_ungated_every_reading(
     facts: &CallFacts<'_>,
     steps: &mut impl StepRecorder,
 ) -> Decision {
+    // The method does not tell what its name means, so a colon decides.
     let is_uri = call.name.contains(':');
     let mut worst =
         gates::decide_ungated(policy, duty, &NamedCall::as_written(call, is_uri), facts, steps);
@@ -166,6 +170,7 @@ pub(crate) fn hidden_reading(
     }
     match readings(name, is_uri) {
         Ok(found) => found.iter().find(|reading| hides(reading)).map(|reading| hidden(reading)),
+        // Too many readings to show that all are visible, so the item counts as hidden.
         Err(NameReadingsError) => Some(hidden(name)),
     }
 }
@@ -192,12 +197,14 @@ pub(crate) fn resource_readings(uri: &str) -> Vec<String> {
 
 /// The readings of a name or URI other than the written one.
 fn readings(name: &str, is_uri: bool) -> Result<Vec<String>, NameReadingsError> {
+    // Nearly every name ends here, without an allocation.
     if if is_uri { uri::is_plain(name) } else { is_plain(name) } {
         return Ok(Vec::new());
     }
     let mut found = NameReadings { written: name, all: Vec::new(), bytes: 0 };
     // Servers decode and resolve in any order, so each reading is itself read again.
     found.add_new(read(name, is_uri))?;
+    // The list grows while it is walked, until no reading leads to a new one.
     let mut at = 0;
     while let Some(reading) = found.all.get(at) {
         let new = read(reading, is_uri);
@@ -220,6 +227,8 @@ fn read(text: &str, is_uri: bool) -> Vec<String> {
         if text.contains('\\') {
             all.push(text.replace('\\', "/"));
         }
+        // Parsers differ in where a path ends and in which steps they resolve, so each has its own
+        // reading.
         let readers = [UriReader::Url, UriReader::Path, UriReader::Rest].into_iter();
         all.extend(readers.filter_map(|reader| resolve(text, reader)));
     }
@@ -235,6 +244,7 @@ fn is_plain(name: &str) -> bool {
 /// A text up to a NUL, trimmed, and without line breaks.
 fn stripped_forms(text: &str) -> Vec<String> {
     let end = &text[..text.find('\0').unwrap_or(text.len())];
+    // C code ends a string at a NUL, and URL parsers drop tabs and line breaks.
     let mut all = vec![end.to_owned(), trimmed(end).to_owned(), trimmed(text).to_owned()];
     if text.contains(['\t', '\n', '\r']) {
         all.push(text.replace(['\t', '\n', '\r'], ""));

@@ -59,10 +59,16 @@ pub(super) fn rule<'p>(
         let has_tests = !(rule.arguments.is_empty() && rule.hints.is_empty());
         let tested =
             matches!(mismatch, None | Some(RuleMismatch::Argument(_) | RuleMismatch::Hint(..)));
+        // A rule that failed by name or method says nothing about arguments, so the decision can be
+        // cached.
         looked |= has_tests && tested;
         let Some(why_not) = mismatch else {
+            // Whether the search must go on below this rule: it applies to one reading, and another
+            // reading may meet a stricter rule. A forward matches only exactly, and nothing is
+            // stricter than a denial.
             let possible = match rule.act {
                 RuleAction::Forward | RuleAction::Deny => false,
+                // Cedar may permit the call, so here even an unknown hint keeps the search going.
                 RuleAction::Policy { .. } => !subject.fits_exactly(rule),
                 // A caller can misspell names and arguments, but not what was pinned for a tool.
                 RuleAction::Approve { .. } => !subject.matches_as_written(rule),
@@ -122,6 +128,7 @@ pub(super) fn has_relative_path(
         (RuleAction::Forward, Some(RuleMismatch::Argument(index))) => {
             is_relative(&rule.arguments[index])
         }
+        // A blocking rule matches a relative path, since it may lead anywhere.
         (RuleAction::Deny, None) => rule.arguments.iter().any(is_relative),
         _ => false,
     })
@@ -154,6 +161,7 @@ impl<'a> RuleSubject<'a> {
     fn mismatch(&self, rule: &PolicyRule, scope: RuleScope) -> Option<RuleMismatch> {
         let call = self.call;
         let names = |glob: &Glob| match scope {
+            // A glob with a wildcard says nothing about this method in particular.
             RuleScope::WholeName => glob.is_plain() && glob.matches(&self.method),
             RuleScope::Gated | RuleScope::Method => glob.matches(&self.method),
         };
@@ -161,6 +169,7 @@ impl<'a> RuleSubject<'a> {
             [] => scope == RuleScope::Gated,
             methods => methods.iter().any(names),
         };
+        // Only tools have annotations.
         let is_tool = || GatedMethod::of(call.method) == Some(GatedMethod::Call);
         if !by_method || !rule.hints.is_empty() && !is_tool() {
             return Some(RuleMismatch::Method);
@@ -172,6 +181,7 @@ impl<'a> RuleSubject<'a> {
             RuleAction::Forward => call.as_read.must_match(glob),
             _ => call.as_read.may_match(glob),
         };
+        // Cheap tests come first; arguments, which may be megabytes, are tested last.
         if !rule.matches.is_empty() && !rule.matches.iter().any(named) {
             return Some(RuleMismatch::Name);
         }
@@ -242,6 +252,7 @@ impl<'a> RuleSubject<'a> {
     /// The hints known about the tool; looked up only if the rule tests any.
     fn hints(&self, rule: &PolicyRule) -> Hints {
         let pins = &self.policy.pins;
+        // With `ignore` definitions are not compared, so a pinned hint may no longer apply.
         if rule.hints.is_empty() || pins.on_drift == OnDrift::Ignore {
             return Hints::UNKNOWN;
         }

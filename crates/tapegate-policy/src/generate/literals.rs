@@ -15,6 +15,7 @@ pub(super) fn literal(name: &str) -> String {
 pub(super) fn yaml(text: &str) -> String {
     let plain = |one: char| one.is_ascii_alphanumeric() || "_/-.".contains(one);
     let begins = text.chars().next().is_some_and(|one| one.is_ascii_alphabetic() || one == '/');
+    // YAML 1.1 parsers read these as booleans or null.
     let reserved = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let word = text.to_ascii_lowercase();
     if begins && text.chars().all(plain) && !reserved.contains(&word.as_str()) {

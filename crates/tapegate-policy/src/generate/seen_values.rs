@@ -100,6 +100,7 @@ impl SeenValues {
             Some(b't' | b'f') => drop(self.bools.insert(value == b"true")),
             Some(b'"') => match whole_text(value) {
                 Some(text) => self.text(&text),
+                // Servers decode such a text differently, so no test can be derived from it.
                 None => self.odd = true,
             },
             Some(b'[') => {
@@ -138,6 +139,7 @@ impl SeenValues {
     /// The kind of all values, ignoring `null`, which counts as absent.
     pub(super) fn kind(&self) -> SeenKind {
         let kinds = [
+            // A text that was too long to be remembered is still a text.
             (!self.texts.is_empty() || self.more_texts, SeenKind::Text),
             (self.range.is_some(), SeenKind::Number),
             (!self.bools.is_empty(), SeenKind::Bool),

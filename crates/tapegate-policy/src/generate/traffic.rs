@@ -65,6 +65,7 @@ impl RecordedTraffic {
         }
         let method = msg.method.map(|method| method.decode());
         let Some(gated) = method.as_deref().and_then(GatedMethod::of) else { return };
+        // The gate refuses such a call, so the policy need not permit it.
         let Ok(target) = find_targets(msg, gated) else { return };
         let names = match target {
             CallTarget::One(name) => vec![name],
@@ -94,6 +95,7 @@ impl RecordedTraffic {
         let Some(id) = msg.id.filter(|_| msg.method.is_none()) else { return };
         let Some(calls) = self.waiting.remove(&(session.to_owned(), id.to_owned())) else { return };
         let is_error = msg.result.and_then(|result| member(result, "isError"));
+        // Tools report their own failures as results with `isError`, not as errors of the protocol.
         if msg.result.is_none() || is_error == Some(b"true") {
             self.refused += calls.len();
             return;

@@ -23,6 +23,8 @@ pub(super) fn decoded(pieces: &[GlobPiece]) -> Vec<Glob> {
         let mut form: Vec<GlobPiece> =
             pieces.iter().map(|piece| piece.map(decode_text, GlobLetter::clone)).collect();
         if let Some(GlobPiece::Plain(text)) = form.first_mut()
+            // Readings of a URI have their scheme and host normalized, so the glob must have the
+            // same.
             && let Some(start) = uri::resolve_start(text)
         {
             *text = start;

@@ -18,6 +18,7 @@ static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MAR
 pub(super) fn contains_message(message: &[u8]) -> bool {
     // A message contains quotes, which must be escaped in a string.
     let escaped = memchr::memchr(b'\\', message).is_some();
+    // A message that cannot be walked counts as containing one.
     escaped && may_hold_second_message(message) && strings(message).unwrap_or(true)
 }
 

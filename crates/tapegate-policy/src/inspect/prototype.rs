@@ -22,9 +22,11 @@ static ESCAPES: LazyLock<Option<Searcher>> =
 /// Whether an object in a JSON text has a member `__proto__` at any depth; `escaped` says whether
 /// the text may contain a backslash. For nearly every text one search is enough.
 pub(super) fn contains_prototype_key(text: &[u8], escaped: bool) -> bool {
+    // `__typename` and `__type` are common in GraphQL data, so the next letter is checked as well.
     let begins = |at: usize| matches!(text.get(at + 3), Some(b'p' | b'P' | b'\\'));
     let may_be = START.find_iter(text).any(begins)
         || escaped && ESCAPES.as_ref().is_none_or(|escapes| escapes.find(text).is_some());
+    // Strings may mention the name, so only a walk over the keys decides.
     may_be && any_key(text).unwrap_or(true)
 }
 

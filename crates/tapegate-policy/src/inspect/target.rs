@@ -64,6 +64,7 @@ fn has_only_meta(params: &[u8]) -> bool {
 fn completion_target(params: &[u8]) -> Option<JsonStr<'_>> {
     let wanted = member(params, "ref")?;
     let kind = string(member(wanted, "type")?)?;
+    // With both members, servers may disagree about which one counts.
     let (prompt, resource) = (member(wanted, "name"), member(wanted, "uri"));
     match (prompt, resource) {
         (Some(name), None) if kind.is("ref/prompt") => string(name),
@@ -83,6 +84,7 @@ fn subscription_targets(params: &[u8]) -> Result<CallTarget<'_>, MessageFault> {
         Some(wanted) if wanted.first() == Some(&b'{') => wanted,
         Some(_) => return Err(MessageFault::Nameless),
     };
+    // A Go server would read URIs from `ResourceSubscriptions` that no rule has seen.
     if has_lookalike_member(wanted, "resourceSubscriptions") {
         return Err(MessageFault::Twin);
     }
@@ -119,6 +121,8 @@ fn has_lookalike_member(object: &[u8], name: &str) -> bool {
 
 /// The decoded name, if all readers decode it alike.
 fn name(text: JsonStr<'_>) -> Result<Cow<'_, str>, MessageFault> {
+    // Decoders replace it, drop it or fail, so the gate and the server would compare different
+    // names.
     if text.escaped && has_lone_surrogate(text) {
         return Err(MessageFault::Surrogate);
     }

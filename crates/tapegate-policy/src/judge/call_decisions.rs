@@ -36,12 +36,15 @@ impl PolicyJudge<'_> {
         let offer = gated.offer(name);
         let SessionState { watch, drift, last, .. } = state;
         let drift = drift.as_deref();
+        // A failed listing of our own comes first: the lists seen so far say nothing about it.
         let drift = drift.or_else(|| watch.drift(&policy.pins.lock, self.source, offer, name));
         let arguments = match gated {
             GatedMethod::Complete => now.params(),
             _ => now.envelope.arguments,
         };
         if let Some(last) = last
+            // Drift may appear at any time, an explanation needs its steps, and own files are in
+            // the arguments: the cache knows none of them.
             && drift.is_none()
             && !self.explains
             && !policy.own_files.may_name(arguments)
@@ -52,6 +55,7 @@ impl PolicyJudge<'_> {
         let drift = drift
             .map(|drift| pins::drift_message(drift, &policy.pins.lock, self.source, offer, name));
         let decision = self.decision(now, gated.method(), Some(name), drift.as_deref(), state)?;
+        // The client chooses the name, so the size of a cached one is bounded.
         if decision.by_name && name.len() <= NAME_BYTES_MAX {
             let (name, decision) = (name.to_owned(), Arc::clone(&decision));
             state.last = Some(LastDecision { gated, name, decision });
@@ -69,8 +73,10 @@ impl PolicyJudge<'_> {
         let duty = MethodTreatment::of(method, now.arrival.from);
         let looks = match duty {
             MethodTreatment::Gated(gated) => {
+                // Their params have no `arguments` member that `decide_from` would search.
                 matches!(gated, GatedMethod::Complete | GatedMethod::Listen)
             }
+            // No server opens files because of these, and they must pass for a session to work.
             MethodTreatment::Conversation => false,
             MethodTreatment::Housekeeping | MethodTreatment::Logged | MethodTreatment::Unknown => {
                 true
@@ -106,11 +112,13 @@ impl PolicyJudge<'_> {
     ) -> Option<Arc<Decision>> {
         let policy = self.policy?;
         let MessageArrival { from, session, wall_us, .. } = now.arrival;
+        // Before the rules, so that no rule can forward such a call.
         if let Some(found) = self.find_own_file(now, method) {
             return Some(Arc::new(refuse_own_file(self.profile, &found)));
         }
         let principal = Some(state.callers.caller(session, now.envelope));
         let facts = CallFacts { wall_us, principal, drift };
+        // A completion has its arguments in three places; rules test them as one object.
         let completed = now.envelope.params.filter(|_| method == GatedMethod::Complete.method());
         let completed = completed.and_then(completion::arguments);
         let arguments = completed.as_deref().or(now.envelope.arguments);
@@ -127,6 +135,7 @@ impl PolicyJudge<'_> {
         if decision.gate == GateName::Visibility
             && let Some(by) = hidden_by(policy, self.source, method, name)
         {
+            // Directly after the step that it explains.
             let first = decision.steps.len().min(1);
             decision.steps.insert(first, format!("visibility: it is {by}"));
         }

@@ -37,6 +37,8 @@ impl CallerRegistry {
         let info = envelope.params.and_then(|params| json::member(params, "clientInfo"));
         if let Some(client) = info.and_then(name) {
             if self.by_session.len() >= SESSIONS_MAX {
+                // A session that is forgotten has the base principal, which lacks only the client's
+                // own name.
                 self.by_session.clear();
             }
             let principal = PolicyPrincipal { client: Some(client), ..self.base.clone() };
@@ -46,9 +48,13 @@ impl CallerRegistry {
 
     /// The caller of a message.
     pub(crate) fn caller(&mut self, session: u32, envelope: &Envelope<'_>) -> &PolicyPrincipal {
+        // Revision 2026-07-28 has no sessions: its clients introduce themselves in each request's
+        // `_meta`.
         let Some(info) = envelope.client_info else {
             return self.by_session.get(&session).unwrap_or(&self.base);
         };
+        // An empty text marks an introduction that was too long to cache, so it never counts as
+        // known.
         if self.last.as_ref().is_none_or(|(known, _)| known != info || info.is_empty()) {
             let client = name(info).or_else(|| self.base.client.clone());
             // A long one is not cached and is parsed again next time.

@@ -16,6 +16,7 @@ pub(super) fn arguments(params: &[u8]) -> Option<Vec<u8>> {
     match collect_arguments(params, &mut members) {
         Ok(true) if members.is_empty() => None,
         Ok(true) => {
+            // Raw text is copied, so duplicate keys and odd escapes stay visible to the rules.
             let members: Vec<Vec<u8>> =
                 members.iter().map(|(key, value)| [b"\"", *key, b"\":", *value].concat()).collect();
             Some([b"{", &members.join(&b","[..])[..], b"}"].concat())
@@ -39,6 +40,8 @@ fn collect_arguments<'p>(
                 Some(member) => members.push(member),
                 None => is_clear = false,
             },
+            // Servers may treat the arguments given before as those of the prompt, so they count as
+            // well.
             "context" => is_clear &= given_arguments(value, members)?,
             // Not in any revision of the protocol, but a server may accept them.
             "arguments" => is_clear &= copy(value, members)?,
@@ -111,6 +114,8 @@ fn each_member<'p>(
     }
     let mut first = true;
     while let Some(key) = cursor.key(&mut first)? {
+        // A Go server reads `Value` as `value`, so each key counts as the name that some reader
+        // takes it for.
         let name = lenient_key_match(key, NAMES).map_or("", |name| NAMES[name]);
         show(name, key.raw, cursor.value()?)?;
     }

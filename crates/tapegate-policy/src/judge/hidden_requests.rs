@@ -9,6 +9,7 @@ use crate::inspect::MessageFault;
 
 /// How many levels of nested tasks are searched.
 const DEPTH_MAX: usize = 4;
+// The order matters: `search` tells these places apart by their index.
 const PLACES: &[&str] = &["inputRequests", "elicitations", "task", "tasks"];
 
 /// The methods of the requests inside a server's message that is not itself a request; a fault if
@@ -18,6 +19,7 @@ pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, MessageFau
         (Some(_), requests) => input_requests::methods(requests)?,
         _ => Vec::new(),
     };
+    // `notifications/tasks/status` and the like describe a task that may ask for input.
     if let (Some(_), Some(params)) = (envelope.method, envelope.params) {
         search(params, DEPTH_MAX, &mut found)?;
     }
@@ -25,6 +27,7 @@ pub(super) fn methods(envelope: &Envelope<'_>) -> Result<Vec<String>, MessageFau
         search(tasks, DEPTH_MAX, &mut found)?;
     }
     if let Some(error) = envelope.error {
+        // A `URLElicitationRequiredError` lists in `data` the pages that the user should open.
         for (_, data) in members(error, &["data"]) {
             search(data, DEPTH_MAX, &mut found)?;
         }
@@ -50,6 +53,8 @@ fn search(value: &[u8], depth: usize, found: &mut Vec<String>) -> Result<(), Mes
     for (place, value) in members(value, PLACES) {
         match place {
             0 => found.extend(input_requests::methods(Some(value))?),
+            // The elements have no method of their own; rules about `elicitation/create` are meant
+            // for them.
             1 if is_non_empty(value) => found.push("elicitation/create".to_owned()),
             1 => {}
             _ => search(value, depth - 1, found)?,

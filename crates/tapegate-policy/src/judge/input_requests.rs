@@ -32,6 +32,8 @@ fn read(requests: &[u8]) -> Result<Option<Vec<String>>, NoJson> {
             return Ok(Some(found));
         }
         let before = found.len();
+        // A request without a method would be judged by no rule, but a client might still act on
+        // it.
         if !add_methods(cursor.value()?, &mut found)? || found.len() == before {
             return Ok(None);
         }

@@ -134,6 +134,8 @@ impl<'m> Judgement<'m> {
     fn decisive(&self) -> &Self {
         let mut worst = self;
         for element in &self.elements {
+            // Strictly greater, so that the first of equals leads: the answer to the sender names
+            // it.
             if element.rank() > worst.rank() {
                 worst = element;
             }
@@ -155,6 +157,7 @@ impl<'m> Judgement<'m> {
     /// How strict the outcome is, not counting elements of a batch.
     fn rank(&self) -> u8 {
         match self.faults.is_empty() {
+            // A fault ranks like a denial, whatever was decided about the calls.
             false => DENIED,
             true => self.worst_call().map_or(0, JudgedCall::rank),
         }
@@ -211,6 +214,7 @@ impl JudgedCall<'_> {
     /// How strict the decision is.
     fn rank(&self) -> u8 {
         match self.decision.as_ref().map(|decision| &decision.strict) {
+            // Without a policy a call still leads the message, so that it is logged.
             None => 1,
             Some(DecisionOutcome::Forward) => 2,
             Some(DecisionOutcome::Hold { .. }) => 3,

@@ -18,6 +18,7 @@ impl PolicyJudge<'_> {
         state: &mut SessionState,
     ) {
         let (Some(policy), Some(result)) = (self.policy, now.envelope.result) else { return };
+        // The scan of the frame has found every key that some reader takes for a list.
         if !now.envelope.lists {
             return;
         }
@@ -26,11 +27,14 @@ impl PolicyJudge<'_> {
             let last = next_cursor(result).is_none();
             let reader = ListReader { session: now.arrival.session, own: None };
             let found = lists(result);
+            // Before filtering, which hides items that turn out to have drifted in this very list.
             judgement.drifted = state.watch.learn(lock, self.source, &found, reader, last);
         }
         let view = VisibleLists {
             source: policy.source(self.source),
             watch: &state.watch,
+            // Under `approve` and `warn` a drifted item can still be called, so the client must see
+            // it.
             lock: Some(lock).filter(|_| policy.pins.on_drift == OnDrift::Deny),
             server: self.source,
         };

@@ -37,5 +37,7 @@ impl PolicyJudge<'_> {
 /// A cheap check whether params may have `inputResponses`; few do.
 fn may_carry_answers(params: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(params, text.as_bytes()).is_some();
+    // Mixed case is covered elsewhere: a call with a lookalike of the key is refused, and the
+    // params of other methods are searched for our files as a whole.
     has("esponses") || has("ESPONSES") || has("\\u")
 }

@@ -22,6 +22,7 @@ impl ListVisibility for VisibleLists<'_> {
         let pinned = pinned.is_some_and(|server| server.offers.contains_key(&offer));
         let expose = self.source.filter(|source| source.enabled);
         let expose = expose.map(|source| expose_list(source, offer));
+        // A server without an enabled source exposes nothing, so `None` may hide too.
         pinned || !matches!(expose, Some(Exposure::All))
     }
 

@@ -160,6 +160,8 @@ fn is_known(entries: &[(NodeKey, Node)]) -> bool {
 /// The position of a text inside the policy. A block starts at its first line that is not empty.
 fn inline(spot: Spot, text: &str, main: &str) -> CedarLocation {
     let line = main.lines().nth(spot.line.saturating_sub(1) as usize).unwrap_or_default();
+    // The node's position is that of its first text. How lines are counted from there depends on
+    // the style: a block drops its indentation, a quoted text starts after the quote.
     let begins = line.chars().nth(spot.column.saturating_sub(1) as usize);
     let quote = matches!(begins, Some('"' | '\''));
     let empty = text.bytes().take_while(|byte| *byte == b'\n').count() as u32;

@@ -86,6 +86,7 @@ fn iso(text: &str) -> Option<u128> {
     if date.is_empty() && time.is_empty() {
         return None;
     }
+    // Before the `T`, `M` is months; after it, minutes.
     let date = iso_parts(date, &[('Y', YEAR), ('M', MONTH), ('W', WEEK), ('D', DAY)])?;
     let time = iso_parts(time, &[('H', HOUR), ('M', MINUTE), ('S', 1)])?;
     date.checked_add(time)
@@ -108,6 +109,7 @@ fn iso_parts(text: &str, units: &[(char, u64)]) -> Option<u128> {
         let part: u64 = fraction.parse().ok()?;
         let scale = 10u128.pow(fraction.len() as u32);
         sum = sum.checked_add(u128::from(whole) * unit_ns + u128::from(part) * unit_ns / scale)?;
+        // Units may be left out, but not reordered or repeated.
         (rest, units) = (&rest[end + 1..], &units[at + 1..]);
     }
     Some(sum)

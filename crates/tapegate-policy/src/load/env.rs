@@ -43,6 +43,7 @@ impl EnvExpander<'_> {
     /// Substitutes variables in every text under `node`, which should have this shape.
     pub(super) fn fill(&mut self, node: &mut Node, shape: &Shape) {
         match &mut node.value {
+            // A policy that contains the mark itself could make two different texts look equal.
             NodeValue::Text(text)
                 if self.put_in == VariableHandling::Marked && text.contains(MARK) =>
             {
@@ -93,6 +94,7 @@ impl EnvExpander<'_> {
         let mut out = String::with_capacity(text.len());
         let (mut rest, mut whole) = (text, true);
         while let Some(at) = rest.find("${") {
+            // The result is not scanned again, so a value with `${` in it stays as it is.
             if let Some(before) = rest[..at].strip_suffix('$') {
                 out.push_str(before);
                 out.push_str("${");
@@ -148,6 +150,7 @@ impl EnvExpander<'_> {
             ));
         }
         let value = self.files.variable(name);
+        // Unset variables are noted too: setting one later makes another policy.
         self.asked.insert(name.to_owned(), value.clone());
         value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
             format!(
@@ -168,6 +171,7 @@ fn inner(shape: &Shape, find: impl Fn(&Shape) -> Option<Shape> + Copy) -> Shape 
 
 /// Converts a text to a number or a boolean if one is expected in its place.
 fn settle(node: &mut Node, shape: &Shape) {
+    // Text has priority: a variable with the value `123` stays text where text is accepted.
     if shape::accepts(shape, node) {
         return;
     }

@@ -11,6 +11,7 @@ use crate::pins::PinLock;
 impl PolicyLoader<'_> {
     /// Reads the lock file. A missing file is reported only if the policy has a section `pins`.
     pub(super) fn lock(&mut self, top: &Node, pins: &PinSettings) -> PinLock {
+        // A command that is about to write the pins must also start with a damaged lock.
         if !self.pinned {
             return PinLock::default();
         }
@@ -33,6 +34,8 @@ impl PolicyLoader<'_> {
                 );
                 self.findings.warning(spot, message);
             }
+            // A lock applies even to a policy that does not mention pins, so its absence is the
+            // normal case.
             Err(FileError::Missing) => {}
             Err(error) => {
                 self.findings.error(spot, format!("the file `{path}` cannot be read: {error}"));

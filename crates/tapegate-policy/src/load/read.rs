@@ -36,10 +36,12 @@ impl PolicyLoader<'_> {
     pub(super) fn policy(&mut self, node: &Node, text: &str) -> Option<Policy> {
         let workflows = approval::read_workflows(node, &mut self.findings);
         let known = KnownWorkflows { names: workflows.keys().map(String::as_str).collect() };
+        // Rules are checked against the workflows and servers, so those are read first.
         let sources = sources::read(node, &mut self.findings);
         let governance = governance::read(node, &known, &sources, &mut self.findings);
         let profiles = remaining_sections::read_profiles(node, &mut self.findings);
         let mut pins = remaining_sections::read_pins(node, &known, &profiles, &mut self.findings);
+        // Before Cedar, whose argument types come from the pinned definitions.
         pins.lock = self.lock(node, &pins);
         // A caller that is about to write the pins does not need what is derived from them.
         let cedar = match self.pinned {
@@ -55,6 +57,7 @@ impl PolicyLoader<'_> {
         let policy = Policy {
             version: String::new(),
             rules: governance.rules,
+            // Without a default there is no safe answer for calls that match no rule.
             default: governance.default?,
             own_files: governance.own_files,
             embedded_messages: governance.embedded_messages,

@@ -51,6 +51,7 @@ impl TelemetrySection {
     /// Whether it enables telemetry, or may do so by a variable.
     pub(super) fn is_enabled(&self) -> bool {
         let enabled = self.node.get("enabled").map(|node| &node.value);
+        // A variable may turn it on, so anything that is not plainly off counts as on.
         !matches!(enabled, None | Some(NodeValue::Null | NodeValue::Bool(false)))
     }
 }

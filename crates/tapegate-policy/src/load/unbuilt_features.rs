@@ -34,6 +34,7 @@ const UNBUILT: &[UnbuiltFeature] = &[
     key(&["approval", EACH, "elicitation"], ""),
     value(&["approval", EACH, "destination"], "slack"),
     value(&["approval", EACH, "destination"], "webhook"),
+    // Before its section, so that the error names the key and not only the section.
     key(&["telemetry", "stdio", "propagate_upstream"], ""),
     key(&["telemetry", "stdio"], ""),
     key(&["telemetry", "prometheus"], "the hub serves metrics at `/metrics`"),

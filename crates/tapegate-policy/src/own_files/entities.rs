@@ -29,6 +29,8 @@ fn is_entity(object: &[u8]) -> Result<bool, JsonFault> {
     while let Some(key) = cursor.key(&mut first)? {
         let kind = cursor.kind()?;
         let place = missing.iter().position(|(name, wanted)| key.is(name) && kind == *wanted);
+        // Another member, or the same one twice: some other tool may read a path or content from
+        // it.
         let Some(place) = place else { return Ok(false) };
         missing.swap_remove(place);
         cursor.value()?;

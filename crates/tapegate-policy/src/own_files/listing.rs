@@ -9,6 +9,7 @@ pub(super) fn is_listing(command: &str) -> bool {
     let is_plain = |letter: char| {
         letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '~' | '=' | ' ')
     };
+    // A blank is the only separator that `is_plain` accepts, so there is one command.
     let program = command.split(' ').next().unwrap_or_default();
     LISTERS.contains(&program) && command.chars().all(is_plain)
 }

@@ -20,6 +20,7 @@ pub(super) fn known_name(steps: &[&str]) -> Option<String> {
         steps.windows(folder.len()).any(|window| is_user_folder(window, folder))
     };
     let folder = USER_FOLDERS.iter().find(in_user_folder);
+    // Only at the end: a path below `.local` to something else is harmless.
     let folder = folder.or_else(|| AROUND_STATE.iter().find(|folder| steps.ends_with(folder)));
     folder.map(|folder| folder.join("/"))
 }
@@ -61,6 +62,7 @@ pub(super) fn without_proc_prefix(path: &str) -> &str {
     let cut = |link: &str| rest.strip_prefix(link).filter(|rest| rest.starts_with('/'));
     match (cut("root"), cut("cwd")) {
         (Some(rest), _) => rest,
+        // The working directory is not known, so the rest is a relative path.
         (_, Some(rest)) => rest.trim_start_matches('/'),
         _ => path,
     }
@@ -116,6 +118,7 @@ fn is_pattern_of(pattern: &str, name: &str) -> bool {
     let stem = pattern.trim_end_matches(".yaml").trim_end_matches(".lock").trim_end_matches(".y*");
     let literals = stem.bytes().filter(u8::is_ascii_alphanumeric).count();
     let prefix = pattern.find(['*', '?', '[']).unwrap_or_default();
+    // `**/*.yaml` is an everyday search, and refusing it would block ordinary work.
     (literals >= LITERALS_MIN || prefix >= PREFIX_MIN) && may_match(pattern, name)
 }
 

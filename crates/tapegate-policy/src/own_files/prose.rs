@@ -21,10 +21,12 @@ const OPENERS: [&str; 88] = [
 /// Whether a line can only be a sentence, so that a shell would do nothing with it.
 pub(super) fn is_prose(line: &str) -> bool {
     let line = line.trim().trim_start_matches(['#', '-', '*', ' ']);
+    // With any of these, a line may do something in a shell whatever its first word is.
     if line.contains(['>', '<', '|', ';', '&', '$', '=', '\\', '{']) || !quotes_single_words(line) {
         return false;
     }
     let words: Vec<&str> = line.split_whitespace().collect();
+    // A blank line runs nothing.
     let Some(first) = words.first() else { return true };
     let begins_sentence = first.starts_with(char::is_uppercase)
         || OPENERS.contains(&first.to_lowercase().trim_end_matches([',', ':']));

@@ -23,6 +23,8 @@ pub(super) fn any_reading<T>(
         false => text.nfkc().filter(|letter| !is_ignored(*letter)).collect(),
     };
     let decoded = decoded(&plain);
+    // Backslashes are escapes in JSON and shells and separators on Windows; shells also drop
+    // quotes.
     for reading in [Some(&*plain), decoded.as_deref()].into_iter().flatten() {
         let found = look_at(reading).or_else(|| {
             let escaped = reading.contains('\\');

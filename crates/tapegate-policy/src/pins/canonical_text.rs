@@ -19,6 +19,7 @@ pub(super) fn write_lines(out: &mut Vec<u8>, json: &[u8], mut depth: usize) {
             }
             b'{' | b'[' => {
                 out.push(byte);
+                // In ASCII, each closing bracket is two after its opening one.
                 match bytes.next_if(|next| *next == byte + 2) {
                     Some(end) => out.push(end),
                     None => {

@@ -54,5 +54,6 @@ fn without_members(
 }
 
 fn is_one_of(key: JsonStr<'_>, names: &[&str]) -> bool {
+    // Only the exact name: a lookalike is not the state that the protocol defines, so it counts.
     lenient_key_match(key, names).is_some_and(|name| key.is(names[name]))
 }

@@ -101,10 +101,12 @@ impl DefinitionWatch {
             let Some(pins) = pins else { continue };
             let names = list.items.iter().flatten().flat_map(|item| &item.names);
             let names = names.filter(|name| pins.contains_key(name.as_ref()));
+            // A list whose first pages are forgotten reports more items as gone, never fewer.
             if self.paged.len() >= READERS_MAX {
                 self.paged.clear();
             }
             let paged = self.paged.entry((reader, offer)).or_default();
+            // Only pinned names, so a server cannot fill memory with names that it makes up.
             paged.extend(names.map(|name| name.to_string()));
             if last {
                 let gone = pins.keys().filter(|name| !paged.contains(*name)).cloned();
@@ -133,6 +135,7 @@ impl DefinitionWatch {
     ) -> Option<String> {
         let key = (offer, name.to_owned());
         let before = self.last_listed.get(&key).and_then(|last_listed| last_listed.drift.as_ref());
+        // A server that shows the accepted definition when it is watched must not clear its drift.
         if before.is_some() && (drift.is_none() || before == drift.as_ref()) {
             return None;
         }
@@ -157,7 +160,14 @@ impl DefinitionWatch {
         name: &str,
     ) -> Option<&str> {
         let pins = lock.servers.get(server)?.offers.get(&offer)?;
+<<<<<<< HEAD
         if is_strict(offer) && !pins.contains_key(name) {
+=======
+        let strict = matches!(offer, OfferKind::Tool | OfferKind::Prompt);
+        // Without a listing: a tool that was never pinned is refused even before the server lists
+        // it.
+        if strict && !pins.contains_key(name) {
+>>>>>>> 0c67d5ff559872cc13318b56431b4224e1af2f35
             return Some(NEW);
         }
         if self.last_listed.is_empty() {
@@ -189,6 +199,8 @@ impl DefinitionWatch {
                 None => None,
                 Some(None) => Some(NEW.to_owned()),
                 Some(Some(pin)) if pin.hash == last_listed.hash => None,
+                // Only the hash of the listed definition is kept, so a new difference cannot be
+                // described.
                 Some(Some(_)) => last_listed.drift.take().or_else(|| Some(OTHERWISE.to_owned())),
             };
         }

@@ -89,6 +89,7 @@ impl PinLock {
         let (Some(hash), Some(definition)) = (hash, definition) else {
             return Err(bad("a pin must have a `hash` and a `definition`"));
         };
+        // The hash is computed again, so a definition that was edited by hand does not load.
         let found = Pin::of(offer, definition);
         if found.hash != hash {
             return Err(bad("the hash does not match the definition; pin it again"));

@@ -47,6 +47,8 @@ impl ServerSurvey {
                 };
                 let pin = Pin::of(list.offer, item.text);
                 let known = kind.insert(name.to_string(), pin.clone());
+                // A server that defines an item twice may show one definition to reviewers and
+                // another to agents.
                 if known.is_some_and(|known| known != pin) {
                     self.fickle.insert((list.offer, name.to_string()));
                 }

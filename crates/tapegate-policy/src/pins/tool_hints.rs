@@ -100,6 +100,7 @@ impl Hints {
         }
         // A read-only tool is not destructive, unless its definition says otherwise.
         let silent = matches!(readings[Hint::Destructive as usize], HintReading::Nothing);
+        // MCP gives `destructiveHint` a meaning only for tools that are not read-only.
         if silent && hints.get(Hint::ReadOnly) != HintValue::Known(false) {
             hints.0[Hint::Destructive as usize] = match hints.get(Hint::ReadOnly) {
                 HintValue::Known(_) => HintValue::Known(false),
@@ -148,6 +149,7 @@ fn values<'a>(object: &'a [u8], names: &[&str]) -> Result<Vec<HintReading<'a>>, 
         if let Some(index) = lenient_key_match(key, names) {
             let exact = key.is(names[index]);
             found[index] = match found[index] {
+                // A second or misspelt member could mean either value, so the hint is unknown.
                 HintReading::Nothing if exact => HintReading::Once(value),
                 _ => HintReading::Unclear,
             };

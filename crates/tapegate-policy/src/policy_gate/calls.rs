@@ -52,6 +52,8 @@ impl PolicyGate {
             Some(decision) => self.apply_decision(now, &policy, leading, decision),
             None => Verdict::Forward,
         };
+        // The message passes or stops as a whole, so the other calls share the fate of the leading
+        // one.
         let sent = matches!(verdict, Verdict::Forward);
         for call in judgement.calls.iter().filter(|call| !std::ptr::eq(*call, leading)) {
             if let Some(decision) = &call.decision {
@@ -77,10 +79,14 @@ impl PolicyGate {
         decision: &Decision,
     ) -> Verdict {
         let item = RequestedItem::of(call);
+        // In production a call is sent only if its decision is in the log (SECURITY.md). This comes
+        // before everything that would send or hold the call.
         let trouble = self.effects.notes.failure().filter(|_| self.is_strict());
         if let Some(reason) = trouble.map(str::to_owned) {
             return refuse(self.subject_of(item).approval_unavailable(&reason));
         }
+        // The policy may have changed while the call was held, so an approved call has been judged
+        // again.
         if let Some(approval) = now.case.approved {
             return self.apply_approval(now, item, decision, approval);
         }
@@ -124,6 +130,7 @@ impl PolicyGate {
         note.decision = decision.logged();
         note.name = Note::text(item.name).filter(|name| !name.is_empty());
         note.gate = Some(decision.gate);
+        // A refused message of the server is not on the tape, so it has no number there.
         note.n = note.n.or(now.number(sent));
         note.forwarded = Some(sent);
         note.auto_approved = decision.is_auto_approved();

@@ -49,6 +49,7 @@ impl PolicyGate {
 
     /// The decision about a message with these faults, or what production would decide.
     fn fault_decision(&self, faults: &[MessageFault]) -> LoggedDecision {
+        // The sender is told about the first fault, so the log names the same one.
         let first = faults.first().copied().unwrap_or(MessageFault::NotJson);
         match (self.is_strict(), first.production_outcome()) {
             (false, would) => would,
@@ -95,6 +96,7 @@ impl PolicyGate {
             latency_ns,
             correlation_id: Some(Cow::Borrowed(&subject.correlation_id)),
             gate: Some(GateName::Framing),
+            // The message may not be on any tape, so the log keeps its beginning.
             raw: Note::start(frame.bytes()),
             ..case_note(case)
         };

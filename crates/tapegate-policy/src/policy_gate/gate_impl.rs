@@ -18,6 +18,7 @@ use crate::note::{Note, NoteKind};
 impl Gate for PolicyGate {
     fn judge(&mut self, case: &GateInput<'_>) -> Verdict {
         self.refresh_policy();
+        // Before judging: a listing that a held call waited for may have shown drift.
         self.observe_lists(case);
         // A plain response that is not masked has nothing to carry out.
         if self.active_policy.redactor.is_none()
@@ -34,6 +35,8 @@ impl Gate for PolicyGate {
             Ok(Some(first)) => return Verdict::ListFirst(first),
             Ok(None) => {}
             Err(cause_text) => {
+                // A call whose definition cannot be compared is treated as drifted, not as
+                // unchanged.
                 self.state.set_drift(Some(cause_text));
                 judgement = self.judge_message(case);
             }
@@ -59,6 +62,8 @@ impl Gate for PolicyGate {
     }
 
     fn hold_ended(&mut self, at: Timestamp, hold_id: HoldId, how: HoldEnd) {
+        // The id is that of a listing or of an approval. The part that does not know it does
+        // nothing.
         self.lists.forget_hold(hold_id);
         self.handle_hold_end(at, hold_id, how);
     }

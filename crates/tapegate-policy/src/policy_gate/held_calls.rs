@@ -108,6 +108,7 @@ impl PolicyGate {
             },
         );
         let caller = principal.name.clone();
+        // The relay keeps this refusal, so a timeout needs no further decision.
         let on_timeout = (!workflow.forward_on_timeout).then(|| subject.timed_out(timeout));
         let kind = NoteKind::HoldOpened { workflow: workflow_name.to_owned(), timeout_ms, hold_id };
         self.note_decision(now, item, decision, false, Some(&subject), kind);
@@ -139,11 +140,15 @@ impl PolicyGate {
         approval: &Approval,
     ) -> Verdict {
         let gate_hold = self.take_held(approval.hold_id);
+        // An approval applies to the workflow and the definition that the approver saw, and to
+        // nothing else.
         let asked_then = gate_hold.as_ref().map(|gate_hold| ApprovalScope {
             workflow: &gate_hold.workflow,
             drift: gate_hold.drift.as_deref(),
         });
         let denied = match decision.approval_scope() {
+            // The new policy does not ask any more: an approved call passes unless it is denied
+            // now.
             None => decision.outcome == DecisionOutcome::Deny,
             scope => scope != asked_then,
         };

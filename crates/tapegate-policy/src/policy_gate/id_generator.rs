@@ -23,6 +23,7 @@ impl IdGenerator {
         full.fill(b'0');
         match rest.last_mut() {
             Some(digit) => *digit += 1,
+            // All digits were nines, or there were none yet.
             None => self.text.insert(self.common, b'1'),
         }
         std::str::from_utf8(&self.text).unwrap_or_default()

@@ -74,10 +74,12 @@ impl ListTracker {
     fn note_client_request(&mut self, lane: Lane, msg: &Envelope<'_>) -> Option<OfferKind> {
         let offer = OfferKind::ALL.into_iter().find(|offer| msg.is_method(offer.list_method()))?;
         let cursor = msg.params.and_then(|params| json::member(params, "cursor"));
+        // A later page continues a listing; only the first page starts one.
         if cursor.is_some_and(|cursor| cursor != b"null") {
             return None;
         }
         if self.client_began.len() >= SESSIONS_MAX {
+            // Forgetting a listing only means that the gate requests it again.
             self.client_began.clear();
         }
         self.client_began.insert((lane.session, offer), self.changes);
@@ -86,6 +88,8 @@ impl ListTracker {
 
     /// The client has received the last page of a list.
     fn note_client_list_end(&mut self, at: Timestamp, lane: Lane, offer: OfferKind) {
+        // The count at the start, not the current one: a change that is announced during a listing
+        // may be missing in it.
         if let Some(changes) = self.client_began.remove(&(lane.session, offer)) {
             self.note_compared(at, lane, offer, changes);
         }
@@ -102,6 +106,7 @@ impl ListTracker {
     fn is_fresh(&self, at: Timestamp, lane: Lane, offer: OfferKind, server: TransportKind) -> bool {
         let Some(compared) = self.compared.get(&(lane.session, offer)) else { return false };
         let age_ns = at.mono_ns.saturating_sub(compared.at_ns);
+        // A server on a pipe can announce changes at any time, so only its announcements matter.
         compared.changes == self.changes
             && (server == TransportKind::Lines || age_ns < HTTP_AGE_MAX_NS)
     }
@@ -122,10 +127,12 @@ impl PolicyGate {
     /// Learns about the server's lists from a message, and collects the result of a listing that a
     /// call waited for.
     pub(super) fn observe_lists(&mut self, case: &GateInput<'_>) {
+        // Drift that was set for one message must not affect the next one.
         self.state.set_drift(None);
         if self.lists.pinned.is_empty() || !self.settings.lists {
             return;
         }
+        // The held call is judged again now. A failed listing counts as drift for it alone.
         if let Some(hold_id) = case.listed {
             let failure = self.lists.listing(hold_id).and_then(|listing| listing.failure.take());
             self.lists.forget_hold(hold_id);
@@ -149,10 +156,12 @@ impl PolicyGate {
         if case.from == Side::Client {
             if let Some(offer) = self.lists.note_client_request(case.lane, msg) {
                 let reader = ListReader { session: case.lane.session, own: None };
+                // Pages of an unfinished earlier listing must not count as part of this one.
                 self.state.watch.restart(reader, Some(offer));
             }
             return;
         }
+        // One counter for all kinds: an announcement of any kind makes every list stale.
         if msg.method.is_some_and(|method| is_list_changed(&method.decode())) {
             self.lists.changes += 1;
         }
@@ -170,6 +179,8 @@ impl PolicyGate {
         case: &GateInput<'_>,
         judgement: &Judgement<'_>,
     ) -> Result<Option<Box<ListFirst>>, String> {
+        // A call that has just waited for a failed listing has its drift set, and must not wait
+        // again.
         let asks = self.settings.lists && case.from == Side::Client && !self.state.has_drift();
         // A call that is refused in any case need not wait.
         if self.lists.pinned.is_empty()
@@ -188,6 +199,7 @@ impl PolicyGate {
             }
         }
         let Some((&offer, rest)) = wanted.split_first() else { return Ok(None) };
+        // A batch cannot be held, and a notification has no sender that waits.
         let Some(msg) = case.frame.envelope().filter(|msg| msg.kind() == MessageKind::Request)
         else {
             let reason =
@@ -198,6 +210,8 @@ impl PolicyGate {
         let listing = PinListing {
             hold_id: HoldId(self.tickets),
             lane,
+            // Taken before the request is sent, so a change announced meanwhile makes the result
+            // stale.
             changes: self.lists.changes,
             offer,
             rest: rest.to_vec(),
@@ -232,6 +246,7 @@ impl PolicyGate {
     pub(super) fn note_own_list_failure(&mut self, hold_id: HoldId, reason: &str) {
         let Some(listing) = self.lists.listing(hold_id) else { return };
         listing.failure = Some(format!("`{}`: {reason}", listing.offer.list_method()));
+        // Pages that were read so far are dropped: half a list would report the rest as gone.
         let reader = listing.reader();
         self.state.watch.restart(reader, None);
     }
@@ -256,11 +271,15 @@ impl PolicyGate {
             return Err(format!("the server answered: {}", masked.as_deref().unwrap_or(message)));
         };
         let found = lists(result);
+        // Looked up again, because `masked_text` needed all of `self` above.
         let Some(listing) = self.lists.listing(hold_id) else { return Ok(ListStep::Done) };
         let (offer, reader) = (listing.offer, listing.reader());
+        // A reply without the list would otherwise look like an empty list, with nothing drifted in
+        // it.
         if !found.iter().any(|list| list.offer == offer && list.items.is_some()) {
             return Err(format!("the answer has no `{}`", offer.list()));
         }
+        // Checked before the page is learned, so an endless list fails instead of growing.
         let goes_on = listing.take_page(result)?;
         if let Some(policy) = self.active_policy.policy.clone() {
             let (lock, server) = (&policy.pins.lock, &self.settings.source);

@@ -40,6 +40,7 @@ impl PolicyHandle {
     pub fn set(&self, active_policy: ActivePolicy) {
         let mut held = self.0.active_policy.lock().unwrap_or_else(PoisonError::into_inner);
         *held = active_policy;
+        // Still under the lock: a reader that sees the new number then finds the new policy.
         self.0.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -59,6 +60,7 @@ impl PolicyHandle {
             return None;
         }
         let held = self.0.active_policy.lock().unwrap_or_else(PoisonError::into_inner);
+        // Loaded again under the lock, so that number and policy belong together.
         Some((self.0.generation.load(Ordering::Acquire), held.clone()))
     }
 }

@@ -32,6 +32,7 @@ impl PolicyGate {
         if now.case.from != Side::Server {
             return Verdict::Forward;
         }
+        // Requests and notifications of the server have no lists, but may contain secrets.
         if !matches!(now.envelope.kind(), frame::MessageKind::Response | frame::MessageKind::Error)
         {
             return self.masked(now, now.frame.bytes()).unwrap_or(Verdict::Forward);
@@ -44,6 +45,7 @@ impl PolicyGate {
         self.note_hidden(now, &judgement.lists, strict);
         match judgement.filtered.as_ref().filter(|_| strict) {
             None => self.masked(now, now.frame.bytes()).unwrap_or(Verdict::Forward),
+            // The filtered text is masked, not the original: hidden items must not come back.
             Some(text) => self.masked(now, text).unwrap_or_else(|| Verdict::Rewrite(text.clone())),
         }
     }

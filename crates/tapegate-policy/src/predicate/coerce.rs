@@ -54,6 +54,7 @@ impl CoercedTest {
             ValueTest::Glob(glob) => Some(glob.case_folded()),
             _ => None,
         };
+        // Computed once when the policy is loaded; comparing a call then needs only set lookups.
         let forms = |text: &str| {
             let mut forms = TextForms::of(text);
             urls::readings(text).iter().for_each(|url| forms.add(url));
@@ -78,6 +79,7 @@ impl CoercedTest {
 
 impl ValueReading<'_> {
     fn reads_as(&self, value: &[u8], at: ValuePosition) -> bool {
+        // A value that costs more than its size allows is crafted, so it counts as matching.
         if !self.budget.spend(value.len()) {
             return true;
         }
@@ -91,6 +93,8 @@ impl ValueReading<'_> {
                     return true;
                 }
                 let mut at = ValuePosition { depth: at.depth + 1, ..at };
+                // Joined once, at the outermost list: the joined text includes the elements of the
+                // inner ones.
                 if value.first() == Some(&b'[') && !at.joined {
                     match self.joined_may_match(value) {
                         Some(true) => return true,
@@ -154,6 +158,8 @@ impl ValueReading<'_> {
                 value.first() == Some(&b'{') || empty && self.scalar_may_match(b"0")
             }
             ValueTest::OneOf(wanted) => wanted.iter().any(|wanted| match wanted.as_bytes() {
+                // JavaScript and Python take a list or an object as true; Python takes empty ones
+                // as false.
                 b"true" => true,
                 b"false" | b"null" | b"\"\"" => empty,
                 wanted => empty && is_number(wanted) && Number::read(wanted) == Number::read(b"0"),
@@ -192,6 +198,8 @@ impl ValueReading<'_> {
             ValueTest::Exists => true,
             ValueTest::Range { min, max } => match value {
                 b"true" => in_range(b"1", min.as_deref(), max.as_deref()) != Some(false),
+                // `Some(false)` only if it is certainly outside: `None`, an uncomparable number,
+                // may match.
                 b"false" | b"null" => in_range(b"0", min.as_deref(), max.as_deref()) != Some(false),
                 value => {
                     numbers_in_range(&numbers::of_number(value), min.as_deref(), max.as_deref())

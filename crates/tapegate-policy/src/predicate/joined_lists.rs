@@ -51,9 +51,11 @@ fn inner(list: &[u8], joint: ElementSeparator, depth: usize) -> Option<String> {
             out.push_str(joint.text());
         }
         match child {
+            // JavaScript joins an object as `[object Object]`, which no rule is about.
             [b'{', ..] => return None,
             [b'[', ..] => out.push_str(&inner(child, joint, depth + 1)?),
             [b'"', ..] => add(&json::string(child)?, joint, &mut out),
+            // `[1,null].join()` is `1,` in JavaScript.
             b"null" => {}
             scalar => match number_text(scalar) {
                 Some(number) => out.push_str(&number),

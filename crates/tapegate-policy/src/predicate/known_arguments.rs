@@ -33,6 +33,8 @@ impl KnownArguments {
         for step in &path.steps {
             value = match &step.select {
                 StepSelector::Key(key) => value.keys.entry(key.clone()).or_default(),
+                // A path with an index names the whole list: other elements are not tested, but
+                // they are known.
                 StepSelector::Index(_) | StepSelector::All => value.each.get_or_insert_default(),
             };
         }
@@ -66,6 +68,7 @@ impl KnownValue {
         let mut cursor = Cursor::new(value)?;
         let kind = cursor.kind()?;
         if !matches!(kind, JsonKind::Object | JsonKind::Array) {
+            // A string could hold JSON with further keys, which a server such as FastMCP parses.
             return Ok(value.trim_ascii() == b"null");
         }
         cursor.open()?;
@@ -74,6 +77,8 @@ impl KnownValue {
             let known = match kind {
                 JsonKind::Object => {
                     let Some(key) = cursor.key(&mut first)? else { return Ok(true) };
+                    // Exact, unlike elsewhere: a lookalike of a known key is an argument that no
+                    // test covers.
                     self.keys.get(key.decode().as_ref()).or(self.each.as_deref())
                 }
                 _ => {

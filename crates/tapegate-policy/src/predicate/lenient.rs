@@ -121,6 +121,8 @@ impl LenientWalk<'_, '_> {
         match value.first() {
             Some(b'{') => self.object(value, at).unwrap_or(ControlFlow::Break(WalkEnd::Unclear)),
             Some(b'[') => self.array(value, at).unwrap_or(ControlFlow::Break(WalkEnd::Unclear)),
+            // `has_lookalike` asks only about keys; values in strings are covered by
+            // `holds_nested`.
             _ if self.keys_only => ControlFlow::Continue(()),
             Some(b'"') => self.text(value, at),
             // A single value where a list is expected.
@@ -143,6 +145,7 @@ impl LenientWalk<'_, '_> {
                     (!self.keys_only && key.is(&index.to_string())).then_some(true)
                 }
                 StepSelector::Key(name) if key.is(name) => Some(true),
+                // Go accepts `Force` for `force`; other readers also ignore `_` and `-`.
                 StepSelector::Key(_) => self.path.key_may_match(at.step, key).then_some(false),
             };
             if let Some(exact) = taken {

@@ -13,6 +13,7 @@ pub(super) fn scalar_may_equal(wanted: &[u8], value: &[u8]) -> bool {
     }
     match (wanted, value) {
         (b"true", b"false" | b"null") | (b"false" | b"null", b"true") => false,
+        // Most languages take every number but zero as true.
         (b"true", number) => !numbers::of_number(number).all_zero(),
         (b"false", b"null") => true,
         (b"false", number) => numbers::of_number(number).any_zero(),
@@ -86,6 +87,7 @@ pub(super) fn texts_of(value: &[u8]) -> Vec<String> {
             let mut texts = vec![String::from_utf8_lossy(value).into_owned()];
             let shortest = number_text(value).into_iter();
             for number in numbers::of_number(value).numbers.into_iter().chain(shortest) {
+                // Python prints a float with `.0` where JavaScript prints an integer.
                 texts.push(format!("{number}.0"));
                 texts.push(number);
             }

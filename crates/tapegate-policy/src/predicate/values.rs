@@ -53,6 +53,7 @@ fn walk(text: &[u8], path: &JsonPath, show: &mut dyn FnMut(&[u8])) -> Option<()>
         let reached = descent.descend(paths, top.states.clone(), child);
         let states = start..descent.end();
         let kind = cursor.kind().ok()?;
+        // Without a state the path cannot lead inside, so the value is skipped in one scan.
         if !states.is_empty() && matches!(kind, JsonKind::Object | JsonKind::Array) {
             let wanted = reached.then_some(cursor.position());
             cursor.open().ok()?;

@@ -26,6 +26,7 @@ pub(super) fn may_hold(paths: &[JsonPath], text: &str) -> bool {
             })
             .collect();
         match keys.split_last() {
+            // A path without keys, such as `[*]`, has no name to look for.
             None => true,
             Some((field, above)) => {
                 names(&text, field) && above.iter().all(|key| text.contains(key.as_str()))

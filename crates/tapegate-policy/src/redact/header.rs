@@ -103,6 +103,7 @@ impl Redactor {
             return Err(HeaderError::KeyDiffers { wanted: both.key.id(), given: own.id() });
         }
         for rules in &self.passes {
+            // Applying a rule twice would mask nothing, but would grow the header with every run.
             let new = rules.without_known(&both.passes);
             both.passes.extend((!new.is_empty()).then_some(new));
         }

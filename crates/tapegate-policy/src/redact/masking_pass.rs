@@ -40,6 +40,8 @@ impl MaskingPass<'_> {
         let look = self.rules.patterns.may_match_json(msg);
         let found = |needle: &String| memmem::find(msg, needle.as_bytes()).is_some();
         let paths = self.rules.paths.iter().enumerate().filter(|(_, path)| {
+            // A path leads nowhere if its longest key is not in the text. This skips the walk for
+            // most messages.
             path.needle.as_ref().is_none_or(|needle| found(needle) || may_hide(msg))
         });
         self.walk(msg, zone, look, paths.map(|(index, _)| index))
@@ -56,6 +58,7 @@ impl MaskingPass<'_> {
             return self.message(raw).map(|found| found.text);
         }
         let text = String::from_utf8_lossy(raw);
+        // Withheld before: masking it again would hash the placeholder and change it.
         if is_placeholder(&text) {
             return None;
         }
@@ -71,6 +74,8 @@ impl MaskingPass<'_> {
             let is_error = Frame::read(raw)
                 .envelope()
                 .is_some_and(|envelope| envelope.kind() == MessageKind::Error);
+            // Only an error is read as a message, so that its code survives. In any other body, a
+            // member called `id` or `name` may be a secret.
             let zone = if is_error { ProtocolZone::Message } else { ProtocolZone::Data };
             return self.json(raw, zone).map(|found| found.text);
         }
@@ -88,6 +93,7 @@ impl MaskingPass<'_> {
     fn mask_truncated_text(self, text: &str) -> Option<Vec<u8>> {
         let masked = self.text(text);
         let left = masked.as_deref().unwrap_or(text);
+        // A buffer may end within a secret, whose beginning then matches no whole pattern.
         let cut_off = self.rules.patterns.truncated_hit(left);
         let masked = cut_off.map(|hit| text::replace(self.key, left, &[hit])).or(masked);
         masked.map(String::into_bytes)
@@ -105,6 +111,8 @@ impl MaskingPass<'_> {
             return None;
         }
         let walked = RedactWalk::new(self, json, patterns, paths).and_then(|walk| walk.run(zone));
+        // The walk may fail half-way. Keeping the text would keep the secrets that it has not
+        // reached.
         walked.unwrap_or_else(|_| Some(self.withhold(json)))
     }
 

@@ -116,10 +116,13 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         let kind = self.cursor.kind()?;
         let start = self.cursor.position();
         let container = matches!(kind, JsonKind::Object | JsonKind::Array);
+        // A rule for `params` must not mask the names in it that replay needs, so its members are
+        // masked one by one.
         let split = container && zone.may_contain_protected();
         let whole = reached && !split;
         let edits_before = self.edits.len();
         let busy = self.patterns || !states.is_empty() || (reached && split);
+        // The walk recurses, so depth is bounded; what cannot be searched is masked.
         let too_deep = container && busy && self.labels.len() >= DEPTH_MAX;
         self.covered += usize::from(whole);
         match kind {
@@ -152,6 +155,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
             let zone = zone.member(&name);
             let before = self.descent.end();
             let reached = self.descend(states.clone(), ChildPosition::Key(&name)) || all;
+            // After `descend`, which compares the original key, not the masked one.
             self.key(key, name, zone);
             self.value(zone, reached, before..self.descent.end())?;
             self.labels.pop();
@@ -190,6 +194,8 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         let look = self.patterns && zone != ProtocolZone::Protected;
         let masked = look.then(|| self.pass.text(&name)).flatten();
         let Some(masked) = masked else { return self.labels.push(PathLabel::Key(name)) };
+        // The cursor stands behind the colon. The raw key is needed, since its escaped form is
+        // longer.
         let colon = self.cursor.position() - 1;
         let end = self.text[..colon].trim_ascii_end().len();
         let start = end - key.raw.len() - 2;
@@ -211,6 +217,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
         before: usize,
     ) -> Result<(), JsonFault> {
         let left = splice(self.text, span.clone(), &self.edits[before..]);
+        // Masking twice changes nothing: the value is already one placeholder.
         if is_json_placeholder(&left) {
             if self.edits.len() > before && self.covered == 0 {
                 self.edits[before].pointer = Some(self.pointer());
@@ -218,6 +225,7 @@ impl<'r, 'a> RedactWalk<'r, 'a> {
             return Ok(());
         }
         let hash = value_hash::digest(self.pass.key, &left)?;
+        // The edits inside are part of the text that was hashed, so they must not be applied again.
         self.edits.truncate(before);
         self.push(span, &placeholder(kind, &hash));
         Ok(())

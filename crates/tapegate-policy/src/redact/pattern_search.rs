@@ -77,6 +77,7 @@ impl SecretPattern {
     fn regex(&self) -> Option<&Regex> {
         let build = || {
             let mut builder = RegexBuilder::new(self.source);
+            // Tokens are ASCII, and Unicode classes would make the tables much larger.
             builder.unicode(false).size_limit(REGEX_BYTES_MAX).dfa_size_limit(REGEX_BYTES_MAX);
             builder.build().ok()
         };
@@ -87,9 +88,11 @@ impl SecretPattern {
         // If the expression does not compile, mask every text with its keywords.
         let Some(regex) = self.regex() else { return found(0..text.len()) };
         for groups in regex.captures_iter(text.as_bytes()) {
+            // A pattern with a group needs context around the secret; only the group is masked.
             let Some(secret) = groups.iter().skip(1).flatten().next().or(groups.get(0)) else {
                 continue;
             };
+            // Without Unicode, a match may begin or end inside a character.
             let start = text.floor_char_boundary(secret.start());
             let span = start..text.ceil_char_boundary(secret.end());
             if self.check.is_none_or(|check| check(&text[span.clone()])) {
@@ -130,6 +133,7 @@ impl SecretPatterns {
     /// The secrets in `text` that are not masked yet, in order and without overlaps.
     pub(super) fn hits(&self, text: &str) -> Vec<SecretHit> {
         let mut hits = Vec::new();
+        // Placeholders are left out, so that masking twice changes nothing.
         for gap in unmasked_ranges(text) {
             self.hits_in(&text[gap.clone()], gap.start, &mut hits);
         }
@@ -186,6 +190,8 @@ impl SecretPatterns {
     fn word_search(&self) -> &WordSearch {
         self.words.get_or_init(|| {
             let words: Vec<_> = self.chosen.iter().flat_map(|one| one.words).copied().collect();
+            // The heuristic would refuse this many keywords, and each would then be searched by
+            // itself.
             let mut builder = packed::Config::new().heuristic_pattern_limits(false).builder();
             WordSearch { searcher: builder.extend(&words).build(), words }
         })

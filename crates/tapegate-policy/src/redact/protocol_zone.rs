@@ -25,23 +25,17 @@
 pub(super) enum ProtocolZone {
     /// A JSON-RPC message, or an element of a batch.
     Message,
-    /// `params`.
     Params,
-    /// `result`.
     Result,
-    /// `error`.
     Error,
     /// `_meta` of params or of a result.
     Meta,
     /// A task, or a reference to one.
     Task,
-    /// `tasks`.
     Tasks,
-    /// `tools`.
     Tools,
     /// An element of `tools`.
     Tool,
-    /// `prompts`.
     Prompts,
     /// An element of `prompts`, or the reference of a completion.
     Named,

@@ -132,6 +132,7 @@ fn read_path(rule: &str) -> Result<JsonPath, RuleError> {
         return Err(fail(1, "the rule is empty".to_owned()));
     }
     let word = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    // A misspelt pattern name would otherwise be a path that matches nothing, and mask nothing.
     if rule.chars().all(word) && !ROOTS.contains(&rule) {
         let what = format!(
             "no built-in pattern has this name (to mask every key `{rule}`, write `..{rule}`)"

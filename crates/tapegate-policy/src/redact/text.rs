@@ -51,6 +51,7 @@ pub(super) fn find_hidden_secret(patterns: &SecretPatterns, text: &[u8]) -> Opti
     if !nul && memchr::memchr(b'\\', text).is_none() {
         return None;
     }
+    // UTF-16 text of ASCII secrets has a NUL at every other byte.
     let mut shown: Vec<u8> = text.iter().copied().filter(|&byte| byte != 0).collect();
     for _ in 0..LAYERS_MAX {
         let next = unescape(&shown);
@@ -76,6 +77,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     while let Some(at) = memchr::memchr(b'\\', rest) {
         out.extend_from_slice(&rest[..at]);
         let (shown, length) = match rest.get(at + 1) {
+            // All of them end a token, so one white space character stands for each.
             Some(b'n' | b'r' | b't' | b'b' | b'f') => (Some('\n'), 2),
             Some(&plain @ (b'"' | b'\\' | b'/')) => (Some(char::from(plain)), 2),
             Some(b'u') => (unit(&rest[at + 2..]), 6),

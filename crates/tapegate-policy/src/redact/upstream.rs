@@ -33,6 +33,7 @@ pub fn mask_upstream(text: &str) -> String {
     // Logins are found above; without their pattern, a plain URL compiles no regular expression.
     let patterns = SecretPatterns::select(|name| name != "url-credentials", false);
     spans.extend(patterns.hits(text).into_iter().map(|hit| hit.span));
+    // `--token $TOKEN` shows how the server was started without showing the secret.
     spans.retain(|span| !is_reference(&text[span.clone()]));
     mask_spans(text, spans)
 }

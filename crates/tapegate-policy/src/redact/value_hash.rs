@@ -29,6 +29,8 @@ fn value(
             hasher.update(b"t").update(cursor.value()?);
         }
         JsonKind::Object => {
+            // A letter for each kind, so that `1` and `"1"`, or `[]` and `{}`, have different
+            // hashes.
             hasher.update(b"o");
             for (name, value) in members(key, cursor, depth)? {
                 hasher.update(&name).update(&value);
@@ -63,6 +65,7 @@ fn members(
         let name = *hasher.update(b"k").update(name.decode().as_bytes()).finalize().as_bytes();
         members.push((name, *value(key, cursor, depth + 1)?.as_bytes()));
     }
+    // Stable: the order of duplicate keys matters, since readers take the first or the last.
     members.sort_by_key(|member| member.0);
     Ok(members)
 }

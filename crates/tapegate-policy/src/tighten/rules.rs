@@ -30,9 +30,13 @@ pub(super) fn check_rules_tighten(
                 old = rest;
                 break;
             }
+            // A match has priority over an insertion: it consumes the old rule, so that the rest is
+            // compared with the rules after it.
             if may_insert(rule, old, default) {
                 break;
             }
+            // The old rule counts as removed. Only a forwarding one may go: its calls cannot fare
+            // better than that.
             match old.split_first() {
                 Some((first, rest)) if first.act == RuleAction::Forward => old = rest,
                 _ => {
@@ -83,6 +87,7 @@ fn is_tightened(old: &PolicyRule, new: &PolicyRule) -> bool {
     let rest = *methods == new.methods && *hints == new.hints;
     match (act, &new.act) {
         (RuleAction::Forward, RuleAction::Forward) => {
+            // Neither list is ever empty: without `match`, the loader puts `*` here.
             rest && contains(matches, &new.matches)
                 && is_narrowed(sources, &new.sources)
                 && has_all(&new.arguments, arguments)

@@ -30,6 +30,7 @@ const ZEROS: [u32; 58] = [
 /// A host without user name and default port, in lower-case ASCII; an address in its usual
 /// notation.
 pub(super) fn normal_host(host: &str, default: Option<u16>, reader: UriReader) -> String {
+    // The last `@`, as in the standard: in `http://a@b@c/` the host is `c`.
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     let (name, port) = split_port(host);
     let port = match port_number(port) {
@@ -44,6 +45,7 @@ pub(super) fn normal_host(host: &str, default: Option<u16>, reader: UriReader) -
     let six = six.and_then(|name| name.parse::<Ipv6Addr>().ok());
     match (six, ipv4(name)) {
         (Some(address), _) => match address.to_ipv4_mapped() {
+            // `[::ffff:127.0.0.1]` reaches the same machine as `127.0.0.1`.
             Some(four) => format!("{four}{port}"),
             None => format!("[{address}]{port}"),
         },
@@ -69,6 +71,7 @@ pub(super) fn opaque_host(host: &str) -> String {
 
 /// The name or address of a host, and its port without the colon.
 fn split_port(host: &str) -> (&str, &str) {
+    // A colon inside brackets belongs to an IPv6 address.
     let port_at = host.rfind(':').filter(|at| !host[*at..].contains(']'));
     let (name, port) = host.split_at(port_at.unwrap_or(host.len()));
     (name, port.trim_start_matches(':'))

@@ -33,6 +33,7 @@ impl ConversionState<'_, '_> {
                 None => groups.push((tree::read(arguments), vec![used])),
             }
         }
+        // All calls had the same arguments, so there is nothing to choose by.
         if groups.len() < 2 {
             return self.response(uses);
         }

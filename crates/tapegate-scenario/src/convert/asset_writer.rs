@@ -126,6 +126,7 @@ impl<'a> AssetWriter<'a> {
         // For base64 fields, the file holds the decoded bytes.
         let binary = is_binary(key);
         let bytes = match binary {
+            // Only if encoding restores the recorded spelling, such as its padding.
             true => match base64_decode(text).filter(|bytes| base64_encode(bytes) == text) {
                 Some(bytes) => Cow::Owned(bytes),
                 None => return Ok(None),
@@ -133,6 +134,7 @@ impl<'a> AssetWriter<'a> {
             false => Cow::Borrowed(text.as_bytes()),
         };
         if bytes.len() > self.file_bytes_max
+            // The loader drops a byte order mark.
             || text.starts_with('\u{feff}')
             || self.strict && binary
         {
@@ -173,6 +175,7 @@ impl<'a> AssetWriter<'a> {
         loop {
             *number += 1;
             let name = format!("{clean}-{number}.{ending}");
+            // Some file systems ignore case, and two such names would be one file.
             if self.names.insert(name.to_ascii_lowercase()) {
                 return name;
             }

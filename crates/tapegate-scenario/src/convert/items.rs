@@ -45,6 +45,8 @@ impl ConversionState<'_, '_> {
             if items.iter().any(|item| *item.name == *key) {
                 continue;
             }
+            // A later phase adds it. In the baseline, it would be there before the recorded server
+            // had it.
             if self.is_added_later(gathered, kind, &key) {
                 continue;
             }
@@ -60,6 +62,7 @@ impl ConversionState<'_, '_> {
             let strict = self.options.strict;
             // The old schema has no unlisted items, so there it is listed.
             let may_list = listing.is_none() || strict && kind == ListedKind::Resource;
+            // A name that only ever failed was probably a mistake of the client.
             let listed = may_list && self.has_success(&uses)?;
             let item = DraftItem { listed, ..self.inferred_item(&key, kind, &uses)? };
             if (listed || !strict)
@@ -109,7 +112,6 @@ impl ConversionState<'_, '_> {
         schema_fit::is_valid(&item.definition, schema_fit::definition(kind)).then_some(item)
     }
 
-    /// The items of a list.
     pub(super) fn listed_items(
         &mut self,
         listing: &TapeListing,
@@ -248,6 +250,7 @@ impl ConversionState<'_, '_> {
         for (index, item) in items.iter().enumerate() {
             let twin = items[index + 1..].iter().any(|other| other.name == item.name);
             let uses = match twin {
+                // Of equal names, calls go to the last one, so only that one has answers.
                 true => Vec::new(),
                 false => gathered.uses_among(OperationKind::Item(kind), &item.name, calls),
             };

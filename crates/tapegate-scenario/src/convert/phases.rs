@@ -36,6 +36,7 @@ pub(super) enum PhaseTrigger {
 impl PhaseTrigger {
     fn of(listing: &TapeListing) -> Self {
         match listing.calls_before {
+            // Before the first call, only requests for lists can tell how far a client is.
             0 => Self::Lists(listing.asked_before.max(1)),
             calls => Self::Calls(calls),
         }
@@ -69,6 +70,7 @@ impl TapeContents {
             starts.pop_if(|(trigger, _)| trigger.calls() == change.calls_before);
             starts.push((PhaseTrigger::of(change), change));
         }
+        // A change at or after the attack's start is the recorded attack itself.
         let recorded = after.last().copied();
         let tools = recorded.or(starts.last().map(|(_, listing)| *listing));
         let ends = starts.iter().skip(1).map(|(trigger, _)| *trigger).chain([attack]);

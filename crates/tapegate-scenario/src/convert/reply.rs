@@ -50,6 +50,8 @@ impl ConversionState<'_, '_> {
         for ask in &used.asks {
             actions.extend(self.actions(*ask)?);
             let pair = self.tape.index.entry(*ask).pair;
+            // All requests but the last were answered with a request for input. A scenario asks for
+            // it before its answer.
             if ask != used.asks.last().unwrap_or(ask) && pair != NONE {
                 let slot = self.tape.index.entry(pair);
                 let frame = Frame::read(self.tape.text(&slot)?);
@@ -104,6 +106,7 @@ impl ConversionState<'_, '_> {
         };
         let Some(arguments) = arguments.filter(|it| *it != b"{}") else { return Ok(Vec::new()) };
         let text = String::from_utf8_lossy(&json::compact(arguments)).into_owned();
+        // Masked before it is shortened: a truncated secret no longer matches.
         let masked = (self.options.mask)(&text);
         let mut display_text: String = masked.chars().take(SHOWN_CHARS_MAX).collect();
         if display_text.len() < masked.len() {
@@ -182,6 +185,8 @@ impl OutcomeDraft {
         if json::member(result, "resultType") == Some(b"\"input_required\"") {
             return Self::Wants(server_actions::questions(result));
         }
+        // The engine adds these members for sessionless clients itself. With them in the scenario,
+        // clients with a session would get them too.
         let stateless = json::member(result, "resultType").is_some();
         if stateless || !result.starts_with(b"{") {
             let members = tree::members(result);

@@ -68,6 +68,7 @@ impl ConversionState<'_, '_> {
             self.spill(&mut last.entries, key)?;
             return Ok(constant_reply(last, times));
         }
+        // Once is enough: `on_exhausted: last` repeats it.
         self.file(&mut files, last, 1, key)?;
         self.close(&mut files, key)?;
         let list = Node::new(NodeValue::List(files.closed));
@@ -86,6 +87,7 @@ impl ConversionState<'_, '_> {
     ) -> io::Result<()> {
         let line = json_of(&reply);
         if line.len() > LIST_BYTES_MAX {
+            // The text may be very large, and `spill` needs room for a copy.
             drop(line);
             self.close(files, key)?;
             self.spill(&mut reply.entries, key)?;
@@ -133,6 +135,8 @@ impl ConversionState<'_, '_> {
             }
             if let Some((before, times)) = row.last.take() {
                 let cost = self.cost(&before).saturating_mul(times);
+                // The first answer is written whatever its size, so that no item ends up without
+                // one.
                 if cost > room && !row.replies.is_empty() {
                     row.uses -= times;
                     break;

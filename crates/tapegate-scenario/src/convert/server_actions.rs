@@ -28,6 +28,8 @@ impl ConversionState<'_, '_> {
             if slot.from == Side::Server && is_action {
                 let text = self.tape.text(&slot)?.to_vec();
                 let frame = Frame::read(&text);
+                // An action comes before its answer, and a request there would delay the answer
+                // until the client replies.
                 let asks_late = answered && slot.kind == MessageKind::Request;
                 let action = frame.envelope().filter(|_| !asks_late);
                 match action.and_then(|envelope| self.action(envelope, answered)) {
@@ -61,7 +63,10 @@ impl ConversionState<'_, '_> {
             "notifications/tools/list_changed" if self.options.style == ScenarioStyle::Phased => {
                 None
             }
+            // It names a request of the recorded session.
             "notifications/cancelled" => None,
+            // Progress after the answer would come before it in the scenario, where it means
+            // something else.
             "notifications/progress" if answered => None,
             "notifications/progress" => {
                 Some(action("progress", without_members(params, &["progressToken"])))

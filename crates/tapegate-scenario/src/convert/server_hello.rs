@@ -167,6 +167,7 @@ impl ConversionState<'_, '_> {
             }
         }
         if phased {
+            // Clients may ignore announcements of a capability that the server does not claim.
             add_list_changed(&mut entries);
         }
         Some(tree::map(entries))

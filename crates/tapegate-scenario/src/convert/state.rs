@@ -42,6 +42,7 @@ impl ConversionState<'_, '_> {
             _ => Vec::new(),
         };
         let phases = gathered.phases(self.options);
+        // The baseline answers the calls before the first change; without one, it answers all.
         let until = phases.first().map_or(u64::MAX, |phase| phase.calls.after);
         let state = self.state(gathered, &kinds, CallRange { after: 0, until })?;
         if phases.is_empty() && greeting.is_empty() {
@@ -176,6 +177,7 @@ impl ConversionState<'_, '_> {
             }
             return Ok(changes);
         };
+        // An inferred item was never listed, so its absence from a later list says nothing.
         let gone = items.iter().filter(|item| !has_item(&later, &item.name) && !item.inferred);
         let gone: Vec<Node> = gone.map(|item| Node::text(&item.name)).collect();
         if !gone.is_empty() {
@@ -184,6 +186,7 @@ impl ConversionState<'_, '_> {
         }
         let (old, mut new): (Vec<DraftItem>, Vec<DraftItem>) =
             later.into_iter().partition(|item| has_item(items, &item.name));
+        // Tools are always written again, because their answers depend on the phase.
         let old: Vec<&DraftItem> = old.iter().filter(|it| is_tool || differs(items, it)).collect();
         if !old.is_empty() {
             let replaced = self.replaced_items(&old, kind, (gathered, phase))?;
@@ -259,6 +262,7 @@ impl ConversionState<'_, '_> {
             self.to_edit = false;
             entries.push(MapEntry::new(&item.name, pattern?));
         }
+        // Walked backwards to find the last of equal names; the output keeps the recorded order.
         entries.reverse();
         Ok(entries)
     }

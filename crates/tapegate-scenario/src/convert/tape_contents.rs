@@ -106,6 +106,7 @@ pub(super) fn collect(
         .map(|ask| tape.index.request(ask).entry_number)
         .filter(|slot| wanted(tape.index.entry(*slot).session))
         .collect();
+    // The index orders requests by session, but a scenario counts calls over all of them.
     slots.sort_unstable();
     for slot in slots {
         gathering.request(tape, slot)?;
@@ -196,6 +197,8 @@ impl TapeGatherer {
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 let kind = ListedKind::of_list(&request.method);
                 let calls = self.gathered.calls;
+                // An error in place of a list cannot become a list, so it is kept as the method's
+                // answer.
                 if envelope.kind() == MessageKind::Response {
                     let list = self.gathered.listings.of(kind);
                     list.page((place.session, request.cursor.as_deref()), envelope.result, calls);
@@ -256,6 +259,7 @@ impl TapeGatherer {
             let uses = &self.gathered.uses;
             let same = |waiting: &OpenOperation| {
                 let used = &uses[waiting.used];
+                // A retry has a new id. The state that it repeats ties it to its first request.
                 used.of == of && *used.key == *key && waiting.state == *state
             };
             self.waiting.iter().position(same)

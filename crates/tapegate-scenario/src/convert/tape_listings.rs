@@ -201,6 +201,7 @@ impl ListingCollector<'_> {
                 listing.page_items.get_or_insert(listing.items.len());
                 lists.open.insert((session, next.to_vec()), listing);
             }
+            // Clients list again and again; only a change begins a phase.
             None if lists.distinct.last().is_some_and(|last| last.is_same(&listing)) => {}
             None => lists.distinct.push(listing),
         }
@@ -222,6 +223,7 @@ impl TapeListing {
             items.sort_unstable();
             items
         };
+        // Another order alone is not a change.
         self.items == other.items || sorted(self) == sorted(other)
     }
 }

@@ -21,12 +21,10 @@ pub(super) fn entry(name: &str, node: Node) -> (NodeKey, Node) {
     (NodeKey { spot: Default::default(), name: name.to_owned() }, node)
 }
 
-/// A map.
 pub(super) fn map(entries: Vec<(NodeKey, Node)>) -> Node {
     Node::new(NodeValue::Map(entries))
 }
 
-/// A number.
 pub(super) fn number(number: u64) -> Node {
     Node::new(NodeValue::Number(number.to_string()))
 }
@@ -89,6 +87,7 @@ fn object(text: &[u8], depth: usize) -> Option<Vec<(NodeKey, Node)>> {
     let mut first = true;
     while let Some(key) = cursor.key(&mut first).ok()? {
         let name = exact(key)?;
+        // The loader would run a directive and drop a duplicate, so such an object stays raw JSON.
         if DIRECTIVES.contains(&name.as_str()) || !names.insert(name.clone()) {
             return None;
         }

@@ -88,6 +88,8 @@ impl DeliveryLine {
         match &mut self.load {
             DeliveryLoad::Message(text) => {
                 *budget = budget.saturating_sub(text.len());
+                // An answer is routed by its own id; only other messages need to name their
+                // request.
                 match about.filter(|_| self.ticket.is_none()) {
                     Some(about) => act(ActorAction::Tell { about, parts: &[text] }),
                     None => act(ActorAction::Say(&[text])),
@@ -109,6 +111,7 @@ impl PacedBytes {
         act: &mut dyn FnMut(ActorAction<'_>),
     ) -> bool {
         while self.due_ns <= at.mono_ns && *budget > 0 {
+            // At least one byte, or a pace of zero bytes would never end.
             self.payload.take(self.pace.chunk_bytes.clamp(1, PIECE_BYTES), piece);
             self.begun = true;
             let over = self.payload.remaining_bytes() == 0;
@@ -118,6 +121,8 @@ impl PacedBytes {
             }
             *budget = budget.saturating_sub(piece.len());
             if self.pace.delay_ns > 0 {
+                // From now rather than from the last due time, so that a late wake-up causes no
+                // burst.
                 self.due_ns = at.mono_ns.saturating_add(self.pace.delay_ns);
             }
         }

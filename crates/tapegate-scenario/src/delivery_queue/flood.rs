@@ -26,6 +26,7 @@ impl MessageFlood {
     /// When the next one is due.
     pub(super) fn due_ns(&self) -> u64 {
         let Some(rate) = self.per_second else { return self.from_ns };
+        // Computed from the start each time, so that rounding does not add up.
         let after = u128::from(self.next) * u128::from(SECOND_NS) / u128::from(rate.max(1));
         self.from_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }

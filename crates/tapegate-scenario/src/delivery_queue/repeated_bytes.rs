@@ -48,6 +48,7 @@ impl RepeatedBytes {
         out.clear();
         while out.len() < bytes_max {
             let Some(run) = self.runs.get(self.run) else { break };
+            // A unit is never empty: `followed_by` drops empty runs.
             let start = self.sent % run.unit.len();
             let count = (run.unit.len() - start).min(bytes_max - out.len());
             out.extend_from_slice(&run.unit[start..start + count]);

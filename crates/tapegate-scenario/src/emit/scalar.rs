@@ -52,12 +52,15 @@ fn is_plain(text: &str) -> bool {
 fn is_block(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let line_ok = |line: &str| {
+        // Editors strip blanks at line ends, which would change the text.
         !line.ends_with([' ', '\t'])
             && !line.starts_with('\t')
             && line.chars().all(|c| c == '\t' || is_visible(c))
     };
     body.contains('\n')
+        // Several final line ends need a chomping indicator that readers overlook.
         && !body.ends_with('\n')
+        // A leading blank would need an explicit indentation indicator.
         && !body.starts_with(['\n', ' ', '\t'])
         && body.split('\n').all(line_ok)
 }

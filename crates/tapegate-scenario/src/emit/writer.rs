@@ -143,6 +143,7 @@ impl YamlWriter {
             begun = false;
             let key = scalar::key(entry.key);
             if key.len() > KEY_BYTES_MAX {
+                // An explicit key has no length limit.
                 self.out.push_str(&format!("? {key}\n"));
                 self.pad(indent);
                 self.out.push(':');

@@ -76,6 +76,7 @@ impl EngineTurn<'_, '_> {
         form: &JsonTemplate,
         done: impl FnOnce(&mut Self, &EngineRequest<'c>, &[u8]),
     ) {
+        // One buffer for all answers. It is taken out, because `done` needs all of `self`.
         let mut out = std::mem::take(&mut self.engine_session.scratch);
         out.clear();
         form.write(&self.context(request), &mut out);
@@ -138,6 +139,7 @@ impl EngineTurn<'_, '_> {
             }
             None => {
                 let given = request.behavior.map(|behavior| &behavior.delivery);
+                // The command line has priority: it is there to try other deliveries.
                 let delivery = self.setup.delivery.as_ref().or(given).unwrap_or(&NORMAL);
                 let delivery_queue = &mut self.engine_session.delivery;
                 delivery_queue.send_answer(
@@ -153,6 +155,8 @@ impl EngineTurn<'_, '_> {
         if gone && request.ticket > 0 {
             self.engine_session.settled.push_back(request.ticket);
         } else if !gone && request.behavior.is_some_and(|it| it.on_cancel == OnCancel::Ignore) {
+            // Remembered here, because a cancellation may come while the answer is sent piece by
+            // piece.
             self.engine_session.mark_uncancellable(request.id);
         }
     }
@@ -199,6 +203,7 @@ impl EngineTurn<'_, '_> {
             answered == (ends || !streams)
         });
         if !answered && streams {
+            // What is due now goes out before the answer, which ends the stream.
             let gone = self.engine_session.delivery.run(self.at, self.act);
             self.engine_session.settled.extend(gone);
         }

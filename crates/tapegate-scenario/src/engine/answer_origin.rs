@@ -12,7 +12,6 @@ use crate::template::TemplateContext;
 /// Where an answer comes from. It keeps the old scenario alive across a reload.
 #[derive(Clone)]
 pub(super) enum AnswerOrigin {
-    /// An item.
     Item(Rc<ScenarioItem>),
     /// A response to a method.
     Method(Rc<PreparedScenario>, usize),
@@ -31,7 +30,6 @@ pub(super) struct ReplyChoice {
 pub(super) enum ReplyLookup<'a> {
     /// None was configured.
     Empty,
-    /// A reply.
     Reply(&'a ScenarioReply, ReplyChoice),
     /// The sequence has no more answers.
     Exhausted,

@@ -36,6 +36,7 @@ fn infer(scenario: &Scenario, reloads: bool) -> String {
     let resources: StateItems = |state| &state.resources;
     let templates: StateItems = |state| &state.templates;
     let has_resources = states(scenario).any(|state| !resources(state).is_empty());
+    // Both are the capability `resources`; a scenario may have only templates.
     let items = if has_resources { resources } else { templates };
     let more = if subscribes(scenario, &actions) { "\"subscribe\":true" } else { "" };
     all.extend(kind("tools", |state| &state.tools, ""));

@@ -52,6 +52,7 @@ impl<'a> EngineTurn<'a, '_> {
             ActorEvent::Empty => return self.handle_abandoned(),
             ActorEvent::Taken { .. } | ActorEvent::Behind(_) | ActorEvent::BehindGone { .. } => {}
         }
+        // After every event, because each may deliver the answer that a phase change waits for.
         self.advance();
     }
 
@@ -71,6 +72,7 @@ impl<'a> EngineTurn<'a, '_> {
     }
 
     fn handle_line(&mut self, line: &[u8]) {
+        // Before the line is handled, since handling it may change the phase.
         self.note(EngineNote::Said {
             bytes: line,
             phase: self.script.phase_name(self.progress.phase),
@@ -99,6 +101,8 @@ impl<'a> EngineTurn<'a, '_> {
     pub(super) fn message(&mut self, text: &[u8], envelope: &Envelope<'_>, batch: Option<u32>) {
         match envelope.kind() {
             MessageKind::Request => {
+                // Before the request is handled: its answer may come at once and must not end the
+                // batch early.
                 self.expect_answer(batch);
                 self.request(text, envelope, batch);
             }
@@ -106,6 +110,7 @@ impl<'a> EngineTurn<'a, '_> {
             MessageKind::Response | MessageKind::Error => self.handle_reply(envelope),
             MessageKind::Other => {
                 self.expect_answer(batch);
+                // JSON-RPC wants `null` where the id cannot be determined.
                 let id = envelope.id.filter(|id| is_id(id)).unwrap_or(b"null");
                 self.refuse(id, CODE_INVALID, "neither a request nor an answer", batch);
             }
@@ -128,6 +133,7 @@ impl<'a> EngineTurn<'a, '_> {
             format!("a message of {} bytes is over the limit of {bytes_max}", message.bytes_total);
         self.log(LogLevel::Warn, &message_text);
         (self.setup.watch)(self.at, self.session, EngineNote::Unread);
+        // A reply must not be answered, or two peers could answer each other's errors forever.
         if !envelope.answer && envelope.method.is_some() {
             self.refuse(
                 envelope.id.as_deref().unwrap_or(b"null"),
@@ -141,6 +147,7 @@ impl<'a> EngineTurn<'a, '_> {
     fn handle_due(&mut self) {
         self.engine_session.expire_requests(self.at.mono_ns);
         for method in std::mem::take(&mut self.engine_session.changed) {
+            // A client must not get notifications before the handshake.
             if self.engine_session.version.is_some() || self.engine_session.is_modern {
                 self.notify(&self.placeholder_request(), method, None);
             }
@@ -160,6 +167,8 @@ impl<'a> EngineTurn<'a, '_> {
     /// Sends what is due, changes phases, and handles the requests that waited for that.
     fn advance(&mut self) {
         loop {
+            // In this order: a phase changes only once its answer is out, and held requests are
+            // answered by the state after that.
             let gone = self.engine_session.delivery.run(self.at, self.act);
             self.engine_session.settled.extend(gone);
             if let Some(ticket) = self.engine_session.settled.pop_front() {

@@ -15,6 +15,7 @@ const SLACK_NS: u64 = 1_000_000_000;
 impl EngineTurn<'_, '_> {
     /// Passes the request to a handler.
     pub(super) fn call_handler(&mut self, request: &EngineRequest<'_>, handler: &ResponseHandler) {
+        // Scenarios are shared files, and a handler runs a program that their author chose.
         if !self.setup.handlers {
             let words = "this answer needs a handler, and handlers are not allowed";
             return self.error(request, CODE_FAILED, words, None);
@@ -33,7 +34,10 @@ impl EngineTurn<'_, '_> {
         };
         let timeout_ns = handler.timeout_ns;
         let handler_call = HandlerCall { by, body: &body, bytes_max: ANSWER_BYTES_MAX, timeout_ns };
+        // The host enforces the handler's timeout. This one only ends a wait that the host never
+        // reports on.
         let until = self.at.mono_ns.saturating_add(timeout_ns).saturating_add(SLACK_NS);
+        // Stored before the handler runs, since its result may arrive at once.
         self.await_handler(request, ticket, until);
         (self.act)(ActorAction::Run { ticket, handler_call });
     }

@@ -73,6 +73,7 @@ impl ItemListing {
     }
 
     fn write(&self) -> Vec<Box<[u8]>> {
+        // An empty list is one empty page, not none.
         let count = self.visible_items().count().div_ceil(self.page_size).max(1);
         (0..count).map(|number| self.write_page(number, number + 1 < count)).collect()
     }
@@ -88,6 +89,7 @@ impl ItemListing {
         }
         out.push(b']');
         if more {
+            // The kind is part of the cursor, so that a cursor of one list is an error in another.
             let cursor = base64_encode(format!("{}:{}", self.key(), number + 1).as_bytes());
             out.extend_from_slice(format!(",\"nextCursor\":\"{cursor}\"").as_bytes());
         }

@@ -15,6 +15,7 @@ impl EngineTurn<'_, '_> {
     /// Answers with one page of a list.
     pub(super) fn list(&mut self, request: &EngineRequest<'_>, kind: ItemKind) {
         let cursor = json::member(request.params, "cursor").filter(|cursor| *cursor != b"null");
+        // A cursor that is not a string becomes empty, which no page has, and so is an error.
         let cursor = cursor.map(|cursor| json::string(cursor).unwrap_or_default());
         let script = self.script;
         let info = request.modern.then_some(&*script.info);
@@ -44,6 +45,7 @@ impl EngineTurn<'_, '_> {
         self.write_instructions(&mut out);
         out.push(b'}');
         self.result(request, &out);
+        // After the answer, so that no side effect precedes it.
         self.handle_connected();
     }
 

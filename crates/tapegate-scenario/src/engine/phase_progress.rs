@@ -52,6 +52,7 @@ impl PhaseProgress {
             *count = count.saturating_add(1);
             return *count;
         }
+        // A client can make up any number of names, so only known ones are counted without a limit.
         if !known {
             if self.names >= NAMES_MAX || key.len() > NAME_BYTES_MAX {
                 return 1;
@@ -78,6 +79,7 @@ impl PhaseProgress {
         let count = sequence.replies.len();
         let place = self.places.entry(sequence.number).or_default();
         let asked = usize::try_from(*place).unwrap_or(usize::MAX);
+        // Counted even when exhausted, so that `cycle` continues where it is.
         *place = place.saturating_add(1);
         match sequence.exhausted {
             _ if asked < count => Some(asked),
@@ -94,6 +96,7 @@ impl PhaseProgress {
 
     /// When the phase is left even if nothing happens.
     pub(super) fn next_deadline(&self, script: &PreparedScenario) -> Option<u64> {
+        // The delivery of the answer decides, not the clock.
         if self.leaving.is_some() {
             return None;
         }

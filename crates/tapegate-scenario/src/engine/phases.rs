@@ -33,6 +33,7 @@ impl EngineTurn<'_, '_> {
         let request = self.placeholder_request();
         self.progress.count(EventKind::Initialized, None, true);
         let fires = self.ends_phase(EventKind::Initialized, None, &request);
+        // A notification has no answer to wait for, so the phase changes at once.
         if fires && self.progress.leaving.is_none() {
             self.enter_next(EventKind::Initialized.name());
         }
@@ -49,6 +50,8 @@ impl EngineTurn<'_, '_> {
     pub(super) fn settle(&mut self, ticket: u64) {
         if self.engine_session.starting == Some(ticket) {
             self.engine_session.starting = None;
+            // Only now, because notifications must not overtake the answer to the client's first
+            // request.
             self.handle_connected();
             self.enter_first_phase();
         }
@@ -63,6 +66,7 @@ impl EngineTurn<'_, '_> {
 
     /// Handles a client that is gone: the answer that others wait for will not be delivered.
     pub(super) fn handle_abandoned(&mut self) {
+        // Without this, clients that share the phase would wait forever.
         if self.progress.leaving.as_ref().is_some_and(|leaving| leaving.session == self.session)
             && let Some(leaving) = self.progress.leaving.take()
         {
@@ -85,6 +89,7 @@ impl EngineTurn<'_, '_> {
     /// Leaves the phase if its time is up.
     pub(super) fn check_phase_timer(&mut self) {
         let script = self.script;
+        // A phase that is about to end by an answer does not end by its timer as well.
         let (Some(entered), None) = (self.progress.entered_ns, &self.progress.leaving) else {
             return;
         };
@@ -112,6 +117,7 @@ impl EngineTurn<'_, '_> {
         let script = self.script;
         let old = self.scene().behavior.as_ref();
         let from = script.phase_name(self.progress.phase);
+        // One past the last phase is the baseline, which has no successor.
         self.progress.phase = (self.progress.phase + 1).min(script.scenario.phases.len());
         self.progress.entered_ns = Some(self.at.mono_ns);
         self.progress.begun = true;
@@ -119,6 +125,7 @@ impl EngineTurn<'_, '_> {
         self.note(EngineNote::Phase { from, to, reason });
         self.run_entry_actions();
         let new = self.scene().behavior.as_ref();
+        // A phase that inherits its behavior must not start its floods a second time.
         let same = match (old, new) {
             (Some(old), Some(new)) => Rc::ptr_eq(old, new),
             (old, new) => old.is_none() && new.is_none(),

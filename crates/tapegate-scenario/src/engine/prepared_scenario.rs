@@ -61,7 +61,6 @@ impl PreparedScenario {
         self.scenes[phase].get_or_init(|| PreparedState::new(self, self.state(phase)))
     }
 
-    /// The name of a phase.
     pub(super) fn phase_name(&self, phase: usize) -> &str {
         self.scenario.phases.get(phase).map_or("baseline", |phase| &phase.name)
     }
@@ -94,6 +93,8 @@ impl PreparedScenario {
             return known.or(HANDSHAKE.first()).copied();
         }
         let mut handshakes = versions.iter().filter(|version| *version != MODERN);
+        // As the protocol demands, a server that does not know the version offers one that it
+        // knows.
         let exact = handshakes.clone().find(|version| *version == wanted);
         exact.or_else(|| handshakes.next()).map(String::as_str)
     }
@@ -132,6 +133,7 @@ impl PreparedState {
         &self,
         uri: &str,
     ) -> Option<(&Rc<ScenarioItem>, Vec<NamedValue<String>>)> {
+        // A resource by its exact URI has priority over every template that matches.
         if let Some(item) = self.resources.get(uri) {
             return Some((item, Vec::new()));
         }

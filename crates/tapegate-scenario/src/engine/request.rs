@@ -53,6 +53,8 @@ impl<'a> EngineTurn<'a, '_> {
         if modern && let Err((code, message, data)) = self.check_protocol(envelope) {
             return self.refuse_with(id, code, &message, Some(&data), batch);
         }
+        // An answer that ends the phase is on its way. Until it is out, neither state may answer;
+        // only a `ping` is the same in both.
         if self.progress.leaving.is_some() && (modern || method != "ping") {
             if !self.engine_session.hold(id, text, batch, self.at.mono_ns) {
                 self.refuse(id, CODE_INTERNAL, "too many requests wait for an answer", batch);
@@ -74,6 +76,7 @@ impl<'a> EngineTurn<'a, '_> {
 
     /// Finds the item that the request is about, counts the request and answers it.
     fn handle_request(&mut self, given: EngineRequest<'_>, envelope: &Envelope<'_>) {
+        // Before counting: a retry continues an operation that was counted already.
         if given.modern && self.resume(&given) {
             return;
         }
@@ -102,9 +105,11 @@ impl<'a> EngineTurn<'a, '_> {
         };
         request.uri = &variables;
         request.called = name.as_deref();
+        // The behavior of an item overrides that of its phase.
         if let Some(behavior) = request.item.and_then(|item| item.behavior.as_ref()) {
             request.behavior = Some(behavior);
         }
+        // Before the answer, which may use the count and may end the phase.
         self.count(&mut request, event);
         let acts = request.behavior.is_some_and(|behavior| !behavior.side_effects.is_empty());
         if acts {
@@ -123,8 +128,11 @@ impl<'a> EngineTurn<'a, '_> {
     /// Counts the request, and notes whether it ends the phase.
     fn count(&mut self, request: &mut EngineRequest<'_>, event: Option<EventKind>) {
         if request.method != "ping" {
+            // A `ping` does not start the timer of the first phase.
             self.progress.entered_ns.get_or_insert(self.at.mono_ns);
         }
+        // A sessionless client has no handshake, so its first request counts as one.
+        // `server/discover` only probes.
         let first =
             request.modern && !self.engine_session.is_modern && request.method != "server/discover";
         let mut events = Vec::new();
@@ -149,6 +157,7 @@ impl<'a> EngineTurn<'a, '_> {
         }
         let fired = events.into_iter().find(|(kind, key)| self.ends_phase(*kind, *key, request));
         let fires = fired.is_some();
+        // Only an answer whose delivery matters has a ticket; most answers need no bookkeeping.
         if fires || first {
             *self.tickets += 1;
             request.ticket = *self.tickets;
@@ -165,6 +174,7 @@ impl<'a> EngineTurn<'a, '_> {
 
     fn dispatch(&mut self, request: &EngineRequest<'_>, event: Option<EventKind>) {
         let script = self.script;
+        // The scenario's own responses come first, so that it can misbehave in any method.
         if let Some((index, response)) = script.method(request.method) {
             return self.respond_by_method(request, index, response);
         }
@@ -192,6 +202,7 @@ impl<'a> EngineTurn<'a, '_> {
             }
             ("ping", _) if !request.modern => self.result(request, b"{}"),
             ("logging/setLevel", _) if !request.modern => self.set_level(request),
+            // Methods of the other protocol era.
             ("initialize" | "ping" | "logging/setLevel" | "server/discover", _)
             | (_, Some(EventKind::ResourcesSubscribe | EventKind::ResourcesUnsubscribe)) => {
                 self.error(request, CODE_NO_METHOD, "Method not found", None);

@@ -53,7 +53,6 @@ impl RequestWait {
     }
 }
 
-/// The outcome of one action.
 pub(super) enum ActionOutcome {
     /// The next action may follow.
     Yes,
@@ -121,6 +120,7 @@ impl EngineTurn<'_, '_> {
         let actions = source.as_ref().map_or(&[][..], |source| source.actions(play.pick));
         while let Some(action) = actions.get(play.step) {
             let first = play.step;
+            // Advanced first, so that a stored play continues after the action that made it wait.
             play.step += 1;
             match self.run_action(action, &actions[play.step..], &play.owned_request) {
                 ActionOutcome::Yes => {}
@@ -221,6 +221,7 @@ impl EngineTurn<'_, '_> {
             |play: &mut RunningRequest| play.wait.deadline_ns().is_some_and(|until| until <= now);
         let mut over: Vec<RunningRequest> =
             self.engine_session.plays.extract_if(.., is_over).collect();
+        // By deadline, so that the order does not depend on when the engine was woken.
         over.sort_by_key(|play| play.wait.deadline_ns());
         over.into_iter().for_each(|play| self.resume_now(play));
     }
@@ -246,7 +247,6 @@ impl EngineTurn<'_, '_> {
         }
     }
 
-    /// Handles the result of a handler.
     pub(super) fn handle_handler_result(&mut self, done: u64, outcome: Result<&[u8], &str>) {
         let waits = |play: &RunningRequest| matches!(play.wait, RequestWait::Handler { ticket, .. } if ticket == done);
         if let Some(index) = self.engine_session.plays.iter().position(waits) {
@@ -257,14 +257,17 @@ impl EngineTurn<'_, '_> {
 
     /// Handles a cancellation by the client.
     pub(super) fn cancelled(&mut self, id: &[u8]) {
+        // A subscription is an open request, and cancelling that request is how a client ends it.
         self.engine_session.listens.retain(|listen| !same_id(&listen.id, id));
         let index =
             self.engine_session.plays.iter().position(|play| same_id(&play.owned_request.id, id));
         if let Some(held) = self.engine_session.forget_waiting(id) {
+            // Otherwise the batch would wait forever for this answer.
             held.batch.into_iter().for_each(|batch| self.add_to_batch(batch, &[]));
             return;
         }
         let Some(place) = index else {
+            // Nothing runs for it any more, so its answer is being delivered.
             if !self.engine_session.is_uncancellable(id) {
                 self.engine_session.delivery.cancel(id);
             }

@@ -64,6 +64,7 @@ impl EngineTurn<'_, '_> {
     ) {
         if let Some(change) = ListChange::of(method, params) {
             self.notify_listeners(&change, method, params);
+            // Sessionless clients get changes only by their subscriptions.
             if self.engine_session.is_modern && self.engine_session.version.is_none() {
                 return;
             }
@@ -75,6 +76,7 @@ impl EngineTurn<'_, '_> {
 
     fn send_notification_line(&mut self, request: &EngineRequest<'_>, line: &[u8]) {
         match request.id {
+            // An empty id stands for actions that belong to no request.
             b"" => self.engine_session.delivery.send_unrelated(&[line], self.act),
             id => self.engine_session.delivery.send_related(id, &[line], self.act),
         }

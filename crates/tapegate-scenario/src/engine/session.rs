@@ -156,6 +156,7 @@ impl EngineSession {
     /// When the next work is due.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         let plays = self.plays.iter().filter_map(|play| play.wait.deadline_ns()).min();
+        // Work left by an event of another client, or by a reload, is due at once.
         let now = (!self.settled.is_empty() || !self.changed.is_empty()).then_some(0);
         let patience = self.patient_until.filter(|_| self.is_busy());
         self.delivery.next_wakeup().into_iter().chain(plays).chain(now).chain(patience).min()
@@ -172,6 +173,8 @@ impl EngineSession {
             return false;
         }
         let waits = |play: &RunningRequest| {
+            // A client that has closed its side cannot reply, so such a wait must not keep the
+            // process alive.
             !matches!(play.wait, RequestWait::Reply { .. }) || !self.has_left
         };
         self.delivery.is_busy() || self.has_waiting() || self.plays.iter().any(waits)
@@ -182,6 +185,7 @@ impl EngineSession {
         if self.stubborn.len() >= STUBBORN_MAX {
             self.stubborn.pop_front();
         }
+        // The client chooses the id, so its size is bounded.
         if id.len() <= ID_BYTES_MAX {
             self.stubborn.push_back(id.into());
         }

@@ -35,6 +35,7 @@ fn add(result: &[u8], cacheable: bool, info: &[u8], out: &mut Vec<u8>) -> Result
     }
     cursor.open()?;
     let (mut typed, mut ttl, mut scope, mut meta, mut first) = (false, false, false, false, true);
+    // Looked up before writing, because the type goes first.
     let typed_already = json::member(result, "resultType").is_some();
     out.push(b'{');
     if !typed_already {

@@ -133,6 +133,7 @@ impl EngineTurn<'_, '_> {
         }
         let honoured = listen.accepted_filter();
         let params = [b"{\"notifications\":", &honoured[..], b"}"].concat();
+        // Acknowledged before anything else is sent on the subscription.
         self.notify_listener(request.id, "notifications/subscriptions/acknowledged", Some(&params));
         if honoured == b"{}" {
             // No notification would ever follow, so the subscription ends at once.
@@ -150,6 +151,7 @@ impl EngineTurn<'_, '_> {
         method: &str,
         params: Option<&[u8]>,
     ) {
+        // Taken out while sending, which needs all of `self`.
         let listens = std::mem::take(&mut self.engine_session.listens);
         for listen in listens.iter().filter(|listen| listen.wants(change)) {
             self.notify_listener(&listen.id, method, params);

@@ -105,11 +105,13 @@ impl EngineTurn<'_, '_> {
         wanted: RequiredInputs,
     ) {
         let context = self.context(&play.owned_request.as_request());
+        // From the seeded generator, so that a run can be repeated exactly.
         let state = format!("{:016x}{:016x}", context.next_random(), context.next_random());
         let mut result = b"{\"resultType\":\"input_required\",\"inputRequests\":{".to_vec();
         result.extend_from_slice(&wanted.requests);
         result.extend_from_slice(format!("}},\"requestState\":\"{state}\"}}").as_bytes());
         self.result(&play.owned_request.as_request(), &result);
+        // The ticket belongs to the answer that was just sent, not to the one after the retry.
         play.owned_request.ticket = 0;
         for (name, missing) in wanted.beyond {
             let error = error(CODE_CAPABILITY, &missing_capability_message(missing), None);
@@ -121,6 +123,7 @@ impl EngineTurn<'_, '_> {
             || (!suspended.is_empty()
                 && suspended.iter().map(taken).sum::<usize>() > SUSPENDED_BYTES_MAX)
         {
+            // A sessionless client may never come back, so the oldest operations give way.
             suspended.pop_front();
         }
         suspended.push_back(SuspendedOperation { state, names: wanted.names, step, play });
@@ -135,6 +138,7 @@ impl EngineTurn<'_, '_> {
         let state = may.then(|| json::member(request.params, STATE)).flatten();
         let Some(state) = state.and_then(json::string) else { return false };
         let is_it = |one: &SuspendedOperation| {
+            // A state of one method must not resume an operation of another.
             one.state == state && *one.play.owned_request.method == *request.method
         };
         let index = self.engine_session.suspended.iter().position(is_it);
@@ -150,9 +154,12 @@ impl EngineTurn<'_, '_> {
                 owned_request.replies.push((name, response.to_vec()));
             }
         }
+        // The retry is a new request: the answer must carry its id, not that of the first one.
         owned_request.id = request.id.into();
         owned_request.params = request.params.into();
         owned_request.token = request.token.map(Into::into);
+        // The action that asked runs again. It now finds the replies and asks only for what is
+        // missing.
         one.play.step = one.step;
         self.run_actions(one.play);
         true

@@ -7,7 +7,6 @@ use regex::{Regex, RegexBuilder};
 /// The size limit of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// A URI template.
 pub(super) struct UriTemplate {
     /// `None` if no URI can match.
     pattern: Option<Regex>,

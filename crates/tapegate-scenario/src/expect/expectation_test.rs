@@ -136,6 +136,7 @@ impl ExpectationTest {
             (Self::Exists(there), value) => *there == value.is_some(),
             (Self::Any(tests), value) => tests.iter().any(|test| test.matches(value)),
             (Self::All(tests), value) => tests.iter().all(|test| test.matches(value)),
+            // Before the case without a value: `not` holds for a missing one.
             (Self::Not(test), value) => !test.matches(value),
             (_, None) => false,
             (Self::Equals(json), Some(value)) => canonical(value) == *json,

@@ -117,6 +117,7 @@ impl ExpectationJudge {
         for watch in &mut self.watches {
             watch.put |= watch.expectation.pattern.answers(method);
         }
+        // A scenario may flood its client with requests.
         if self.asked.len() < ASKED_MAX {
             self.asked.insert((session, id.to_vec()), method.to_owned());
         }
@@ -189,6 +190,7 @@ impl ExpectationJudge {
         for (name, method) in open {
             let word = string(&name).map(|word| word.into_owned());
             let Some(result) = word.and_then(|word| member(responses, &word)) else { continue };
+            // An input is sent once; a later request with the same name asks again.
             self.asked.remove(&(session, name.clone()));
             let message = [b"{\"id\":", &name[..], b",\"result\":", result, b"}"].concat();
             let frame = Frame::read(&message);
@@ -250,6 +252,8 @@ impl ExpectationWatch {
         let outcome = match expectation.rule {
             ExpectationRule::Never if many => ExpectationOutcome::Broken,
             ExpectationRule::Must if many => ExpectationOutcome::Kept,
+            // After the matches above: evidence counts even if the session ended early. Only the
+            // lack of evidence needs a full test.
             _ if !begun || !put || !reached || !all_read => ExpectationOutcome::Untested,
             ExpectationRule::Never => ExpectationOutcome::Kept,
             ExpectationRule::Must => ExpectationOutcome::Broken,

@@ -110,6 +110,7 @@ impl ScenarioLoader<'_> {
         let is_entry = text_of("uri").is_some();
         let mut made = Vec::with_capacity(entries.len());
         for (mut key, node) in entries {
+            // `{type: image, $file: a.png}` is short for `{type: image, data: {$file: a.png}}`.
             if key.name == "$file" && (kind.is_some() || is_entry) {
                 let is_binary = node.as_text().is_some_and(is_media_name);
                 key.name = match () {
@@ -196,6 +197,8 @@ impl ScenarioLoader<'_> {
             self.findings.error(spot, words);
             return nothing;
         }
+        // Read and checked once, however often it is included. Failures are kept too, so that they
+        // are reported once.
         if !self.included.contains_key(&opened.path) {
             let node = self.read_included(&opened);
             self.included.insert(opened.path.clone(), node);
@@ -208,6 +211,7 @@ impl ScenarioLoader<'_> {
             self.findings.error(spot, "the included files are too large or too deeply nested");
             return nothing;
         };
+        // Files that include each other twice grow exponentially, so the copies are counted.
         self.bytes_left -= cost;
         node.clone()
     }
@@ -216,6 +220,8 @@ impl ScenarioLoader<'_> {
         let folder = self.how.files.folder_of(&opened.path);
         let mut node = self.document(opened.path.clone(), opened)?;
         if let NodeValue::Map(entries) = &mut node.value {
+            // The setting is for the file that has it. It must not become a key of the including
+            // map.
             entries.retain(|(key, _)| key.name != "interpolate");
         }
         self.chain.push(opened.path.clone());
@@ -237,6 +243,8 @@ impl ScenarioLoader<'_> {
         for folder in folders {
             match self.how.files.open_within(folder, path, bytes_max) {
                 Ok(opened) => return Some(opened),
+                // Only a missing file is looked for elsewhere. Falling back from an unreadable one
+                // would hide the error.
                 Err(FileError::Missing) => tried.push(format!("`{folder}`")),
                 Err(error) => {
                     let way_out = match error {
@@ -298,6 +306,7 @@ impl ScenarioLoader<'_> {
     ) -> Option<Node> {
         let extension = extension(path);
         let is_tree = wanted == FileEncoding::Any && ["json", "yaml", "yml"].contains(&&*extension);
+        // Plain text is data: `${…}` in a README that a tool returns must arrive as it is.
         let templates = is_tree && self.passes[usize::from(spot.file)].templates;
         let file = self.source(path.to_owned(), FilePasses { env: false, templates })?;
         if !is_tree {

@@ -54,6 +54,7 @@ impl JsonNodeReader<'_> {
             JsonKind::Array => self.list(depth)?,
             JsonKind::Object => self.map(depth)?.unwrap_or(NodeValue::Raw(String::new())),
         };
+        // A marker: the raw text is known only once the cursor has passed the whole value.
         if value == NodeValue::Raw(String::new()) {
             value = NodeValue::Raw(text_of(self.cursor.slice(start, self.cursor.position())));
         }
@@ -79,6 +80,7 @@ impl JsonNodeReader<'_> {
         let mut first = true;
         while let Some(key) = self.cursor.key(&mut first)? {
             let name = key.decode().into_owned();
+            // The walk goes on, because the cursor must reach the end of the value in any case.
             exact &= is_exact(&key) && names.insert(name.clone());
             let node = self.value(depth + 1)?;
             entries.push((NodeKey { spot: node.spot, name }, node));

@@ -70,6 +70,7 @@ pub(super) fn substitute<'t>(
             () if tail.starts_with("$$") => (Cow::Borrowed("$"), 2),
             () if tail.starts_with("${") => match variable(&tail[2..]) {
                 VariableSyntax::Variable { name, otherwise, bytes } => {
+                    // A commented-out part of a scenario must not require its variables.
                     let quiet = line.is_comment(text, text.len() - tail.len());
                     let value = files.variable(name).map(Cow::Owned);
                     let value = value.unwrap_or_else(|| {
@@ -110,6 +111,8 @@ fn variable(text: &str) -> VariableSyntax<'_> {
     let (name, rest) = text.split_at(end);
     if name.is_empty()
         || name.starts_with(|c: char| c.is_ascii_digit())
+        // `${args.path}` is filled when a message is sent. An environment variable `args` must not
+        // hide it.
         || TEMPLATES.contains(&name)
     {
         return VariableSyntax::Other;
@@ -121,6 +124,7 @@ fn variable(text: &str) -> VariableSyntax<'_> {
             bytes: end + 1,
         };
     }
+    // At the end of the file. Within the text, the brace may belong to something else.
     if rest.is_empty() {
         return VariableSyntax::Open;
     }
@@ -128,6 +132,7 @@ fn variable(text: &str) -> VariableSyntax<'_> {
         return VariableSyntax::Other;
     };
     let rest = &rest[2..];
+    // A default ends on its own line, so a forgotten brace cannot swallow the rest of the file.
     let close = rest.find(['}', '\n']).filter(|at| rest[*at..].starts_with('}'));
     let Some(close) = close else { return VariableSyntax::Open };
     let words = &rest[..close];

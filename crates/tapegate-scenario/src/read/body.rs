@@ -5,7 +5,6 @@
 use super::{ScenarioReader, TableFields};
 use crate::node::{Node, NodeKey, NodeValue, Spot};
 
-/// The kind of result.
 pub(super) enum ResultKind {
     /// That of `tools/call`.
     Tool,

@@ -34,7 +34,6 @@ pub(super) struct ItemKindInfo {
     tables: &'static ResponseTables,
 }
 
-/// All kinds.
 pub(super) static KINDS: [ItemKindInfo; 4] = [
     ItemKindInfo {
         kind: ItemKind::Tool,

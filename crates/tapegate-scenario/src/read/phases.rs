@@ -122,9 +122,11 @@ impl ScenarioReader<'_> {
 
     fn phase(&mut self, node: &Node, baseline: &PhaseState, earlier: &mut ItemNames) -> Phase {
         let at = TableFields::new(node, &language::PHASE);
+        // From the baseline, not from the phase before, whose changes end with it.
         let mut state = baseline.clone();
         let mut named = ItemNames::default();
         for kind in &KINDS {
+            // In this order, a phase can remove an item and add another one of the same name.
             self.remove(kind, &at, &mut state, earlier);
             self.replace(kind, &at, &mut state, earlier, &mut named);
             self.add(kind, &at, &mut state, &mut named);
@@ -132,6 +134,8 @@ impl ScenarioReader<'_> {
         }
         earlier.extend(named);
         if let Some(over) = at.get("replace_capabilities").and_then(capabilities::read) {
+            // Without given capabilities there is nothing to overlay, so the inferred ones become
+            // explicit.
             let base = state.capabilities.take().unwrap_or_else(|| capabilities::infer(&state));
             state.capabilities = capabilities::overlay(Some(base), Some(over));
         }
@@ -183,6 +187,7 @@ impl ScenarioReader<'_> {
             self.with_step(kind.replace, |reader| {
                 reader.with_step(&key.name, |reader| {
                     let item = reader.item(kind, node);
+                    // Of equal names, calls go to the last one.
                     let place = last(kind.items_in(state), &key.name);
                     if place.is_none() {
                         reader.report_unknown(kind, &key.name, key.spot, state, earlier, false);

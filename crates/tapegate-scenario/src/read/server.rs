@@ -66,7 +66,6 @@ pub(super) fn minimal_server(name: &str, mut info: Vec<(NodeKey, Node)>) -> Scen
     }
 }
 
-/// Reads the metadata.
 pub(super) fn read_metadata(at: &TableFields<'_>) -> ScenarioMetadata {
     let Some(at) = at.map("metadata", &language::METADATA) else {
         return ScenarioMetadata::default();

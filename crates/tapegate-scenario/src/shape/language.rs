@@ -303,7 +303,6 @@ const TOOL_BODY: &[TableEntry] = &[
         .own_extension(),
 ];
 
-/// The body of a resource.
 const RESOURCE_BODY: &[TableEntry] = &[
     TableEntry::new("contents", List(&RESOURCE_CONTENT_SHAPE), "Contents of the resource."),
     TableEntry::new(
@@ -313,7 +312,6 @@ const RESOURCE_BODY: &[TableEntry] = &[
     ),
 ];
 
-/// The body of a prompt.
 const PROMPT_BODY: &[TableEntry] = &[
     TableEntry::new("messages", List(&MESSAGE_SHAPE), "Messages of the prompt."),
     TableEntry::new("description", Text, "Description of the prompt."),

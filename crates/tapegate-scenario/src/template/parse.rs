@@ -9,13 +9,11 @@ use crate::model::ItemKind;
 pub(super) enum TemplateExpression {
     /// A quoted text, or a number.
     Text(String),
-    /// A variable.
     Variable(TemplateVariable),
     /// A function and its arguments.
     Call(TemplateFunction, Vec<TemplateExpression>),
 }
 
-/// A variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TemplateVariable {
     /// A value in the arguments of the request.
@@ -30,13 +28,10 @@ pub(crate) enum TemplateVariable {
     Item(ItemKind, String),
     /// How often the item was used.
     CallCount(ItemKind),
-    /// The name of the phase.
     PhaseName,
     /// The number of the phase.
     PhaseIndex,
-    /// The id of the request.
     RequestId,
-    /// The method of the request.
     RequestMethod,
     /// The number of the client.
     Connection,

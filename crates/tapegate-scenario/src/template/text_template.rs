@@ -51,6 +51,7 @@ impl Template {
         let mut rest = text;
         while let Some(at) = rest.find("${").filter(|_| interpolate == InterpolationMode::All) {
             let (before, hole) = rest.split_at(at);
+            // `$${` is a literal `${`.
             if let Some(before) = before.strip_suffix('$') {
                 plain.push_str(before);
                 plain.push_str("${");
@@ -82,6 +83,7 @@ impl Template {
     fn add_text(&mut self, plain: &mut String) {
         if !plain.is_empty() {
             let mut json = Vec::new();
+            // Escaped once here rather than each time the template is sent.
             write_inner(&mut json, plain);
             self.parts.push(TemplatePart::Text(std::mem::take(plain), json.into()));
         }

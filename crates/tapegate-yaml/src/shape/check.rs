@@ -14,6 +14,8 @@ pub type StrayKeys = &'static [(&'static str, &'static str)];
 pub fn check(node: &Node, shape: &Shape, strays: StrayKeys, findings: &mut Findings) {
     match shape {
         Shape::Any | Shape::Elsewhere(_) => {}
+        // Only the kind of node selects the alternative, so that errors inside of it are reported
+        // for it.
         Shape::Either(shapes) => match shapes.iter().find(|shape| accepts(shape, node)) {
             Some(shape) => check(node, shape, strays, findings),
             None => report_wrong_kind(node, shape, findings),
@@ -213,6 +215,7 @@ fn check_spelling(
 ) {
     let other =
         entries.iter().find(|(other, _)| other.name != key.name && entry.has_name(&other.name));
+    // Reported at the alias only, or the pair would be reported twice.
     if key.name != entry.name
         && let Some((other, _)) = other
     {
@@ -222,6 +225,7 @@ fn check_spelling(
 
 fn report_unknown_key(key: &NodeKey, table: &Table, strays: StrayKeys, findings: &mut Findings) {
     let NodeKey { spot, name } = key;
+    // Suggestions cost time for each key, and these messages are not listed.
     if findings.is_full() {
         return findings.error(*spot, "");
     }

@@ -40,6 +40,7 @@ pub(super) fn settle(
                     findings.warning(second.spot, format!("{message}; the last one is used"));
                 }
             }
+            // Keeps the indexes that merge keys refer to.
             own.push(None);
         } else {
             places.insert(key.name.clone(), own.len());
@@ -83,6 +84,7 @@ fn merge_in(
             continue;
         };
         for (key, node) in entries {
+            // The map's own keys win, and of several merged maps the first, as YAML defines it.
             if !places.contains_key(&key.name) {
                 places.insert(key.name.clone(), 0);
                 settled.push((key, node));

@@ -39,6 +39,7 @@ impl SourceMap {
             return entry.old;
         }
         let lines = line - entry.new.0;
+        // Only the first line of a stretch is shifted sideways.
         if lines > 0 {
             return (entry.old.0 + lines, column);
         }

@@ -56,6 +56,7 @@ pub(super) fn parse_plain(text: Cow<'_, str>) -> Result<NodeValue, String> {
         return Ok(NodeValue::Text(text.into()));
     }
     let bare = text.strip_prefix(['-', '+']).unwrap_or(&text);
+    // An error rather than text: JSON cannot express what YAML says here.
     if matches!(bare, ".inf" | ".Inf" | ".INF") || matches!(&*text, ".nan" | ".NaN" | ".NAN") {
         return Err(format!("`{text}` is not a JSON number; put it in quotes if it is text"));
     }
@@ -103,6 +104,7 @@ fn number(text: &str) -> Result<Option<String>, String> {
     if whole.is_empty() && fraction.is_empty() {
         return Ok(None);
     }
+    // JSON allows neither leading zeros nor a missing whole part.
     let zeros = whole.len() - whole.trim_start_matches('0').len();
     let whole = if zeros == whole.len() { "0" } else { &whole[zeros..] };
     let point = if fraction.is_empty() { "" } else { "." };

@@ -41,6 +41,7 @@ fn read_workflow(node: &Node, findings: &mut Findings) -> Workflow {
     check_approvers(&fields, findings);
     Workflow {
         timeout: timeout.unwrap_or(otherwise.timeout),
+        // An author who sets `timeout` alone means it for both transports.
         blocking_timeout: blocking.or(timeout).unwrap_or(otherwise.blocking_timeout),
         forward_on_timeout: fields.choice("on_timeout", ON_TIMEOUT, findings).unwrap_or(false),
         redact_fields: strings(fields.get("redact_fields")),

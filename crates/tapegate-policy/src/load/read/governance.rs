@@ -50,6 +50,7 @@ pub(super) fn read(
     }
     let builtin = fields.get("builtin").map(MapFields::of);
     let own_files = builtin.and_then(|builtin| builtin.get("own_files")).and_then(Node::as_text);
+    // Only the exact word lifts the rule; a misspelt one is an error and leaves it on.
     governance.own_files.refuse = own_files != Some("forward");
     if fields.get("embedded_messages").and_then(Node::as_text) == Some("refuse") {
         governance.embedded_messages = EmbeddedMessages::Refuse;

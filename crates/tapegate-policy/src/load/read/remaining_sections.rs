@@ -52,6 +52,7 @@ pub(super) fn redaction(top: &Node, findings: &mut Findings) -> RedactionSetting
             findings.pop_step();
         }
         if rules.is_empty() {
+            // An empty section asks for redaction, so it must not mean that nothing is masked.
             rules.push(SECRETS.to_owned());
         }
         let enabled = fields.flag("enabled", findings).unwrap_or(true);
@@ -97,6 +98,7 @@ pub(super) fn read_pins(
     profiles: &BTreeMap<Profile, ProfileOverrides>,
     findings: &mut Findings,
 ) -> PinSettings {
+    // A profile may switch to `approve`, and then needs a workflow that the base does not.
     let by_profile = profiles.values().any(|other| other.on_drift == Some(OnDrift::Approve));
     let read = read_under(top, "pins", findings, |node, findings| {
         let fields = MapFields::of(node);

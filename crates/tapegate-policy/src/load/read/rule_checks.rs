@@ -180,7 +180,9 @@ fn check_shadowed(node: &Node, rule: &PolicyRule, before: &[PolicyRule], finding
     let is_gated = |glob: &Glob| {
         glob.is_plain() && GatedMethod::ALL.iter().any(|gated| glob.matches(&fold(gated.method())))
     };
+    // Each rule is compared with those before it, so the work for 10,000 rules must be bounded.
     let first = before.iter().take(BEFORE_MAX).find(|first| {
+        // A rule with tests may not match, so it never hides one below it for certain.
         first.arguments.is_empty()
             && first.hints.is_empty()
             && takes(first)

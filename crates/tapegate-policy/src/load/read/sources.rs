@@ -64,6 +64,7 @@ fn source(node: &Node, findings: &mut Findings) -> Option<ServerSource> {
 fn read_expose(node: &Node, findings: &mut Findings) -> [Exposure; 3] {
     const KINDS: [&str; 3] = ["tools", "prompts", "resources"];
     let fields = MapFields::of(node);
+    // `expose: all` is short for `expose: { mode: all }`.
     let mode = fields.get("mode").or(Some(node)).and_then(Node::as_text).unwrap_or_default();
     let given = KINDS.map(|kind| fields.get(kind));
     let make: fn(_) -> _ = match mode {

@@ -41,6 +41,7 @@ impl PinListing {
 
     /// The next request.
     pub(super) fn request(&self, name: &str) -> OwnRequest {
+        // The prefix and the counter of the session keep it apart from the client's ids.
         let id = format!("tapegate:list:{name}");
         let cursor = self.cursor.as_deref();
         OwnRequest::new(&id, self.offer.list_request(), cursor, self.meta.as_deref())
@@ -51,6 +52,7 @@ impl PinListing {
         let Some(next) = next_cursor(result) else { return Ok(false) };
         let next = json::string(next).ok_or("`nextCursor` is not a string")?;
         self.pages += 1;
+        // A server could hold the call for the whole timeout with pages that repeat.
         if self.pages >= PAGES_MAX || self.cursor.as_deref() == Some(&*next) {
             return Err("the list never ends".to_owned());
         }
@@ -62,6 +64,7 @@ impl PinListing {
 /// The client's `_meta` for the gate's own requests, in the revision where every request needs it.
 pub(super) fn meta_of(envelope: &Envelope<'_>) -> Option<Vec<u8>> {
     let meta = envelope.params.and_then(|params| json::member(params, "_meta"))?;
+    // Earlier revisions have sessions, and their servers know the client from `initialize`.
     json::member(meta, META[0])?;
     let mut out = b"{".to_vec();
     for (key, value) in META.iter().filter_map(|key| Some((key, json::member(meta, key)?))) {
