@@ -141,6 +141,7 @@ pub(crate) fn build_policy(
         let own = own.chain(own_sources(&sources));
         own.for_each(|path| policy.own_files.add(&path.to_string_lossy()));
         let masking = policy.redaction.rules.clone().map(|rules| Redactor::new(rules, key.clone()));
+        // Tapes, logs and requests are always masked; the wire only if the policy asks for it.
         let on_wire = masking.clone().filter(|_| policy.redaction.on_wire).map(Arc::new);
         let policy = Some(Arc::new(policy));
         ShimPolicy { active_policy: ActivePolicy { policy, profile, redactor: on_wire }, masking }
@@ -158,5 +159,6 @@ fn finding_text(finding: &Finding, sources: &[String], main: &str) -> String {
         "" => String::new(),
         path => format!("{path}: "),
     };
+    // The message may quote the policy, which can hold control characters.
     visible_text::inline(&format!("{file}{place}: {path}{}", finding.message), usize::MAX)
 }

@@ -45,6 +45,7 @@ pub(super) async fn refuse_to_start(
 pub(super) fn log_failure(plan: &ShimPlan, kind: FailureKind, reason: &str) {
     let observing = ShimPolicy::observe_only(plan.wanted);
     let sink = open_activity_log(plan, &observing).map_or_else(EventSink::Nowhere, EventSink::file);
+    // This may be the project's first log. Later sessions must continue it.
     remember_state(plan);
     note_failure(plan, &open_journal(plan, &observing, sink), kind, reason);
 }
