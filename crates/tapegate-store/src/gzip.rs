@@ -83,6 +83,8 @@ impl GzipBuffer {
         let mut member = GzEncoder::new(Vec::new(), Compression::default());
         member.write_all(&self.text)?;
         let member = member.finish()?;
+        // Only after the new member is packed, so that the tape is without an end as briefly as
+        // possible.
         if let Some(start) = self.ended_at.take() {
             self.file.set_len(start)?;
             self.file.seek(SeekFrom::Start(start))?;
@@ -183,6 +185,7 @@ impl<R: io::BufRead> Read for GzipReader<R> {
             return Ok(0);
         }
         match self.members.read(buffer) {
+            // A recorder that was killed leaves this; all members before it are whole.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 self.cut_off.store(true, Ordering::Relaxed);
                 Ok(0)

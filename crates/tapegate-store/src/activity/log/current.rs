@@ -30,8 +30,10 @@ pub(super) struct OpenFile {
 
 impl OpenFile {
     pub(super) fn new(folder: &FolderHandle) -> io::Result<Self> {
+        // With O_APPEND, a writer without a lock can mix up lines, but never overwrite them.
         let file = folder.file(CURRENT, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
         let FileIdentity { device, inode, .. } = FileIdentity::of(&rustix::fs::fstat(&file)?);
+        // No real length, so the end of the file is read before the first write.
         Ok(Self { file, device, inode, bytes: u64::MAX, unended: false })
     }
 
@@ -51,6 +53,7 @@ impl OpenFile {
             }
             let waited = started.get_or_insert_with(Instant::now).elapsed();
             match waited {
+                // The lock is usually free again before a sleep would end.
                 _ if waited < SPIN => std::thread::yield_now(),
                 _ if waited < LOCK_WAIT_MAX => std::thread::sleep(SPIN),
                 _ => return false,
