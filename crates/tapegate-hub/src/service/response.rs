@@ -103,6 +103,7 @@ pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<Ap
     let mut response = Response::new(ApiBody::from_whole(Bytes::from(text)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    // Answers hold policies, calls and their arguments.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
