@@ -171,8 +171,11 @@ impl RunReport {
         let count = |key: &str| self.counts.iter().find(|(name, _)| *name == key);
         let has = |key| count(key).is_some_and(|(_, count)| *count > 0);
         match self.command {
+            // One failure decides, whatever else was tested.
             _ if any(ReportOutcome::Failed) => RunOutcome::Failed,
             "serve" if any(ReportOutcome::Passed) => RunOutcome::Passed,
+            // Worse than untested: a message that was too large may have been the broken
+            // expectation.
             "serve" if has("unread") => RunOutcome::Unread,
             "serve" => RunOutcome::Untested,
             // Every client initializes and lists, even one that then does nothing.
@@ -219,6 +222,7 @@ impl RunReport {
         match ReportFormat::of(file) {
             ReportFormat::Json => {
                 let (mut earlier, run_id) = json_report::EarlierReport::read(text, command)?;
+                // This start is in the file as unfinished; its result takes that place.
                 let own = self.registered().filter(|own| earlier.remove_start(*own));
                 self.number_after(earlier.starts(), own, run_id)?;
                 Some(json_report::write_after(self, &earlier))
@@ -254,6 +258,7 @@ impl RunReport {
         run_id: Option<String>,
     ) -> Option<()> {
         let start = self.start.as_mut()?;
+        // A report of another run must not add to this one's outcome.
         if start.run_id.is_some() && start.run_id != run_id {
             return None;
         }

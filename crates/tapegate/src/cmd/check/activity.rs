@@ -84,6 +84,8 @@ fn open_log(path: &Path) -> anyhow::Result<OpenedLog> {
             None => return Ok((found, None)),
             Some(file) => activity::open_file(file),
         };
+        // The current file may have been rotated between listing and opening it; then a file would
+        // be checked twice or not at all.
         let by_now = files(path)?;
         if by_now == found {
             let name = found.last().map_or(path, PathBuf::as_path).display();

@@ -126,6 +126,7 @@ impl BacktestTape {
         });
         let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy());
         names.extend(folder.map(String::from));
+        // Names from here on are guesses: a recording may have been named by hand.
         let sure = names.len();
         let upstream = header.as_ref().and_then(|header| upstream(&header.upstream));
         names.extend(header.and_then(|header| header.name).map(String::from));
