@@ -33,6 +33,8 @@ pub(super) fn check(
         let text = match stdin.take() {
             Some(stdin) => Ok(stdin),
             None => match is_current(file) {
+                // Opened when the files were listed: a rotation since then must not change what is
+                // checked.
                 true => current.take().map_or_else(|| activity::open_file(file), Ok),
                 false => activity::open_file(file),
             },

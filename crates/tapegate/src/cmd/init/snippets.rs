@@ -105,6 +105,7 @@ fn shim(server: &ConfiguredServer, paths: &SnippetPaths) -> Vec<String> {
     // A project config is shared, so it must not contain a path that exists only on this machine.
     let is_shared = server.scope == ConfigScope::Project && paths.is_on_path;
     let binary = if is_shared { "tapegate".to_owned() } else { paths.binary.display().to_string() };
+    // Always: agents do not show that a server runs without a policy.
     let mut argv = vec![binary, "shim".to_owned(), "--require-policy".to_owned()];
     if let Some(policy) = policy_for(server, paths) {
         argv.extend(["--config".to_owned(), policy]);

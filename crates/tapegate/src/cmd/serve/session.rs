@@ -202,6 +202,7 @@ fn finish_session(
         )?;
     }
     Ok(match (judged, failure, cause) {
+        // The verdict comes before the signal: over HTTP a signal is the normal end of a server.
         (Some(ExpectationOutcome::Broken), ..) => Exit::Diverged,
         (_, Some(_), _) => Exit::Aborted,
         (Some(ExpectationOutcome::Untested), ..) => Exit::Findings,

@@ -239,6 +239,7 @@ fn use_hub_state_dir(
     rule: &ShimPolicy,
     client: &Arc<HubClient>,
 ) -> (ShimPlan, EventSink, Option<EventUploader>) {
+    // The policy is the hub's, so tapes and requests name its file.
     plan.config = snapshot.config_path.as_ref().map(PathBuf::from);
     let own = plan.state.clone();
     let theirs = snapshot.state_folder.as_ref().map(PathBuf::from);

@@ -131,6 +131,7 @@ impl ShimPlan {
             server_id,
             state,
             folder: search.folder.to_string_lossy().into_owned(),
+            // Chosen before the tape is opened, so that the first events name it too.
             session_id: tapes::session_id(&connection_id, clock.now()),
             connection_id,
             key: RedactionKey::for_tape(redaction::random()?),
