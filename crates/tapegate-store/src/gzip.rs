@@ -118,7 +118,6 @@ pub(crate) struct GzipReader<R> {
     bytes_unpacked: u64,
 }
 
-/// Limits on unpacking.
 #[derive(Clone, Copy)]
 struct UnpackLimits {
     bytes_max: u64,

@@ -33,7 +33,6 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A connection on which requests can be sent.
 type HubSender = SendRequest<Full<Bytes>>;
 
-/// A request to the hub.
 #[derive(Clone)]
 pub(super) struct HubRequest {
     method: Method,

@@ -39,7 +39,6 @@ pub(super) struct DecidedCall {
     pub(super) name: String,
     /// The kind of thing that is called.
     pub(super) word: &'static str,
-    /// The decision.
     pub(super) decision: Decision,
 }
 

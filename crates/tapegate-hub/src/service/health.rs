@@ -92,7 +92,6 @@ impl Hub {
         text_reply("text/plain; version=0.0.4; charset=utf-8", text.into_bytes())
     }
 
-    /// Updates the gauges.
     pub(super) fn update_gauges(&self) {
         self.sweep();
         self.count_new_lines();

@@ -86,7 +86,6 @@ pub(super) fn method_not_allowed(method: &Method, allowed: Vec<&'static str>) ->
     response
 }
 
-/// A JSON response.
 pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     match serde_json::to_vec(value) {
         Ok(text) => text_reply("application/json", text),
@@ -98,7 +97,6 @@ pub(super) fn json(value: &impl Serialize) -> Response<ApiBody> {
     }
 }
 
-/// A text response.
 pub(super) fn text_reply(media_type: &'static str, text: Vec<u8>) -> Response<ApiBody> {
     let mut response = Response::new(ApiBody::from_whole(Bytes::from(text)));
     let headers = response.headers_mut();

@@ -26,7 +26,6 @@ pub(super) struct ShimRegistry {
     changes: watch::Sender<()>,
 }
 
-/// A shim.
 struct ShimInfo {
     server_id: String,
     /// When it was last heard from.

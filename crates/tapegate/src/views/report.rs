@@ -50,7 +50,6 @@ pub(crate) struct RunReport {
 pub(crate) struct ReportSuite {
     /// What the cases have in common.
     pub(crate) name: String,
-    /// The cases.
     pub(crate) cases: Vec<ReportCase>,
 }
 
@@ -59,7 +58,6 @@ pub(crate) struct ReportSuite {
 pub(crate) struct ReportCase {
     /// What it is about: `tools/call read_file`.
     pub(crate) name: String,
-    /// Its outcome.
     pub(crate) outcome: ReportOutcome,
     /// The rule it violates, if it did not pass.
     pub(crate) rule: Option<Cow<'static, ReportRule>>,
@@ -94,7 +92,6 @@ pub(crate) enum ReportOutcome {
 pub(crate) struct TapePosition {
     /// The message's `seq`, or its line if it has none.
     pub(crate) number: Option<u32>,
-    /// The line.
     pub(crate) line: Option<u64>,
 }
 
@@ -267,7 +264,6 @@ impl RunReport {
     }
 }
 
-/// The format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportFormat {
     Json,

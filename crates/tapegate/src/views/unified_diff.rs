@@ -11,7 +11,6 @@ const CONTEXT: usize = 3;
 /// The largest alignment table; beyond it, all old lines are removed and all new ones added.
 const CELLS_MAX: usize = 4 << 20;
 
-/// A line of the diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiffLine {
     Same,

@@ -16,7 +16,6 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 /// How long to spin before sleeping, and how long each sleep takes.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The open file.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     pub(super) file: File,

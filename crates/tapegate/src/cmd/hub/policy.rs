@@ -73,7 +73,6 @@ impl PolicySource {
         self.files.borrow().clone()
     }
 
-    /// Loads the policy.
     pub(super) fn load(&self) -> HubPolicyLoad {
         let path = match self.find() {
             Ok(Some(path)) => path,

@@ -9,7 +9,6 @@ use super::clients::{ConfigScope, ConfiguredServer, EntryStyle, ServerTarget};
 
 /// The paths that snippets refer to.
 pub(super) struct SnippetPaths {
-    /// This binary.
     pub(super) binary: PathBuf,
     /// Whether the plain command name resolves to this binary.
     pub(super) is_on_path: bool,
@@ -227,7 +226,6 @@ fn json_list(texts: &[String]) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// Quotes a word for a shell.
 pub(super) fn quote_for_shell(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), |word| word.into_owned())
 }

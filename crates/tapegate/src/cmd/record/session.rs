@@ -45,7 +45,6 @@ pub(super) fn run(plan: RecordPlan) -> anyhow::Result<Exit> {
     }
 }
 
-/// A session that is recorded.
 struct RecordSession<'a> {
     plan: &'a RecordPlan,
     tape: Option<SharedTape>,

@@ -157,7 +157,6 @@ impl ScenarioOrigin {
         found
     }
 
-    /// Reads the scenario.
     pub(super) fn read(&self, library: Option<&Path>) -> ServedScenario {
         let disk = match self {
             Self::Library(name) => {

@@ -193,7 +193,6 @@ async fn handle_missing_hub(
     Err(Failure::new(Exit::Transport, message_text).hint(hint).into())
 }
 
-/// Loads the policy of a snapshot.
 pub(super) fn load(snapshot: &Snapshot, plan: &ShimPlan) -> ShimPolicyLoad {
     let theirs = snapshot.profile.map(Profile::from);
     let profile = stricter_of(theirs, plan.wanted);

@@ -19,9 +19,7 @@ use crate::views::visible_text;
 pub(crate) struct ShimPolicyLoad {
     /// The policy to put in force; `None` if there are faults.
     pub(crate) rule: Option<ShimPolicy>,
-    /// Errors.
     pub(crate) faults: Vec<String>,
-    /// Warnings.
     pub(crate) warnings: Vec<String>,
     /// Every file that was requested, whether or not it exists.
     pub(crate) files: Vec<PathBuf>,

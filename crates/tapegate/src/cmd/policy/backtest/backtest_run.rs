@@ -37,7 +37,6 @@ pub(super) struct BacktestRun<'a> {
     pub(super) show: &'a [Option<FindingKind>],
 }
 
-/// The result of one section.
 #[derive(Default)]
 struct SectionResult {
     tally: BacktestTally,

@@ -20,7 +20,6 @@ const ENDINGS: [&str; 4] = [".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"];
 /// The extension of the file beside a tape that belongs to it.
 const BESIDE: &str = ".anomalies.jsonl";
 
-/// A tape.
 #[derive(Debug)]
 pub(crate) struct BacktestTape {
     pub(crate) path: PathBuf,
