@@ -118,8 +118,8 @@ impl PolicyTrust {
         file.policy_load.files.extend(copies);
         let accepted = match accepted {
             Ok(accepted) => accepted,
-            // An acceptance that cannot be read is not a missing one: then this would be a first
-            // use, and damaging the copy would be a way around it.
+            // An acceptance that cannot be read is not a missing one. Otherwise damaging the copy
+            // would make this a first use, and bring in whatever the file says.
             Err(reason) => return file.into_refused(reason),
         };
         let Some(accepted) = accepted else { return self.load_first_use(path, file) };

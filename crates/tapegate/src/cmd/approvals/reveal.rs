@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, project: &Project) -> anyhow::Result<Exit> {
             terminal_output::info("nothing was shown");
             return Ok(Exit::Findings);
         }
-        // Logged first: masked values are shown to no one without a trace.
+        // Logged first: masked values are never shown without a trace.
         project.log(&event(&request, &by)).map_err(|error| {
             let message = format!("nothing is shown, because this cannot be logged: {error}");
             Failure::new(Exit::Io, message)

@@ -81,8 +81,8 @@ pub(super) struct HubAddress {
 impl ShimPlan {
     /// Makes the plan for a command line.
     pub(super) fn new(args: Args) -> anyhow::Result<Self> {
-        // A wrong setting does not end the start here: agents show no reason for a server that
-        // exits, so a shim must run that answers with it.
+        // A wrong setting does not end the start here. Agents show no reason for a server that
+        // exits, so a shim must run and answer with it.
         let mut faults = SettingsFaults::default();
         let nowhere = SearchContext { folder: PathBuf::from("/"), variable: &|_| None };
         let search =

@@ -98,8 +98,8 @@ async fn run_without_hub(
     let rule = &policy.rule;
     let hang_up = Arc::new(Notify::new());
     let signals = Signals::listen()?.with_reload(Arc::clone(&hang_up));
-    // A log that cannot be opened does not stop the start: in production each call is then refused
-    // with the reason, which a client shows and an exit would not.
+    // A log that cannot be opened does not stop the start. In production each call is then refused
+    // with the reason, which clients show; they do not show why a server exits.
     let sink = open_activity_log(plan, rule).map_or_else(EventSink::Nowhere, EventSink::file);
     let journal = open_journal(plan, rule, sink);
     let policy_handle = PolicyHandle::new(rule.active_policy.clone());

@@ -133,6 +133,7 @@ pub(crate) fn build_policy(
                 program_name::command(format!("policy accept {main}"))
             ));
         }
+        // `Unsent` stays enabled, so that the session can warn that nothing sends it.
         policy.telemetry.enabled &=
             matches!(telemetry, TelemetryStatus::Sent | TelemetryStatus::Unsent);
         let own = own.iter().cloned().flat_map(spellings).chain(own_places(Path::new(main)));

@@ -172,7 +172,7 @@ impl SessionHandler for ShimSession<'_> {
         let clock = self.plan.clock;
         let mut session =
             RecordedSession::with_gate(recorder, gate, hold_outcomes, clock, on_tape_error);
-        // `ended` is logged when the session begins to end, not in `finish`: Codex kills us 0.1 s
+        // `ended` is logged when the session begins to end, not in `finish`. Codex kills us 0.1 s
         // after it leaves, and the server may take seconds to exit.
         session.set_end_callback(Box::new(move |reason| {
             let extra = format!(",\"cause\":{}", quoted(&cause(reason)));

@@ -140,6 +140,7 @@ impl FailureListener<'_> {
             }
         };
         Ok(match cause {
+            // A stop request is reported as signal 0, and keeps the exit code of the failure.
             EndCause::Signal(number) if number > 0 => Exit::from_signal(number),
             _ => exit,
         })
